@@ -22,7 +22,7 @@ async def ask(store_path: Path, prompt: str) -> None:
     try:
         async with aclosing(host.session.submit(prompt)) as stream:
             async for event in stream:
-                if isinstance(event, events.MessageUpdate) and event.kind == "text":
+                if isinstance(event, events.MessageUpdate) and event.part == "text":
                     print(event.delta, end="", flush=True)
                 elif isinstance(event, events.ToolExecutionStart):
                     print(f"[{event.name} {bytes(event.args).decode()}]")

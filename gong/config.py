@@ -48,9 +48,15 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     durability: Literal["entry", "barrier", "none"] = "barrier"
     """When entries are synced to disk."""
     max_turns: int = 0
-    """Maximum model calls for one prompt; 0 is no limit."""
+    """Maximum model calls of one session; 0 is no limit."""
+    max_rounds: int = 200
+    """Maximum rounds of tool calls for one prompt; 0 is no limit."""
     max_cost: float = 0.0
     """Maximum cost of one session in USD; 0 is no limit."""
+    max_seconds: float = 0.0
+    """Maximum time for one prompt; 0 is no limit."""
+    loop_detection: bool = True
+    """Tell a model that repeats its calls so, and stop it if it continues."""
     compaction: CompactionSettings = CompactionSettings()
     """When and how older messages are compacted."""
     title_model: str | None = None

@@ -1,51 +1,109 @@
 """Session events for front ends. Events are not stored; facts are entries (tape.md §3).
 
-Each line of `--output-format stream-json` between the first and the last is one of these, with its
-`type` first.
+Each line of `--output-format stream-json` between the first and the last is one of these. Every
+event has an envelope: `kind`, `time`, `session`, `branch` and `sequence`. The session fills it in
+when it emits the event; before that it is empty.
+
+One prompt, answered with one tool call, gives these kinds (those in brackets come again and again):
+
+    session_start                                     once for a session
+      user_input, agent_start
+        turn_start, agent_state thinking
+          message_start [message_update] message_end
+          agent_state tool_calling
+          tool_start [tool_update] tool_end
+        turn_end
+        turn_start, agent_state thinking
+          message_start [message_update] message_end
+        turn_end
+        agent_state finished
+      agent_end
+    session_end                                       once, when the session is closed
 """
 
 from __future__ import annotations
 
 from msgspec import Raw, Struct
+from msgspec.structs import force_setattr
 
-from tape.model.entries import NO_JSON, Content, Usage
-
-
-class _SessionEvent(Struct, frozen=True, tag_field="type", omit_defaults=True):
-    pass
+from tape.model.entries import NO_JSON, BlobRef, Content, Usage
 
 
-class RunStart(_SessionEvent, frozen=True, tag="agent_start"):
+class SessionEvent(Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
+    """The envelope of all events."""
+
+    time: str = ""
+    """When it was emitted, as on a tape: UTC with microseconds."""
+    session: str = ""
+    """The tape's id; empty before the first prompt."""
+    branch: str = ""
+    sequence: int = 0
+    """Counts the events of one session from 1."""
+
+    @property
+    def kind(self) -> str:
+        """The name of this kind of event, as in JSON."""
+        return str(self.__struct_config__.tag)
+
+    def seal(self, time: str, session: str, branch: str, sequence: int) -> None:
+        """Fill in the envelope; an event is emitted once, and never changes afterwards."""
+        force_setattr(self, "time", time)
+        force_setattr(self, "session", session)
+        force_setattr(self, "branch", branch)
+        force_setattr(self, "sequence", sequence)
+
+
+class SessionStart(SessionEvent, frozen=True, tag="session_start"):
+    """The session's branch is open; comes before everything else."""
+
+    model: str
+    cwd: str
+
+
+class SessionEnd(SessionEvent, frozen=True, tag="session_end"):
+    """The session is closed; no event follows."""
+
+    state: str
+
+
+class UserInput(SessionEvent, frozen=True, tag="user_input"):
+    """A prompt is on the tape as `entry`."""
+
+    text: str
+    entry: str
+
+
+class RunStart(SessionEvent, frozen=True, tag="agent_start"):
     """A run begins; `entry` is the user entry's id."""
 
-    session: str
-    branch: str
     prompt: str
     entry: str
 
 
-class TurnStart(_SessionEvent, frozen=True, tag="turn_start"):
+class TurnStart(SessionEvent, frozen=True, tag="turn_start"):
     """A model call begins; `turn` counts from 1 within the run."""
 
     turn: int
 
 
-class MessageStart(_SessionEvent, frozen=True, tag="message_start"):
+class MessageStart(SessionEvent, frozen=True, tag="message_start"):
     """The model started to answer."""
 
     model: str
 
 
-class MessageUpdate(_SessionEvent, frozen=True, tag="message_update"):
-    """More of the answer: `kind` is text, thinking or tool_call; `block` its content index."""
+class MessageUpdate(SessionEvent, frozen=True, tag="message_update"):
+    """More of the answer: `part` is text, thinking or tool_call; `block` its content index."""
 
-    kind: str
+    part: str
     block: int
     delta: str
     name: str | None = None
+    arguments: Raw = NO_JSON
+    """The arguments of a call so far, as a JSON object; not with every piece, as each is parsed."""
 
 
-class MessageEnd(_SessionEvent, frozen=True, tag="message_end"):
+class MessageEnd(SessionEvent, frozen=True, tag="message_end"):
     """The answer is complete and on the tape as `entry`."""
 
     entry: str
@@ -54,48 +112,60 @@ class MessageEnd(_SessionEvent, frozen=True, tag="message_end"):
     usage: Usage
 
 
-class ToolExecutionStart(_SessionEvent, frozen=True, tag="tool_execution_start"):
+class ToolExecutionStart(SessionEvent, frozen=True, tag="tool_start"):
     """A tool is about to run; `args` is its JSON object."""
 
     call_id: str
     name: str
+    status: str
+    """running"""
     args: Raw = NO_JSON
 
 
-class ToolExecutionUpdate(_SessionEvent, frozen=True, tag="tool_execution_update"):
-    """Output of a running tool as it arrives."""
+class ToolExecutionUpdate(SessionEvent, frozen=True, tag="tool_update"):
+    """Output of a running tool as it arrives; `tail` is the end of all of it so far."""
 
     call_id: str
     output: str
+    status: str
+    """running"""
+    tail: str
 
 
-class ToolExecutionEnd(_SessionEvent, frozen=True, tag="tool_execution_end"):
-    """A tool has a result; `content` is what the model sees, `full` the complete output."""
+class ToolExecutionEnd(SessionEvent, frozen=True, tag="tool_end"):
+    """A tool has a result; `content` is what the model sees, `full` the complete output.
+
+    Output that is too long for an event is in the blob `kept` of the tape; `Session.read_output`
+    returns it in both cases. `status` is completed or error.
+    """
 
     call_id: str
     name: str
     content: Content
     is_error: bool
     duration_ms: int
+    status: str
     details: Raw = NO_JSON
     full: str | None = None
+    kept: BlobRef | None = None
 
 
-class TurnEnd(_SessionEvent, frozen=True, tag="turn_end"):
+class TurnEnd(SessionEvent, frozen=True, tag="turn_end"):
     """All tools of the turn have results."""
 
     turn: int
     tool_calls: int
+    duration_ms: int
 
 
-class SteeringInjected(_SessionEvent, frozen=True, tag="steering_injected"):
+class SteeringInjected(SessionEvent, frozen=True, tag="steering_injected"):
     """Queued input was added to the conversation; `origin` is steering or follow_up."""
 
     text: str
     origin: str
 
 
-class HistoryRepaired(_SessionEvent, frozen=True, tag="repaired"):
+class HistoryRepaired(SessionEvent, frozen=True, tag="repaired"):
     """History was repaired before a call: placeholder results added, entries left out."""
 
     injected: int
@@ -103,18 +173,19 @@ class HistoryRepaired(_SessionEvent, frozen=True, tag="repaired"):
     why: str
 
 
-class CompactionStart(_SessionEvent, frozen=True, tag="compaction_start"):
+class CompactionStart(SessionEvent, frozen=True, tag="compaction_start"):
     """A summary is being made; `tokens` is the size of the next request without it."""
 
-    kind: str
+    anchor: str
+    """compaction, handoff or merge."""
     reason: str
     tokens: int
 
 
-class CompactionEnd(_SessionEvent, frozen=True, tag="compaction_end"):
+class CompactionEnd(SessionEvent, frozen=True, tag="compaction_end"):
     """An anchor was set as `entry`; `by` is provider/model, None if rules made the summary."""
 
-    kind: str
+    anchor: str
     entry: str
     before: int
     after: int
@@ -122,32 +193,73 @@ class CompactionEnd(_SessionEvent, frozen=True, tag="compaction_end"):
     by: str | None = None
 
 
-class ResultsElided(_SessionEvent, frozen=True, tag="results_put_aside"):
+class ResultsElided(SessionEvent, frozen=True, tag="results_put_aside"):
     """Older tool results are sent as placeholders from now on; the tape has their text."""
 
     tokens: int
 
 
-class SessionNamed(_SessionEvent, frozen=True, tag="named"):
+class SessionNamed(SessionEvent, frozen=True, tag="named"):
     """The session was given a title."""
 
     title: str
 
 
-class CostLimit(_SessionEvent, frozen=True, tag="cost_limit"):
+class CostLimit(SessionEvent, frozen=True, tag="cost_limit"):
     """The run stopped at the session's max cost; `spent` and `limit` are in USD."""
 
     spent: float
     limit: float
 
 
-class TurnLimit(_SessionEvent, frozen=True, tag="turn_limit"):
-    """The run stopped at its limit of `turns` model calls."""
+class TurnLimit(SessionEvent, frozen=True, tag="turn_limit"):
+    """The run stopped at a limit.
 
+    | limit | what was reached | unit of `value` |
+    |---|---|---|
+    | round | model calls for one prompt | calls |
+    | total_turns | model calls of the session | calls |
+    | time | time for one prompt | seconds |
+    """
+
+    limit: str
+    value: float
     turns: int
+    """Model calls of this run."""
 
 
-class Warn(_SessionEvent, frozen=True, tag="warning"):
+class LoopDetection(SessionEvent, frozen=True, tag="loop_detection"):
+    """The model repeats its calls; it is told so once, and at last the run ends."""
+
+    message: str
+    stopped: bool = False
+
+
+class ModelSelect(SessionEvent, frozen=True, tag="model_select"):
+    """The next call goes to another model; both are provider/model."""
+
+    model: str
+    previous: str
+
+
+class AgentState(SessionEvent, frozen=True, tag="agent_state"):
+    """What the agent does, derived from the other events, for a status line.
+
+    | state | from | `detail` |
+    |---|---|---|
+    | thinking | turn_start | empty |
+    | tool_calling | the first tool_start of a turn | names of the tools, joined by ", " |
+    | finished | agent_end | empty |
+    | error | error, turn_limit | the error's text |
+    """
+
+    state: str
+    detail: str
+    iteration: int
+    """The turn of the run, from 1."""
+
+
+class Warn(SessionEvent, frozen=True, tag="warning"):
     """A warning that does not stop the run."""
 
     message: str
@@ -155,7 +267,7 @@ class Warn(_SessionEvent, frozen=True, tag="warning"):
     """Python's traceback of a failure in plugged-in code; screens leave it out."""
 
 
-class RunFailure(_SessionEvent, frozen=True, tag="error"):
+class RunFailure(SessionEvent, frozen=True, tag="error"):
     """The run failed."""
 
     error_class: str
@@ -164,16 +276,20 @@ class RunFailure(_SessionEvent, frozen=True, tag="error"):
     exit_code: int
 
 
-class RunEnd(_SessionEvent, frozen=True, tag="agent_end"):
+class RunEnd(SessionEvent, frozen=True, tag="agent_end"):
     """The run is over; `stop_reason` is as in tape.md §3, `turns` counts model calls."""
 
     stop_reason: str
     turns: int
     usage: Usage
+    duration_ms: int
 
 
 Event = (
-    RunStart
+    SessionStart
+    | SessionEnd
+    | UserInput
+    | RunStart
     | TurnStart
     | MessageStart
     | MessageUpdate
@@ -190,6 +306,9 @@ Event = (
     | SessionNamed
     | CostLimit
     | TurnLimit
+    | LoopDetection
+    | ModelSelect
+    | AgentState
     | Warn
     | RunFailure
     | RunEnd

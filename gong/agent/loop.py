@@ -24,7 +24,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.model.entries import Context, Text, select_tool_calls
+from tape.model.entries import Context, Text, ToolResult, select_tool_calls
+from tape.model.entries import Model as ModelEntry
 
 from ..context.costs import CostBudget
 from ..context.tokens import ContextSize, build_fill_warning, measure_context
@@ -33,10 +34,17 @@ from ..errors import ContextLengthExceeded, MalformedHistory, NothingToCompact
 from . import events
 from .compaction import CompactionRequest, compact_branch
 from .model_call import call_model, find_advice
+from .recorder import find_last_model
+from .repetition import RepetitionGuard
 from .run_context import PreparedRequest, prepare_request
 from .tool_step import run_tools
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tape.model.entries import ToolCall
+    from tape.model.line import Entry
+
     from ..errors import ModelError
     from .model_call import Answer
     from .run_context import QueuedMessage, RunContext
@@ -52,18 +60,20 @@ class RunOutcome(NamedTuple):
 
 async def run_loop(context: RunContext) -> RunOutcome:
     """Answer the end of the path until no tool calls, steering or follow-ups are left."""
-    queues, max_turns = context.queues, context.setup.model.max_turns
-    turns, stop, paused = 0, "stop", False
+    queues, state = context.queues, context.state
+    turns = rounds = 0
+    stop, paused = "stop", False
+    state.repetition = RepetitionGuard(context.setup.config.loop_detection_window)
     while True:
         for queued in () if paused else queues.take_steering():
             _inject_message(context, queued)
-        if max_turns and turns >= max_turns:
-            context.emit(events.TurnLimit(turns))
+        if _is_over_limit(context, turns, rounds) or _is_over_budget(context):
             return RunOutcome(stop)
-        if _is_over_budget(context):
-            return RunOutcome(stop)
-        turns += 1
+        turns, state.turns = turns + 1, state.turns + 1
+        begun = context.setup.clock()
+        record_model(context)
         context.emit(events.TurnStart(turns))
+        context.emit(events.AgentState("thinking", "", turns))
         prepared = prepare_next_call(context) if paused else await make_room(context)
         answer = await _request_answer(context, prepared)
         stop, paused = answer.stop, answer.is_paused
@@ -71,21 +81,77 @@ async def run_loop(context: RunContext) -> RunOutcome:
             return RunOutcome(stop, answer.error)
         calls = select_tool_calls(answer.content)
         if calls:
+            rounds += 1
+            names = ", ".join(call.name for call in calls)
+            context.emit(events.AgentState("tool_calling", names, turns))
             await run_tools(context, calls)
-        context.emit(events.TurnEnd(turns, len(calls)))
+        elapsed_ms = context.measure_elapsed_ms(begun)
+        context.emit(events.TurnEnd(turns, len(calls), elapsed_ms))
+        if calls and _is_going_in_circles(context, calls):
+            return RunOutcome(stop)
         if calls or paused or queues.steering:
             continue
         if not queues.follow_ups:
             return RunOutcome(stop)
         _inject_message(context, queues.follow_ups.popleft())
+        rounds = 0
+
+
+def record_model(context: RunContext) -> None:
+    """Record the model of the next call where it is not that of the last: the tape shows when."""
+    model, last = context.setup.model, find_last_model(context.recorder.path)
+    if last is not None and last != model.name:
+        context.recorder.append(ModelEntry(model.provider, model.id))
+
+
+def _is_over_limit(context: RunContext, turns: int, rounds: int) -> bool:
+    """Return whether a limit of calls is reached, with an event that names it."""
+    config = context.setup.config
+    reached: tuple[str, int] | None = None
+    if config.max_tool_rounds_per_input and rounds >= config.max_tool_rounds_per_input:
+        reached = "round", config.max_tool_rounds_per_input
+    elif config.max_turns and context.state.turns >= config.max_turns:
+        reached = "total_turns", config.max_turns
+    if reached is None:
+        return False
+    context.emit(events.TurnLimit(*reached, turns))
+    context.emit(events.AgentState("error", f"达到最大迭代次数 {reached[1]}", turns))
+    return True
+
+
+def _is_going_in_circles(context: RunContext, calls: Sequence[ToolCall]) -> bool:
+    """Tell the model if it repeats its calls; return whether it did so too often."""
+    if not context.setup.config.enable_loop_detection:
+        return False
+    results = find_results(context.recorder.path, calls)
+    found = context.state.repetition.record_calls(calls, results)
+    if found is None:
+        return False
+    context.emit(events.LoopDetection(found.message, found.is_last))
+    if found.is_new and not found.is_last:
+        context.recorder.append(Context("user", "steering", (Text(found.message),)))
+        context.emit(events.SteeringInjected(found.message, "loop_detection"))
+    return found.is_last
+
+
+def find_results(path: Sequence[Entry], calls: Sequence[ToolCall]) -> list[ToolResult]:
+    """Return the results of the newest calls on a path, in the order of the calls."""
+    wanted = {call.id for call in calls}
+    found: dict[str, ToolResult] = {}
+    for entry in reversed(path):
+        if isinstance(entry.data, ToolResult) and entry.data.call_id in wanted:
+            found[entry.data.call_id] = entry.data
+            if len(found) == len(wanted):
+                break
+    return [found[call.id] for call in calls]
 
 
 def _is_over_budget(context: RunContext) -> bool:
     """Return whether the max cost is reached, with an event; warn of unknown prices."""
     state = context.state
-    if not context.setup.max_cost:
+    if not context.setup.config.max_cost:
         return False
-    budget = CostBudget(context.setup.max_cost, state.spend)
+    budget = CostBudget(context.setup.config.max_cost, state.spend)
     if budget.is_over:
         context.emit(events.CostLimit(budget.spend.cost or 0.0, budget.limit))
     elif budget.warning and not state.price_warned:
@@ -110,6 +176,7 @@ async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Ans
 
 
 def _inject_message(context: RunContext, queued: QueuedMessage) -> None:
+    context.state.repetition = RepetitionGuard(context.setup.config.loop_detection_window)
     context.recorder.append(Context("user", queued.origin, (Text(queued.text),)))
     context.emit(events.SteeringInjected(queued.text, queued.origin))
 

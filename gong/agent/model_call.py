@@ -20,9 +20,12 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+from msgspec import Raw
+
 from tape.context.repair import is_repair_recorded
 from tape.context.view import Message
-from tape.model.entries import Assistant, Error, Failure, Text
+from tape.model.entries import NO_JSON, Assistant, Error, Failure, Text
 from tape.text import shorten_to_width, to_single_line
 
 from ..errors import (
@@ -82,57 +85,85 @@ def find_advice(error: ModelError) -> str | None:
 
 async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     """Make one model call, and record the repairs of its request and the answer or failure."""
-    recorder, model, done = context.recorder, context.setup.model, prepared.repair
+    recorder, model, done = context.recorder, prepared.model, prepared.repair
     if done is not None and not is_repair_recorded(done, recorder.path):
         recorder.append(done)
         context.emit(events.HistoryRepaired(len(done.injected), len(done.dropped), done.why))
     recorder.barrier()
     answer = context.start_answer()
+    arguments = _ArgumentsParser(answer)
     begun = context.setup.clock()
     try:
         async with aclosing(context.stream_with_retries(model, prepared.request)) as stream:
             async for event in stream:
                 answer.process(event)
-                if (shown := _build_update(event)) is not None:
+                if (shown := arguments.build_update(event)) is not None:
                     context.emit(shown)
     except asyncio.CancelledError:
         if content := answer.partial():
-            recorder.append(_build_assistant(context, answer, content, "aborted", begun))
+            recorder.append(_build_assistant(context, model, answer, content, "aborted", begun))
         context.record_abort()
         raise
     if answer.error is None:
         answer.error = _find_silent_fault(model, answer)
     if answer.error is None:
-        return _record_answer(context, answer, begun)
+        return _record_answer(context, model, answer, begun)
     error, content = answer.error, answer.partial()
     if content:
-        recorder.append(_build_assistant(context, answer, content, "error", begun))
+        recorder.append(_build_assistant(context, model, answer, content, "error", begun))
     recorder.append(Error(type(error).__name__, str(error), error.retryable, error.status))
     recorder.barrier()
     return Answer(content, "error", error)
 
 
-def _build_update(event: StreamEvent) -> events.Event | None:
-    """Return what front ends are told of an event of a provider's stream."""
-    match event:
-        case StreamStart(model=model):
-            return events.MessageStart(model)
-        case TextDelta(index=index, delta=delta):
-            return events.MessageUpdate("text", index, delta)
-        case ReasoningDelta(index=index, delta=delta):
-            return events.MessageUpdate("thinking", index, delta)
-        case ToolCallStart(index=index, name=name):
-            return events.MessageUpdate("tool_call", index, "", name)
-        case ToolCallDelta(index=index, delta=delta):
-            return events.MessageUpdate("tool_call", index, delta)
-    return None
+class _ArgumentsParser:
+    """Makes updates of an answer, with the arguments of each call so far.
+
+    The arguments are parsed again whenever their text has grown by an eighth, so that all parses of
+    a call together read about nine times its text.
+    """
+
+    def __init__(self, answer: StreamAccumulator) -> None:
+        self._answer = answer
+        self._lengths: dict[int, int] = {}
+        """Characters of each call's arguments so far."""
+        self._next: dict[int, int] = {}
+        """At how many of them they are parsed next."""
+
+    def build_update(self, event: StreamEvent) -> events.Event | None:
+        """Return what front ends are told of an event of a provider's stream."""
+        match event:
+            case StreamStart(model=model):
+                return events.MessageStart(model)
+            case TextDelta(index=index, delta=delta):
+                return events.MessageUpdate("text", index, delta)
+            case ReasoningDelta(index=index, delta=delta):
+                return events.MessageUpdate("thinking", index, delta)
+            case ToolCallStart(index=index, name=name):
+                return events.MessageUpdate("tool_call", index, "", name)
+            case ToolCallDelta(index=index, delta=delta):
+                arguments = self._parse_arguments(index, delta)
+                return events.MessageUpdate("tool_call", index, delta, arguments=arguments)
+        return None
+
+    def _parse_arguments(self, index: int, delta: str) -> Raw:
+        length = self._lengths[index] = self._lengths.get(index, 0) + len(delta)
+        if length < self._next.get(index, 1):
+            return NO_JSON
+        self._next[index] = length + length // 8 + 1
+        return Raw(msgspec.json.encode(self._answer.arguments(index)))
 
 
 def _build_assistant(
-    context: RunContext, answer: StreamAccumulator, content: Content, stop: str, begun: int
+    context: RunContext,
+    model: AgentModel,
+    answer: StreamAccumulator,
+    content: Content,
+    stop: str,
+    begun: int,
 ) -> Assistant:
     """Return an answer as it is recorded, and count its usage."""
-    model, finish, failure = context.setup.model, answer.finish, None
+    finish, failure = answer.finish, None
     cost = model.cost(answer.usage)
     context.state.count_usage(answer.usage, cost)
     if answer.error is not None:
@@ -156,18 +187,20 @@ def _build_assistant(
     )
 
 
-def _record_answer(context: RunContext, answer: StreamAccumulator, begun: int) -> Answer:
+def _record_answer(
+    context: RunContext, model: AgentModel, answer: StreamAccumulator, begun: int
+) -> Answer:
     """Record a complete answer, and report what the provider remarked on it."""
     response, state = answer.response(), context.state
     content, stop = response.content, response.stop_reason
-    entry = context.recorder.append(_build_assistant(context, answer, content, stop, begun))
+    entry = context.recorder.append(_build_assistant(context, model, answer, content, stop, begun))
     context.recorder.barrier()
     state.in_row = 0
     context.emit(events.MessageEnd(entry.id, content, stop, response.usage))
     if stop == "content_filter":
         why = answer.finish.why if answer.finish else None
         text = why or "its filter rejected it"
-        context.emit(events.Warn(f"{context.setup.model.provider} stopped this answer: {text}"))
+        context.emit(events.Warn(f"{model.provider} stopped this answer: {text}"))
     for remark in dict.fromkeys(response.warnings):
         if remark not in state.remarks:
             context.emit(events.Warn(remark))

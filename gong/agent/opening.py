@@ -31,6 +31,7 @@ from ..tools.registry import TOOL_PRESETS, ToolRegistry
 from .recorder import Recorder, find_last_model, read_history
 from .run_context import AgentModel, SessionSetup, prepare_request
 from .session import Session
+from .session_config import SessionConfig
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -54,7 +55,6 @@ class ModelFactory:
     client: Client
     where: Surroundings
     environ: Mapping[str, str]
-    max_turns: int = 0
 
     def choose(self, name: str) -> AgentModel:
         """Return a model that can be called.
@@ -109,7 +109,6 @@ class ModelFactory:
             endpoint=endpoint,
             stream=stream,
             system=partial(build_system_prompt, self.where, name),
-            max_turns=self.max_turns,
             cost=partial(self.names.compute_cost, provider, model),
             window=self.names.get_context_window(provider, model),
             sees_images=self.names.sees_images(provider, model),
@@ -255,10 +254,22 @@ async def _assemble_session(
         compaction=settings.compaction,
         summariser=models.choose_or_failing(summariser) if summariser else None,
         namer=models.choose_or_failing(settings.title_model) if settings.title_model else None,
-        max_cost=settings.max_cost,
+        config=_build_config(settings),
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")
     return OpenSession(Session(setup, recorder), models, name, by_default)
+
+
+def _build_config(settings: Settings) -> SessionConfig:
+    return SessionConfig(
+        max_turns=settings.max_turns,
+        max_tool_rounds_per_input=settings.max_rounds,
+        max_cost=settings.max_cost,
+        max_seconds=settings.max_seconds,
+        default_command_timeout_ms=settings.default_command_timeout_ms,
+        max_command_timeout_ms=settings.max_command_timeout_ms,
+        enable_loop_detection=settings.loop_detection,
+    )
 
 
 async def read_session(front: FrontEnd, hit: Hit) -> SessionPreview:
@@ -317,7 +328,7 @@ def _build_model_factory(
     client = Client.from_env(front.environ, presets=names.presets, find_key=keys.key)
     today = format_timestamp(read_clock())[:10]
     where = Surroundings(env.working_directory, env.platform, env.os_version, today, repository)
-    return ModelFactory(names, client, where, front.environ, front.settings.max_turns)
+    return ModelFactory(names, client, where, front.environ)
 
 
 def build_session_tools(settings: Settings) -> ToolRegistry:

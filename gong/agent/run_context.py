@@ -22,7 +22,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.clock import read_clock
+from tape.clock import format_timestamp, read_clock
 from tape.context.repair import ABORTED, repair
 from tape.context.view import Target, View, view
 from tape.model.entries import Error, SideUsage
@@ -35,6 +35,8 @@ from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request
 from ..policy.decision import allow_all, format_error_line, format_trace
 from . import events
+from .repetition import RepetitionGuard
+from .session_config import SessionConfig
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
@@ -64,8 +66,6 @@ class AgentModel:
     stream: Callable[[Request], AsyncGenerator[StreamEvent, None]]
     system: str | Callable[[Collection[str]], str]
     """The system prompt, or a function from tool names to it; the same in every turn."""
-    max_turns: int = 0
-    """Maximum model calls in one run; 0 is no limit."""
     cost: Callable[[Usage], Cost | None] = lambda _: None
     """Returns the cost of a call; None if unknown."""
     window: int | None = None
@@ -91,7 +91,7 @@ class AgentModel:
 
 @dataclass(frozen=True, slots=True)
 class SessionSetup:
-    """The parts of a session; change `model` between runs with `Session.use_model`."""
+    """The parts of a session; the session's `use_…` methods change them at any time."""
 
     model: AgentModel
     tools: ToolRegistry
@@ -105,13 +105,16 @@ class SessionSetup:
     """The model that writes summaries; None is `model`."""
     namer: AgentModel | None = None
     """The model that titles new sessions; None uses the first words of the first prompt."""
-    max_cost: float = 0.0
-    """Maximum cost of this session in USD; 0 is no limit."""
+    config: SessionConfig = SessionConfig()  # noqa: RUF009 (frozen)
+    """Limits and timeouts."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
     clock: Callable[[], int] = read_clock
     """Returns microseconds since 1970."""
     token: Callable[[int], str] = secrets.token_hex
     """Returns random hex digits for a number of bytes."""
+
+
+STOPPED_BY_USER = "stopped by the user"
 
 
 class QueuedMessage(NamedTuple):
@@ -136,9 +139,12 @@ class SessionQueues:
     def __init__(self) -> None:
         self.steering: deque[QueuedMessage] = deque()
         self.follow_ups: deque[QueuedMessage] = deque()
+        self.place = ("", "")
+        """Tape and branch of the events that come."""
         self._watchers: list[Watcher] = []
         self._failed: list[Watcher] = []
         """Watchers whose failure has been reported."""
+        self._emitted = 0
 
     def take_steering(self) -> tuple[QueuedMessage, ...]:
         """Return all steering and empty its queue."""
@@ -159,6 +165,8 @@ class SessionQueues:
 
     def emit(self, event: events.Event) -> None:
         """Call every watcher; one that raises is reported once to all, and the run continues."""
+        self._emitted += 1
+        event.seal(format_timestamp(read_clock()), *self.place, self._emitted)
         for watcher in tuple(self._watchers):
             try:
                 watcher(event)
@@ -188,6 +196,12 @@ class RunState:
     """Usage and cost of all calls of this session."""
     remarks: set[str] = field(default_factory=set)
     """Providers' remarks on requests that were already shown."""
+    turns: int = 0
+    """Model calls of this session."""
+    repetition: RepetitionGuard = field(default_factory=RepetitionGuard)
+    """The calls since the newest input of a person."""
+    abort_reason: str = STOPPED_BY_USER
+    """Why the run is being stopped, as its error entry says."""
 
     def request_compaction(self, focus: str) -> None:
         """Request a compaction before the next model call."""
@@ -198,11 +212,12 @@ class RunState:
         self.spend += compute_spend(usage, cost, answered=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunContext:
     """Everything that a run reads, writes to and emits through."""
 
     setup: SessionSetup
+    """The session's parts; a change holds from the next model call."""
     recorder: Recorder
     """The open branch."""
     queues: SessionQueues
@@ -221,8 +236,8 @@ class RunContext:
         return max(self.setup.clock() - begun, 0) // 1000
 
     def record_abort(self) -> None:
-        """Record that the user stopped the turn; repair reads it (tape.md §6)."""
-        self.recorder.append(Error(ABORTED, "stopped by the user"))
+        """Record that the turn was stopped, and why; repair reads it (tape.md §6)."""
+        self.recorder.append(Error(ABORTED, self.state.abort_reason))
         self.recorder.barrier()
 
     def stream_with_retries(
@@ -246,8 +261,9 @@ class RunContext:
 
 
 class PreparedRequest(NamedTuple):
-    """A request, the view it was made from, and the repairs it needed."""
+    """A request, the model it is for, the view it was made from, and the repairs it needed."""
 
+    model: AgentModel
     request: Request
     view: View
     repair: Repair | None
@@ -275,7 +291,7 @@ def prepare_request(
         session=session,
         load=load,
     )
-    return PreparedRequest(request, seen, repaired.repair)
+    return PreparedRequest(model, request, seen, repaired.repair)
 
 
 def apply_elisions(messages: Sequence[Message], seen: View) -> Sequence[Message]:

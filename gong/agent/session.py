@@ -16,12 +16,12 @@ next run.
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tape.model.entries import Model as ModelEntry
 from tape.model.entries import Text, Usage, User
 
 from ..errors import (
@@ -34,17 +34,27 @@ from ..errors import (
 from . import events, loop
 from .compaction import compact_branch, merge_branch
 from .model_call import name_session
-from .recorder import Recorder, find_last_model
-from .run_context import QueuedMessage, RunContext, RunState, SessionQueues
+from .recorder import Recorder
+from .run_context import (
+    STOPPED_BY_USER,
+    QueuedMessage,
+    RunContext,
+    RunState,
+    SessionQueues,
+    SessionSetup,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 
     from tape.model.entries import Anchor
     from tape.store.refs import Head
 
+    from ..env.protocol import ExecutionEnvironment
+    from ..errors import ModelError
+    from ..policy.decision import Policy
     from .compaction import CompactionRequest
-    from .run_context import AgentModel, SessionSetup
+    from .run_context import AgentModel
 
 
 class SessionState(StrEnum):
@@ -67,7 +77,11 @@ class Session:
         self.run_state = RunState()
         self._queues = SessionQueues()
         self._run: asyncio.Task[object] | None = None
+        self._context: RunContext | None = None
+        """What the current run works with."""
         self._compacting = False
+        self._is_announced = False
+        """Whether the start of the session was emitted."""
 
     def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
         """Call `watcher` with every event from now on; call the returned function to stop.
@@ -146,38 +160,57 @@ class Session:
             raise ConfigurationError("the prompt is empty: say what to do")
         recorder = self.open_recorder(prompt)
         context = self.build_run_context()
-        model, last = self.setup.model, find_last_model(recorder.path)
-        if last is not None and last != model.name:  # the tape shows where a change took effect
-            recorder.append(ModelEntry(model.provider, model.id))
+        loop.record_model(context)
         entry = recorder.append(User((Text(prompt),)))
-        context.emit(events.RunStart(recorder.tape.id, recorder.branch, prompt, entry.id))
+        context.emit(events.UserInput(prompt, entry.id))
+        context.emit(events.RunStart(prompt, entry.id))
         for remark in recorder.skipped:
             context.emit(events.Warn(remark))
         recorder.skipped.clear()
         tally, stop = _RunTally(), "aborted"
+        begun = self.setup.clock()
         leave = self.subscribe(tally.count_event)
         naming = asyncio.create_task(name_session(context, prompt, entry))
+        seconds = self.setup.config.max_seconds
         try:
-            stop, error = await loop.run_loop(context)
-            if error is not None:
-                kind = type(error).__name__
-                context.emit(events.RunFailure(kind, str(error), error.retryable, error.exit_code))
-            await naming
+            async with _stop_after(context, seconds) as is_over:
+                stop, error = await loop.run_loop(context)
+                if error is not None:
+                    self._report_failure(context, error, tally.turns)
+                await naming
+            if is_over():
+                context.emit(events.TurnLimit("time", seconds, tally.turns))
         finally:
             naming.cancel()
             leave()
-            context.emit(events.RunEnd(stop, tally.turns, tally.usage))
+            if stop not in {"error", "aborted"}:
+                context.emit(events.AgentState("finished", "", tally.turns))
+            elapsed_ms = context.measure_elapsed_ms(begun)
+            context.emit(events.RunEnd(stop, tally.turns, tally.usage, elapsed_ms))
+
+    def _report_failure(self, context: RunContext, error: ModelError, turns: int) -> None:
+        kind = type(error).__name__
+        context.emit(events.RunFailure(kind, str(error), error.retryable, error.exit_code))
+        context.emit(events.AgentState("error", str(error), turns))
 
     def open_recorder(self, prompt: str) -> Recorder:
         """Return the open branch, opening it for the first prompt."""
         if self.recorder is None:
             self.recorder = self.setup.open(prompt)
+        self._queues.place = (self.recorder.tape.id, self.recorder.branch)
         return self.recorder
 
     def build_run_context(self) -> RunContext:
         """Return the loop's current inputs; the branch must be open."""
         assert self.recorder is not None, "the first prompt opens a branch"
-        return RunContext(self.setup, self.recorder, self._queues, self.run_state)
+        context = RunContext(self.setup, self.recorder, self._queues, self.run_state)
+        self._context = context
+        if not self._is_announced:
+            self._is_announced = True
+            self._queues.place = (self.recorder.tape.id, self.recorder.branch)
+            cwd = self.setup.env.working_directory
+            context.emit(events.SessionStart(self.setup.model.name, cwd))
+        return context
 
     def steer(self, text: str) -> None:
         """Queue words for the model after the current step; if idle, for the next prompt."""
@@ -197,9 +230,41 @@ class Session:
             self._run.cancel()
 
     def use_model(self, model: AgentModel) -> None:
-        """Use another model from the next run on."""
-        self.setup = replace(self.setup, model=model)
+        """Use another model from the next call on."""
+        previous = self.setup.model.name
+        self._change_setup(model=model)
         self.run_state.refused = self.run_state.warned = False
+        if model.name != previous:
+            self._queues.emit(events.ModelSelect(model.name, previous))
+
+    def use_tools(self, names: Iterable[str]) -> None:
+        """Offer these tools from the next call on; ConfigurationError for an unknown name."""
+        self.setup.tools.set_active(names)
+
+    def use_policy(self, policy: Policy) -> None:
+        """Let another policy decide from the next call on which calls may run."""
+        self._change_setup(policy=policy)
+
+    def use_environment(self, env: ExecutionEnvironment) -> ExecutionEnvironment:
+        """Let tools act somewhere else from the next call on; return the old environment.
+
+        The caller has initialized the new one, and cleans up the old one.
+        """
+        old = self.setup.env
+        self._change_setup(env=env)
+        return old
+
+    def configure(self, **limits: Any) -> None:
+        """Change limits and timeouts from the next call on; the names are those of SessionConfig.
+
+        Raises ConfigurationError for a number below 0, TypeError for an unknown name.
+        """
+        self._change_setup(config=replace(self.setup.config, **limits))
+
+    def _change_setup(self, **parts: Any) -> None:
+        self.setup = replace(self.setup, **parts)
+        if self._context is not None:
+            self._context.setup = self.setup
 
     def undo(self, *, leave: bool = False) -> Anchor:
         """Undo the newest compaction or handoff; return its anchor, which stays on the tape.
@@ -224,6 +289,7 @@ class Session:
         old.barrier()
         branch = old.tape.fork(old.head(), name, switch=True)
         self.recorder = Recorder.open(old.tape, branch, durability=old.writer.durability)
+        self._queues.place = (old.tape.id, branch)
         old.writer.close()
         return branch
 
@@ -241,6 +307,36 @@ class Session:
         if self.recorder is not None:
             self.recorder.close()
         await self.setup.env.cleanup()
+        if self._is_announced:
+            self._queues.emit(events.SessionEnd(self.state))
+
+
+@asynccontextmanager
+async def _stop_after(context: RunContext, seconds: float) -> AsyncIterator[Callable[[], bool]]:
+    """Stop what runs inside after so many seconds, 0 for never; give a function that tells so.
+
+    The stop is like one by the user: what runs is recorded as stopped, only the reason differs.
+    """
+    is_over = False
+
+    def stop(task: asyncio.Task[object]) -> None:
+        nonlocal is_over
+        is_over = True
+        context.state.abort_reason = f"stopped at the time limit of {seconds:g} s"
+        task.cancel()
+
+    task = asyncio.current_task()
+    assert task is not None, "a run is a task"
+    timer = asyncio.get_running_loop().call_later(seconds, stop, task) if seconds else None
+    try:
+        yield lambda: is_over
+    except asyncio.CancelledError:
+        if not is_over or task.uncancel() > 0:  # the user stopped it as well
+            raise
+    finally:
+        context.state.abort_reason = STOPPED_BY_USER
+        if timer is not None:
+            timer.cancel()
 
 
 class _RunTally:

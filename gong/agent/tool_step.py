@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SKIPPED = "Skipped due to queued user message"
 """The result of a call that was skipped because of steering."""
 _MAX_SHOWN_CHARS = 20_000  # maximum characters of output in the result of a stopped command
+_MAX_TAIL_CHARS = 2_000  # maximum characters of output so far in each event
 
 
 async def run_tools(context: RunContext, calls: Sequence[ToolCall]) -> None:
@@ -107,7 +108,7 @@ class _RunningCall:
         """Look up, check and approve the call; record its start, or set its refusal as result."""
         context, call = self.context, self.call
         self.begun = context.setup.clock()
-        context.emit(events.ToolExecutionStart(call.id, call.name, call.args))
+        context.emit(events.ToolExecutionStart(call.id, call.name, "running", call.args))
         prepared = context.setup.tools.prepare(call)
         if isinstance(prepared, tool.ToolOutcome):
             self.result = prepared
@@ -129,7 +130,8 @@ class _RunningCall:
 
         def update(text: str) -> None:
             self.shown = (self.shown + text)[-_MAX_SHOWN_CHARS:]
-            context.emit(events.ToolExecutionUpdate(self.call.id, text))
+            tail = self.shown[-_MAX_TAIL_CHARS:]
+            context.emit(events.ToolExecutionUpdate(self.call.id, text, "running", tail))
 
         self.result = await context.setup.tools.run(
             prepared,
@@ -166,7 +168,9 @@ class _RunningCall:
                 content=result.content,
                 is_error=result.is_error,
                 duration_ms=duration_ms,
+                status="error" if result.is_error else "completed",
                 details=details,
                 full=result.full,
+                kept=result.kept,
             )
         )

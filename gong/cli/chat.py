@@ -59,9 +59,18 @@ Examples:
     type=click.Choice(["full", "handoff"]),
     help="Continue from the full history or a handoff; default: full if it fits.",
 )
-@click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Max model calls.")
+@click.option(
+    "--max-turns", type=click.IntRange(min=1), metavar="N", help="Max model calls in all."
+)
 @click.option(
     "--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Max cost."
+)
+@click.option(
+    "--max-time",
+    "max_seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Max time for one prompt.",
 )
 @tools_option
 @store_option
@@ -77,6 +86,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     start: StartFrom | None,
     max_turns: int | None,
     max_cost: float | None,
+    max_seconds: float | None,
     tools: str | None,
     store: str | None,
 ) -> None:
@@ -90,7 +100,11 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     if carry and fork is None:
         raise click.UsageError("--carry needs --fork: it summarises the branch that --fork leaves")
     settings = load_settings(
-        max_turns=max_turns, max_cost=max_cost, tools=parse_tool_names(tools), store=store
+        max_turns=max_turns,
+        max_cost=max_cost,
+        max_seconds=max_seconds,
+        tools=parse_tool_names(tools),
+        store=store,
     )
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
     asked = _read_prompt(prompt)

@@ -31,8 +31,7 @@ from tape.model.entries import (
 
 from .. import signals
 from ..agent import events
-from ..context.costs import format_money
-from ..repl.screen import describe_compaction
+from ..repl.screen import describe_compaction, describe_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,6 +76,22 @@ class RunDocument(Struct, frozen=True):
 class RunResult(RunDocument, frozen=True, tag_field="type", tag="result"):
     """The same as the last line of `--output-format stream-json`."""
 
+    kind: str = "result"
+
+
+_OLD_TYPES = {
+    "tool_start": "tool_execution_start",
+    "tool_update": "tool_execution_update",
+    "tool_end": "tool_execution_end",
+}
+"""The names of kinds in `type`, which came before `kind` and stays for those who read it."""
+
+
+def encode_event(event: events.Event) -> bytes:
+    """Return an event as JSON, its `type` first."""
+    kind = _OLD_TYPES.get(event.kind, event.kind)
+    return b'{"type":"%s",%s' % (kind.encode(), msgspec.json.encode(event)[1:])
+
 
 class RunWatcher:
     """Collects from events how the run ended, and with which exit code."""
@@ -84,7 +99,7 @@ class RunWatcher:
     def __init__(self, emit: Callable[[bytes], None] | None, warn: Callable[[str], None]) -> None:
         self.exit_code = 0
         self.error: Failure | None = None
-        self.end = events.RunEnd("error", 0, Usage())
+        self.end = events.RunEnd("error", 0, Usage(), 0)
         self.first: str | None = None
         """Id of the user entry that the run answers."""
         self._emit, self._warn = emit, warn
@@ -92,28 +107,24 @@ class RunWatcher:
     def take_event(self, event: events.Event) -> None:
         """Record one event."""
         if self._emit is not None:
-            self._emit(msgspec.json.encode(event))
+            self._emit(encode_event(event))
         match event:
             case events.RunStart(entry=entry):
                 self.first = entry
             case events.RunFailure(error_class=kind, message=message, exit_code=code):
                 self.error, self.exit_code = Failure(kind, message), code
                 self._warn(message)
-            case events.TurnLimit(turns=turns):
-                self.exit_code = LIMIT_EXIT
-                self._warn(f"stopped at the limit of {turns} turns; continue with: gong chat -c")
-            case events.CostLimit(spent=spent, limit=limit):
-                self.exit_code = LIMIT_EXIT
-                self._warn(
-                    f"stopped at the max cost of {format_money(limit)}: {format_money(spent)} spent"
-                )
+            case events.TurnLimit() | events.CostLimit() | events.LoopDetection():
+                self._warn(describe_limit(event))
+                if not isinstance(event, events.LoopDetection) or event.stopped:
+                    self.exit_code = LIMIT_EXIT
             case events.CompactionEnd():
                 self._warn(describe_compaction(event))
             case events.Warn(message=message):
                 self._warn(message)
             case events.RunEnd():
                 self.end = event
-                if event.stop_reason == "aborted":
+                if event.stop_reason == "aborted" and not self.exit_code:
                     self.exit_code = signals.INTERRUPTED_EXIT
             case _:
                 pass
@@ -137,6 +148,7 @@ async def answer_prompt(
         recorder = session.open_recorder(prompt)
         first = {
             "type": "init",
+            "kind": "init",
             "session": recorder.tape.id,
             "branch": recorder.branch,
             "model": host.model_name,

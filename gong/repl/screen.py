@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         | events.SessionNamed
         | events.CostLimit
         | events.TurnLimit
+        | events.LoopDetection
         | events.Warn
         | events.RunFailure
     )
@@ -201,10 +202,33 @@ def describe_call(call: ToolCall) -> str:
     return f"{call.name} {bytes(call.args).decode() if arguments else ''}"
 
 
+def describe_limit(event: events.TurnLimit | events.CostLimit | events.LoopDetection) -> str:
+    """Return in one line which limit a run came to, and how to continue."""
+    match event:
+        case events.LoopDetection():
+            what = event.message.partition(":")[2].strip().partition(".")[0]
+            if not event.stopped:
+                return f"the model repeats itself: {what}"
+            said = f"stopped: {what}, again after the model was told so"
+        case events.CostLimit():
+            limit, spent = format_money(event.limit), format_money(event.spent)
+            said = f"stopped at the max cost of {limit}: {spent} spent"
+        case events.TurnLimit(limit="time"):
+            said = f"stopped at the time limit of {format_seconds(event.value)}"
+        case events.TurnLimit(limit="round"):
+            rounds = format_count(int(event.value), "round of tool calls", "rounds of tool calls")
+            said = f"stopped at the limit of {rounds} for one prompt"
+        case _:
+            said = f"stopped at the limit of {format_count(int(event.value), 'model call')}"
+    return f"{said}; a new prompt continues (gong chat -c)"
+
+
 def describe_compaction(event: events.CompactionEnd) -> str:
     """Return the result of a compaction or handoff in one line."""
     by = event.by or "rules"
-    head = "Compacted" if event.kind == "compaction" else f"{event.kind.capitalize()}: compacted"
+    head = (
+        "Compacted" if event.anchor == "compaction" else f"{event.anchor.capitalize()}: compacted"
+    )
     return (
         f"{head} {format_count(event.covered, 'entry', 'entries')} "
         f"({event.before:,} → {event.after:,} tokens, summary by {by})"
@@ -280,7 +304,16 @@ class Screen:
             case events.CompactionStart():
                 self._saying = "summarising"
                 return []
-            case events.RunStart() | events.TurnStart() | events.TurnEnd():
+            case (
+                events.SessionStart()
+                | events.SessionEnd()
+                | events.UserInput()
+                | events.RunStart()
+                | events.TurnStart()
+                | events.TurnEnd()
+                | events.ModelSelect()
+                | events.AgentState()
+            ):
                 return []
             case events.SteeringInjected():
                 steered = StyledLine(shorten_to_width(f"> {event.text}", columns), "you")
@@ -307,13 +340,13 @@ class Screen:
     def _take_update(self, event: events.MessageUpdate) -> list[StyledLine]:
         """Add text to a block; return the lines it finished, and the rest of the block before."""
         before = []
-        if (event.kind, event.block) != self._block:
+        if (event.part, event.block) != self._block:
             before = self._finish_block()
-            self._block = (event.kind, event.block)
-        if event.kind == "tool_call":
+            self._block = (event.part, event.block)
+        if event.part == "tool_call":
             self._saying = f"calling {event.name}" if event.name else self._saying
             return before
-        self._saying = "thinking" if event.kind == "thinking" else "answering"
+        self._saying = "thinking" if event.part == "thinking" else "answering"
         *whole, self._tail = (self._tail + event.delta).split("\n")
         return [*before, *self._render_block_lines(whole)]
 
@@ -381,12 +414,8 @@ class Screen:
                 said = "older tool results become placeholders: the context window is filling up"
             case events.SessionNamed():
                 said = f"session title: {event.title!r}"
-            case events.CostLimit():
-                spent = f"{format_money(event.spent)} of {format_money(event.limit)}"
-                said = f"stopped at the max cost: {spent} spent"
-            case events.TurnLimit():
-                calls = format_count(event.turns, "model call")
-                said = f"stopped at the limit of {calls}; send a prompt to continue"
+            case events.CostLimit() | events.TurnLimit() | events.LoopDetection():
+                said = describe_limit(event)
             case events.Warn():
                 said = event.message
             case events.RunFailure():

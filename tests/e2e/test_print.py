@@ -67,7 +67,7 @@ def test_a_stream_is_one_object_a_line_from_init_to_result(place):
     lines = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
     kinds = [line["type"] for line in lines]
     assert (kinds[0], kinds[-1]) == ("init", "result")
-    assert kinds[1:3] == ["agent_start", "turn_start"]
+    assert kinds[1:5] == ["session_start", "user_input", "agent_start", "turn_start"]
     assert {"message_start", "message_update", "message_end"} <= set(kinds)
     assert {"tool_execution_start", "tool_execution_end", "turn_end", "agent_end"} <= set(kinds)
     assert set(lines[0]) >= {"session", "model", "tools", "mode"}

@@ -68,11 +68,11 @@ async def test_events_of_a_run_begin_and_end_it_in_order(stage):
         kind for at, kind in enumerate(kinds) if kind != "MessageUpdate" or kinds[at - 1] != kind
     ]
     assert folded == [
-        "RunStart",
-        *("TurnStart", "MessageStart", "MessageUpdate", "MessageEnd"),
-        *("ToolExecutionStart", "ToolExecutionEnd", "TurnEnd"),
-        *("TurnStart", "MessageStart", "MessageUpdate", "MessageEnd", "TurnEnd"),
-        "RunEnd",
+        *("SessionStart", "UserInput", "RunStart"),
+        *("TurnStart", "AgentState", "MessageStart", "MessageUpdate", "MessageEnd"),
+        *("AgentState", "ToolExecutionStart", "ToolExecutionEnd", "TurnEnd"),
+        *("TurnStart", "AgentState", "MessageStart", "MessageUpdate", "MessageEnd", "TurnEnd"),
+        *("AgentState", "RunEnd"),
     ]
 
 
@@ -135,11 +135,9 @@ async def test_a_follow_up_runs_after_the_answer_with_the_context_kept(stage):
 
 async def test_the_limit_of_turns_stops_softly_and_says_so(stage):
     forever = [{"tool_calls": [call("ls", path=".")]}] * 3
-    session = await stage.session(*forever, max_turns=2)
+    session = await stage.session(*forever, max_rounds=2)
     found = await seen(session, "go")
-    assert [event for event in found if isinstance(event, events.TurnLimit)] == [
-        events.TurnLimit(2)
-    ]
+    assert [event.limit for event in found if isinstance(event, events.TurnLimit)] == ["round"]
     assert found[-1].turns == 2
     assert types(session)[-1] == "tool.result"
 

@@ -66,7 +66,7 @@ async def test_follow_ups_are_served_one_by_one_when_calls_and_words_are_used_up
         *("assistant", "context", "assistant"),
     ]
     assert names(found).count("RunEnd") == 1
-    assert found[-1] == events.RunEnd("stop", 6, found[-1].usage)
+    assert (found[-1].stop_reason, found[-1].turns) == ("stop", 6)
     assert session.list_queued() == ()
 
 
@@ -93,10 +93,11 @@ async def test_a_turn_injects_mends_asks_runs_and_goes_round_in_this_order(stage
     ]
     order = [name for name in names(found) if name not in {"MessageUpdate", "ToolExecutionUpdate"}]
     assert order == [
-        *("RunStart", "SteeringInjected"),
-        *("TurnStart", "HistoryRepaired", "MessageStart", "MessageEnd"),
-        *("ToolExecutionStart", "ToolExecutionEnd", "TurnEnd"),
-        *("TurnStart", "MessageStart", "MessageEnd", "TurnEnd", "RunEnd"),
+        *("UserInput", "RunStart", "SteeringInjected"),
+        *("TurnStart", "AgentState", "HistoryRepaired", "MessageStart", "MessageEnd"),
+        *("AgentState", "ToolExecutionStart", "ToolExecutionEnd", "TurnEnd"),
+        *("TurnStart", "AgentState", "MessageStart", "MessageEnd", "TurnEnd"),
+        *("AgentState", "RunEnd"),
     ]
 
 
@@ -141,7 +142,7 @@ async def test_an_answer_grows_before_eyes_and_stands_whole_at_its_end(stage):
     answer = session.recorder.path[-1]
     assert (answer.id, answer.data.content) == (end.entry, end.content)
     at_end = names(found).index("MessageEnd")
-    assert (set(entries[:at_end]), set(entries[at_end:])) == ({2}, {3})
+    assert (set(entries[:at_end]), set(entries[at_end:])) == ({1, 2}, {3})
 
 
 async def test_a_run_that_had_to_try_again_has_ended_when_its_tools_have(stage):
@@ -263,7 +264,7 @@ async def test_all_who_watch_see_every_event_in_the_same_order(stage):
     assert set(names(found)) == {
         *("RunStart", "TurnStart", "MessageStart", "MessageUpdate", "MessageEnd"),
         *("ToolExecutionStart", "ToolExecutionUpdate", "ToolExecutionEnd"),
-        *("TurnEnd", "RunEnd"),
+        *("TurnEnd", "RunEnd", "SessionStart", "UserInput", "AgentState"),
     }
     assert {"ToolExecutionStart", "ToolExecutionUpdate"} <= set(names(seen_by[2]))
     assert not {"RunStart", "RunEnd"} & set(names(seen_by[2]))
@@ -295,7 +296,7 @@ async def test_arguments_are_shown_while_the_model_writes_them(stage):
     pieces = [
         event.delta
         for event in found
-        if isinstance(event, events.MessageUpdate) and event.kind == "tool_call" and event.delta
+        if isinstance(event, events.MessageUpdate) and event.part == "tool_call" and event.delta
     ]
     assert pieces == [event.delta for event in streamed if isinstance(event, ToolCallDelta)]
     assert len(pieces) > 3
@@ -352,9 +353,11 @@ class TestTheSevenThatTheSeedLeftToItsFramework:
 
     async def test_the_most_rounds_end_it_softly_and_the_next_prompt_counts_anew(self, stage):
         look = {"tool_calls": [call("ls", path=".")]}
-        session = await stage.session(look, look, {"text": "done"}, max_turns=2)
+        session = await stage.session(look, look, {"text": "done"}, max_rounds=2)
         found = await seen(session, "go")
-        assert [e for e in found if isinstance(e, events.TurnLimit)] == [events.TurnLimit(2)]
+        assert [(e.limit, e.turns) for e in found if isinstance(e, events.TurnLimit)] == [
+            ("round", 2)
+        ]
         assert session.state is SessionState.IDLE
         assert (await seen(session, "go on"))[-1].stop_reason == "stop"
 

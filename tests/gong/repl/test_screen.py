@@ -34,15 +34,21 @@ def said(*content, stop_reason="stop"):
 
 
 def started(name="bash", call_id="c1"):
-    return events.ToolExecutionStart(call_id, name)
+    return events.ToolExecutionStart(call_id, name, "running")
+
+
+def update(output):
+    return events.ToolExecutionUpdate("c1", output, "running", output)
 
 
 def ran(output, name="bash", call_id="c1", *, is_error=False, duration_ms=5):
-    return events.ToolExecutionEnd(call_id, name, (Text(text=output),), is_error, duration_ms)
+    status = "error" if is_error else "completed"
+    said = (Text(text=output),)
+    return events.ToolExecutionEnd(call_id, name, said, is_error, duration_ms, status)
 
 
 def ended(stop_reason="stop"):
-    return events.RunEnd(stop_reason, 1, Usage())
+    return events.RunEnd(stop_reason, 1, Usage(), 0)
 
 
 @pytest.fixture
@@ -109,7 +115,7 @@ def test_a_call_and_its_result_are_shown_when_it_has_run(screen, shown):
 
 def test_output_of_a_running_tool_shows_its_last_rows(screen, shown):
     shown(said(call("bash", b'{"command":"make"}')), started())
-    shown(*(events.ToolExecutionUpdate("c1", f"step {number}\n") for number in range(9)))
+    shown(*(update(f"step {number}\n") for number in range(9)))
     assert screen.live(40) == [
         StyledLine("● $ make", "call"),
         *(
@@ -286,13 +292,20 @@ def test_no_escape_sequence_of_a_tool_reaches_the_terminal(shown):
             ),
         ),
         (
-            events.TurnLimit(1),
-            StyledLine("stopped at the limit of 1 model call; send a prompt to continue", "note"),
+            events.TurnLimit("round", 1, 1),
+            StyledLine(
+                "stopped at the limit of 1 round of tool calls for one prompt; "
+                "a new prompt continues (gong chat -c)",
+                "note",
+            ),
         ),
         (events.Warn("slow\x1b[0m\nnetwork"), StyledLine("slow␛[0m network", "note")),
         (
-            events.TurnLimit(3),
-            StyledLine("stopped at the limit of 3 model calls; send a prompt to continue", "note"),
+            events.TurnLimit("total_turns", 3, 3),
+            StyledLine(
+                "stopped at the limit of 3 model calls; a new prompt continues (gong chat -c)",
+                "note",
+            ),
         ),
         (
             events.RunFailure("RateLimited", "too many requests", True, 75),
@@ -321,7 +334,7 @@ def test_an_answer_that_was_cut_says_so(shown, reason):
 
 def test_nothing_is_live_after_a_run_however_it_ended(screen, shown):
     shown(said(call("bash", b'{"command":"ls"}')), started())
-    shown(events.ToolExecutionUpdate("c1", "a"), ended("aborted"))
+    shown(update("a"), ended("aborted"))
     assert (screen.live(40), screen.doing) == ([], "")
 
 

@@ -1,0 +1,40 @@
+"""The limits and timeouts of a session, which a host can change at any time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import ConfigurationError
+from .repetition import WINDOW
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfig:
+    """Limits of a session; 0 is no limit. A change holds from the next model call.
+
+    Raises ConfigurationError for a negative number.
+    """
+
+    max_turns: int = 0
+    """Maximum model calls of the session."""
+    max_tool_rounds_per_input: int = 200
+    """Maximum rounds of tool calls for one prompt or follow-up."""
+    max_cost: float = 0.0
+    """Maximum cost of the session in USD."""
+    max_seconds: float = 0.0
+    """Maximum time for one prompt; what runs then is stopped."""
+    default_command_timeout_ms: int | None = None
+    """Timeout of a command whose call sets none; None is the tool's own (mission.md C1)."""
+    max_command_timeout_ms: int = 600_000
+    """Maximum timeout of a command, whatever its call asks for."""
+    enable_loop_detection: bool = True
+    """Whether a model that repeats its calls is told so, and then stopped."""
+    loop_detection_window: int = WINDOW
+    """Calls that a repeating pattern is looked for in."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ConfigurationError(f"{name} is {value}: give 0 for no limit, or more")

@@ -1,0 +1,185 @@
+"""What a host sees and sets: the envelope of events, and limits that end a run by themselves."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+
+from gong.agent import events
+from gong.agent.session_config import SessionConfig
+from gong.errors import ConfigurationError
+
+from .conftest import call, seen, types
+
+LOOK = {"tool_calls": [call("ls", path=".")]}
+
+
+def kinds(found):
+    return [event.kind for event in found]
+
+
+def only(found, kind):
+    return [event for event in found if event.kind == kind]
+
+
+async def test_every_event_has_its_envelope_m033(stage):
+    session = await stage.session(LOOK, {"text": "done"})
+    all_seen = []
+    session.subscribe(all_seen.append)
+    await seen(session, "go")
+    await session.close()
+    assert kinds(all_seen)[0] == "session_start"
+    assert kinds(all_seen)[-1] == "session_end"
+    assert [event.sequence for event in all_seen] == [*range(1, len(all_seen) + 1)]
+    recorder = session.recorder
+    assert {(e.session, e.branch) for e in all_seen} == {(recorder.tape.id, "main")}
+    assert [e.time for e in all_seen] == sorted(e.time for e in all_seen)
+    document = msgspec.json.decode(msgspec.json.encode(all_seen[1]))
+    assert list(document) == ["kind", "text", "entry", "time", "session", "branch", "sequence"]
+
+
+async def test_agent_state_follows_the_run_m025(stage):
+    session = await stage.session(
+        {"tool_calls": [call("ls", path="."), call("find", pattern="*")]}, {"text": "done"}
+    )
+    states = only(await seen(session, "go"), "agent_state")
+    assert [(one.state, one.detail, one.iteration) for one in states] == [
+        ("thinking", "", 1),
+        ("tool_calling", "ls, find", 1),
+        ("thinking", "", 2),
+        ("finished", "", 2),
+    ]
+
+
+async def test_tool_events_have_a_status_and_the_arguments_so_far_m036(stage):
+    script = {"tool_calls": [call("bash", command="echo " + "x" * 400)], "chunk": 7}
+    session = await stage.session(script, {"tool_calls": [call("read", path="none")]}, {"text": ""})
+    found = await seen(session, "go")
+    parts = [event for event in only(found, "message_update") if event.part == "tool_call"]
+    parsed = [msgspec.json.decode(part.arguments) for part in parts if bytes(part.arguments)]
+    commands = [one["command"] for one in parsed if one.get("command")]
+    assert len(commands) > 10
+    assert all(later.startswith(sooner) for sooner, later in itertools.pairwise(commands))
+    assert len(parsed) < len(parts) * 0.7, "a parse for each piece would be quadratic"
+    assert {event.status for event in only(found, "tool_start")} == {"running"}
+    assert [event.status for event in only(found, "tool_end")] == ["completed", "error"]
+
+
+async def test_progress_carries_the_end_of_all_output_so_far(stage):
+    command = "for i in 1 2 3; do echo $i; sleep 0.05; done"
+    session = await stage.session({"tool_calls": [call("bash", command=command)]}, {"text": "ok"})
+    updates = only(await seen(session, "go"), "tool_update")
+    assert "".join(one.output for one in updates) == updates[-1].tail == "1\n2\n3\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit", "turns"),
+    [
+        ({"max_rounds": 3}, "round", 3),
+        ({"max_turns": 2}, "total_turns", 2),
+        ({"max_seconds": 0.3}, "time", None),
+    ],
+)
+async def test_each_limit_ends_a_run_that_does_not_end_and_says_which_m015_m016(
+    stage, settings, limit, turns
+):
+    files = [{"tool_calls": [call("bash", command=f"sleep 0.05; echo {n}")]} for n in range(40)]
+    session = await stage.session(*files, loop_detection=False, **settings)
+    found = await seen(session, "go")
+    [reached] = only(found, "turn_limit")
+    assert reached.limit == limit
+    assert turns in {None, reached.turns}
+    if turns:  # M016: the text of the row, in the state; the run ends softly all the same (C15)
+        state = only(found, "agent_state")[-2]
+        assert (state.state, state.detail) == ("error", f"达到最大迭代次数 {turns}")
+    assert found[-1].kind == "agent_end"
+    assert session.state == "idle"
+    assert types(session)[-1] == ("error" if limit == "time" else "tool.result")
+
+
+async def test_the_time_limit_stops_a_command_that_hangs_and_the_session_goes_on(stage):
+    hanging = {"tool_calls": [call("bash", command="echo begun; tail -f /dev/null")]}
+    session = await stage.session(hanging, {"text": "next"}, max_seconds=0.3)
+    found = await seen(session, "go")
+    assert only(found, "turn_limit")[0].value == 0.3
+    error = session.recorder.path[-1].data
+    assert error.message == "stopped at the time limit of 0.3 s"
+    result = session.recorder.path[-2].data
+    assert "begun" in result.content[0].text
+    assert (await seen(session, "again"))[-1].stop_reason == "stop"
+
+
+async def test_rounds_are_counted_anew_for_each_prompt_and_turns_are_not(stage):
+    session = await stage.session(
+        *[LOOK] * 3, {"text": "a"}, *[LOOK] * 9, max_rounds=4, max_turns=6
+    )
+    assert only(await seen(session, "one"), "turn_limit") == []
+    [reached] = only(await seen(session, "two"), "turn_limit")
+    assert (reached.limit, reached.value, reached.turns) == ("total_turns", 6, 2)
+
+
+async def test_a_model_that_repeats_itself_is_told_once_and_then_stopped_m018(stage):
+    session = await stage.session(*[LOOK] * 60)
+    found = await seen(session, "go")
+    told = only(found, "loop_detection")
+    assert [one.stopped for one in told] == [False, False, True]
+    steered = [event.text for event in only(found, "steering_injected")]
+    assert steered == [
+        f"Loop detected: the last {count} tool calls follow a repeating pattern."
+        " Try a different approach."
+        for count in (4, 10)
+    ]
+    assert types(session).count("context") == 2
+    assert found[-1].turns == 14
+
+
+async def test_loop_detection_can_be_switched_off(stage):
+    session = await stage.session(*[LOOK] * 20, {"text": "done"}, loop_detection=False)
+    found = await seen(session, "go")
+    assert only(found, "loop_detection") == []
+    assert found[-1].turns == 21
+
+
+async def test_a_limit_set_during_a_run_holds_from_the_next_call(stage):
+    session = await stage.session(*[LOOK] * 9, loop_detection=False)
+    session.subscribe(
+        lambda event: event.kind == "tool_end" and session.configure(max_tool_rounds_per_input=2)
+    )
+    [reached] = only(await seen(session, "go"), "turn_limit")
+    assert reached.turns == 2
+
+
+async def test_a_model_chosen_during_a_run_answers_the_next_call_m024(stage):
+    host = await stage.host(LOOK, {"text": "never"})
+    other = stage.folder / "other.json"
+    other.write_text('[{"text": "from the other"}]')
+    session = host.session
+    before = session.setup.model.name
+    model = host.models.choose(f"scripted/{other}")
+    session.subscribe(lambda event: event.kind == "tool_end" and session.use_model(model))
+    found = await seen(session, "go")
+    assert types(session)[-2:] == ["model", "assistant"]
+    assert session.recorder.path[-1].data.content[0].text == "from the other"
+    [selected] = only(found, "model_select")
+    assert (selected.model, selected.previous) == (model.name, before)
+
+
+def test_limits_have_the_defaults_of_the_mission():
+    config = SessionConfig()
+    assert (config.max_turns, config.max_tool_rounds_per_input) == (0, 200)
+    assert (config.enable_loop_detection, config.loop_detection_window) == (True, 10)
+    assert config.max_command_timeout_ms == 600_000
+    with pytest.raises(ConfigurationError, match="max_turns is -1"):
+        SessionConfig(max_turns=-1)
+
+
+def test_every_event_is_of_a_known_kind():
+    all_kinds = {one.__struct_config__.tag for one in events.Event.__args__}
+    assert {
+        *("session_start", "session_end", "user_input", "agent_start", "agent_end"),
+        *("turn_start", "turn_end", "message_start", "message_update", "message_end"),
+        *("tool_start", "tool_update", "tool_end", "steering_injected", "turn_limit"),
+        *("loop_detection", "model_select", "agent_state", "warning", "error"),
+    } <= all_kinds
