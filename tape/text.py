@@ -10,23 +10,30 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 SHORT = 8
 """How many digits of an id are shown."""
 _TITLE = 80
 
-_HIDDEN = re.compile(
+_HIDDEN = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""Characters that control a terminal, change the text direction, or are invisible."""
-_JOINS = re.compile(
-    "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]"
-    "[\u200c\u200d]"
+"""Characters that control a terminal, change the text direction, or are invisible.
+
+This pattern and the next two are compiled at their first use: it takes as long as a list of tapes.
+"""
+_SHAPED = (
     "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]"
 )
+_JOINS = f"{_SHAPED}[\u200c\u200d]{_SHAPED}"
 """A zero-width joiner between letters or emoji, where it changes their shape."""
-_ENDS_OF_LINES = str.maketrans("\u2028\u2029", "  ")
+_ODD_WIDTH = (
+    "[^\0-\xac\xae-\u02ff\u0384-\u038a\u038e-\u03a1\u03a3-\u0482\u048a-\u052f\u2010-\u2027"
+    "\u202f-\u205f\u2190-\u2319\u2460-\u25fc]"
+)
+"""Characters that may take other than one column: not Latin, Greek, Cyrillic, dashes, arrows."""
 
 
 def replace_surrogates(text: str) -> str:
@@ -42,7 +49,7 @@ def show_controls(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _HIDDEN.sub(_show_control, text.replace("\r\n", "\n"))
+    return re.sub(_HIDDEN, _show_control, text.replace("\r\n", "\n"))
 
 
 def escape_json_controls(text: str) -> str:
@@ -54,12 +61,12 @@ def escape_json_controls(text: str) -> str:
         units = found[0].encode("utf-16-be", "surrogatepass").hex()
         return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
-    return _HIDDEN.sub(escape, text)
+    return re.sub(_HIDDEN, escape, text)
 
 
 def _is_joiner_needed(found: re.Match[str]) -> bool:
     start = found.start()
-    return start > 0 and _JOINS.match(found.string, start - 1) is not None
+    return start > 0 and re.compile(_JOINS).match(found.string, start - 1) is not None
 
 
 def _show_control(found: re.Match[str]) -> str:
@@ -75,11 +82,12 @@ def _show_control(found: re.Match[str]) -> str:
 
 def measure_width(text: str) -> int:
     """Return the width of a text in columns: wide characters take two, combining ones none."""
-    if text.isascii():
+    if text.isascii() or not re.search(_ODD_WIDTH, text):
         return len(text)
-    return sum(_count_columns(char) for char in text)
+    return sum(map(_count_columns, text))
 
 
+@lru_cache(maxsize=4_096)
 def _count_columns(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in {"Cf", "Me", "Mn"}:
         return 0
@@ -88,14 +96,22 @@ def _count_columns(char: str) -> int:
 
 def to_single_line(text: str) -> str:
     """Return a text on one line, with each run of blanks and line ends as one space."""
-    return " ".join(show_controls(text.translate(_ENDS_OF_LINES)).split())
+    if not text.isascii():
+        text = text.replace("\u2028", " ").replace("\u2029", " ")
+    return " ".join(show_controls(text).split())
 
 
 def shorten_to_width(text: str, columns: int) -> str:
     """Return a text on one line of at most `columns` columns, with `…` where it was cut."""
-    text = to_single_line(text)
+    return cut_to_width(to_single_line(text), columns)
+
+
+def cut_to_width(text: str, columns: int) -> str:
+    """Return a line of at most `columns` columns, with `…` where it was cut."""
     if measure_width(text) <= columns:
         return text
+    if not re.search(_ODD_WIDTH, text[:columns]):
+        return text[: max(columns - 1, 0)].rstrip() + "…"
     kept, used = [], 1
     for char in text:
         used += _count_columns(char)

@@ -8,7 +8,16 @@ from __future__ import annotations
 from ..clock import SECONDS, parse_timestamp, read_clock
 from ..index.fast import fetch_newest_tapes
 from ..text import SHORT, measure_width, shorten_to_width
-from .terminal import format_table, get_columns, open_pager, print_lines, print_warning, style_text
+from .terminal import (
+    align_column,
+    can_colour,
+    get_columns,
+    join_columns,
+    open_pager,
+    print_lines,
+    print_warning,
+    style_text,
+)
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -20,8 +29,7 @@ if TYPE_CHECKING:
 TAPE_LIMIT = 50
 """How many tapes are shown by default."""
 
-_HEADING = ("ID", "AGE", "TITLE", "MODEL", "ENTRIES", "BRANCHES", "COST")
-_RIGHT = (1, 4, 5, 6)
+_TITLE_COLUMNS, _LEAST_TITLE_COLUMNS, _MODEL_COLUMNS = 60, 12, 30
 
 
 def answer_at_once(arguments: Sequence[str], home: str) -> bool:
@@ -51,27 +59,27 @@ def format_tapes(shown: Sequence[ListedTape], time: int, wide: int) -> list[str]
     """Return tapes as a table with a heading; titles are cut so that a row fits."""
     if not shown:
         return []
-    cells = [
-        (
-            identity[:SHORT],
-            format_age(time - parse_timestamp(updated)),
-            shorten_to_width(title or "–", 60),
-            shorten_to_width(model or "–", 30),
-            str(entries),
-            str(branches),
-            "–" if cost is None else f"${cost:.2f}",
-        )
-        for identity, updated, title, model, entries, branches, cost in shown
+    ids, moments, titles, names, entries, branches, costs = zip(*shown, strict=True)
+    ages = [format_age(time - parse_timestamp(moment)) for moment in moments]
+    models = {name: shorten_to_width(name or "–", _MODEL_COLUMNS) for name in {*names}}
+    prices = ["–" if cost is None else f"${cost:.2f}" for cost in costs]
+    columns = [
+        align_column(["ID", *(identity[:SHORT] for identity in ids)]),
+        align_column(["AGE", *ages], right=True),
+        align_column(["MODEL", *map(models.__getitem__, names)]),
+        align_column(["ENTRIES", *map(str, entries)], right=True),
+        align_column(["BRANCHES", *map(str, branches)], right=True),
+        align_column(["COST", *prices], right=True),
     ]
-    over = max(map(measure_width, format_table([_HEADING, *cells], _RIGHT))) - wide
-    if over > 0:
-        room = max(max(measure_width(row[2]) for row in cells) - over, 12)
-        cells = [(*row[:2], shorten_to_width(row[2], room), *row[3:]) for row in cells]
-    first, *rest = format_table([_HEADING, *cells], _RIGHT)
-    return [
-        style_text(first, dim=True),
-        *(style_text(row[:SHORT], fg="yellow") + row[SHORT:] for row in rest),
-    ]
+    room = wide - sum(measure_width(column[0]) + 2 for column in columns)
+    room = min(max(room, _LEAST_TITLE_COLUMNS), _TITLE_COLUMNS)
+    columns.insert(
+        2, align_column(["TITLE", *(shorten_to_width(title or "–", room) for title in titles)])
+    )
+    first, *rest = join_columns(columns)
+    if can_colour():
+        rest = [style_text(row[:SHORT], fg="yellow") + row[SHORT:] for row in rest]
+    return [style_text(first, dim=True), *rest]
 
 
 def format_age(passed: int) -> str:

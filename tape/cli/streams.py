@@ -28,7 +28,7 @@ INTERRUPTED_CODE = 130
 _CONTROL_MARK = f"\x1b{os.urandom(8).hex()}"
 """Marks a sequence of ours; it is random, so foreign text cannot contain it."""
 _CONTROL_END = "\x07"  # not a space: the end of a line may be stripped
-_BLANKS = str.maketrans("\n\t\u2028\u2029", "    ")
+_BLANKS = "[\n\t\u2028\u2029]"
 _CONTROL_PATTERN = re.compile(f"{_CONTROL_MARK}([^{_CONTROL_END}]*){_CONTROL_END}")
 
 
@@ -59,8 +59,8 @@ def format_cell(text: str) -> str:
     """Return a text as a table cell: control characters visible, without line ends."""
     if text.isascii() and text.isprintable():
         return text
-    parts = _CONTROL_PATTERN.split(text)
-    parts[::2] = (show_controls(part.translate(_BLANKS)) for part in parts[::2])
+    parts = _CONTROL_PATTERN.split(text) if _CONTROL_MARK in text else [text]
+    parts[::2] = (show_controls(re.sub(_BLANKS, " ", part)) for part in parts[::2])
     parts[1::2] = map(mark_control, parts[1::2])
     return "".join(parts)
 

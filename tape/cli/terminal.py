@@ -245,18 +245,26 @@ def warn_of_left_out_part(text: str) -> None:
 
 def format_table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
     """Return rows as aligned columns; those whose index is in `right` are right-aligned."""
-    rows = [[format_cell(cell) for cell in row] for row in rows]
-    widths = [max(map(_measure_cell, column)) for column in zip(*rows, strict=True)]
-    sided, table = set(right), []
-    for row in rows:
-        cells = []
-        for at, (cell, wide) in enumerate(zip(row, widths, strict=True)):
-            room = " " * (wide - _measure_cell(cell))
-            cells.append(room + cell if at in sided else cell + room)
-        table.append("  ".join(cells).rstrip())
-    return table
+    sided = set(right)
+    columns = enumerate(zip(*rows, strict=True))
+    return join_columns([align_column(cells, right=at in sided) for at, cells in columns])
 
 
-def _measure_cell(cell: str) -> int:
-    """Return the width of a cell in columns, colours not counted."""
-    return measure_width(strip_style(cell))
+def align_column(cells: Iterable[str], *, right: bool = False) -> list[str]:
+    """Return the cells of a column, padded to the width of the widest; colours are not counted."""
+    sized = []
+    for cell in cells:
+        if cell.isascii() and cell.isprintable():  # nearly all
+            sized.append((cell, len(cell)))
+        else:
+            shown = format_cell(cell)
+            sized.append((shown, measure_width(strip_style(shown))))
+    most = max(width for _, width in sized)
+    if right:
+        return [" " * (most - width) + cell for cell, width in sized]
+    return [cell + " " * (most - width) for cell, width in sized]
+
+
+def join_columns(columns: Iterable[Sequence[str]]) -> list[str]:
+    """Return the rows of a table from its aligned columns."""
+    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]

@@ -40,7 +40,7 @@ from tape.model.entries import (
 )
 from tape.model.line import Unread, build_entry, decode_line, encode_line, encode_payload
 from tape.render import render_conversation, render_entry, render_entry_line
-from tape.text import measure_width, shorten_to_width, show_controls
+from tape.text import cut_to_width, measure_width, shorten_to_width, show_controls
 
 TIME = "2026-11-21T20:31:05.123456Z"
 PLACE = Place(phase="0001-main-start", offset=0, entry="ab" * 20)
@@ -242,6 +242,18 @@ def test_a_conversation_is_never_cut():
 )
 def test_wide_characters_take_two_columns_and_combining_ones_none(text, columns):
     assert measure_width(text) == columns
+
+
+def test_characters_that_are_not_looked_up_take_one_column():
+    wide = "日"  # beside it, each character is looked up
+    for char in map(chr, range(0xD800)):
+        assert measure_width(char) == measure_width(char + wide) - 2, hex(ord(char))
+
+
+@given(ANY, st.integers(1, 50))
+def test_a_line_is_cut_at_the_same_place_whatever_follows(text, columns):
+    line = cut_to_width(text + "x" * columns + "日", columns)
+    assert cut_to_width(text + "x" * columns + "xx", columns) == line
 
 
 @given(ANY, st.integers(1, 50))
