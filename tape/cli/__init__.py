@@ -24,23 +24,22 @@ _GC_THRESHOLD = 20_000
 def main() -> None:
     """Run `tape` with the arguments of this process, and end the process with its exit code.
 
-    The version is printed before anything is imported; a plain `tape ls` or `tape search` reads
-    only the index where that is ready; everything else goes through the click group.
+    The version is printed before anything is imported; `tape ls` and `tape search` read only the
+    index where that is ready; everything else goes through the click group.
     """
     if sys.argv[1:] == ["--version"]:
         sys.exit(print_version("tape", __version__))
     from .environment import COMPLETE_VARIABLE  # noqa: PLC0415 (not for --version)
-    from .fast import FAST_COMMANDS, run_fast  # noqa: PLC0415 (not for --version)
+    from .fast import run_fast  # noqa: PLC0415 (not for --version)
 
     if COMPLETE_VARIABLE in os.environ:
         from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
 
         sys.exit(answer_completion(os.environ[COMPLETE_VARIABLE]))
     gc.set_threshold(_GC_THRESHOLD)
-    if len(sys.argv) > 1 and sys.argv[1] in FAST_COMMANDS:
-        code = run_fast(sys.argv[1], sys.argv[2:])
-        if code is not None:
-            sys.exit(code)
+    code = run_fast(sys.argv[1:])
+    if code is not None:
+        sys.exit(code)
     from .group import run_command  # noqa: PLC0415 (as above)
 
     sys.exit(run_command(sys.argv[1:]))

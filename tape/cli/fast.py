@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from .arguments import split_command
 from .environment import find_store_home
 from .streams import INTERRUPTED_CODE, silence_stream, use_visible_streams
 from .terminal import print_warning
@@ -13,23 +14,26 @@ TYPE_CHECKING = False  # the module that has this name takes a tenth of the time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FAST_COMMANDS = ("ls", "search")
 
-
-def run_fast(verb: str, arguments: Sequence[str]) -> int | None:
+def run_fast(arguments: Sequence[str]) -> int | None:
     """Run a fast command and return its exit code, or do nothing and return None.
 
-    None means that the index is missing or has to catch up first.
+    None means that it is another command, that click has to read its arguments, or that the index
+    is missing or has to catch up first.
     """
-    if sys.stdout is None:
+    found = split_command(arguments)
+    if found is None or sys.stdout is None:
+        return None
+    command, rest = found
+    if command == "ls":
+        from .list_view import answer_at_once  # noqa: PLC0415 (each needs what the other does not)
+    elif command == "search":
+        from .search_view import answer_at_once  # noqa: PLC0415
+    else:
         return None
     with use_visible_streams():
         try:
-            if verb == "ls":
-                from .list_view import answer_at_once  # noqa: PLC0415 (each needs what the other does not)
-            else:
-                from .search_view import answer_at_once  # noqa: PLC0415
-            done = answer_at_once(arguments, find_store_home(os.environ))
+            done = answer_at_once(rest, find_store_home(os.environ))
             sys.stdout.flush()
         except BrokenPipeError:
             silence_stream(sys.stdout)

@@ -5,15 +5,20 @@ Nothing slow is imported: neither click nor the store.
 
 from __future__ import annotations
 
+import os
+
 from ..clock import SECONDS, parse_timestamp, read_clock
+from ..errors import UsageError
 from ..index.fast import fetch_newest_tapes
 from ..text import SHORT, measure_width, shorten_to_width
+from .arguments import parse_plain_arguments
 from .terminal import (
     align_column,
     can_colour,
     get_columns,
     join_columns,
     open_pager,
+    print_json_text,
     print_lines,
     print_warning,
     style_text,
@@ -21,61 +26,145 @@ from .terminal import (
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeAlias, TypeVar
 
-    ListedTape: TypeAlias = tuple[str, str, str | None, str | None, int, int, float | None]
+    from ..index.fast import ListedTape
+    from ..index.tables import TapeRow
+
+    AnyTape: TypeAlias = ListedTape | TapeRow
+    T = TypeVar("T", ListedTape, TapeRow)
 
 TAPE_LIMIT = 50
 """How many tapes are shown by default."""
 
+SORTS: dict[str, Callable[[AnyTape], Any]] = {
+    "updated": lambda row: row.updated,
+    "created": lambda row: row.created,
+    "title": lambda row: (row.title or "").casefold(),
+    "entries": lambda row: row.entries,
+    "branches": lambda row: row.branches,
+    "cost": lambda row: row.cost or 0.0,
+}
+"""The orders of a list, and what each compares."""
+
+_FILTERS = ("project", "since", "until", "sort")
+_NAMED_OPTIONS = {
+    **{f"--{name}": name for name in ("store", "limit", *_FILTERS)},
+    "-n": "limit",
+}
 _TITLE_COLUMNS, _LEAST_TITLE_COLUMNS, _MODEL_COLUMNS = 60, 12, 30
 
 
 def answer_at_once(arguments: Sequence[str], home: str) -> bool:
-    """Run `tape ls`, with no option or --all, from the index alone; return whether it could.
+    """Run `tape ls` with these arguments from the index alone; return whether it could.
 
-    It cannot when the index is missing or has to catch up: then it prints nothing.
+    It cannot when the index is missing or has to catch up, when there is no tape to list, or when
+    click has to read the arguments: then it prints nothing.
     """
-    if list(arguments) not in ([], ["--all"]):
+    given = parse_plain_arguments(arguments, {"--all", "--json"}, _NAMED_OPTIONS)
+    if given is None or given[0]:
         return False
-    most = None if arguments else TAPE_LIMIT
-    found = fetch_newest_tapes(home, -1 if most is None else most + 1)
-    if not found:
+    options = dict(given[1])
+    home = options.get("store", home)
+    if "json" in options and ".." in home.split("/"):  # only pathlib prints it as it is
         return False
+    most = int(options["limit"]) if "limit" in options else None if "all" in options else TAPE_LIMIT
+    try:
+        found = fetch_newest_tapes(home, count_needed(options, most))
+        chosen = select_tapes(found or [], options, read_clock())
+    except (UsageError, OSError):  # OSError: the current folder was removed
+        return False
+    if not chosen:
+        return False
+    if "json" in options:
+        print_tape_objects(chosen[:most], os.path.join(os.path.abspath(home), "tapes"))  # noqa: PTH100, PTH118 (at once)
+        return True
     with open_pager():
-        print_tapes(found[:most], cut=most is not None and len(found) > most)
+        print_tapes(chosen, most, options)
     return True
 
 
-def print_tapes(shown: Sequence[ListedTape], *, cut: bool, first: str = "newest") -> None:
-    """Print tapes, (id, updated, title, model, entries, branches, cost) each, as a table."""
+def count_needed(options: Mapping[str, str], most: int | None) -> int:
+    """Return how many of the newest tapes have to be read to list `most` of them; −1 means all."""
+    return -1 if most is None or not options.keys().isdisjoint(_FILTERS) else most + 1
+
+
+def select_tapes(found: Sequence[T], options: Mapping[str, str], time: int) -> list[T]:
+    """Return the tapes, newest first in `found`, that match the options, in the order of --sort.
+
+    The options are texts as typed; a project matches by the folder that its tapes work in now.
+    Raises UsageError for an invalid time or order.
+    """
+    chosen = list(found)
+    if "project" in options:
+        root = os.path.abspath(options["project"]).rstrip("/") + "/"  # noqa: PTH100 (as tapes keep it)
+        chosen = [
+            row
+            for row in chosen
+            if any(f"{place}/".startswith(root) for place in (row.cwd, row.project or row.cwd))
+        ]
+    if "since" in options or "until" in options:
+        from .timeparse import parse_moment  # noqa: PLC0415 (most lists name no time)
+
+        since = parse_moment(options["since"], time) if "since" in options else ""
+        until = parse_moment(options["until"], time) if "until" in options else "~"
+        chosen = [row for row in chosen if since <= row.updated < until]
+    sort = options.get("sort", "updated")
+    if sort not in SORTS:
+        raise UsageError(f"no order is called {sort!r}")
+    if sort != "updated":
+        chosen.sort(key=SORTS[sort], reverse=sort != "title")
+    return chosen
+
+
+def print_tape_objects(shown: Sequence[AnyTape], tapes: str) -> None:
+    """Print tapes as a JSON array; `tapes` is the absolute path of their folders' folder."""
+    print_json_text(
+        [
+            {"id": row.id, "path": os.path.join(tapes, row.folder)}  # noqa: PTH118 (at once)
+            | {name: getattr(row, name) for name in _OBJECT_KEYS}
+            for row in shown
+        ]
+    )
+
+
+_OBJECT_KEYS = (
+    *("folder", "title", "cwd", "project", "created", "updated", "model", "entries"),
+    *("branches", "cost"),
+)
+
+
+def print_tapes(chosen: Sequence[AnyTape], most: int | None, options: Mapping[str, str]) -> None:
+    """Print at most so many tapes as a table, and warn if more were left out without --limit."""
+    shown = chosen[:most]
     print_lines(format_tapes(shown, read_clock(), get_columns()))
-    if cut:
+    if len(chosen) > len(shown) and "limit" not in options:
+        first = "newest" if options.get("sort", "updated") == "updated" else "first"
         print_warning(f"these are the {first} {len(shown)}; --all lists every tape")
 
 
-def format_tapes(shown: Sequence[ListedTape], time: int, wide: int) -> list[str]:
+def format_tapes(shown: Sequence[AnyTape], time: int, wide: int) -> list[str]:
     """Return tapes as a table with a heading; titles are cut so that a row fits."""
     if not shown:
         return []
-    ids, moments, titles, names, entries, branches, costs = zip(*shown, strict=True)
-    ages = [format_age(time - parse_timestamp(moment)) for moment in moments]
-    models = {name: shorten_to_width(name or "–", _MODEL_COLUMNS) for name in {*names}}
-    prices = ["–" if cost is None else f"${cost:.2f}" for cost in costs]
+    ages = [format_age(time - parse_timestamp(row.updated)) for row in shown]
+    models = {
+        name: shorten_to_width(name or "–", _MODEL_COLUMNS) for name in {r.model for r in shown}
+    }
+    costs = ["–" if row.cost is None else f"${row.cost:.2f}" for row in shown]
     columns = [
-        align_column(["ID", *(identity[:SHORT] for identity in ids)]),
+        align_column(["ID", *(row.id[:SHORT] for row in shown)]),
         align_column(["AGE", *ages], right=True),
-        align_column(["MODEL", *map(models.__getitem__, names)]),
-        align_column(["ENTRIES", *map(str, entries)], right=True),
-        align_column(["BRANCHES", *map(str, branches)], right=True),
-        align_column(["COST", *prices], right=True),
+        align_column(["MODEL", *(models[row.model] for row in shown)]),
+        align_column(["ENTRIES", *(str(row.entries) for row in shown)], right=True),
+        align_column(["BRANCHES", *(str(row.branches) for row in shown)], right=True),
+        align_column(["COST", *costs], right=True),
     ]
     room = wide - sum(measure_width(column[0]) + 2 for column in columns)
     room = min(max(room, _LEAST_TITLE_COLUMNS), _TITLE_COLUMNS)
-    columns.insert(
-        2, align_column(["TITLE", *(shorten_to_width(title or "–", room) for title in titles)])
-    )
+    titles = ["TITLE", *(shorten_to_width(row.title or "–", room) for row in shown)]
+    columns.insert(2, align_column(titles))
     first, *rest = join_columns(columns)
     if can_colour():
         rest = [style_text(row[:SHORT], fg="yellow") + row[SHORT:] for row in rest]

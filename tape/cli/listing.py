@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import asdict
 
 from ..clock import read_clock
 from ..index.library import list_tapes
 from ..index.library import search_entries as search_in
-from .list_view import TAPE_LIMIT, print_tapes
-from .output import CountType, as_json, format_examples, print_json
+from .list_view import (
+    SORTS,
+    TAPE_LIMIT,
+    count_needed,
+    print_tape_objects,
+    print_tapes,
+    select_tapes,
+)
+from .output import CountType, as_json, format_examples
 from .resolve import open_library, warn_of_left_out
-from .search_view import HIT_LIMIT, parse_search_options, print_hits, warn_of_no_hits
+from .search_view import (
+    HIT_LIMIT,
+    parse_search_options,
+    print_hit_objects,
+    print_hits,
+    warn_of_no_hits,
+)
 from .terminal import print_warning
-from .timeparse import TIME_FORMS, parse_moment
+from .timeparse import TIME_FORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..index.library import Library
-    from ..index.tables import TapeRow
     from .group import GlobalOptions
-
-
-_SORTS: dict[str, Callable[[TapeRow], Any]] = {
-    "updated": lambda row: row.updated,
-    "created": lambda row: row.created,
-    "title": lambda row: (row.title or "").casefold(),
-    "entries": lambda row: row.entries,
-    "branches": lambda row: row.branches,
-    "cost": lambda row: row.cost or 0.0,
-}
 
 
 @click.command(
@@ -53,7 +50,7 @@ _SORTS: dict[str, Callable[[TapeRow], Any]] = {
 @click.option("-n", "--limit", type=CountType(), metavar="N", help="At most N tapes.")
 @click.option(
     "--sort",
-    type=click.Choice(list(_SORTS)),
+    type=click.Choice(list(SORTS)),
     default="updated",
     show_default=True,
     help="Largest or newest first; titles by the alphabet.",
@@ -78,58 +75,22 @@ def ls(
     entries, branches, cost}.
     """
     most = limit if limit is not None else None if every else TAPE_LIMIT
-    wanted = TapeFilter(
-        project=os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
-        since=parse_moment(since, read_clock()) if since else "",
-        until=parse_moment(until, read_clock()) if until else None,
-        sort=sort,
-    )
+    told = {"project": project, "since": since, "until": until, "sort": sort}
+    given = {name: text for name, text in told.items() if text}
+    if limit is not None:
+        given["limit"] = str(limit)
+    needed = count_needed(given, most)
     with open_library(options) as opened:
-        chosen = select_tapes(opened, wanted, most)
-        shown = chosen[:most]
+        found = list_tapes(*opened, limit=None if needed < 0 else needed)
+        chosen = select_tapes(found, given, read_clock())
         if as_json:
-            tapes = opened.store.tapes.absolute()
-            rows = [{"id": row.id, "path": str(tapes / row.folder), **asdict(row)} for row in shown]
-            print_json(rows)
+            print_tape_objects(chosen[:most], str(opened.store.tapes.absolute()))
             return warn_of_left_out(opened).code
-        told = [(r.id, r.updated, r.title, r.model, r.entries, r.branches, r.cost) for r in shown]
-        cut = len(chosen) > len(shown) and limit is None
-        print_tapes(told, cut=cut, first="newest" if sort == "updated" else "first")
+        print_tapes(chosen, most, given)
         lacking = warn_of_left_out(opened)
         if not chosen and not lacking.tapes:
             print_warning("no tape to list; `tape new` makes one")
         return lacking.code
-
-
-class TapeFilter(NamedTuple):
-    """Which tapes are listed, and in what order."""
-
-    project: str | None = None
-    """Absolute path of a folder."""
-    since: str = ""
-    """Tape time, included; `until` is excluded."""
-    until: str | None = None
-    sort: str = "updated"
-
-
-def select_tapes(opened: Library, wanted: TapeFilter, most: int | None) -> list[TapeRow]:
-    """Return the tapes that match, in order; one more than `most` if there are more."""
-    if wanted == TapeFilter():
-        return list_tapes(*opened, limit=None if most is None else most + 1)
-    chosen = list_tapes(*opened)
-    if wanted.project is not None:
-        above = f"{wanted.project.rstrip('/')}/"
-        chosen = [
-            row
-            for row in chosen
-            if any(f"{place}/".startswith(above) for place in (row.cwd, row.project or row.cwd))
-        ]
-    chosen = [
-        row
-        for row in chosen
-        if wanted.since <= row.updated and (wanted.until is None or row.updated < wanted.until)
-    ]
-    return sorted(chosen, key=_SORTS[wanted.sort], reverse=wanted.sort != "title")
 
 
 @click.command(
@@ -191,10 +152,8 @@ def search(
     with open_library(options) as opened:
         narrow = parse_search_options(read_clock(), given)
         matches = search_in(*opened, " ".join(query), types=types, limit=limit, **narrow)
-        if as_json:
-            print_json([asdict(match) for match in matches])
-        else:
-            print_hits([(match, match.snippet, match.marks) for match in matches])
+        hits = [(match, match.snippet, match.marks) for match in matches]
+        print_hit_objects(hits) if as_json else print_hits(hits)
         if not matches:
             warn_of_no_hits(" ".join(query))
         return warn_of_left_out(opened).code

@@ -6,14 +6,15 @@ Nothing slow is imported: neither click nor the store.
 from __future__ import annotations
 
 import os
-import re
+from contextlib import nullcontext
 
 from ..clock import read_clock
 from ..errors import UsageError
 from ..index.fast_search import search_fast
 from ..index.fast_text import build_filter, build_match_expression
 from ..text import SHORT, shorten_to_width, show_controls
-from .terminal import open_pager, print_lines, print_warning, style_text
+from .arguments import parse_plain_arguments
+from .terminal import open_pager, print_json_text, print_lines, print_warning, style_text
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -36,9 +37,11 @@ HIT_LIMIT = 20
 """How many entries are shown by default."""
 
 _TITLE_COLUMNS = 40
-_COUNT_PATTERN = re.compile(r"[1-9][0-9]{0,9}\Z")
-_FAST_OPTIONS = {
-    **{f"--{name}": name for name in ("store", "project", "model", "since", "until", "limit")},
+_NAMED_OPTIONS = {
+    **{
+        f"--{name}": name
+        for name in ("store", "type", "project", "model", "since", "until", "limit")
+    },
     "-n": "limit",
 }
 
@@ -49,51 +52,29 @@ def answer_at_once(arguments: Sequence[str], home: str) -> bool:
     It cannot for arguments other than words and options with a value, nor when the index is missing
     or has to catch up: then it returns False and prints nothing.
     """
-    given = _parse_search_arguments(arguments)
-    if given is None:
+    given = parse_plain_arguments(arguments, {"--json"}, _NAMED_OPTIONS)
+    if given is None or not given[0]:
         return False
-    query, types, options = given
+    query, types = " ".join(given[0]), [value for name, value in given[1] if name == "type"]
+    options = dict(given[1])
     try:
         narrow = build_filter(types, **parse_search_options(read_clock(), options))
         hits = search_fast(
             options.get("store") or home,
             build_match_expression(query),
             narrow,
-            int(options["limit"]),
+            int(options.get("limit", HIT_LIMIT)),
         )
     except (UsageError, OSError):  # OSError: the current folder was removed
         return False
     if hits is None:
         return False
-    with open_pager():
-        print_hits(hits)
+    as_json = "json" in options
+    with nullcontext() if as_json else open_pager():
+        print_hit_objects(hits) if as_json else print_hits(hits)
         if not hits:
             warn_of_no_hits(query)
     return True
-
-
-def _parse_search_arguments(
-    arguments: Sequence[str],
-) -> tuple[str, list[str], dict[str, str]] | None:
-    """Return the query, the types and the other options; None where click has to parse them."""
-    words, types, options = list[str](), list[str](), {"limit": str(HIT_LIMIT)}
-    rest = iter(arguments)
-    for one in rest:
-        if one == "--type" or one in _FAST_OPTIONS:
-            value = next(rest, "-")
-            if value.startswith("-"):
-                return None
-            if one == "--type":
-                types.append(value)
-            else:
-                options[_FAST_OPTIONS[one]] = value
-        elif one.startswith("-"):
-            return None
-        else:
-            words.append(one)
-    if not words or not _COUNT_PATTERN.match(options["limit"]):
-        return None
-    return " ".join(words), types, options
 
 
 def parse_search_options(time: int, options: Mapping[str, str]) -> SearchFilter:
@@ -113,6 +94,22 @@ def _parse_optional_moment(text: str | None, time: int) -> str | None:
     from .timeparse import parse_moment  # noqa: PLC0415 (most searches name no time)
 
     return parse_moment(text, time)
+
+
+def print_hit_objects(hits: Sequence[tuple[RankedEntry | SearchMatch, str, Marks]]) -> None:
+    """Print hits as a JSON array."""
+    print_json_text(
+        [
+            {name: getattr(hit, name) for name in _OBJECT_KEYS}
+            | {"snippet": excerpt, "marks": marks, "score": hit.score}
+            for hit, excerpt, marks in hits
+        ]
+    )
+
+
+_OBJECT_KEYS = (
+    *("tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch"),
+)
 
 
 def print_hits(hits: Sequence[tuple[RankedEntry | SearchMatch, str, Marks]]) -> None:

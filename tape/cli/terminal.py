@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedIOBase
 from time import monotonic
 
-from ..text import measure_width, show_controls, to_single_line
+from ..text import measure_width, replace_surrogates, show_controls, to_single_line
 from .streams import VisibleStream, format_cell, mark_control, strip_controls
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
@@ -229,6 +229,14 @@ def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         erase_progress()
         sys.stdout.write(f"{line}\n")
+
+
+def print_json_text(value: Any) -> None:
+    """Print lists, dictionaries and plain values as one JSON document, without msgspec."""
+    import json  # noqa: PLC0415 (only where it is asked for)
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    sys.stdout.buffer.write(replace_surrogates(text).encode() + b"\n")
 
 
 def print_warning(text: str, program: str = "tape") -> None:

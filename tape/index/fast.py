@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import namedtuple
 from contextlib import closing, suppress
 from stat import S_ISREG
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     T = TypeVar("T")
 
@@ -60,20 +61,31 @@ def read_marks(db: sqlite3.Connection) -> tuple[int, int]:
     return found
 
 
-def fetch_newest_tapes(home: str, most: int) -> list[tuple[Any, ...]] | None:
-    """Return the newest tapes as (id, updated, title, model, entries, branches, cost).
+ListedTape = namedtuple(  # noqa: PYI024 (typing takes too long)
+    "ListedTape",
+    "id folder title cwd project created updated model entries branches cost",
+)
+"""A tape in a list, with the fields of `tape.index.tables.TapeRow`."""
+
+
+def fetch_newest_tapes(home: str, most: int) -> list[ListedTape] | None:
+    """Return the newest tapes, at most so many; −1 means all.
 
     None if the index has to catch up first: a tape is being written, was added, or removed.
     """
 
-    def question(db: sqlite3.Connection) -> list[tuple[Any, ...]] | None:
+    def question(db: sqlite3.Connection) -> list[ListedTape] | None:
         if not is_caught_up(db, home):
             return None
-        return db.execute(
-            "SELECT lower(hex(id)), updated, title, model, entries, branches, cost FROM tapes "
+        found = db.execute(
+            "SELECT lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, "
+            "model, entries, branches, cost FROM tapes WHERE folder <> '' "
             "ORDER BY updated DESC, id DESC LIMIT ?",
             (most,),
-        ).fetchall()
+        )
+        return [
+            ListedTape(identity, os.fsdecode(folder), *rest) for identity, folder, *rest in found
+        ]
 
     return query_fast(home, question)
 

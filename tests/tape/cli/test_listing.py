@@ -79,7 +79,50 @@ class TestAtOnce:
         caught_up(tape)
         assert answer_at_once(["--all"], str(tape.store))
         assert ageless(capsys.readouterr().out) == said == ageless(tape.real("ls", "--all").text)
-        assert not answer_at_once(["--json"], str(tape.store))
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            *(["--json"], ["-n", "2"], ["--limit=1", "--json"], ["--all", "--sort", "title"]),
+            *(["--sort", "created", "-n", "1"], ["--sort", "cost", "--json"]),
+            *(["--project", "."], ["--project=/", "--json"], ["--since", "1h", "--until", "0s"]),
+            ["--since", "2020-01-01", "--json", "--sort", "entries"],
+        ],
+    )
+    def test_says_the_same_with_options(self, tape, three, capsys, monkeypatch, arguments):
+        said = tape.real("ls", *arguments, "--no-pager")
+        monkeypatch.chdir(tape.work)
+        caught_up(tape)
+        assert answer_at_once(arguments, str(tape.store))
+        out, err = capsys.readouterr()
+        assert (ageless(out), err) == (ageless(said.text), said.err)
+        for stored in (["--store", str(tape.store), "ls"], ["ls", f"--store={tape.store}"]):
+            ran = tape.real(*stored, *arguments)
+            assert (ageless(ran.text), ran.err) == (ageless(said.text), said.err)
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            *(["-n", "0"], ["-n", "x"], ["-n2"], ["-n=2"], ["-n"], ["--limit="], ["-n", "9" * 50]),
+            *(["--sort", "none"], ["--since", "soon"], ["--project", "/nowhere"], ["words"]),
+            *(["--"], ["--help"], ["--no-pager"], ["--debug"], ["--all=1"], ["--project", "-x"]),
+        ],
+    )
+    def test_leaves_other_options_and_empty_lists_to_the_long_way(
+        self, tape, three, capsys, arguments
+    ):
+        caught_up(tape)
+        assert not answer_at_once(arguments, str(tape.store))
+        assert capsys.readouterr() == ("", "")
+
+    def test_gives_the_same_paths_for_a_store_named_in_any_way(self, tape, three, monkeypatch):
+        monkeypatch.chdir(tape.work)
+        caught_up(tape)
+        above = tape.store.parent
+        (above / "x").mkdir()
+        for home in (f"{above}//./{tape.store.name}/", f"{above}/x/../{tape.store.name}"):
+            quick = tape.real("--store", home, "ls", "--json").json
+            assert quick == tape.real("--store", home, "ls", "--json", "--no-pager").json
 
     def test_cuts_behind_fifty_and_says_so(self, tape, talk):
         for n in range(51):

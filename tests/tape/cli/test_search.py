@@ -133,6 +133,9 @@ class TestAtOnce:
             ["login.py:42"],
             ["nowhere", "at", "all"],
             ["", "login"],
+            ["login", "--json", "-n", "7"],
+            ["--json", "nowhere"],
+            ["log*", "--limit=2", "--type=user"],
         ],
     )
     def test_says_what_the_long_way_says(self, ready, capsys, monkeypatch, arguments):
@@ -145,7 +148,7 @@ class TestAtOnce:
     @pytest.mark.parametrize(
         "arguments",
         [
-            *(["login", "--json"], ["login", "--no-pager"], ["--help"], ["login", "--type"]),
+            *(["login", "--json=1"], ["login", "--no-pager"], ["--help"], ["login", "--type"]),
             *(
                 ["login", "-n", "0"],
                 ["login", "-n", "x"],
