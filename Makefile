@@ -20,7 +20,7 @@ help:
 	@echo 'make fuzz    search the properties elsewhere each time; SECONDS=300 for longer'
 	@echo 'make check   lint, format, types, layers, start-up'
 	@echo 'make rows    mission rows that are open'
-	@echo 'make docs    docs/reference*.md anew, from the commands'
+	@echo 'make docs    docs/reference*.md and the help pages, from the commands'
 	@echo 'make bench   measure the store: ratios to bare writes, decoding, hashing'
 
 chat: .venv/chat.ready
@@ -58,6 +58,7 @@ rows: .venv/chat.ready
 
 docs: .venv/chat.ready
 	@$(PY) -m tests.docs.reference
+	@$(PY) -m tests.docs.help_pages
 
 bench: .venv/chat.ready
 	@$(PY) bench/run.py

@@ -108,6 +108,17 @@ def test_the_version_needs_nothing_at_all(run):
     }
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["tape --help", "tape ls --help", "gong -h", "gong work add --help", "gong tape ls --help"],
+)
+def test_a_help_page_needs_its_file_only(run, command):
+    loaded = {name for name in run(*command.split()) if name.startswith(("tape", "gong", "click"))}
+    own = {"gong", "gong.cli"} if command.startswith("gong") else set()
+    names = {"tape", "tape.cli", "tape.cli.help_pages", "tape.renamed", "tape.version"}
+    assert loaded == names | own
+
+
 def test_looking_at_a_tape_loads_nothing_it_does_not_need(run):
     run("tape", "new", "--json")
     run("tape", "ls")

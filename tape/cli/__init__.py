@@ -13,6 +13,8 @@ from ..version import __version__
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .group import tape
 
 __all__ = ["main", "tape"]
@@ -24,13 +26,14 @@ _GC_THRESHOLD = 20_000
 def main() -> None:
     """Run `tape` with the arguments of this process, and end the process with its exit code.
 
-    The version is printed before anything is imported; `tape ls` and `tape search` read only the
-    index where that is ready; everything else goes through the click group.
+    Version and help pages are printed before anything is imported; `tape ls` and `tape search` read
+    only the index where that is ready; everything else goes through the click group.
     """
-    if sys.argv[1:] == ["--version"]:
-        sys.exit(print_version("tape", __version__))
-    from .environment import COMPLETE_VARIABLE  # noqa: PLC0415 (not for --version)
-    from .fast import run_fast  # noqa: PLC0415 (not for --version)
+    known = find_known_text("tape", __version__, HELP_PAGES, sys.argv[1:])
+    if known is not None:
+        sys.exit(print_text("tape", known))
+    from .environment import COMPLETE_VARIABLE  # noqa: PLC0415 (not for a known text)
+    from .fast import run_fast  # noqa: PLC0415 (not for a known text)
 
     if COMPLETE_VARIABLE in os.environ:
         from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
@@ -45,12 +48,30 @@ def main() -> None:
     sys.exit(run_command(sys.argv[1:]))
 
 
-def print_version(program: str, version: str) -> int:
-    """Print a program's version without importing anything, and return the exit code."""
+HELP_PAGES = f"{os.path.dirname(__file__)}/help_pages.txt"  # noqa: PTH120 (at once)
+"""The file of the help pages of `tape`."""
+
+
+def find_known_text(program: str, version: str, pages: str, arguments: Sequence[str]) -> str | None:
+    """Return what a program prints for --version or --help without importing its commands.
+
+    `pages` is the file of its help pages. None where these arguments ask for something else.
+    """
+    if list(arguments) == ["--version"]:
+        return f"{program} {version}\n"
+    if not {"--help", "-h"}.intersection(arguments):
+        return None
+    from .help_pages import find_help_page  # noqa: PLC0415 (not for --version)
+
+    return find_help_page(program, arguments, pages)
+
+
+def print_text(program: str, text: str) -> int:
+    """Print a text without importing anything, and return the exit code."""
     if sys.stdout is None:  # the parent closed standard output: nobody reads it
         return 0
     try:
-        sys.stdout.write(f"{program} {version}\n")
+        sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "replace"))
         sys.stdout.flush()
     except OSError as error:
         from .streams import silence_stream  # noqa: PLC0415 (only a failure needs it)
