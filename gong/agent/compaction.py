@@ -111,7 +111,7 @@ class SummaryResult(NamedTuple):
 def repeat_handoff(context: RunContext, anchor: Anchor, to: str) -> Entry:
     """Set the newest anchor again for another model, if no message followed it."""
     again = replace(anchor, kind="handoff", reason="handoff", state=build_state(context, to))
-    return context.recorder.anchor(again)
+    return context.set_anchor(again)
 
 
 async def compact_branch(context: RunContext, request: CompactionRequest) -> CompactionResult:
@@ -143,7 +143,7 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
             context.emit(events.Warn(str(error)))
         raise
     covers = CoveredRange(covered[0].id, covered[-1].id, covered[-1].n - covered[0].n + 1)
-    entry = recorder.anchor(
+    entry = context.set_anchor(
         Anchor(
             kind=request.kind,
             summary=summary,
@@ -332,7 +332,7 @@ async def merge_branch(context: RunContext, left: Head) -> Entry:
     )
     before = find_newest_anchor(recorder.path)
     other = {"tape": tape.id, "branch": left.branch, "entry": left.entry}
-    entry = recorder.anchor(
+    entry = context.set_anchor(
         Anchor(
             kind="merge",
             summary=_merge_summaries(before.summary if before else "", summary, left.branch),

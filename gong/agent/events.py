@@ -159,10 +159,30 @@ class TurnEnd(SessionEvent, frozen=True, tag="turn_end"):
 
 
 class SteeringInjected(SessionEvent, frozen=True, tag="steering_injected"):
-    """Queued input was added to the conversation; `origin` is steering or follow_up."""
+    """Queued input was added to the conversation; `origin` is steering or follow_up.
+
+    `origin` loop_detection is no input, but what a model that repeats its calls is told.
+    """
 
     text: str
     origin: str
+    queued: str | None = None
+    """The id it had in the queue."""
+
+
+class MessageQueued(SessionEvent, frozen=True, tag="message_queued"):
+    """Input waits, and is on the tape."""
+
+    queued: str
+    """Its id, which `steering_injected` and `message_withdrawn` repeat."""
+    text: str
+    origin: str
+
+
+class MessageWithdrawn(SessionEvent, frozen=True, tag="message_withdrawn"):
+    """Input that waited was withdrawn."""
+
+    queued: str
 
 
 class HistoryRepaired(SessionEvent, frozen=True, tag="repaired"):
@@ -299,6 +319,8 @@ Event = (
     | ToolExecutionEnd
     | TurnEnd
     | SteeringInjected
+    | MessageQueued
+    | MessageWithdrawn
     | HistoryRepaired
     | CompactionStart
     | CompactionEnd

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
     from ..errors import ModelError
     from .model_call import Answer
-    from .run_context import QueuedMessage, RunContext
+    from .queues import QueuedMessage
+    from .run_context import RunContext
 
 
 class RunOutcome(NamedTuple):
@@ -177,8 +178,9 @@ async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Ans
 
 def _inject_message(context: RunContext, queued: QueuedMessage) -> None:
     context.state.repetition = RepetitionGuard(context.setup.config.loop_detection_window)
-    context.recorder.append(Context("user", queued.origin, (Text(queued.text),)))
-    context.emit(events.SteeringInjected(queued.text, queued.origin))
+    entry = context.recorder.append(Context("user", queued.origin, (Text(queued.text),)))
+    context.queues.record_delivery(queued, entry.id)
+    context.emit(events.SteeringInjected(queued.text, queued.origin, queued.id))
 
 
 MIN_GAIN = 0.1

@@ -17,12 +17,11 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections import deque
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.clock import format_timestamp, read_clock
+from tape.clock import read_clock
 from tape.context.repair import ABORTED, repair
 from tape.context.view import Target, View, view
 from tape.model.entries import Error, SideUsage
@@ -33,7 +32,7 @@ from ..context.trim import elide_results
 from ..llm.accumulate import StreamAccumulator
 from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request
-from ..policy.decision import allow_all, format_error_line, format_trace
+from ..policy.decision import allow_all
 from . import events
 from .repetition import RepetitionGuard
 from .session_config import SessionConfig
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 
     from tape.context.view import Message
-    from tape.model.entries import BlobRef, Cost, Repair, Usage
+    from tape.model.entries import Anchor, BlobRef, Cost, Repair, Usage
     from tape.model.line import Entry
 
     from ..env.protocol import ExecutionEnvironment
@@ -50,9 +49,8 @@ if TYPE_CHECKING:
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
     from ..tools.registry import ToolRegistry
+    from .queues import SessionQueues
     from .recorder import Recorder
-
-    Watcher = Callable[[events.Event], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,67 +115,6 @@ class SessionSetup:
 STOPPED_BY_USER = "stopped by the user"
 
 
-class QueuedMessage(NamedTuple):
-    """Queued input: `origin` is steering or follow_up."""
-
-    text: str
-    origin: str
-
-
-class SessionQueues:
-    """What waits between a session and its front ends: the user's input, and events out.
-
-    ============  ===================================  =========================================
-    queue         put in by                            taken out by the loop
-    ============  ===================================  =========================================
-    `steering`    `Session.steer`                      all at once, before the next model call
-    `follow_ups`  `Session.follow_up`                  one by one, when nothing else is left
-    events        `emit`, from everything in a run     at once by every watcher, in order
-    ============  ===================================  =========================================
-    """
-
-    def __init__(self) -> None:
-        self.steering: deque[QueuedMessage] = deque()
-        self.follow_ups: deque[QueuedMessage] = deque()
-        self.place = ("", "")
-        """Tape and branch of the events that come."""
-        self._watchers: list[Watcher] = []
-        self._failed: list[Watcher] = []
-        """Watchers whose failure has been reported."""
-        self._emitted = 0
-
-    def take_steering(self) -> tuple[QueuedMessage, ...]:
-        """Return all steering and empty its queue."""
-        taken = tuple(self.steering)
-        self.steering.clear()
-        return taken
-
-    def add_watcher(self, watcher: Watcher) -> Callable[[], None]:
-        """Call `watcher` with every event from now on, until the returned function is called."""
-        self._watchers.append(watcher)
-
-        def leave() -> None:
-            with suppress(ValueError):
-                self._watchers.remove(watcher)
-                self._failed.remove(watcher)
-
-        return leave
-
-    def emit(self, event: events.Event) -> None:
-        """Call every watcher; one that raises is reported once to all, and the run continues."""
-        self._emitted += 1
-        event.seal(format_timestamp(read_clock()), *self.place, self._emitted)
-        for watcher in tuple(self._watchers):
-            try:
-                watcher(event)
-            except Exception as error:  # noqa: BLE001 - a front end's bug must not stop the run
-                if watcher not in self._failed:
-                    self._failed.append(watcher)
-                    line = format_error_line(error)
-                    text = f"a watcher of events failed: {line}; this is reported once"
-                    self.emit(events.Warn(text, format_trace(error)))
-
-
 @dataclass(slots=True)
 class RunState:
     """What a session remembers about context usage and cost between calls."""
@@ -226,6 +163,12 @@ class RunContext:
     def emit(self, event: events.Event) -> None:
         """Pass an event to the front ends."""
         self.queues.emit(event)
+
+    def set_anchor(self, anchor: Anchor) -> Entry:
+        """Start a phase with this anchor, and take the input that waits along to it."""
+        entry = self.recorder.anchor(anchor)
+        self.queues.record_waiting()
+        return entry
 
     def start_answer(self) -> StreamAccumulator:
         """Return an empty answer, whose calls get ids with a new prefix: c_ and 8 hex digits."""

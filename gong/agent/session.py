@@ -34,15 +34,9 @@ from ..errors import (
 from . import events, loop
 from .compaction import compact_branch, merge_branch
 from .model_call import name_session
+from .queues import SessionQueues
 from .recorder import Recorder
-from .run_context import (
-    STOPPED_BY_USER,
-    QueuedMessage,
-    RunContext,
-    RunState,
-    SessionQueues,
-    SessionSetup,
-)
+from .run_context import STOPPED_BY_USER, RunContext, RunState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
@@ -54,7 +48,8 @@ if TYPE_CHECKING:
     from ..errors import ModelError
     from ..policy.decision import Policy
     from .compaction import CompactionRequest
-    from .run_context import AgentModel
+    from .queues import Origin, QueuedMessage
+    from .run_context import AgentModel, SessionSetup
 
 
 class SessionState(StrEnum):
@@ -76,6 +71,8 @@ class Session:
         self.state = SessionState.IDLE
         self.run_state = RunState()
         self._queues = SessionQueues()
+        if recorder is not None:
+            self._queues.attach(recorder)
         self._run: asyncio.Task[object] | None = None
         self._context: RunContext | None = None
         """What the current run works with."""
@@ -197,32 +194,56 @@ class Session:
         """Return the open branch, opening it for the first prompt."""
         if self.recorder is None:
             self.recorder = self.setup.open(prompt)
-        self._queues.place = (self.recorder.tape.id, self.recorder.branch)
+        self._queues.attach(self.recorder)
         return self.recorder
 
     def build_run_context(self) -> RunContext:
         """Return the loop's current inputs; the branch must be open."""
         assert self.recorder is not None, "the first prompt opens a branch"
+        self._queues.attach(self.recorder)
         context = RunContext(self.setup, self.recorder, self._queues, self.run_state)
         self._context = context
         if not self._is_announced:
             self._is_announced = True
-            self._queues.place = (self.recorder.tape.id, self.recorder.branch)
             cwd = self.setup.env.working_directory
             context.emit(events.SessionStart(self.setup.model.name, cwd))
         return context
 
-    def steer(self, text: str) -> None:
-        """Queue words for the model after the current step; if idle, for the next prompt."""
-        self._queues.steering.append(QueuedMessage(text, "steering"))
+    def steer(self, text: str, *, interrupt: bool = False) -> QueuedMessage:
+        """Queue words for the model after the current step; if idle, for the next prompt.
 
-    def follow_up(self, text: str) -> None:
+        With `interrupt` the tools that run now are stopped, and the model continues with these
+        words. On the tape they wait from now on: another session on the branch takes them up.
+        """
+        message = self._queue_message(text, "steering")
+        if interrupt:
+            self._queues.interrupt()
+        return message
+
+    def follow_up(self, text: str) -> QueuedMessage:
         """Queue words for when the current run has nothing left to do."""
-        self._queues.follow_ups.append(QueuedMessage(text, "follow_up"))
+        return self._queue_message(text, "follow_up")
+
+    def withdraw(self, message_id: str) -> str | None:
+        """Remove queued words and return them; None if they were delivered already."""
+        message = self._queues.withdraw(message_id)
+        if message is None:
+            return None
+        self._queues.emit(events.MessageWithdrawn(message.id))
+        return message.text
 
     def list_queued(self) -> tuple[str, ...]:
         """Return the queued input: steering, then follow-ups."""
-        return tuple(one.text for one in (*self._queues.steering, *self._queues.follow_ups))
+        return tuple(message.text for message in self._queues.list_waiting())
+
+    def list_waiting(self) -> tuple[QueuedMessage, ...]:
+        """Return the queued input with its ids: steering, then follow-ups."""
+        return self._queues.list_waiting()
+
+    def _queue_message(self, text: str, origin: Origin) -> QueuedMessage:
+        message = self._queues.put(text, origin)
+        self._queues.emit(events.MessageQueued(message.id, text, origin))
+        return message
 
     def abort(self) -> None:
         """Stop the current run and record the interruption; does nothing when idle."""
@@ -289,7 +310,7 @@ class Session:
         old.barrier()
         branch = old.tape.fork(old.head(), name, switch=True)
         self.recorder = Recorder.open(old.tape, branch, durability=old.writer.durability)
-        self._queues.place = (old.tape.id, branch)
+        self._queues.attach(self.recorder)
         old.writer.close()
         return branch
 

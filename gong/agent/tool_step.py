@@ -8,6 +8,7 @@ groups. What a call leaves on the tape, and what a stop (Ctrl+C) during its grou
     ====================  ====================  ===========================================
     refused, not found    result (error)        result (error)
     started               start, result         start, and a result with its output so far
+                                                (also when steering interrupts it)
     ended                 start, result         start, result
     not reached           –                     nothing: repair adds that it never ran
     skipped by steering   result (error)        –
@@ -74,21 +75,17 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
         allowed = [(one, prepared) for one in running if (prepared := await one.admit())]
         if any(prepared.tool.replay == "unsafe" for _, prepared in allowed):
             context.recorder.barrier()
-        async with asyncio.TaskGroup() as group:
-            for one, prepared in allowed:
-                group.create_task(one.run(prepared))
+        with context.queues.allow_interrupt():
+            async with asyncio.TaskGroup() as group:
+                for one, prepared in allowed:
+                    group.create_task(one.run(prepared))
     except asyncio.CancelledError:
         for one in running:
-            if one.result is None and one.started:
-                shown = f"{one.shown}\n\n" if one.shown else ""
-                one.result = tool.ToolOutcome.error(f"{shown}{one.stopped}")
-            if one.result is not None:
-                one.record_result(one.result)
+            one.record_stop()
         context.record_abort()
         raise
     for one in running:
-        assert one.result is not None
-        one.record_result(one.result)
+        one.record_stop()
 
 
 class _RunningCall:
@@ -145,6 +142,14 @@ class _RunningCall:
                 request_compaction=context.state.request_compaction,
             ),
         )
+
+    def record_stop(self) -> None:
+        """Record the result; of a call that was stopped while it ran, what came so far."""
+        if self.result is None and self.started:
+            shown = f"{self.shown}\n\n" if self.shown else ""
+            self.result = tool.ToolOutcome.error(f"{shown}{self.stopped}")
+        if self.result is not None:
+            self.record_result(self.result)
 
     def record_result(self, result: tool.ToolOutcome) -> None:
         """Record a result and tell the front ends."""

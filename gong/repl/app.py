@@ -203,7 +203,8 @@ class _Conversation:
         keys.add("c-c")(lambda _: self._handle_interrupt())
         keys.add("<sigint>")(lambda _: self._handle_interrupt())
         keys.add("escape", filter=Condition(self._is_busy))(lambda _: self._stop_run())
-        keys.add("escape", "enter")(lambda _: self._queue_follow_up())
+        keys.add("escape", "enter")(lambda _: self._send_draft(self.session.follow_up))
+        keys.add("c-s")(lambda _: self._send_draft(self._stop_tools))
         keys.add("c-j")(lambda _: self.terminal.draft.insert_text("\n"))
 
         def is_escaped() -> bool:
@@ -235,16 +236,20 @@ class _Conversation:
         else:
             self._begin_prompt(text)
 
-    def _queue_follow_up(self) -> None:
-        """Queue the draft as a follow-up for when the agent is done."""
+    def _stop_tools(self, text: str) -> None:
+        """Stop the tools that run, and steer the agent."""
+        self.session.steer(text, interrupt=True)
+
+    def _send_draft(self, say: Callable[[str], object]) -> None:
+        """Queue the draft in this way; while the agent is idle it is a prompt."""
         draft = self.terminal.draft
         if not self._is_busy() or commands.is_command(draft.text):
             draft.validate_and_handle()
         elif draft.text.strip():
-            self._send_words(draft.text, self.session.follow_up)
+            self._send_words(draft.text, say)
             draft.reset(append_to_history=True)
 
-    def _send_words(self, text: str, say: Callable[[str], None]) -> None:
+    def _send_words(self, text: str, say: Callable[[str], object]) -> None:
         """Queue words for the current run, or hold them for the next if it takes no input."""
         if self.over:
             self.held.append(text)

@@ -31,6 +31,7 @@ _FLAG_COMMANDS = {"-m": "/model", "--leave": "/undo --leave"}
 KEYS = (
     ("Enter", "send; while the agent works: steer it before its next step"),
     ("Alt+Enter", "queue a follow-up for when the agent is done"),
+    ("Ctrl+S", "stop the running tool and send; the agent continues with your words"),
     ("Ctrl+J", "new line; also \\ and Enter"),
     ("Esc, Ctrl+C", "stop the agent; your draft is kept"),
     ("Ctrl+C twice", "quit; once, while idle: clear the line"),

@@ -312,6 +312,8 @@ class Screen:
                 | events.TurnStart()
                 | events.TurnEnd()
                 | events.ModelSelect()
+                | events.MessageQueued()
+                | events.MessageWithdrawn()
                 | events.AgentState()
             ):
                 return []

@@ -167,7 +167,12 @@ def verb_of(line: str) -> str:
     return next(name for name in sorted(VERBS, reverse=True) if line.startswith(f"{name} "))
 
 
-ASKED = {"work new": "work new Title", "cost": "cost 3f2a", "context": "context 3f2a", "trust": "trust"}
+ASKED = {
+    "work new": "work new Title",
+    "cost": "cost 3f2a",
+    "context": "context 3f2a",
+    "trust": "trust",
+}
 
 
 @pytest.mark.parametrize("name", [name for name, one in VERBS.items() if promised(one)])

@@ -9,6 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from gong.agent.opening import FrontEnd, open_session
+from gong.agent.queues import DELIVERED, QUEUED, WITHDRAWN
 from gong.agent.recorder import Recorder
 from gong.config import Settings
 from tape.index.library import Library
@@ -59,8 +60,13 @@ async def seen(session, prompt):
 
 
 def types(session):
-    """Return the entry types on the session's path."""
-    return [entry.type for entry in session.recorder.path]
+    """Return the entry types on the session's path, without the marks of the queues."""
+    marks = {QUEUED, DELIVERED, WITHDRAWN}
+    return [
+        entry.type
+        for entry in session.recorder.path
+        if entry.type != "custom" or entry.data.kind not in marks
+    ]
 
 
 def call(name, **args):

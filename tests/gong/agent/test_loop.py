@@ -119,7 +119,7 @@ async def test_steering_skips_the_rest_of_a_batch_and_comes_before_the_next_call
         ("bash", "Skipped due to queued user message", True),
     ]
     assert types(session)[-3:] == ["tool.result", "context", "assistant"]
-    steering = session.recorder.path[-2].data
+    [steering] = [e.data for e in session.recorder.path if e.type == "context"]
     assert steering == Context("user", "steering", steering.content)
     assert join_texts(steering.content) == "stop that"
 

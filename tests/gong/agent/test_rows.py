@@ -81,7 +81,7 @@ async def test_a_turn_injects_mends_asks_runs_and_goes_round_in_this_order(stage
     await seen(session, "begin")
     requests, _ = listen(session)
     session.steer("mind the gap")
-    before = len(session.recorder.path)
+    before = len(types(session))
     found = await seen(session, "go on")
     # The second call never ran, so that a result is made up for it.
     assert types(session)[before:] == [

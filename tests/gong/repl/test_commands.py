@@ -43,6 +43,7 @@ async def test_help_lists_every_command_and_every_key(here):
         "\n"
         "Enter               send; while the agent works: steer it before its next step\n"
         "Alt+Enter           queue a follow-up for when the agent is done\n"
+        "Ctrl+S              stop the running tool and send; the agent continues with your words\n"
         "Ctrl+J              new line; also \\ and Enter\n"
         "Esc, Ctrl+C         stop the agent; your draft is kept\n"
         "Ctrl+C twice        quit; once, while idle: clear the line\n"
