@@ -81,6 +81,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Your own providers, or changed fields of built-in ones: see gong.llm.models.Preset."""
     models: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Facts about models, by provider/id: see gong.llm.models.ModelInfo."""
+    hooks: tuple[dict[str, Any], ...] = ()
+    """Your hooks, one table [[hooks]] each: see docs/hooks.md."""
     aliases: dict[str, str] = field(default_factory=dict)
     """Short names for models: alias to provider/id."""
 

@@ -7,7 +7,9 @@ GongError                      1
 ├── SessionBusy                5  a prompt while another one is running
 ├── SessionClosed              1  a prompt to a closed session
 ├── NothingToCompact           1  a compaction would free too little, or nothing
-│   └── NotSmaller             1  a summary would not make the next request smaller
+│   ├── NotSmaller             1  a summary would not make the next request smaller
+│   └── CompactionCancelled    1  a hook cancelled the compaction
+├── OperationCancelled         1  a hook cancelled a fork or a switch
 ├── NothingToUndo              1  there is no compaction or handoff to undo
 ├── SummaryUnusable            1  a model's summary is unusable
 ├── NoObject                   1  an answer does not match the requested schema
@@ -71,6 +73,14 @@ class NothingToCompact(GongError):
 
 class NotSmaller(NothingToCompact):
     """A summary of older messages would not make the next request smaller."""
+
+
+class CompactionCancelled(NothingToCompact):
+    """A hook cancelled the compaction; the session is as it was."""
+
+
+class OperationCancelled(GongError):
+    """A hook cancelled a fork or a switch; nothing changed."""
 
 
 class SummaryUnusable(GongError):

@@ -31,27 +31,14 @@ from msgspec.structs import replace
 
 from .errors import ConfigurationError
 from .private_files import locate_state_folder, write_private_file
+from .project import PLACES, locate_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-PartKind = Literal["hooks", "settings", "mcp", "skills", "agents"]
-PartState = Literal["trusted", "refused", "new"]
+    from .project import PartKind
 
-PLACES: tuple[tuple[PartKind, str], ...] = (
-    ("settings", ".gong/config.toml"),
-    ("hooks", ".gong/hooks.json"),
-    ("hooks", ".claude/settings.json"),
-    ("hooks", ".claude/settings.local.json"),
-    ("mcp", ".mcp.json"),
-    ("mcp", ".gong/mcp.json"),
-    ("skills", ".gong/skills"),
-    ("skills", ".agents/skills"),
-    ("skills", ".claude/skills"),
-    ("agents", ".gong/agents"),
-    ("agents", ".claude/agents"),
-)
-"""What a project may bring, relative to its root; a folder counts with everything below it."""
+PartState = Literal["trusted", "refused", "new"]
 
 _SHARED_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 """Settings of another program: only their hooks count here."""
@@ -105,12 +92,6 @@ class _TrustFile(Struct, frozen=True):
 def locate_trust_file(environ: Mapping[str, str]) -> Path:
     """Return the file of all answers, which need not exist."""
     return locate_state_folder(environ) / "trust.json"
-
-
-def locate_project(folder: str) -> Path:
-    """Return the top of the repository that a folder is in, else the folder itself."""
-    here = Path(os.path.realpath(folder))
-    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
 
 
 def read_project(folder: str, environ: Mapping[str, str]) -> Project:

@@ -32,7 +32,13 @@ from tape.model.summary import render_summary
 from ..context import summary as summaries
 from ..context.tokens import count_fixed_tokens, count_messages_tokens
 from ..context.trim import HistoryCut, build_sizer, find_cut
-from ..errors import ModelError, NothingToCompact, NotSmaller, SummaryUnusable
+from ..errors import (
+    CompactionCancelled,
+    ModelError,
+    NothingToCompact,
+    NotSmaller,
+    SummaryUnusable,
+)
 from ..llm.offline.summary import limit_summary, summarize_pieces
 from ..llm.summary_format import format_transcript
 from ..llm.tokens import estimate_tokens
@@ -118,6 +124,7 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     """Compact the view of the branch; raises NothingToCompact and leaves the branch as it is.
 
     Raises NotSmaller if the next request would not shrink; the usage of the summary is recorded.
+    Raises CompactionCancelled if a hook is against it.
     """
     recorder, model = context.recorder, context.setup.model
     seen = view(recorder.path, recorder.kept)
@@ -129,6 +136,11 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     cut = _choose_cut(entries, budget.kept, hard=request.hard)
     covered, kept = entries[: cut.first], entries[cut.first :]
     _require_gain(request, before, fixed + _count_view_tokens(View(None, kept, ()), model))
+    hooks, trigger = context.setup.hooks, "manual" if request.reason == "user" else "auto"
+    if hooks is not None:
+        meta = {"trigger": trigger, "reason": request.reason, "focus": request.focus}
+        if (why := await hooks.check_operation("compact", {**meta, "tokens": before})) is not None:
+            raise CompactionCancelled(f"a hook cancelled the compaction: {why}")
     context.emit(events.CompactionStart(request.kind, request.reason, before))
     anchor = find_newest_anchor(recorder.path)
     summary, by, usage = await write_summary(
@@ -158,6 +170,8 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     record_side_usage(context, usage)
     name = f"{by.provider}/{by.model}" if by else None
     context.emit(events.CompactionEnd(request.kind, entry.id, before, after, covers.count, name))
+    if hooks is not None:
+        await hooks.end_compaction(recorder, trigger, render_summary(summary))
     return CompactionResult(entry, before, after)
 
 

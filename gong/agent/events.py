@@ -287,6 +287,17 @@ class Warn(SessionEvent, frozen=True, tag="warning"):
     """Python's traceback of a failure in plugged-in code; screens leave it out."""
 
 
+class HookError(SessionEvent, frozen=True, tag="hook_error"):
+    """A hook failed, and the run continues; `point` is where it was asked."""
+
+    hook: str
+    point: str
+    error: str
+    """What went wrong, in one line."""
+    trace: str = ""
+    """Python's traceback; empty for a command."""
+
+
 class RunFailure(SessionEvent, frozen=True, tag="error"):
     """The run failed."""
 
@@ -332,6 +343,7 @@ Event = (
     | ModelSelect
     | AgentState
     | Warn
+    | HookError
     | RunFailure
     | RunEnd
 )

@@ -21,7 +21,6 @@ every step is an entry:
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from tape.model.entries import Context, Text, ToolResult, select_tool_calls
@@ -30,7 +29,12 @@ from tape.model.entries import Model as ModelEntry
 from ..context.costs import CostBudget
 from ..context.tokens import ContextSize, build_fill_warning, measure_context
 from ..context.trim import decide_elision, decide_truncation
-from ..errors import ContextLengthExceeded, MalformedHistory, NothingToCompact
+from ..errors import (
+    CompactionCancelled,
+    ContextLengthExceeded,
+    MalformedHistory,
+    NothingToCompact,
+)
 from . import events
 from .compaction import CompactionRequest, compact_branch
 from .model_call import call_model, find_advice
@@ -64,11 +68,13 @@ async def run_loop(context: RunContext) -> RunOutcome:
     queues, state = context.queues, context.state
     turns = rounds = 0
     stop, paused = "stop", False
+    hooks = context.setup.hooks
     state.repetition = RepetitionGuard(context.setup.config.loop_detection_window)
     while True:
         for queued in () if paused else queues.take_steering():
             _inject_message(context, queued)
-        if _is_over_limit(context, turns, rounds) or _is_over_budget(context):
+        is_over = _is_over_limit(context, turns, rounds) or _is_over_budget(context)
+        if is_over or (hooks is not None and not hooks.settle_turn(context.recorder)):
             return RunOutcome(stop)
         turns, state.turns = turns + 1, state.turns + 1
         begun = context.setup.clock()
@@ -93,6 +99,8 @@ async def run_loop(context: RunContext) -> RunOutcome:
         if calls or paused or queues.steering:
             continue
         if not queues.follow_ups:
+            if hooks is not None and await hooks.keep_working(context.recorder):
+                continue
             return RunOutcome(stop)
         _inject_message(context, queues.follow_ups.popleft())
         rounds = 0
@@ -163,17 +171,24 @@ def _is_over_budget(context: RunContext) -> bool:
 
 async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Answer:
     """Make one model call; repeat it once if a changed request may be accepted."""
-    answer, is_changed = await call_model(context, prepared), False
+    answer, is_changed = await _call_after_hooks(context, prepared), False
     if isinstance(answer.error, ContextLengthExceeded):
         is_changed = context.setup.compaction.auto and await shrink_context(context, "overflow")
     elif isinstance(answer.error, MalformedHistory) and not context.state.refused:
         context.state.refused = is_changed = True
         context.emit(events.Warn("the provider refused the history: retrying with a plainer one"))
     if is_changed:
-        answer = await call_model(context, prepare_next_call(context))
+        answer = await _call_after_hooks(context, prepare_next_call(context))
     if answer.error is not None and (advice := find_advice(answer.error)):
         context.emit(events.Warn(advice))
     return answer
+
+
+async def _call_after_hooks(context: RunContext, prepared: PreparedRequest) -> Answer:
+    if (hooks := context.setup.hooks) is not None:
+        request = await hooks.change_request(context.recorder, prepared.request)
+        prepared = prepared._replace(request=request)
+    return await call_model(context, prepared)
 
 
 def _inject_message(context: RunContext, queued: QueuedMessage) -> None:
@@ -264,8 +279,14 @@ async def shrink_context(context: RunContext, reason: str) -> bool:
     recorder = context.recorder
     if context.state.in_row < MAX_COMPACTIONS_IN_ROW:
         context.state.in_row += 1
-        with suppress(NothingToCompact):
+        try:
             await compact_branch(context, CompactionRequest(reason, gain=MIN_GAIN))
+        except CompactionCancelled as error:
+            context.emit(events.Warn(str(error)))
+            return False
+        except NothingToCompact:
+            pass
+        else:
             return True
     truncation = decide_truncation((*recorder.kept, *recorder.path))
     if truncation is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tape import reference
@@ -16,6 +17,7 @@ from tape.errors import NotFound, UsageError
 from tape.resolve import resolve_reference
 from tape.store.store import Beginning
 
+from ..config import locate_config_file
 from ..context.system import Surroundings, build_system_prompt, find_repository
 from ..credentials import Credentials
 from ..env.local import LocalEnvironment
@@ -26,6 +28,7 @@ from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
 from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all
+from ..project import has_project_parts
 from ..tools.builtin import PAST_TOOLS, build_registry
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
 from .recorder import Recorder, find_last_model, read_history
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..context.system import GitRepository
     from ..llm.types import Provider, Request, StreamEvent
+    from .hook_points import SessionHooks
     from .recorder import VisibleHistory
     from .run_context import PreparedRequest
 
@@ -134,6 +138,8 @@ class FrontEnd:
     """The model named for this session, as by `-m`; None if none."""
     warn: Callable[[str], None] = lambda _: None
     """Receives warnings to show before the first prompt."""
+    hooks: Sequence[object] = ()
+    """Python hooks of the host, asked before those of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +209,58 @@ def fork_branch(front: FrontEnd, hit: Hit) -> Recorder:
     return Recorder.open(hit.tape, branch, durability=front.settings.durability)
 
 
+def load_session_hooks(front: FrontEnd) -> SessionHooks | None:
+    """Return the hooks for the folder of a front end; None, and nothing imported, without any.
+
+    Warns of what the project brings and is not trusted, and of hooks that cannot be used.
+    """
+    folder, environ, hooks = front.folder, front.environ, [*front.hooks]
+    brings_parts = has_project_parts(folder, environ)
+    if brings_parts:
+        from ..trust import read_project  # noqa: PLC0415 (only for a project that brings something)
+
+        parts = read_project(folder, environ).list_untrusted()
+        if parts:
+            names = ", ".join(part.path for part in parts)
+            front.warn(f"not trusted, so without effect: {names} (gong trust shows and allows it)")
+    if brings_parts or front.settings.hooks or _has_user_hooks(environ):
+        from ..hooks.sources import load_hooks  # noqa: PLC0415 (only if there may be hooks)
+
+        policy = front.settings.environment
+        found = load_hooks(folder, environ, front.settings.hooks, policy)
+        for warning in found.warnings:
+            front.warn(warning)
+        hooks += found.list_active()
+    if not hooks:
+        return None
+    from .hook_points import SessionHooks  # noqa: PLC0415 (only if there are hooks)
+
+    return SessionHooks(hooks, folder, str(front.library.store.tapes))
+
+
+def _has_user_hooks(environ: Mapping[str, str]) -> bool:
+    """Return whether a file of the user's own may name hooks."""
+    if locate_config_file(environ).with_name("hooks.json").exists():
+        return True
+    try:
+        shared = Path(environ.get("HOME", "/"), ".claude/settings.json").read_bytes()
+    except OSError:
+        return False
+    return b'"hooks"' in shared
+
+
 async def open_session(
-    front: FrontEnd, recorder: Recorder | None = None, *, must_answer: bool = True
+    front: FrontEnd,
+    recorder: Recorder | None = None,
+    *,
+    must_answer: bool = True,
+    hooks: SessionHooks | None = None,
 ) -> OpenSession:
     """Return a session on an open branch, or a new session whose first prompt creates its tape.
 
     `choose_model` gives the model. A model without a key is an error, unless `must_answer` is
-    False: then its calls fail. On error the recorder is closed.
+    False: then its calls fail. `hooks` are those that were loaded already. On error the recorder
+    is closed.
     Raises ConfigurationError, UnknownModel, AuthenticationError or FolderGone.
     """
     try:
@@ -220,7 +271,8 @@ async def open_session(
             )
         if recorder is not None and (file := recorder.writer.torn) is not None:
             front.warn(f"a crash left an incomplete last line; it was moved to quarantine/{file}")
-        return await _assemble_session(front, recorder, must_answer=must_answer)
+        hooks = hooks or load_session_hooks(front)
+        return await _assemble_session(front, recorder, hooks, must_answer=must_answer)
     except BaseException:
         if recorder is not None:
             recorder.close()
@@ -228,7 +280,7 @@ async def open_session(
 
 
 async def _assemble_session(
-    front: FrontEnd, recorder: Recorder | None, *, must_answer: bool
+    front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | None, *, must_answer: bool
 ) -> OpenSession:
     settings, environ, folder = front.settings, front.environ, front.folder
     tools = build_session_tools(settings)
@@ -255,6 +307,7 @@ async def _assemble_session(
         summariser=models.choose_or_failing(summariser) if summariser else None,
         namer=models.choose_or_failing(settings.title_model) if settings.title_model else None,
         config=_build_config(settings),
+        hooks=hooks,
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")
     return OpenSession(Session(setup, recorder), models, name, by_default)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
     from ..tools.registry import ToolRegistry
+    from .hook_points import SessionHooks
     from .queues import SessionQueues
     from .recorder import Recorder
 
@@ -105,6 +106,8 @@ class SessionSetup:
     """The model that titles new sessions; None uses the first words of the first prompt."""
     config: SessionConfig = SessionConfig()  # noqa: RUF009 (frozen)
     """Limits and timeouts."""
+    hooks: SessionHooks | None = None
+    """The user's hooks; None if there are none, and then nothing of them is loaded."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
     clock: Callable[[], int] = read_clock
     """Returns microseconds since 1970."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -28,6 +29,7 @@ from ..errors import (
     ConfigurationError,
     NothingToCompact,
     NothingToUndo,
+    OperationCancelled,
     SessionBusy,
     SessionClosed,
 )
@@ -52,6 +54,10 @@ if TYPE_CHECKING:
     from .run_context import AgentModel, SessionSetup
 
 
+_OWN_SESSION: ContextVar[Session | None] = ContextVar("gong_own_session", default=None)
+"""The session that the current code is a part of a run of: a hook, a tool, or a thread of it."""
+
+
 class SessionState(StrEnum):
     """The state of a session."""
 
@@ -73,6 +79,10 @@ class Session:
         self._queues = SessionQueues()
         if recorder is not None:
             self._queues.attach(recorder)
+        if (hooks := setup.hooks) is not None:
+            hooks.begin(self._queues.emit)
+            if hooks.has_watchers:
+                self.subscribe(hooks.watch_event)
         self._run: asyncio.Task[object] | None = None
         self._context: RunContext | None = None
         """What the current run works with."""
@@ -130,7 +140,9 @@ class Session:
         self.state, self._compacting = SessionState.PROCESSING, compacting
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         leave = self.subscribe(queue.put_nowait)
+        token = _OWN_SESSION.set(self)
         self._run = task = asyncio.create_task(work())
+        _OWN_SESSION.reset(token)
         task.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             while (event := await queue.get()) is not None:
@@ -155,10 +167,21 @@ class Session:
         """One run: record the prompt as an entry, and run the loop to its end."""
         if not prompt.strip():
             raise ConfigurationError("the prompt is empty: say what to do")
+        hooks = self.setup.hooks
+        if hooks is not None:
+            taken = await hooks.take_input(prompt, self.recorder)
+            if taken is None:
+                return
+            prompt = taken
         recorder = self.open_recorder(prompt)
         context = self.build_run_context()
+        if hooks is not None:
+            system = self.setup.model.build_system(self.setup.tools.specs())
+            prompt = await hooks.begin_run(recorder, prompt, system)
         loop.record_model(context)
         entry = recorder.append(User((Text(prompt),)))
+        if hooks is not None:
+            hooks.record_contexts(recorder)
         context.emit(events.UserInput(prompt, entry.id))
         context.emit(events.RunStart(prompt, entry.id))
         for remark in recorder.skipped:
@@ -307,6 +330,7 @@ class Session:
         if self.recorder is None:
             raise ConfigurationError("the session is empty: there is nothing to fork")
         old = self.recorder
+        self._require_operation("fork", {"name": name, "branch": old.branch, "tape": old.tape.id})
         old.barrier()
         branch = old.tape.fork(old.head(), name, switch=True)
         self.recorder = Recorder.open(old.tape, branch, durability=old.writer.durability)
@@ -317,6 +341,20 @@ class Session:
     def _require_idle(self) -> None:
         if self.state is not SessionState.IDLE:
             raise SessionBusy("a prompt is being answered: stop it first, or wait")
+
+    def _require_operation(self, operation: str, meta: dict[str, object]) -> None:
+        if (hooks := self.setup.hooks) is None:
+            return
+        if (why := hooks.check_operation_now(operation, meta)) is not None:
+            raise OperationCancelled(f"a hook cancelled the {operation}: {why}")
+
+    async def wait_until_idle(self) -> None:
+        """Return when no run is left; raises SessionBusy inside the run, which would never end."""
+        if _OWN_SESSION.get() is self:
+            raise SessionBusy("this code is part of the run, so it cannot wait for its end")
+        while self._run is not None:
+            await asyncio.wait({self._run})
+            await asyncio.sleep(0)  # whoever reads the events ends the run
 
     async def close(self) -> None:
         """Stop the run, and close branch and environment; safe to call twice."""
@@ -330,6 +368,8 @@ class Session:
         await self.setup.env.cleanup()
         if self._is_announced:
             self._queues.emit(events.SessionEnd(self.state))
+        if self.setup.hooks is not None:
+            await self.setup.hooks.end_session("other")
 
 
 @asynccontextmanager

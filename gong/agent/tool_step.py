@@ -21,7 +21,7 @@ import asyncio
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tape.model.entries import ToolResult, ToolStart
+from tape.model.entries import NO_JSON, ToolResult, ToolStart
 
 from ..context.tape_search import TapeRecall
 from ..policy.decision import decide_call
@@ -107,6 +107,9 @@ class _RunningCall:
         self.begun = context.setup.clock()
         context.emit(events.ToolExecutionStart(call.id, call.name, "running", call.args))
         prepared = context.setup.tools.prepare(call)
+        if context.setup.hooks is not None and not isinstance(prepared, tool.ToolOutcome):
+            tools = context.setup.tools
+            prepared = await context.setup.hooks.check_call(context.recorder, tools, prepared)
         if isinstance(prepared, tool.ToolOutcome):
             self.result = prepared
             return None
@@ -117,7 +120,8 @@ class _RunningCall:
         if not verdict.allowed:
             self.result = tool.ToolOutcome.error(verdict.text, kind="PermissionDenied")
             return None
-        context.recorder.append(ToolStart(call.id, call.name, replay=prepared.tool.replay))
+        args = NO_JSON if prepared.call is call else prepared.call.args  # a hook changed them
+        context.recorder.append(ToolStart(call.id, call.name, args, prepared.tool.replay))
         self.started, self.stopped = True, prepared.tool.stopped
         return prepared
 
@@ -142,6 +146,9 @@ class _RunningCall:
                 request_compaction=context.state.request_compaction,
             ),
         )
+        if (hooks := context.setup.hooks) is not None:
+            duration_ms = context.measure_elapsed_ms(self.begun or context.setup.clock())
+            self.result = await hooks.change_result(prepared, self.result, duration_ms)
 
     def record_stop(self) -> None:
         """Record the result; of a call that was stopped while it ran, what came so far."""

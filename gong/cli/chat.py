@@ -13,12 +13,22 @@ from tape.cli.output import print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
 
 from ..agent.compaction import CompactionRequest
-from ..agent.opening import find_session, fork_branch, open_session, resume_branch
-from ..errors import ConfigurationError
+from ..agent.opening import (
+    find_session,
+    fork_branch,
+    load_session_hooks,
+    open_session,
+    resume_branch,
+)
+from ..errors import ConfigurationError, OperationCancelled
+from ..project import has_project_parts
 from .options import load_settings, parse_tool_names, print_warning, store_option, tools_option
 from .session import collect_events, continue_with_model, open_front_end
 
 if TYPE_CHECKING:
+    from tape.store.tape import Hit
+
+    from ..agent.hook_points import SessionHooks
     from ..agent.opening import FrontEnd, OpenSession
     from .printing import OutputFormat
     from .session import StartFrom
@@ -147,11 +157,18 @@ async def _run_chat(
     front: FrontEnd, asked: str | None, output: OutputFormat, past: Continuation | None
 ) -> int:
     recorder, left = None, None
+    if asked is None and has_project_parts(front.folder, front.environ):
+        from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
+
+        ask_for_trust(front.folder, front.environ)
+    hooks = load_session_hooks(front)
     if past is not None:
         hit = find_session(front, past.ref)
+        if hooks is not None:
+            await _require_operation(hooks, hit, past)
         left = hit.tape.head() if past.carries else None
         recorder = fork_branch(front, hit) if past.forks else resume_branch(front, hit, past.ref)
-    host = await open_session(front, recorder)
+    host = await open_session(front, recorder, hooks=hooks)
     try:
         if host.by_default:
             print_warning(
@@ -167,6 +184,15 @@ async def _run_chat(
         return await _run_front_end(host, asked, output)
     finally:
         await host.close()
+
+
+async def _require_operation(hooks: SessionHooks, hit: Hit, past: Continuation) -> None:
+    """Raise OperationCancelled if a hook is against continuing there."""
+    operation = "fork" if past.forks else "switch"
+    meta = {"tape": hit.tape.id, "branch": hit.head.branch, "entry": hit.head.entry}
+    if (why := await hooks.check_operation(operation, meta)) is not None:
+        hit.tape.close()
+        raise OperationCancelled(f"a hook cancelled the {operation}: {why}")
 
 
 async def _run_front_end(host: OpenSession, asked: str | None, output: OutputFormat) -> int:

@@ -104,7 +104,7 @@ class RunWatcher:
         """Id of the user entry that the run answers."""
         self._emit, self._warn = emit, warn
 
-    def take_event(self, event: events.Event) -> None:
+    def take_event(self, event: events.Event) -> None:  # noqa: C901 (a case each)
         """Record one event."""
         if self._emit is not None:
             self._emit(encode_event(event))
@@ -122,6 +122,8 @@ class RunWatcher:
                 self._warn(describe_compaction(event))
             case events.Warn(message=message):
                 self._warn(message)
+            case events.HookError(hook=hook, error=error):
+                self._warn(f"hook {hook}: {error}")
             case events.RunEnd():
                 self.end = event
                 if event.stop_reason == "aborted" and not self.exit_code:
@@ -219,16 +221,15 @@ async def _watch_run(session: Session, prompt: str, watch: RunWatcher, reader: _
 
 
 def build_document(session: Session, watch: RunWatcher) -> RunDocument:
-    """Return the result of a run, read from its entries."""
+    """Return the result of a run, read from its entries; a hook may have taken its prompt."""
     recorder = session.recorder
-    assert recorder is not None, "a run opens its branch"
-    run = _find_run_entries(recorder, watch.first)
+    run = _find_run_entries(recorder, watch.first) if recorder else ()
     answers = [entry.data for entry in run if isinstance(entry.data, Assistant)]
     calls = [entry.data for entry in run if isinstance(entry.data, Assistant | SideUsage)]
     known = [call.cost.amount for call in calls if call.cost is not None]
     return RunDocument(
-        session=recorder.tape.id,
-        branch=recorder.branch,
+        session=recorder.tape.id if recorder else "",
+        branch=recorder.branch if recorder else "",
         result=join_texts(answers[-1].content) if answers else "",
         stop_reason=watch.end.stop_reason,
         usage=watch.end.usage,

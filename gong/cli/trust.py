@@ -9,12 +9,13 @@ import click
 
 from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
+from tape.text import show_controls, to_single_line
 
 from .. import config
-from ..trust import read_project, revoke_trust, trust_project
+from ..trust import read_project, refuse_project, revoke_trust, trust_project
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ..trust import Project
 
@@ -47,17 +48,35 @@ def trust(yes: bool, revoke: bool, as_json: bool) -> None:
     print_lines(render_project(project))
 
 
+def ask_for_trust(folder: str, environ: Mapping[str, str]) -> None:
+    """Ask on the terminal about parts of a project that no answer was given for; once for each."""
+    project = read_project(folder, environ)
+    if not any(part.state == "new" for part in project.parts):
+        return
+    for line in render_parts(project):
+        click.echo(show_controls(line), err=True)
+    if click.confirm("Trust this project? It could run all of this.", err=True):
+        trust_project(project, environ)
+    else:
+        refuse_project(project, environ)
+
+
 def render_project(project: Project) -> Iterator[str]:
     """Yield the lines that show what a project brings, what it runs, and what to do."""
     if not project.parts:
         yield f"{project.root} brings nothing that needs trust"
         return
-    yield f"{project.root} brings:"
-    rows = [(part.state, part.kind, part.path) for part in project.parts]
-    for part, line in zip(project.parts, format_table(rows), strict=True):
-        yield f"  {line}"
-        yield from (f"      {one}" for one in part.runs)
+    yield from render_parts(project)
     if project.list_untrusted():
         yield "What is not trusted takes no effect. After reading it: gong trust --yes"
     else:
         yield "All of it takes effect. To end that: gong trust --revoke"
+
+
+def render_parts(project: Project) -> Iterator[str]:
+    """Yield the lines that show each part of a project and what it runs."""
+    yield f"{project.root} brings:"
+    rows = [(part.state, part.kind, part.path) for part in project.parts]
+    for part, line in zip(project.parts, format_table(rows), strict=True):
+        yield f"  {line}"
+        yield from (f"      {to_single_line(one)}" for one in part.runs)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         | events.TurnLimit
         | events.LoopDetection
         | events.Warn
+        | events.HookError
         | events.RunFailure
     )
 
@@ -420,6 +421,8 @@ class Screen:
                 said = describe_limit(event)
             case events.Warn():
                 said = event.message
+            case events.HookError():
+                said = f"hook {event.hook}: {event.error}"
             case events.RunFailure():
                 again = " (trying again may help)" if event.retryable else ""
                 return self.remark(f"{event.message}{again}", "error")

@@ -1,0 +1,293 @@
+"""The JSON that command hooks read and write: the dialect of Claude Code, in both directions.
+
+Names of events and tools, and of their fields, are data here. Anything else about hooks is told in
+gong's own words everywhere else.
+"""
+
+from __future__ import annotations
+
+import os.path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .hook import GATES, HookAnswer, HookFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .hook import HookCall, Point
+
+
+class EventMeaning(NamedTuple):
+    """What an event is in gong."""
+
+    point: Point
+    subject: str = ""
+    """The input field that a matcher is compared with; empty: a matcher is ignored."""
+
+
+EVENTS: dict[str, EventMeaning] = {
+    "PreToolUse": EventMeaning("tool_call", "tool_name"),
+    "PostToolUse": EventMeaning("tool_result", "tool_name"),
+    "PostToolUseFailure": EventMeaning("tool_result", "tool_name"),
+    "PermissionRequest": EventMeaning("permission", "tool_name"),
+    "UserPromptSubmit": EventMeaning("input"),
+    "SessionStart": EventMeaning("session_start", "source"),
+    "SessionEnd": EventMeaning("session_end", "reason"),
+    "Stop": EventMeaning("stop"),
+    "SubagentStart": EventMeaning("session_start", "agent_type"),
+    "SubagentStop": EventMeaning("stop", "agent_type"),
+    "PreCompact": EventMeaning("session_op", "trigger"),
+    "PostCompact": EventMeaning("after_compact", "trigger"),
+    "Notification": EventMeaning("notification", "notification_type"),
+    "Setup": EventMeaning("setup", "trigger"),
+    "before_session_op": EventMeaning("session_op", "op"),
+}
+"""Every event that a command hook may name; the last one is gong's own: fork, switch, compact."""
+
+OWN_NAMES = {
+    "before_tool_call": "PreToolUse",
+    "on_tool_result": "PostToolUse",
+    "on_input": "UserPromptSubmit",
+}
+"""gong's name of an event → the one above."""
+
+TOOL_NAMES = {
+    **dict.fromkeys(("bash", "shell", "run_shell_command"), "Bash"),
+    **dict.fromkeys(("read", "read_file"), "Read"),
+    **dict.fromkeys(("write", "write_file"), "Write"),
+    **dict.fromkeys(("edit", "edit_file", "replace", "apply_patch"), "Edit"),
+    **dict.fromkeys(("grep", "grep_search", "search_file_content"), "Grep"),
+    **dict.fromkeys(("find", "glob"), "Glob"),
+    **dict.fromkeys(("ls", "list_dir", "list_directory"), "LS"),
+    **dict.fromkeys(("web_fetch",), "WebFetch"),
+    **dict.fromkeys(("web_search",), "WebSearch"),
+    **dict.fromkeys(("todo", "todo_write"), "TodoWrite"),
+    **dict.fromkeys(("task", "spawn_agent"), "Task"),
+}
+"""gong's name of a tool → Claude's."""
+
+_MORE_NAMES = {"Edit": ("MultiEdit",), "Task": ("Agent",)}
+_PATCH_NAMES = ("apply_patch", "Edit", "Write", "MultiEdit")
+"""A patch may edit and write: a hook for either has to see it."""
+
+_FIELDS = {
+    "Read": {"file_path": "path"},
+    "Write": {"file_path": "path"},
+    "Edit": {"file_path": "path", "old_string": "oldText", "new_string": "newText"},
+}
+"""Claude's name of a tool → its fields that gong's default tools call otherwise."""
+
+
+def list_tool_names(tool: str) -> tuple[str, ...]:
+    """Return every name by which a matcher may mean a tool."""
+    if tool == "apply_patch":
+        return _PATCH_NAMES
+    shared = TOOL_NAMES.get(tool)
+    if shared is None:
+        return (tool,)
+    own = (one for one, name in TOOL_NAMES.items() if name == shared and one != "apply_patch")
+    return tuple(dict.fromkeys((tool, *own, shared, *_MORE_NAMES.get(shared, ()))))
+
+
+def translate_tool_name(tool: str) -> str:
+    """Return Claude's name of a tool; a patch and tools of others keep theirs."""
+    return tool if tool == "apply_patch" else TOOL_NAMES.get(tool, tool)
+
+
+def build_tool_input(tool: str, args: Mapping[str, Any], cwd: str) -> dict[str, Any]:
+    """Return a call's arguments with Claude's names beside gong's; `file_path` is absolute."""
+    given = dict(args)
+    for name, own in _FIELDS.get(translate_tool_name(tool), {}).items():
+        if own in given:
+            given.setdefault(name, given[own])
+    if isinstance(path := given.get("file_path"), str):
+        given["file_path"] = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118 (a text)
+    return given
+
+
+def read_tool_input(
+    tool: str, args: Mapping[str, Any], sent: Mapping[str, Any], updated: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments that an `updatedInput` means: fields the hook did not touch stay.
+
+    `args` are the call's own, `sent` what the hook was given.
+    """
+    meant = dict(updated)
+    for name, own in _FIELDS.get(translate_tool_name(tool), {}).items():
+        if name not in meant or name in args:
+            continue
+        value = meant.pop(name)
+        if value != sent.get(name) or own not in meant:
+            meant[own] = args[own] if value == sent.get(name) and own in args else value
+    if meant.get("file_path") == sent.get("file_path") and "file_path" in args:
+        meant["file_path"] = args["file_path"]
+    return meant
+
+
+def build_input(event: str, call: HookCall, tool_name: str = "") -> dict[str, Any]:
+    """Return the JSON object for an event; `tool_name` is how the hook calls the tool."""
+    facts = call.facts
+    fields: dict[str, Any] = {
+        "session_id": facts.session,
+        "transcript_path": facts.transcript,
+        "cwd": facts.cwd,
+        "permission_mode": facts.permission_mode,
+    }
+    if facts.agent_id:
+        fields |= {"agent_id": facts.agent_id, "agent_type": facts.agent_type}
+    return {**fields, "hook_event_name": event, **_build_event_fields(event, call, tool_name)}
+
+
+def _build_event_fields(event: str, call: HookCall, tool_name: str) -> dict[str, Any]:
+    value = call.value
+    match call.point:
+        case "tool_call" | "permission" | "tool_result":
+            return _build_tool_fields(event, call, tool_name or translate_tool_name(value["tool"]))
+        case "input":
+            return {"prompt": value["text"]}
+        case "stop":
+            return {
+                "stop_hook_active": value["active"],
+                "last_assistant_message": value["text"],
+                "background_tasks": [],
+            }
+        case "session_op" if event == "PreCompact":
+            meta = value["meta"]
+            return {"trigger": meta["trigger"], "custom_instructions": meta["focus"]}
+    return value
+
+
+def _build_tool_fields(event: str, call: HookCall, tool_name: str) -> dict[str, Any]:
+    value = call.value
+    fields: dict[str, Any] = {
+        "tool_name": tool_name,
+        "tool_input": build_tool_input(value["tool"], value["args"], call.facts.cwd),
+        "tool_use_id": value["call_id"],
+    }
+    if call.point == "permission":
+        return fields | {"permission_suggestions": value["suggestions"]}
+    if call.point == "tool_call":
+        return fields
+    result = value["result"]
+    fields["duration_ms"] = value["duration_ms"]
+    if event == "PostToolUseFailure":
+        return fields | {"error": result["content"], "is_interrupt": False}
+    response = {**result["details"], "content": result["content"], "is_error": False}
+    if tool_name == "Bash":
+        response |= {"stdout": result["content"], "stderr": "", "interrupted": False}
+    return fields | {"tool_response": response}
+
+
+def is_meant(event: str, call: HookCall) -> bool:
+    """Return whether an event is what happened at its point, where a point is several events."""
+    match event:
+        case "PostToolUse":
+            return not call.value["result"]["is_error"]
+        case "PostToolUseFailure":
+            return bool(call.value["result"]["is_error"])
+        case "PreCompact":
+            return bool(call.value["op"] == "compact")
+        case "Stop" | "SessionStart":
+            return not call.facts.agent_id
+        case "SubagentStop" | "SubagentStart":
+            return bool(call.facts.agent_id)
+    return True
+
+
+def read_subject(event: str, call: HookCall) -> tuple[str, ...]:
+    """Return the names that a matcher of an event is compared with; empty: it has none."""
+    match EVENTS[event].subject:
+        case "":
+            return ()
+        case "tool_name":
+            return list_tool_names(call.value["tool"])
+        case "agent_type":
+            return (call.facts.agent_type,)
+        case "trigger" if call.point == "session_op":
+            return (call.value["meta"]["trigger"],)
+        case field:
+            return (str(call.value[field]),)
+
+
+_DECISIONS: dict[object, str] = {
+    "approve": "allow",
+    "allow": "allow",
+    "ask": "ask",
+    "block": "block",
+    "deny": "block",
+    "cancel": "block",
+}
+
+
+def read_answer(call: HookCall, answer: Mapping[str, Any]) -> HookAnswer:
+    """Return what the JSON that a hook wrote means; raises HookFailed for a field of a wrong type.
+
+    Fields that an event has no use for are ignored, as Claude Code does.
+    """
+    own = answer.get("hookSpecificOutput", {})
+    if not isinstance(own, dict):
+        raise HookFailed("hookSpecificOutput is not an object")
+    decision = own.get("permissionDecision") or answer.get("decision") or ""
+    reason = own.get("permissionDecisionReason") or answer.get("reason") or ""
+    updated = own.get("updatedInput", answer.get("updatedInput", answer.get("updated_input")))
+    if isinstance(asked := own.get("decision"), dict):  # the answer to PermissionRequest
+        decision = asked.get("behavior", "")
+        reason = asked.get("message") or reason
+        updated = asked.get("updatedInput", updated)
+    if decision not in {*_DECISIONS, "", "defer"}:
+        raise HookFailed(f"unknown decision {decision!r}: use allow, ask, deny or block")
+    meant: Any = _DECISIONS.get(decision, "")
+    texts = (_read_text(own, "additionalContext"), _read_text(answer, "additionalContext"))
+    context = next(filter(None, (*texts, _read_text(answer, "additional_context"))), "")
+    if call.point == "tool_result" and meant == "block":  # it has run: the model is told why
+        context = "\n".join(filter(None, (str(reason), context)))
+    if call.point not in {"tool_call", "permission"} and meant != "block":
+        meant = ""
+    if call.point not in GATES:
+        meant = ""
+    stop = None
+    if answer.get("continue") is False:
+        stop = _read_text(answer, "stopReason") or "a hook ended the run"
+        if call.point in {"tool_call", "input"}:
+            meant, reason = "block", reason or stop
+    return HookAnswer(
+        decision=meant,
+        reason=str(reason),
+        changed=_read_updates(call, own, updated),
+        context=context,
+        message=_read_text(answer, "systemMessage"),
+        stop=stop,
+    )
+
+
+def _read_updates(call: HookCall, own: Mapping[str, Any], updated: Any) -> dict[str, Any]:
+    """Return the fields of the call's value that an answer replaces."""
+    value = call.value
+    if call.point == "tool_result":
+        output = own.get("updatedToolOutput", own.get("updatedMCPToolOutput"))
+        if output is not None:
+            return {"result": {**value["result"], "content": _read_output(output)}}
+    elif call.point in {"tool_call", "permission"} and updated is not None:
+        if not isinstance(updated, dict):
+            raise HookFailed("updatedInput is not an object")
+        sent = build_tool_input(value["tool"], value["args"], call.facts.cwd)
+        return {"args": read_tool_input(value["tool"], value["args"], sent, updated)}
+    return {}
+
+
+def _read_text(table: Mapping[str, Any], key: str) -> str:
+    value = table.get(key)
+    if value is not None and not isinstance(value, str):
+        raise HookFailed(f"{key} is not a text")
+    return value or ""
+
+
+def _read_output(output: Any) -> str:
+    """Return the text of an updated result: a text, or the text of an object that has one."""
+    if isinstance(output, str):
+        return output
+    if isinstance(output, dict):
+        for key in ("content", "stdout", "text"):
+            if isinstance(text := output.get(key), str):
+                return text
+    raise HookFailed("updatedToolOutput has no text")

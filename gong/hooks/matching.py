@@ -1,0 +1,148 @@
+"""Which calls a command hook wants: its `matcher`, compared with a name, and its `if`, a rule.
+
+    matcher                what matches
+    ---------------------  --------------------------------------------------------------
+    absent, "" or "*"      everything
+    `Bash`, `Edit|Write`   exactly these names, in Claude's words or gong's, in any case
+    anything else          a regular expression, found anywhere in a name
+
+    if                     what matches
+    ---------------------  --------------------------------------------------------------
+    `Bash`                 the tool
+    `Bash(git *)`          a command line one of whose commands is like this
+    `Bash(npm run:*)`      the same: the command begins with these words
+    `Edit(src/**)`         a file below src of the working folder
+    `WebFetch(domain:x)`   an address at x or below it
+
+A command line that cannot be read completely matches every pattern: a hook that guards something
+would rather run once too often.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from .claude import build_tool_input, list_tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_PLAIN = re.compile(r"[\w\- ]+(?:[|,][\w\- ]+)*\Z")
+_CONDITION = re.compile(r"\s*([\w\-*]+)\s*(?:\((.*)\))?\s*\Z", re.DOTALL)
+
+
+class HookMatcher:
+    """The names that a hook wants; raises ValueError for an expression that is none."""
+
+    def __init__(self, text: str) -> None:
+        self._names: frozenset[str] | None = None
+        self._expression: re.Pattern[str] | None = None
+        if text in {"", "*"}:
+            return
+        if _PLAIN.match(text):
+            self._names = frozenset(name.strip().lower() for name in re.split(r"[|,]", text))
+            return
+        try:
+            self._expression = re.compile(text)
+        except re.error as error:
+            raise ValueError(f"matcher {text!r} is no regular expression: {error}") from error
+
+    def find_match(self, names: Iterable[str]) -> str | None:
+        """Return the first of some names for one thing that the hook wants, None if it does not.
+
+        A matcher for everything gives "".
+        """
+        if self._names is not None:
+            return next((name for name in names if name.lower() in self._names), None)
+        if self._expression is not None:
+            return next((name for name in names if self._expression.search(name)), None)
+        return ""
+
+
+class HookCondition:
+    """A rule about a tool call; raises ValueError if it is none."""
+
+    def __init__(self, text: str) -> None:
+        found = _CONDITION.match(text)
+        if found is None:
+            raise ValueError(f"if {text!r} is no rule: write Tool or Tool(pattern)")
+        self._tools = HookMatcher(found[1])
+        self._pattern = found[2]
+
+    def is_met(self, tool: str, args: Mapping[str, Any], cwd: str) -> bool:
+        """Return whether a call of a tool fits the rule."""
+        if self._tools.find_match(list_tool_names(tool)) is None:
+            return False
+        pattern = self._pattern
+        if pattern is None or pattern in {"", "*"}:
+            return True
+        given = build_tool_input(tool, args, cwd)
+        if isinstance(command := given.get("command"), str):
+            return _is_like_command(command, pattern)
+        if pattern.startswith("domain:"):
+            host = urlsplit(str(given.get("url", ""))).hostname or ""
+            wanted = pattern.removeprefix("domain:")
+            return host == wanted or host.endswith(f".{wanted}")
+        if isinstance(path := given.get("file_path", given.get("path")), str):
+            return _is_like_path(path, pattern, cwd)
+        return any(_is_like_text(text, pattern) for text in given.values() if isinstance(text, str))
+
+
+def _is_like_command(command: str, pattern: str) -> bool:
+    from ..shell.parser import parse_command_line  # noqa: PLC0415 (loads a grammar)
+    from ..shell.words import ParserMissing  # noqa: PLC0415 (with it)
+
+    try:
+        parsed = parse_command_line(command)
+    except ParserMissing:
+        return True
+    if not parsed.whole:
+        return True
+    return any(_is_like_text(_drop_assignments(one.source), pattern) for one in parsed.commands)
+
+
+_ASSIGNMENTS = re.compile(r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s'\"])*\s+)+")
+
+
+def _drop_assignments(source: str) -> str:
+    return _ASSIGNMENTS.sub("", source.strip(), count=1) if "=" in source else source.strip()
+
+
+def _is_like_text(text: str, pattern: str) -> bool:
+    """Return whether a command fits: `git *` also fits `git`, and `x:*` is `x` and `x …`."""
+    if pattern.endswith(":*"):
+        start = pattern.removesuffix(":*")
+        return text == start or text.startswith(f"{start} ")
+    if pattern.endswith(" *") and text == pattern.removesuffix(" *"):
+        return True
+    return _compile_glob(pattern, paths=False).match(text) is not None
+
+
+def _is_like_path(path: str, pattern: str, cwd: str) -> bool:
+    path = os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (a text)
+    wanted = os.path.expanduser(pattern.replace("//", "/", 1) if pattern[:2] == "//" else pattern)  # noqa: PTH111
+    if not os.path.isabs(wanted):  # noqa: PTH117
+        path, wanted = os.path.relpath(path, cwd), wanted.removeprefix("./")
+    glob = _compile_glob(wanted, paths=True)
+    if "/" not in wanted:  # as in .gitignore: a name matches in every folder
+        return any(glob.match(part) for part in path.split("/"))
+    return glob.match(path) is not None
+
+
+@cache
+def _compile_glob(pattern: str, *, paths: bool) -> re.Pattern[str]:
+    """Return a glob as an expression; in paths `*` stays within a folder and `**` does not."""
+    parts = []
+    for piece in re.split(r"(\*\*/|\*+|\?)", pattern):
+        if piece == "**/" and paths:
+            parts.append("(?:.*/)?")
+        elif piece[:1] == "*":
+            parts.append("[^/]*" if paths and piece == "*" else ".*")
+            parts.append("/" if piece == "**/" else "")
+        else:
+            parts.append("." if piece == "?" else re.escape(piece))
+    return re.compile("".join(parts) + r"\Z", re.DOTALL)

@@ -1,0 +1,203 @@
+"""Hooks in Python: any object with some of the methods below, each plain or `async`.
+
+    | method                                | returns                                             |
+    | ------------------------------------- | --------------------------------------------------- |
+    | `on_input(text, images)`              | None, a text, (text, images), HANDLED, Block(why)   |
+    | `on_session_start(source)`            | None, or text for the model                         |
+    | `on_before_agent(prompt, system)`     | None, a prompt, (prompt, system[, messages])        |
+    | `on_context(messages)`                | None, or the messages to send                       |
+    | `before_tool_call(tool, args)`        | None, Block(why), Ask(why), Allow(args)             |
+    | `on_tool_result(tool, result)`        | None, a text, or changed fields of the result       |
+    | `on_stop(text)`                       | None, or Block(what is left to do)                  |
+    | `before_session_op(op, meta)`         | None, False or Block(why)                           |
+    | `on_event(event)`                     | nothing: it only watches                            |
+
+A plain method runs in a thread, so a slow one holds up nothing but itself. An object may set
+`timeout` (seconds) and `on_failure` ("continue" or "block").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from contextvars import copy_context
+from dataclasses import replace
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from .hook import NO_ANSWER, Allow, Ask, Block, HookAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .hook import HookCall, OnFailure, Point
+
+DEFAULT_SECONDS = 10.0
+"""How long a Python hook may take if it does not say."""
+
+_METHODS: dict[Point, tuple[str, tuple[str, ...]]] = {
+    "input": ("on_input", ("text", "images")),
+    "session_start": ("on_session_start", ("source",)),
+    "before_agent": ("on_before_agent", ("prompt", "system")),
+    "context": ("on_context", ("messages",)),
+    "tool_call": ("before_tool_call", ("tool", "args")),
+    "tool_result": ("on_tool_result", ("tool", "result")),
+    "stop": ("on_stop", ("text",)),
+    "session_op": ("before_session_op", ("op", "meta")),
+    "event": ("on_event", ("event",)),
+}
+"""Point → the method, and the fields of the value that it gets."""
+
+
+class PythonHook:
+    """An object with hook methods."""
+
+    def __init__(self, target: object, name: str = "") -> None:
+        own = getattr(target, "__name__", "") or type(target).__name__
+        self.name = name or str(own)
+        self.timeout = float(getattr(target, "timeout", DEFAULT_SECONDS))
+        self.on_failure: OnFailure = getattr(target, "on_failure", "continue")
+        self._target = target
+
+    def wants(self, point: Point) -> bool:
+        """Return whether it has the method of a point."""
+        return point in _METHODS and callable(getattr(self._target, _METHODS[point][0], None))
+
+    def handles(self, call: HookCall) -> bool:
+        """Return whether it has the method of the point."""
+        return self.wants(call.point)
+
+    async def answer(self, call: HookCall) -> HookAnswer:
+        """Call the method and return what it says; TypeError for an answer it cannot give."""
+        name, fields = _METHODS[call.point]
+        method = getattr(self._target, name)
+        arguments = [call.value[one] for one in fields]
+        if inspect.iscoroutinefunction(method):
+            said = await method(*arguments)
+        else:
+            said = await _call_in_thread(lambda: method(*arguments))
+            if inspect.isawaitable(said):
+                said = await said
+        if said is None:
+            return NO_ANSWER
+        answer = _read_answer(call.point, said)
+        return replace(answer, changed=_complete_changes(call, answer.changed))
+
+
+async def _call_in_thread(call: Callable[[], Any]) -> Any:
+    """Call in a thread that nobody waits for at the end: a hook that hangs must not hold it up."""
+    loop, context = asyncio.get_running_loop(), copy_context()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(value)
+        elif isinstance(error, StopIteration):  # no future takes it
+            future.set_exception(RuntimeError(f"it raised {error!r}"))
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        value, error = None, None
+        try:
+            value = context.run(call)
+        except BaseException as raised:  # noqa: BLE001 - it belongs to whoever awaits
+            error = raised
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, error)
+
+    Thread(target=run, daemon=True).start()
+    return await future
+
+
+def _complete_changes(call: HookCall, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changes with what a hook need not repeat: messages of others, fields of a result."""
+    whole = dict(changed)
+    if call.point == "before_agent" and "messages" in changed:
+        whole["messages"] = [*call.value["messages"], *changed["messages"]]
+    if call.point == "tool_result" and "result" in changed:
+        whole["result"] = {**call.value["result"], **changed["result"]}
+    return whole
+
+
+def _read_answer(point: Point, said: Any) -> HookAnswer:
+    """Return the answer that a method's result stands for; raises TypeError for any other."""
+    if point == "event":
+        return NO_ANSWER
+    if isinstance(said, Block):
+        return HookAnswer("block", said.reason)
+    answer = _READERS[point](said)
+    if answer is None:
+        raise TypeError(f"{_METHODS[point][0]} cannot answer {type(said).__name__}")
+    return answer
+
+
+def _read_input(said: Any) -> HookAnswer | None:
+    match said:
+        case str(text):
+            return HookAnswer(changed={"text": text})
+        case (str(text), images):
+            return HookAnswer(changed={"text": text, "images": list(images)})
+    return None
+
+
+def _read_session_start(said: Any) -> HookAnswer | None:
+    return HookAnswer(context=said) if isinstance(said, str) else None
+
+
+def _read_before_agent(said: Any) -> HookAnswer | None:
+    match said:
+        case str(prompt):
+            return HookAnswer(changed={"prompt": prompt})
+        case (str(prompt), str(system)):
+            return HookAnswer(changed={"prompt": prompt, "system": system})
+        case (str(prompt), str(system), messages):
+            changed = {"prompt": prompt, "system": system, "messages": list(messages)}
+            return HookAnswer(changed=changed)
+    return None
+
+
+def _read_context(said: Any) -> HookAnswer | None:
+    return HookAnswer(changed={"messages": list(said)}) if isinstance(said, list | tuple) else None
+
+
+def _read_tool_call(said: Any) -> HookAnswer | None:
+    match said:
+        case True:
+            return NO_ANSWER
+        case Ask(reason=reason):
+            return HookAnswer("ask", reason)
+        case Allow(args=args):
+            return HookAnswer("allow", changed={} if args is None else {"args": dict(args)})
+    return None
+
+
+def _read_tool_result(said: Any) -> HookAnswer | None:
+    if isinstance(said, str):
+        said = {"content": said}
+    return HookAnswer(changed={"result": said}) if isinstance(said, dict) else None
+
+
+def _read_session_op(said: Any) -> HookAnswer | None:
+    if not isinstance(said, bool):
+        return None
+    return NO_ANSWER if said else HookAnswer("block")
+
+
+def _read_stop(said: Any) -> HookAnswer | None:
+    return NO_ANSWER if said is True else None
+
+
+_READERS: dict[Point, Callable[[Any], HookAnswer | None]] = {
+    "input": _read_input,
+    "session_start": _read_session_start,
+    "before_agent": _read_before_agent,
+    "context": _read_context,
+    "tool_call": _read_tool_call,
+    "tool_result": _read_tool_result,
+    "session_op": _read_session_op,
+    "stop": _read_stop,
+}
+"""Point → a function that reads what its method returned; None is an answer it cannot give."""

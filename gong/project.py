@@ -1,0 +1,51 @@
+"""Where a project begins, and the places in it whose content can make a program run.
+
+Only looked at here; `gong.trust` reads them. Kept apart because every start asks whether there is
+anything to read.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PartKind = Literal["hooks", "settings", "mcp", "skills", "agents"]
+
+PLACES: tuple[tuple[PartKind, str], ...] = (
+    ("settings", ".gong/config.toml"),
+    ("hooks", ".gong/hooks.json"),
+    ("hooks", ".claude/settings.json"),
+    ("hooks", ".claude/settings.local.json"),
+    ("mcp", ".mcp.json"),
+    ("mcp", ".gong/mcp.json"),
+    ("skills", ".gong/skills"),
+    ("skills", ".agents/skills"),
+    ("skills", ".claude/skills"),
+    ("agents", ".gong/agents"),
+    ("agents", ".claude/agents"),
+)
+"""What a project may bring, relative to its root; a folder counts with everything below it."""
+
+
+def locate_project(folder: str) -> Path:
+    """Return the top of the repository that a folder is in, else the folder itself."""
+    here = Path(os.path.realpath(folder))
+    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+
+
+def has_project_parts(folder: str, environ: Mapping[str, str]) -> bool:
+    """Return whether the project of a folder has any of the places; the home folder is none."""
+    root = str(locate_project(folder))
+    home = environ.get("HOME")
+    if home and root == os.path.realpath(home):
+        return False
+    tops = {path.partition("/")[0] for _, path in PLACES}
+    there = {top for top in tops if os.path.exists(f"{root}/{top}")}  # noqa: PTH110 (at every start)
+    return any(
+        path.partition("/")[0] in there and os.path.exists(f"{root}/{path}")  # noqa: PTH110
+        for _, path in PLACES
+    )
