@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 INDEX_NAME = "index.db"
+LOG_NAME = "index.writers"
+"""Name of the log of writers; `tape.index.writer_log` says what is in it."""
 APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
 SCHEMA_VERSION = 3
@@ -98,10 +100,30 @@ def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
             return False
     finally:
         os.close(fd)
-    seen = db.execute("SELECT value FROM meta WHERE key = 'tapes_mtime_ns'").fetchone()
+    seen: dict[str, int] = dict(db.execute("SELECT key, value FROM meta"))
     now = os.stat(os.path.join(home, "tapes")).st_mtime_ns  # noqa: PTH116, PTH118 (at once)
+    log = read_log_head(os.path.join(home, LOG_NAME))  # noqa: PTH118 (at once)
     writing = db.execute("SELECT 1 FROM writers LIMIT 1").fetchone()
-    return writing is None and seen is not None and int(seen[0]) == now
+    return (
+        writing is None
+        and seen.get("tapes_mtime_ns") == now
+        and log == (seen.get("log_number", 0), seen.get("log_offset", 0))
+    )
+
+
+def read_log_head(path: str) -> tuple[int, int]:
+    """Return the number in the first line of the log of writers, and its size; 0, 0 without one."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return 0, 0
+    try:
+        size = os.fstat(fd).st_size
+        with suppress(ValueError):
+            return int(os.pread(fd, 16, 0), 16) >> 1, size  # a column has 63 bits
+        return 0, size
+    finally:
+        os.close(fd)
 
 
 def compute_id_range(prefix: str, digits: int) -> tuple[bytes, bytes]:

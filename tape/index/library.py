@@ -39,7 +39,8 @@ from .database import (
     write_transaction,
 )
 from .fast import INDEX_NAME, connect_index
-from .projection import Index, build_tape_record, report_nothing, require_store
+from .projection import Index, report_nothing, require_store
+from .tape_sync import build_tape_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

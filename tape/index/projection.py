@@ -1,18 +1,21 @@
 """The index of one store: it follows writers, catches up with files, and answers from SQLite.
 
-Invariant: what it answers after `catch_up` is what reading all files would answer, and a reader
-looks at few tapes to get there, however many there are:
+Invariant: what it answers is what reading all files would answer, and a reader looks at few tapes
+to get there, however many there are:
 
     what happened          how a reader knows, and what it does
-    a process writes,      a row in `writers`, from before the first byte until it was caught up:
-    or was killed          read that tape on, and delete the rows of dead processes
+    a process writes,      a line in the log of writers, from before the first byte, and so a row in
+    or was killed          `writers`: read that tape on, and delete the rows of dead processes
+    a branch, label or     the same, and a line when it is done: read that tape once more
+    title moved
     tapes came or went     the mtime of `tapes/` is not the one in `meta`: compare the names and
                            inodes of folders with the rows of `tapes`
-    index.db was replaced  another device or inode: open it, and enter our own writers there
+    index.db was replaced  another device or inode: open it; it reads the whole log of writers
     index.db is damaged    SQLite says so: rename it, make a new one, ask again
     entries were redacted  an entry of type `redact`: delete the tape's rows and read it again
 
-A writer itself adds what it wrote at most once a second (`on_barrier`), and at its end.
+A writer itself adds what it wrote at most once a second (`on_barrier`), and at its end. A move adds
+nothing: its cost is that of two lines in the log, and the next reader or writer adds it.
 """
 
 from __future__ import annotations
@@ -21,14 +24,12 @@ import os
 from collections import Counter
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from math import fsum
 from sqlite3 import Connection, DatabaseError, Error
 from time import time_ns
 from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import NotFound, TapeError
-from ..store.phase import ORIGIN
-from ..store.refs import read_head_at
+from ..errors import NotFound, TapeError, WriteFailed
+from ..store.refs import Changes
 from . import tables
 from .database import (
     drop_index,
@@ -39,27 +40,17 @@ from .database import (
     scrub_index,
     write_transaction,
 )
-from .tables import (
-    ActiveWriter,
-    IndexedBranch,
-    PhaseTally,
-    TapeLocation,
-    TapeRecord,
-    TapeRow,
-    is_entry_id,
-)
+from .tables import TapeLocation, TapeRow
+from .tape_sync import apply_changes, sync_tape
+from .writer_log import LARGE_LOG, ActiveWriter, WriterLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from ..store.phase import Phases
-    from ..store.refs import Changes, Move, Refs
     from ..store.store import Store
-    from ..store.tape import Tape
     from ..store.writer import WritableTape
-    from .ingest import LineRun
 
     Progress = Callable[[int, int], None]
     """Called with done and total."""
@@ -109,46 +100,80 @@ class Index:
         self._home = folder or store.path
         self._db: Connection | None = None
         self._file: tuple[int, int] | None = None
+        self._log = WriterLog(store.path)
+        self._has_store = False
         self._writing: Counter[str] = Counter()
         self._caught: dict[str, int] = {}
+        self._moved: dict[str, tuple[set[int], Changes]] = {}
 
     def on_begin(self, tape: str) -> None:
-        """Register a writer, or a process about to write a line in the journal.
+        """Note a writer, or a process about to write a line in the journal, in the log of writers.
 
-        An index that cannot be written now, because it is locked for long or full, would miss these
-        changes: it is deleted, and the next reader rebuilds it.
+        Where that cannot be written, as on a full disk, the index would miss these changes: it is
+        deleted, and the next reader rebuilds it.
         """
         self._writing[tape] += 1
+        if self._writing[tape] == 1 or self._log.is_replaced():
+            self._note_writer(tape)
+
+    def _note_writer(self, tape: str) -> None:
         try:
-            self._run_with_recovery(lambda db: self._enter_writers(db, [tape]))
-            while not self._is_current():  # the file was replaced meanwhile
-                self._open_current()
-        except TapeError:  # a later version wrote this store: no index is created in it
+            if not self._has_store:
+                require_store(self._store, self._store.path)
+                self._has_store = True
+            self._log.append(self._build_writer_row(tape), begins=True)
+        except WriteFailed:
+            self._drop_index()
+        except TapeError:  # a later version wrote this store: it gets no file of ours
             return
-        except (Error, OSError):
-            with suppress(OSError):
-                drop_index(self._home)
+        except OSError:
+            self._drop_index()
+
+    def _drop_index(self) -> None:
+        with suppress(OSError):
+            drop_index(self._home)
 
     def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
         """Index the tape's new entries, at most once a second: readers do so too meanwhile."""
         now = self._store.clock()
-        with suppress(*_SKIPPED_ERRORS):
-            if (
-                abs(now - self._caught.get(tape.id, -_CATCH_UP_EVERY)) >= _CATCH_UP_EVERY
-                or not self._is_current()
-            ):
+        if self._log.is_replaced():
+            self._note_writer(tape.id)
+        if abs(now - self._caught.setdefault(tape.id, now)) >= _CATCH_UP_EVERY:
+            with suppress(*_SKIPPED_ERRORS):
                 self._caught[tape.id] = now
                 self._run_with_recovery(lambda db: self._take_changes(db, tape, changes))
                 changes.clear()
 
+    def on_move(self, tape: str, changes: Changes) -> None:
+        """Note that a branch, a label or the title moved: whoever comes next reads it.
+
+        If that is a writer of ours, it needs to read only the changes.
+        """
+        self._writing[tape] -= 1
+        lines, moved = self._moved.setdefault(tape, (set(), Changes()))
+        moved.add(changes)
+        if self._writing[tape] <= 0:
+            with suppress(OSError, WriteFailed):  # then it counts as being written until we end
+                lines.add(self._log.append(self._build_writer_row(tape), begins=False))
+
     def on_end(self, tape: WritableTape, changes: Changes | None) -> None:
-        """Index the tape's new entries and, after its last writer, remove it from the table."""
+        """Index the tape's new entries and, after its last writer, note that none writes."""
         self._writing[tape.id] -= 1
 
-        def work(db: Connection) -> None:  # both on one file, which may be replaced meanwhile
+        lines, moved = self._moved.pop(tape.id, (set[int](), Changes()))
+        if changes is not None:
+            changes.add(moved)
+
+        def work(db: Connection) -> None:
             self._take_changes(db, tape, changes)
             if self._writing[tape.id] <= 0:
-                self._remove_writers(db, [self._build_writer_row(tape.id)])
+                with write_transaction(db):
+                    lines.add(self._log.append(self._build_writer_row(tape.id), begins=False))
+                    self._fold_log(db, lines)
+                rows = tables.select_writers(db)
+                moved = [row for row in rows if row.tape == tape.id and row.pid == 0]
+                if moved and self._try_read(db, tape.id):
+                    self._remove_writers(db, moved)
 
         with suppress(*_SKIPPED_ERRORS):
             self._run_with_recovery(work)
@@ -165,39 +190,31 @@ class Index:
         except TapeError:  # no index is made in a later version's store, or for a tape that went
             return
         except (Error, OSError):
-            with suppress(OSError):
-                drop_index(self._home)
-
-    def catch_up(self) -> None:
-        """Index what is new: in tapes being written, and of tapes that were added or removed.
-
-        Raises sqlite3.Error or OSError if the index cannot be opened or written.
-        """
-        self._run_with_recovery(self._read_changed_tapes)
+            self._drop_index()
 
     def rows(self, cwd: str | None, limit: int | None) -> list[TapeRow]:
-        """Return the tapes newest first; raise as `catch_up` does."""
+        """Return the tapes newest first; raise as `answer` does."""
         return self.answer(lambda db: tables.select_tape_rows(db, cwd, limit))
 
     def folders(self, prefix: str) -> list[str]:
-        """Return the folders of tapes whose id begins with `prefix`; raise as `catch_up` does."""
+        """Return the folders of tapes whose id begins with `prefix`; raise as `answer` does."""
         return self.answer(lambda db: tables.select_folders(db, prefix))
 
     def places(self, prefix: str, tape: str | None = None) -> list[tables.EntryLocation]:
         """Return where entries stand whose id begins with `prefix`, in one tape or in all.
 
-        Raises as `catch_up` does.
+        Raises as `answer` does.
         """
         return self.answer(lambda db: tables.select_entries(db, prefix, tape))
 
     def find_labelled(self, name: str) -> list[tuple[str, str]]:
-        """Return folder and entry of each label of this name; raise as `catch_up` does."""
+        """Return folder and entry of each label of this name; raise as `answer` does."""
         return self.answer(lambda db: tables.select_labelled(db, name))
 
     def is_complete(self) -> bool:
         """Return whether everything in `tapes/` was read after its last change.
 
-        False also for the tenth of a second after a change. Raises as `catch_up` does.
+        False also for the tenth of a second after a change. Raises as `answer` does.
         """
         return self.answer(
             lambda db: tables.select_tapes_mtime(db) == _get_tapes_mtime(self._store)
@@ -212,7 +229,9 @@ class Index:
     def answer(self, question: Callable[[Connection], T]) -> T:
         """Catch up and answer on one file: one created in between is empty.
 
-        Raises as `catch_up` does. A question may be called twice.
+        Indexes what is new: in tapes being written, and of tapes that were added or removed. A
+        question may be called twice. Raises sqlite3.Error or OSError if the index cannot be opened
+        or written, NewerFormat or Damaged of the store itself.
         """
 
         def work(db: Connection) -> T:
@@ -234,29 +253,18 @@ class Index:
         return work(self._open_current())
 
     def _open_current(self) -> Connection:
-        """Return the connection; a file that replaced ours gets our writers."""
-        if self._db is None or not self._is_current():
+        """Return the connection to the file that is there now."""
+        if self._db is None or self._file is None or self._file != get_file_identity(self._home):
             self.close()
             file = get_file_identity(self._home)
             self._db = open_database(
                 self._home, partial(require_store, self._store, self._home), self._store.clock
             )
-            self._enter_writers(
-                self._db, [tape for tape, count in self._writing.items() if count > 0]
-            )
             self._file = file or get_file_identity(self._home)
         return self._db
 
-    def _is_current(self) -> bool:
-        return self._file is not None and self._file == get_file_identity(self._home)
-
     def _build_writer_row(self, tape: str) -> ActiveWriter:
         return ActiveWriter(tape, os.getpid(), id(self))
-
-    def _enter_writers(self, db: Connection, tapes: list[str]) -> None:
-        if tapes:
-            with write_transaction(db):
-                tables.insert_writers(db, map(self._build_writer_row, tapes))
 
     def _remove_writers(self, db: Connection, rows: list[ActiveWriter]) -> None:
         if rows:
@@ -265,11 +273,54 @@ class Index:
 
     def _read_changed_tapes(self, db: Connection) -> None:
         """Find dead writers before reading, so that their last entries are read."""
+        if self._log.read_position() != tables.select_log_position(db):
+            with write_transaction(db):
+                self._fold_log(db)
         writers = tables.select_writers(db)
         dead = {writer for writer in writers if not _is_process_alive(writer.pid)}
         self._scan_tapes_folder(db)
         done = {tape for tape in {writer.tape for writer in writers} if self._try_read(db, tape)}
         self._remove_writers(db, [writer for writer in dead if writer.tape in done])
+        self._truncate_log(db)
+
+    def _fold_log(self, db: Connection, known: Collection[int] = ()) -> None:
+        """Turn the new lines of the log into rows, in the caller's transaction.
+
+        The changes that end at the lines at `known` offsets are indexed.
+        """
+        before = tables.select_log_position(db)
+        position, lines = self._log.read_lines(*before)
+        begun: dict[ActiveWriter, None] = {}
+        ended: list[ActiveWriter] = []
+        changed: dict[str, ActiveWriter] = {}
+        for offset, begins, writer in lines:
+            serial = (position[0] + offset) & _MAX_COLUMN  # no two changes share a row
+            if writer is None:
+                every = tables.select_tape_ids(db)
+                changed |= {tape: ActiveWriter(tape, 0, serial) for tape in every}
+            elif begins:
+                begun[writer] = None
+            else:
+                begun.pop(writer, None)
+                ended.append(writer)
+                if offset not in known:
+                    changed[writer.tape] = ActiveWriter(writer.tape, 0, serial)
+        tables.delete_writers(db, ended)
+        tables.insert_writers(db, [*begun, *changed.values()])
+        if position != before:
+            tables.save_log_position(db, position)
+
+    def _truncate_log(self, db: Connection) -> None:
+        """Empty a large log that nobody needs; first its consequences go to the disk."""
+        position = tables.select_log_position(db)
+        if (
+            position[1] >= LARGE_LOG
+            and self._home == self._store.path
+            and not tables.select_writers(db)
+        ):
+            busy, pages, moved = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if not busy and pages == moved:
+                self._log.truncate(position)
 
     def _try_read(self, db: Connection, tape: str) -> bool:
         """Index a tape that may be being written; return whether nothing of it is left to read."""
@@ -293,7 +344,7 @@ class Index:
             with suppress(OSError):
                 there = (self._store.tapes / place.folder).stat()
                 is_same = os.path.samestat(there, os.fstat(tape.folder.fd))
-            if is_same and _apply_changes(db, tape, changes):
+            if is_same and apply_changes(db, tape, changes):
                 return
         self._read_tape(db, tape.id)
 
@@ -307,12 +358,12 @@ class Index:
         if where is None:
             raise NotFound(f"tape {tape} is not in the store")
         with self._store.open_folder(where.folder) as opened:
-            _sync_tape(db, opened, where, lambda _: None)
+            sync_tape(db, opened, where, lambda _: None)
 
     def fill(self, progress: Progress) -> None:
         """Index all tapes into an unused file; `progress` is called with done and total.
 
-        Faster than `catch_up`, but not safe against a power failure. Raises as that does.
+        Faster than catching up, but not safe against a power failure. Raises as `answer` does.
         """
 
         def work(db: Connection) -> None:
@@ -327,9 +378,12 @@ class Index:
         """Index what another index of this store has and this one lacks, and copy its writers."""
         db = self._open_current()
         with tables.attach_index(db, other):
+            position = tables.select_log_position(db, "other")  # first: rows may go meanwhile
             writers, behind = tables.select_writers(db, "other"), tables.select_differing_tapes(db)
         with write_transaction(db):
+            tables.delete_writers(db, tables.select_writers(db))
             tables.insert_writers(db, writers)
+            tables.save_log_position(db, position)
         for tape in behind:
             self._try_read(db, tape)
 
@@ -374,7 +428,7 @@ class Index:
             with self._store.open_folder(where.folder) as tape:
                 before = held.get(tape.id)
                 if before is None or where.folder < before.folder:
-                    _sync_tape(db, tape, where, self._skipped)
+                    sync_tape(db, tape, where, self._skipped)
                     if tables.select_location(db, tape.id) != where:
                         with write_transaction(db):
                             tables.update_location(db, tape.id, where)
@@ -382,148 +436,6 @@ class Index:
         except (OSError, TapeError):  # skip a damaged or newer one
             return False
         return before is None
-
-
-def _sync_tape(
-    db: Connection,
-    tape: Tape,
-    where: TapeLocation,
-    skipped: Callable[[str], None],
-) -> None:
-    """Update everything that is indexed of a tape, run by run.
-
-    Takes no lock while reading, or if nothing is new; continues after the changes of another
-    process that was faster.
-    """
-    while not _try_sync(db, tape, where, skipped):
-        pass
-
-
-def _try_sync(
-    db: Connection, tape: Tape, where: TapeLocation, skipped: Callable[[str], None]
-) -> bool:
-    """Index what is new; return whether no other process did so meanwhile."""
-    from .ingest import delete_phases, read_runs  # noqa: PLC0415 (a list may need none of it)
-
-    refs, old = tape.refs(), tables.select_tape_record(db, tape.id)
-    phases = tables.select_tallies(db, tape.id)
-    before, last = set(phases), None
-    for run in read_runs(
-        tape, refs, phases, tables.select_redacted_ids(db, tape.id), skipped=skipped
-    ):
-        if last is not None:
-            with write_transaction(db):
-                if not _insert_next_run(db, tape.id, last):
-                    return False
-        last = run
-    new, gone = build_tape_record(tape, where.folder, refs, phases), before - phases.keys()
-    if last is None and not gone and new == old:
-        return True
-    with write_transaction(db):
-        if last is not None and not _insert_next_run(db, tape.id, last):
-            return False
-        delete_phases(db, tape.id, gone)
-        if tables.select_tallies(db, tape.id) != phases:
-            return False
-        tables.save_tape_record(db, new)
-        if old is None or not old.row.folder:
-            tables.update_location(db, tape.id, where)
-    return True
-
-
-def build_tape_record(
-    tape: Tape, folder: str, refs: Refs, phases: dict[str, PhaseTally]
-) -> TapeRecord:
-    """Return the facts of a tape whose phases were read."""
-    branches = tuple(
-        build_branch_row(tape.phases, moves[-1], refs, phases) for moves in refs.branches.values()
-    )
-    own = {name: tally for name, tally in phases.items() if name != ORIGIN}
-    row = _build_tape_row(tape, folder, refs, own, branches)
-    labels = ((name, entry) for name, entry in refs.labels.items() if is_entry_id(entry))
-    return TapeRecord(row, tuple(sorted(branches)), tuple(sorted(labels)), phases)
-
-
-def _build_tape_row(
-    tape: Tape,
-    folder: str,
-    refs: Refs,
-    phases: dict[str, PhaseTally],
-    branches: tuple[IndexedBranch, ...],
-) -> TapeRow:
-    tallies = [*phases.values()] or [PhaseTally()]
-    costs = [tally.cost for tally in tallies if tally.cost is not None]
-    return TapeRow(
-        id=tape.id,
-        folder=folder,
-        title=refs.title or next((tally.prompt for tally in tallies if tally.prompt), None),
-        cwd=max(tallies, key=lambda tally: tally.moved).cwd or "",
-        project=next((tally.project for tally in tallies if tally.project), None),
-        created=tape.info.created,
-        updated=max((branch.time or "" for branch in branches), default="") or tape.info.created,
-        model=max(tallies, key=lambda tally: tally.answered).model,
-        entries=sum(tally.entries for tally in tallies),
-        branches=len(refs.branches),
-        cost=fsum(costs) if costs else None,
-    )
-
-
-def build_branch_row(
-    files: Phases, move: Move, refs: Refs, phases: Mapping[str, PhaseTally]
-) -> IndexedBranch:
-    """Return the row of the branch that made this move last."""
-    current, entry, n, time = move.branch == refs.current, None, None, None
-    if move.pin is None:
-        tally = phases.get(move.phase)
-        if tally is not None and tally.entries:
-            entry, n, time = tally.last, tally.n, tally.time
-    else:
-        with suppress(TapeError):  # `tape verify` reports damage; show the other branches
-            pinned = read_head_at(files, move.branch, move.phase, move.pin.offset, move.pin.entry)
-            entry, n, time = pinned.entry, pinned.header.n, pinned.header.time
-    return IndexedBranch(move.branch, move.phase, entry, n, time, current, move.pin is not None)
-
-
-def _apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
-    """Index the changes in a tape; return whether that is complete.
-
-    It is not for a tape or a phase whose beginning is not indexed, nor if another process was
-    faster.
-    """
-    from .ingest import read_runs  # noqa: PLC0415 (most commands write nothing)
-
-    before = tables.select_tallies(db, tape.id, changes.phases)
-    phases = dict(before)
-    if not changes.phases <= before.keys() | changes.begun:
-        return False
-    redacted = tables.select_redacted_ids(db, tape.id)
-    for run in read_runs(tape, tape.journal.read(), phases, redacted, only=changes.phases):
-        with write_transaction(db):
-            if not _insert_next_run(db, tape.id, run):
-                return False
-    with write_transaction(db):
-        refs = tape.journal.read()  # under the lock, so that the newest move is stored last
-        if tables.select_tallies(db, tape.id, changes.phases) != phases:
-            return False
-        moves = [refs.branches[name][-1] for name in changes.branches & refs.branches.keys()]
-        tables.update_tape(
-            db,
-            tape.id,
-            refs,
-            [build_branch_row(tape.phases, move, refs, phases) for move in moves],
-            {name: refs.labels.get(name) for name in changes.labels},
-            [(before.get(name, PhaseTally()), tally) for name, tally in phases.items()],
-        )
-    return True
-
-
-def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:
-    """Insert a run, in the caller's transaction; return False if it does not follow."""
-    from . import ingest  # noqa: PLC0415 (as above)
-
-    key, tally = tables.select_phase(db, tape, run.phase)
-    redacted = tables.select_redacted_ids(db, tape)
-    return tally == run.before and ingest.insert_run(db, tape, run, key, redacted)
 
 
 def _get_tapes_mtime(store: Store) -> int:
@@ -534,6 +446,8 @@ def _get_tapes_mtime(store: Store) -> int:
 
 
 def _is_process_alive(pid: int) -> bool:
+    if pid == 0:  # no process: see `ActiveWriter`
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..store.refs import Refs
     from .contents import LineContents
 from .fast import compute_id_range
+from .writer_log import ActiveWriter
 
 _ENTRY_ID_DIGITS = 40
 TALLY_COLUMNS = (
@@ -192,14 +193,6 @@ class EntryLocation(NamedTuple):
     entry: str
 
 
-class ActiveWriter(NamedTuple):
-    """A possible writer: the tape, the process, and the number of the index in that process."""
-
-    tape: str
-    pid: int
-    serial: int
-
-
 def select_tape_rows(db: Connection, cwd: str | None, limit: int | None) -> list[TapeRow]:
     """Return tapes newest first."""
     found = db.execute(
@@ -268,7 +261,7 @@ def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
     if row is None:
         return None
     branches = db.execute(
-        "SELECT name, phase, lower(hex(entry)), n, time, current | pinned << 1 FROM branches "
+        "SELECT name, phase, lower(hex(entry)), n, time, current | (pinned << 1) FROM branches "
         "WHERE tape = ? ORDER BY name",
         key,
     )
@@ -319,8 +312,8 @@ def select_redacted_ids(db: Connection, tape: str) -> set[str]:
     return {entry for (entry,) in found}
 
 
-def save_tape_record(db: Connection, new: TapeRecord) -> None:
-    """Replace the stored facts of a tape."""
+def save_tape_record(db: Connection, new: TapeRecord, old: TapeRecord | None) -> None:
+    """Replace the stored facts of a tape; `old` are those, as `select_tape_record` gave them."""
     key = bytes.fromhex(new.row.id)
     db.execute(
         "INSERT INTO tapes (id, folder, inode, cwd, created, updated, entries, branches) "
@@ -332,8 +325,12 @@ def save_tape_record(db: Connection, new: TapeRecord) -> None:
         "= (?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?",
         (*astuple(new.row)[2:], key),
     )
-    db.execute("DELETE FROM branches WHERE tape = ?", (key,))
-    _insert_branches(db, key, new.branches)
+    known = old.branches if old else ()
+    names = {row.name for row in known} - {row.name for row in new.branches}
+    db.executemany(
+        "DELETE FROM branches WHERE tape = ? AND name = ?", [(key, name) for name in names]
+    )
+    _insert_branches(db, key, sorted(set(new.branches) - set(known)))
     db.execute("DELETE FROM labels WHERE tape = ?", (key,))
     db.executemany(
         "INSERT INTO labels VALUES (?, ?, ?)",
@@ -420,6 +417,25 @@ def select_tapes_mtime(db: Connection) -> int | None:
 def save_tapes_mtime(db: Connection, mtime_ns: int) -> None:
     """Store that time."""
     db.execute("INSERT OR REPLACE INTO meta VALUES ('tapes_mtime_ns', ?)", (mtime_ns,))
+
+
+def select_log_position(db: Connection, schema: str = "main") -> tuple[int, int]:
+    """Return the position up to which the log of writers was read; 0, 0 before its first line."""
+    found: dict[str, int] = dict(
+        db.execute(f"SELECT key, value FROM {schema}.meta WHERE key LIKE 'log_%'")  # noqa: S608 (ours)
+    )
+    return found.get("log_number", 0), found.get("log_offset", 0)
+
+
+def save_log_position(db: Connection, position: tuple[int, int]) -> None:
+    """Store that position."""
+    rows = zip(("log_number", "log_offset"), position, strict=True)
+    db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+
+
+def select_tape_ids(db: Connection) -> list[str]:
+    """Return the ids of all known tapes."""
+    return [tape for (tape,) in db.execute("SELECT lower(hex(id)) FROM tapes")]
 
 
 def count_tapes(db: Connection) -> int:

@@ -100,6 +100,13 @@ class Changes(Struct, gc=False):
     """The new phases."""
     labels: set[str] = field(default_factory=set)
 
+    def add(self, other: Changes) -> None:
+        """Add the changes of another move or writer."""
+        self.branches |= other.branches
+        self.phases |= other.phases
+        self.begun |= other.begun
+        self.labels |= other.labels
+
     def clear(self) -> None:
         """Remove all changes."""
         for names in (self.branches, self.phases, self.begun, self.labels):

@@ -419,17 +419,25 @@ class Tape:
 
     @contextmanager
     def _open_moves(self) -> Iterator[Moves]:
-        """Hold the journal's lock for a move."""
+        """Hold the journal's lock for a move.
+
+        If it is interrupted, the projection still knows which tape to read.
+        """
+        if self.projection is not None:
+            self.projection.on_begin(self.id)
         changes = Changes()
-        with self.notify_projection(changes), self.journal.open_moves(changes=changes) as moves:
-            yield moves
+        try:
+            with self.journal.open_moves(changes=changes) as moves:
+                yield moves
+        finally:
+            if self.projection is not None:
+                self.projection.on_move(self.id, changes)
 
     @contextmanager
-    def notify_projection(self, changes: Changes | None = None) -> Iterator[None]:
-        """Notify the projection before and after a change that is not made by a writer.
+    def notify_projection(self) -> Iterator[None]:
+        """Notify the projection before and after a change of any files: it reads the whole tape.
 
-        If the change is interrupted, the projection still knows which tape to read. Without
-        `changes` it reads the whole tape.
+        If the change is interrupted, the projection still knows which tape to read.
         """
         if self.projection is not None:
             self.projection.on_begin(self.id)
@@ -437,7 +445,7 @@ class Tape:
             yield
         finally:
             if self.projection is not None:
-                self.projection.on_end(self, changes)
+                self.projection.on_end(self, None)
 
     def forget_redacted(self) -> None:
         """Remove redacted data from the index."""

@@ -73,8 +73,11 @@ class Projection(Protocol):
         Processed changes are removed from `changes`; the rest is passed again later.
         """
 
+    def on_move(self, tape: str, changes: Changes) -> None:
+        """Record that a move of a branch, label or title is done."""
+
     def on_end(self, tape: WritableTape, changes: Changes | None) -> None:
-        """Process the end of a writer or move; without `changes` anything may have changed."""
+        """Process the end of a writer; without `changes` anything may have changed."""
 
     def on_redact(self, tape: str) -> None:
         """Delete derived copies of redacted data."""
@@ -143,8 +146,8 @@ class Writer:
             refs = tape.journal.read()
             _refuse_uncommitted_phase(tape, refs, lock.name)
             head = find_head(refs, tape.phases, wanted)
-            if durability != "none":
-                tape.journal.sync_journal()
+            if durability != "none" and not head.pinned and instead_of is None:
+                tape.journal.sync_journal()  # else opening a phase syncs it
             writer = cls(tape, lock, lock.name, head, durability)
         except BaseException:
             lock.close()

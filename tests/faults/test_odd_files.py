@@ -46,7 +46,7 @@ def command(store, *args, stdin=b""):
 def made(tmp_path):
     made = small(tmp_path / "store")
     with open_store(made.store.path) as (_, index):
-        index.catch_up()
+        index.rows(None, 0)
     return made
 
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from itertools import count, cycle
 from pathlib import Path
 
@@ -20,11 +20,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tape.errors import NewerFormat, TapeError
+from tape.index import tables
 from tape.index.database import find_migrations
 from tape.index.fast import APPLICATION_ID, SCHEMA_VERSION
 from tape.index.library import list_tapes, open_store, rebuild_index, search_entries
 from tape.index.library import query_index as asked
 from tape.index.tables import TapeRow
+from tape.index.writer_log import WriterLog
 from tape.model.entries import (
     Assistant,
     Cost,
@@ -155,11 +157,13 @@ def aside(home):
 
 
 def writers(home):
-    db = sqlite3.connect(home / "index.db")
-    try:
-        return db.execute("SELECT count(*) FROM writers").fetchone()[0]
-    finally:
-        db.close()
+    """Return how many writers the index knows of, those it has yet to read of in the log too."""
+    with closing(sqlite3.connect(home / "index.db")) as db:
+        rows = set(tables.select_writers(db))
+        _, lines = WriterLog(home).read_lines(*tables.select_log_position(db))
+    for line in lines:
+        (rows.add if line.begins else rows.discard)(line.writer)
+    return len(rows)
 
 
 class TestRows:

@@ -515,7 +515,8 @@ class TestAtOnce:
             )
         assert len(found(library, "needle", limit=1000)) >= 20 + 120
         left = {p.name for p in library.store.path.iterdir()}
-        assert left <= {"store.json", "tapes", "index.db", "index.db-wal", "index.db-shm"}
+        index = {"index.db", "index.db-wal", "index.db-shm", "index.writers"}
+        assert left <= {"store.json", "tapes", *index}
 
 
 def test_rebuilding_tells_how_far_it_is(library):

@@ -1,0 +1,194 @@
+"""One tape's files → its rows in the index: all that is new, or only what one writer changed.
+
+Reading takes no lock. What was read is stored run by run, each in a transaction that first compares
+how far the index is: another process that was faster is noticed, and the rest read again.
+
+    is the tape's beginning indexed?   and the changes known?   what is read
+    yes                                yes                      the phases and branches they name
+    yes                                no                       each phase, from its last known line
+    no, or it is another's copy        –                        the whole tape
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import fsum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ..errors import TapeError
+from ..store.phase import ORIGIN
+from ..store.refs import read_head_at
+from . import tables
+from .database import write_transaction
+from .tables import IndexedBranch, PhaseTally, TapeLocation, TapeRecord, TapeRow, is_entry_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from sqlite3 import Connection
+
+    from ..store.phase import Phases
+    from ..store.refs import Changes, Move, Refs
+    from ..store.tape import Tape
+    from ..store.writer import WritableTape
+    from .ingest import LineRun
+
+
+def sync_tape(
+    db: Connection,
+    tape: Tape,
+    where: TapeLocation,
+    skipped: Callable[[str], None],
+) -> None:
+    """Update everything that is indexed of a tape, run by run.
+
+    Takes no lock while reading, or if nothing is new; continues after the changes of another
+    process that was faster.
+    """
+    while not _try_sync(db, tape, where, skipped):
+        pass
+
+
+def _try_sync(
+    db: Connection, tape: Tape, where: TapeLocation, skipped: Callable[[str], None]
+) -> bool:
+    """Index what is new; return whether no other process did so meanwhile."""
+    from .ingest import delete_phases, read_runs  # noqa: PLC0415 (a list may need none of it)
+
+    refs, old = tape.refs(), tables.select_tape_record(db, tape.id)
+    phases = tables.select_tallies(db, tape.id)
+    before, last = set(phases), None
+    pinned = {row.name: row for row in old.branches if row.pinned} if old else {}
+    for run in read_runs(
+        tape, refs, phases, tables.select_redacted_ids(db, tape.id), skipped=skipped
+    ):
+        if last is not None:
+            with write_transaction(db):
+                if not _insert_next_run(db, tape.id, last):
+                    return False
+        last = run
+        if run.is_anew:  # what is pinned there may be gone
+            pinned.clear()
+    gone = before - phases.keys()
+    new = build_tape_record(tape, where.folder, refs, phases, {} if gone else pinned)
+    if last is None and not gone and new == old:
+        return True
+    with write_transaction(db):
+        if last is not None and not _insert_next_run(db, tape.id, last):
+            return False
+        delete_phases(db, tape.id, gone)
+        if tables.select_tallies(db, tape.id) != phases:
+            return False
+        tables.save_tape_record(db, new, old)
+        if old is None or not old.row.folder:
+            tables.update_location(db, tape.id, where)
+    return True
+
+
+def build_tape_record(
+    tape: Tape,
+    folder: str,
+    refs: Refs,
+    phases: dict[str, PhaseTally],
+    pinned: Mapping[str, IndexedBranch] = MappingProxyType({}),
+) -> TapeRecord:
+    """Return the facts of a tape whose phases were read.
+
+    `pinned` are rows of branches from before: those that did not move since are not read again.
+    """
+    branches = []
+    for name, moves in refs.branches.items():
+        before, pin = pinned.get(name), moves[-1].pin
+        if before and pin and (before.phase, before.entry) == (moves[-1].phase, pin.entry):
+            branches.append(before._replace(current=name == refs.current))
+        else:
+            branches.append(build_branch_row(tape.phases, moves[-1], refs, phases))
+    own = {name: tally for name, tally in phases.items() if name != ORIGIN}
+    row = _build_tape_row(tape, folder, refs, own, tuple(branches))
+    labels = ((name, entry) for name, entry in refs.labels.items() if is_entry_id(entry))
+    return TapeRecord(row, tuple(sorted(branches)), tuple(sorted(labels)), phases)
+
+
+def _build_tape_row(
+    tape: Tape,
+    folder: str,
+    refs: Refs,
+    phases: dict[str, PhaseTally],
+    branches: tuple[IndexedBranch, ...],
+) -> TapeRow:
+    tallies = [*phases.values()] or [PhaseTally()]
+    costs = [tally.cost for tally in tallies if tally.cost is not None]
+    return TapeRow(
+        id=tape.id,
+        folder=folder,
+        title=refs.title or next((tally.prompt for tally in tallies if tally.prompt), None),
+        cwd=max(tallies, key=lambda tally: tally.moved).cwd or "",
+        project=next((tally.project for tally in tallies if tally.project), None),
+        created=tape.info.created,
+        updated=max((branch.time or "" for branch in branches), default="") or tape.info.created,
+        model=max(tallies, key=lambda tally: tally.answered).model,
+        entries=sum(tally.entries for tally in tallies),
+        branches=len(refs.branches),
+        cost=fsum(costs) if costs else None,
+    )
+
+
+def build_branch_row(
+    files: Phases, move: Move, refs: Refs, phases: Mapping[str, PhaseTally]
+) -> IndexedBranch:
+    """Return the row of the branch that made this move last."""
+    current, entry, n, time = move.branch == refs.current, None, None, None
+    if move.pin is None:
+        tally = phases.get(move.phase)
+        if tally is not None and tally.entries:
+            entry, n, time = tally.last, tally.n, tally.time
+    else:
+        with suppress(TapeError):  # `tape verify` reports damage; show the other branches
+            pinned = read_head_at(files, move.branch, move.phase, move.pin.offset, move.pin.entry)
+            entry, n, time = pinned.entry, pinned.header.n, pinned.header.time
+    return IndexedBranch(move.branch, move.phase, entry, n, time, current, move.pin is not None)
+
+
+def apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
+    """Index the changes in a tape; return whether that is complete.
+
+    It is not for a tape or a phase whose beginning is not indexed, nor if another process was
+    faster.
+    """
+    from .ingest import read_runs  # noqa: PLC0415 (most commands write nothing)
+
+    before = tables.select_tallies(db, tape.id, changes.phases)
+    phases = dict(before)
+    if not changes.phases <= before.keys() | changes.begun:
+        return False
+    redacted = tables.select_redacted_ids(db, tape.id)
+    for run in read_runs(tape, tape.journal.read(), phases, redacted, only=changes.phases):
+        with write_transaction(db):
+            if not _insert_next_run(db, tape.id, run):
+                return False
+    with write_transaction(db):
+        refs = tape.journal.read()  # under the lock, so that the newest move is stored last
+        if tables.select_tallies(db, tape.id, changes.phases) != phases:
+            return False
+        moves = [refs.branches[name][-1] for name in changes.branches & refs.branches.keys()]
+        read = phases | tables.select_tallies(
+            db, tape.id, {move.phase for move in moves} - phases.keys()
+        )
+        tables.update_tape(
+            db,
+            tape.id,
+            refs,
+            [build_branch_row(tape.phases, move, refs, read) for move in moves],
+            {name: refs.labels.get(name) for name in changes.labels},
+            [(before.get(name, PhaseTally()), tally) for name, tally in phases.items()],
+        )
+    return True
+
+
+def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:
+    """Insert a run, in the caller's transaction; return False if it does not follow."""
+    from . import ingest  # noqa: PLC0415 (as above)
+
+    key, tally = tables.select_phase(db, tape, run.phase)
+    redacted = tables.select_redacted_ids(db, tape)
+    return tally == run.before and ingest.insert_run(db, tape, run, key, redacted)
