@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from tape.model.entries import Cost, Usage
 
     from ..config import Settings
-    from .models import Preset
+    from .models import Preset, ProfileName
 
 BUILT_IN_PROVIDERS = ("offline", "scripted")
 """Providers without a preset: they are built in and free."""
-_SHORT_FAMILY = 2
 _KNOWN_NAMES = "anthropic/MODEL, offline/rules, scripted/FILE.json"
 
 
@@ -65,13 +64,7 @@ class ModelNames:
             return info.id
         if name and not slash and preset is None:
             for owner in self.presets.values():
-                # a short family, such as o1, must begin the name
-                if any(
-                    family in name.lower()
-                    if len(family) > _SHORT_FAMILY
-                    else name.lower().startswith(family)
-                    for family in owner.families
-                ):
+                if owner.has_family(name):
                     return f"{owner.name}/{name}"
         raise self.build_unknown_error(name)
 
@@ -104,6 +97,19 @@ class ModelNames:
         preset, info = self.presets.get(provider), self.find_info(f"{provider}/{model}")
         takes = preset is None or preset.quirks.images
         return takes and (info is None or info.vision is not False)
+
+    def choose_profile(self, name: str) -> ProfileName:
+        """Return the profile of `provider/model`: its row's, its family's, its provider's."""
+        info, provider = self.find_info(name), name.partition("/")[0]
+        if info is not None and info.profile is not None:
+            return info.profile
+        if provider in BUILT_IN_PROVIDERS:
+            return "default"
+        for owner in self.presets.values():
+            if owner.profile is not None and owner.has_family(name):
+                return owner.profile
+        preset = self.presets.get(provider)
+        return (preset and preset.profile) or "default"
 
     def build_unknown_error(self, name: str) -> UnknownModel:
         """Return the error for an unknown name, with similar names."""

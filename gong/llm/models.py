@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 Api = Literal["anthropic-messages", "openai-responses", "openai-chat", "google-generate"]
 Effort = Literal["low", "medium", "high", "xhigh"]
+ProfileName = Literal["default", "anthropic", "openai", "gemini"]
+"""Model families that know tools and instructions under names of their own."""
 
+_SHORT_FAMILY = 2
 NO_KEY = "no-key-needed"
 """Used as key for an address on this machine that needs none."""
 
@@ -140,6 +143,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Default model if none is configured and this provider has a key."""
     families: tuple[str, ...] = ()
     """Words in a model's name that select this provider, if only a name is given."""
+    profile: ProfileName | None = None
+    """The profile of these families, and of this provider's other models."""
     local: bool = False
     """Runs on the user's own machine: costs nothing and starts slowly."""
     later: str = ""
@@ -163,6 +168,17 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """The variables that override the address, first one first."""
         own = f"{self.name.upper().replace('-', '_')}_BASE_URL"
         return (own, *self.base_url_aliases)
+
+    def has_family(self, model: str) -> bool:
+        """Return whether a model's name says that it is of this provider's families.
+
+        A short family, such as o1, must begin the name.
+        """
+        name = model.lower().rpartition("/")[2]
+        return any(
+            family in name if len(family) > _SHORT_FAMILY else name.startswith(family)
+            for family in self.families
+        )
 
 
 def load_presets(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
@@ -280,6 +296,10 @@ class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tools: bool | None = None
     vision: bool | None = None
     reasoning: bool | None = None
+    profile: ProfileName | None = None
+    """Which tools it is offered; None is by its name."""
+    cutoff: str | None = None
+    """The month that its knowledge ends with, as YYYY-MM."""
     price: Price | None = None
     long: LongPrice | None = None
 

@@ -161,6 +161,10 @@ class ToolRegistry:
     def __init__(self, tools: Iterable[AgentTool] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._chosen: tuple[str, ...] | None = None
+        self.registered: frozenset[str] = frozenset()
+        """The tools that were added after the registry was made, as by a host."""
+        self.tolerated: frozenset[str] = frozenset()
+        """Tools that run when they are called, though they are not offered."""
         self.truncation: Middleware = TruncationMiddleware(TruncationService())
         """Cuts the results that nothing else has cut; can be replaced."""
 
@@ -177,6 +181,19 @@ class ToolRegistry:
     def register(self, tool: AgentTool) -> None:
         """Add a tool; the latest of a name wins and keeps its place."""
         self._tools[tool.name] = tool
+        self.registered |= {tool.name}
+
+    def replace_built_in(self, tool: AgentTool) -> None:
+        """Put another tool in place of a built-in one; not if a host has registered that name."""
+        if tool.name in self._tools and tool.name not in self.registered:
+            self._tools[tool.name] = tool
+
+    def copy(self) -> ToolRegistry:
+        """Return a registry with the same tools, that can be changed by itself."""
+        other = ToolRegistry(self._tools.values())
+        other._chosen, other.registered = self._chosen, self.registered
+        other.truncation = self.truncation
+        return other
 
     def unregister(self, name: str) -> None:
         """Remove a tool; raises ConfigurationError if there is none of that name."""
@@ -207,7 +224,7 @@ class ToolRegistry:
 
     def set_active(self, names: Iterable[str]) -> None:
         """Choose the active tools, from the next call on; refused as `validate` says."""
-        self._chosen = self.validate(names)
+        self._chosen, self.tolerated = self.validate(names), frozenset()
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the definitions of the active tools, always in the same order."""
@@ -223,7 +240,7 @@ class ToolRegistry:
 
     def prepare(self, call: ToolCall) -> PreparedCall | ToolOutcome:
         """Find the tool and check the arguments; a result when the call cannot run."""
-        if call.name not in self.active:
+        if call.name not in self._tools or call.name not in {*self.active, *self.tolerated}:
             return ToolOutcome.error(
                 _describe_unknown_tool(call.name, self.active), kind="UnknownTool"
             )

@@ -240,3 +240,32 @@ def test_what_a_model_takes(provider, model, sees, window):
         sees,
         window,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("anthropic/claude-sonnet-4-5", "anthropic"),
+        ("anthropic/new-thing", "anthropic"),
+        ("openrouter/anthropic/claude-opus-5", "anthropic"),
+        ("openai/gpt-5", "openai"),
+        ("openai-chat/o3", "openai"),
+        ("groq/openai/gpt-oss-120b", "openai"),
+        ("google/gemini-2.5-pro", "gemini"),
+        ("openrouter/google/gemini-3.8-flash", "gemini"),
+        ("deepseek/deepseek-v4-pro", "default"),
+        ("openrouter/x-ai/grok-4.7", "default"),
+        ("ollama/qwen3", "default"),
+        ("scripted/claude.json", "default"),
+        ("offline/rules", "default"),
+        ("house/a", "gemini"),
+        ("house/b", "openai"),
+    ],
+)
+def test_the_profile_of_a_model(name, profile):
+    """M128: by its row, its family, its provider."""
+    settings = Settings(
+        providers={"house": {"api": "openai-chat", "base_url": "http://x", "profile": "gemini"}},
+        models={"house/b": {"profile": "openai"}},
+    )
+    assert ModelNames.from_settings(settings).choose_profile(name) == profile

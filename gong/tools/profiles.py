@@ -1,0 +1,107 @@
+"""Profiles: which tools a model family is offered, under the names and arguments that it knows.
+
+    | profile   | tools                                               | shell | reads too |
+    | --------- | --------------------------------------------------- | ----- | --------- |
+    | default   | read write edit bash grep find ls                   | –     | –         |
+    | anthropic | read_file write_file edit_file shell grep glob      | 120 s | CLAUDE.md |
+    | openai    | read_file apply_patch write_file shell grep glob    | 10 s  | .codex/…  |
+    | gemini    | as anthropic, and read_many_files, list_dir         | 10 s  | GEMINI.md |
+
+`grep` is one name for two tools: the default one, and `grep_search` as model families know it. So a
+profile is not only a choice among names: `apply_profile` returns a registry of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .bash import build_shell_tool
+from .families.search_tools import build_searching_tools
+from .grep import build_grep_tool
+from .limits import DEFAULT_SETTINGS, ToolSettings, choose_family_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..llm.models import ProfileName
+    from .registry import ToolRegistry
+    from .tool import AgentTool
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderProfile:
+    """What models of one family are used to."""
+
+    id: ProfileName
+    tools: tuple[str, ...]
+    """The tools that they are offered, in this order."""
+    instruction_file: str | None = None
+    """A file of instructions that is read beside AGENTS.md, for this family only."""
+    shell_timeout_ms: int = 10_000
+    """Timeout of a command of `shell` that sets none."""
+    supports_parallel_tool_calls: bool = True
+    supports_streaming: bool = True
+
+
+PROFILES: Mapping[ProfileName, ProviderProfile] = {
+    profile.id: profile
+    for profile in (
+        ProviderProfile("default", ("read", "write", "edit", "bash", "grep", "find", "ls")),
+        ProviderProfile(
+            "anthropic",
+            ("read_file", "write_file", "edit_file", "shell", "grep", "glob"),
+            "CLAUDE.md",
+            shell_timeout_ms=120_000,
+        ),
+        ProviderProfile(
+            "openai",
+            ("read_file", "apply_patch", "write_file", "shell", "grep", "glob"),
+            ".codex/instructions.md",
+        ),
+        ProviderProfile(
+            "gemini",
+            (
+                *("read_file", "read_many_files", "write_file", "edit_file"),
+                *("shell", "grep", "glob", "list_dir"),
+            ),
+            "GEMINI.md",
+        ),
+    )
+}
+"""Every profile by its name."""
+_ONLY_OFFERED = frozenset({"apply_patch"})
+_PROFILE_TOOLS = frozenset(name for profile in PROFILES.values() for name in profile.tools)
+
+
+def apply_profile(
+    tools: ToolRegistry, profile: ProfileName, tuning: ToolSettings = DEFAULT_SETTINGS
+) -> ToolRegistry:
+    """Return a registry with the same tools, of which those of a profile are active.
+
+    Other active tools stay active, and so do those that a host has registered; one of these keeps
+    its name against a built-in tool. The tools of other profiles do the same work, so a call of one
+    runs: a model finds their names in what another model did earlier.
+    """
+    chosen = PROFILES[profile]
+    equipped = tools.copy()
+    for tool in _build_variants(chosen, tuning):
+        equipped.replace_built_in(tool)
+    others = (
+        name for name in tools.active if name not in _PROFILE_TOOLS or name in tools.registered
+    )
+    offered = [name for name in chosen.tools if name in equipped.names]
+    equipped.set_active((*offered, *others))
+    equipped.tolerated = _PROFILE_TOOLS - _ONLY_OFFERED
+    return equipped
+
+
+def _build_variants(profile: ProviderProfile, tuning: ToolSettings) -> tuple[AgentTool, ...]:
+    """Return the tools that are not the same in every profile."""
+    shell = build_shell_tool(
+        profile.shell_timeout_ms, choose_family_limits("shell", tuning), tuning
+    )
+    if profile.id == "default":
+        return (shell, build_grep_tool(tuning))
+    found = next(one for one in build_searching_tools(tuning) if one.name == "grep_search")
+    return (shell, replace(found, name="grep"))

@@ -1,0 +1,102 @@
+"""M128-M131: what each family is offered, and how a registry gets it."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from gong.tools.builtin import PAST_TOOLS, build_registry
+from gong.tools.limits import ToolSettings
+from gong.tools.profiles import PROFILES, apply_profile
+from gong.tools.tool import PreparedCall
+from tape.model.entries import ToolCall
+
+NAMES = {
+    "default": "read write edit bash grep find ls",
+    "anthropic": "read_file write_file edit_file shell grep glob",
+    "openai": "read_file apply_patch write_file shell grep glob",
+    "gemini": "read_file read_many_files write_file edit_file shell grep glob list_dir",
+}
+
+
+def fields(registry, name):
+    spec = next(one for one in registry.specs() if one.name == name)
+    return set(msgspec.json.decode(spec.parameters)["properties"])
+
+
+@pytest.mark.parametrize("profile", NAMES)
+def test_the_tools_of_a_profile(profile):
+    """M128 M129 M130 M131"""
+    tools = apply_profile(build_registry(), profile)
+    assert " ".join(tools.active) == NAMES[profile]
+    assert PROFILES[profile].supports_parallel_tool_calls
+    if profile == "anthropic":
+        assert "apply_patch" not in tools.active
+
+
+@pytest.mark.parametrize(("profile", "ms"), [("anthropic", 120_000), ("openai", 10_000)])
+def test_a_command_has_the_time_of_its_profile(profile, ms):
+    """C1 M129 M130"""
+    shell = apply_profile(build_registry(), profile).get("shell")
+    assert f"{ms} if absent" in shell.description
+    tuned = apply_profile(build_registry(), profile, ToolSettings(default_timeout_ms=7))
+    assert "7 if absent" in tuned.get("shell").description
+
+
+def test_one_name_is_the_tool_that_the_family_knows():
+    """M130: grep with three output modes."""
+    assert "output_mode" in fields(apply_profile(build_registry(), "anthropic"), "grep")
+    assert "ignoreCase" in fields(build_registry(), "grep")
+    back = apply_profile(apply_profile(build_registry(), "anthropic"), "default")
+    assert fields(back, "grep") == fields(build_registry(), "grep")
+
+
+def test_the_first_registry_stays_as_it_is():
+    first = build_registry()
+    before = first.specs()
+    apply_profile(first, "openai").register(replace(first.get("read"), name="extra"))
+    assert first.specs() == before
+    assert first.get("extra") is None
+
+
+def test_other_active_tools_stay_active():
+    tools = build_registry()
+    tools.set_active((*tools.active, *PAST_TOOLS))
+    assert apply_profile(tools, "openai").active[-len(PAST_TOOLS) :] == PAST_TOOLS
+
+
+def test_tools_of_a_host_stay_with_every_profile():
+    """M047"""
+    tools = build_registry()
+    own = replace(tools.get("read"), name="grep", description="Mine.")
+    tools.register(own)
+    tools.register(replace(own, name="deploy"))
+    tools.set_active((*tools.active, "deploy"))
+    changed = apply_profile(apply_profile(tools, "gemini"), "anthropic")
+    assert changed.get("grep") is own
+    assert changed.active == (*PROFILES["anthropic"].tools, "deploy")
+
+
+def test_a_tool_that_is_gone_stays_gone():
+    tools = build_registry()
+    tools.unregister("shell")
+    assert "shell" not in apply_profile(tools, "openai").active
+
+
+@pytest.mark.parametrize(
+    ("profile", "called", "runs"),
+    [
+        ("anthropic", "read", True),
+        ("anthropic", "apply_patch", False),
+        ("default", "read_file", True),
+        ("openai", "compact", False),
+    ],
+)
+def test_a_tool_of_another_profile_runs_when_it_is_called(profile, called, runs):
+    """C10: history of another model has its names."""
+    tools = apply_profile(build_registry(), profile)
+    args = {"path": "a", "file_path": "a", "input": "x"}
+    found = tools.prepare(ToolCall("c1", called, msgspec.Raw(msgspec.json.encode(args))))
+    assert isinstance(found, PreparedCall) is runs
+    tools.set_active(("grep",))  # who chooses tools gets no other
+    assert not isinstance(tools.prepare(ToolCall("c1", "read", msgspec.Raw(b"{}"))), PreparedCall)
