@@ -1,11 +1,25 @@
-"""The system prompt: the agent's role, its rules, and its working environment.
+"""The system prompt: the agent's role, its rules, its environment, and instructions of others.
+
+It has layers, joined by blank lines; where two disagree, the later one applies:
+
+    | layer        | what it says                                  | from                      |
+    | ------------ | --------------------------------------------- | ------------------------- |
+    | base         | who the agent is, and how it works            | the tools that are offered|
+    | environment  | folder, system, date, model; the state of git | `Surroundings`, the model |
+    | tools        | each tool in one line                         | the tools that are offered|
+    | instructions | AGENTS.md and its relatives                   | `instructions`            |
+    | user         | --append-system-prompt                        | `PromptOverride`          |
+
+--system-prompt replaces base and tools; facts and instructions stay.
 
 It must not change between the turns of a session, or the provider's prompt cache is lost: it
-contains the date but not the time, and the names of the tools, which change only on request.
+contains the date but not the time, the state of git is that of the start, and the tools change only
+on request.
 
-It names the git repository that the session starts in, as reported by `git`. If git fails (it is
-not installed, refuses a folder of another user, or takes too long), the repository's files still
-show that there is one, and which branch is checked out.
+The state of the git repository that the session starts in is reported by `git`, which runs no
+program that the repository names. If git fails (it is not installed, refuses a folder of another
+user, or takes too long), the repository's files still show that there is one, and which branch is
+checked out.
 """
 
 from __future__ import annotations
@@ -15,23 +29,34 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from tape.model.entries import Git
+from tape.text import shorten_to_width, to_single_line
 
 from ..errors import ConfigurationError
+from .instructions import Instructions, render_instructions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..env.protocol import ExecutionEnvironment
+    from ..llm.types import ToolSpec
 
 
-_STATUS_COMMAND = (
-    # fsmonitor would run a program that an untrusted repository names
-    "git --no-optional-locks -c core.fsmonitor=false"
-    " status --porcelain=v2 --branch --untracked-files=normal 2>/dev/null"
+_GIT = (
+    # an untrusted repository names programs as fsmonitor, to verify signatures, and in a bare
+    # repository that hides among its files
+    "git --no-optional-locks -c core.fsmonitor=false -c safe.bareRepository=explicit"
+    " -c log.showSignature=false"
 )
+_STATUS_MARK = "-- status --"
+_STATUS_COMMAND = (
+    f"{_GIT} log -n 8 --format='%h %s' 2>/dev/null; echo '{_STATUS_MARK}';"
+    f" {_GIT} status --porcelain=v2 --branch --untracked-files=normal --ignore-submodules=dirty"
+    " 2>/dev/null"
+)
+"""Prints the newest commits, the mark, and the state; the commits first, as they are quick."""
 _STATUS_TIMEOUT_MS = 2_000
-_STATUS_BYTES = 65_536
-"""Bytes of git's output that contain the branch and show whether there are changes."""
+_COMMIT_COLUMNS = 100
+"""Columns of a commit in the prompt."""
 _GITDIR_PREFIX = "gitdir: "
 _BRANCH_PREFIX = "ref: refs/heads/"
 _COMMIT_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -47,6 +72,12 @@ class GitRepository(NamedTuple):
     """The commit that is checked out, in hex; None if there is none yet, or if unknown."""
     dirty: bool | None
     """Whether there are changes since that commit; None if unknown."""
+    modified: int | None = None
+    """Number of tracked files that differ from that commit; None if unknown."""
+    untracked: int | None = None
+    """Number of files and folders that git does not know; None if unknown."""
+    commits: tuple[str, ...] = ()
+    """The newest commits, each as its short hash and its subject."""
 
     @property
     def recorded(self) -> Git | None:
@@ -56,32 +87,56 @@ class GitRepository(NamedTuple):
 
 async def find_repository(env: ExecutionEnvironment) -> GitRepository | None:
     """Return the repository that contains the environment's folder; None if there is none."""
-    head = bytearray()
-
-    def listen(chunk: bytes) -> None:
-        head.extend(chunk[: _STATUS_BYTES - len(head)])
-
+    reader = GitStatusReader()
     try:
         result = await env.exec_command(
-            _STATUS_COMMAND, timeout_ms=_STATUS_TIMEOUT_MS, on_output=listen
+            _STATUS_COMMAND, timeout_ms=_STATUS_TIMEOUT_MS, on_output=reader.read_chunk
         )
     except (ConfigurationError, OSError):  # such as: there is no shell, which may not be needed
         return await _read_repository_files(env)
-    if result.exit_code != 0 or result.timed_out:
-        return await _read_repository_files(env)
-    return parse_git_status(head.decode("utf-8", "replace"))
+    if result.exit_code == 0 and not result.timed_out:
+        return reader.build_repository()
+    found = await _read_repository_files(env)
+    return found and found._replace(commits=tuple(reader.commits))
 
 
-def parse_git_status(text: str) -> GitRepository:
-    """Return the state from the output of `git status --porcelain=v2 --branch`."""
-    lines = text.split("\n")
-    facts = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# branch."))
-    branch, commit = facts.get("branch.head"), facts.get("branch.oid")
-    return GitRepository(
-        branch=None if branch == "(detached)" else branch,
-        commit=None if commit == "(initial)" else commit,
-        dirty=any(line and not line.startswith("#") for line in lines),
-    )
+class GitStatusReader:
+    """Reads the output of the command above, of any size, as it comes."""
+
+    def __init__(self) -> None:
+        self.commits: list[str] = []
+        self._facts: dict[str, str] = {}
+        self._counts = {"modified": 0, "untracked": 0}
+        self._rest = b""
+        self._in_status = False
+
+    def read_chunk(self, chunk: bytes) -> None:
+        """Read more output; a line may come in pieces."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            self._read_line(line.decode("utf-8", "replace"))
+
+    def _read_line(self, line: str) -> None:
+        if not self._in_status:
+            self._in_status = line == _STATUS_MARK
+            if not self._in_status:
+                self.commits.append(shorten_to_width(to_single_line(line), _COMMIT_COLUMNS))
+        elif line.startswith("# branch."):
+            name, _, value = line.removeprefix("# branch.").partition(" ")
+            self._facts[name] = value
+        elif line and not line.startswith("#"):
+            self._counts["untracked" if line.startswith("?") else "modified"] += 1
+
+    def build_repository(self) -> GitRepository:
+        """Return the state that the whole output has told."""
+        branch, commit = self._facts.get("head"), self._facts.get("oid")
+        return GitRepository(
+            branch=None if branch == "(detached)" else branch,
+            commit=None if commit == "(initial)" else commit,
+            dirty=any(self._counts.values()),
+            commits=tuple(self.commits),
+            **self._counts,
+        )
 
 
 async def _read_repository_files(env: ExecutionEnvironment) -> GitRepository | None:
@@ -119,7 +174,7 @@ async def _read_git_line(env: ExecutionEnvironment, path: PurePosixPath) -> str:
 
 _WHO = """\
 You are gong, a coding agent in a terminal. You work in the user's folder with the tools you are \
-given; everything you do is recorded."""
+given; everything you do is recorded. Work until the task is done, or until you need the user."""
 _WHO_WITHOUT_TOOLS = """\
 You are gong, a coding agent in a terminal. You have no tools in this session: you cannot look at \
 the user's folder or change it. Say so when you would need that; everything you say is recorded."""
@@ -127,8 +182,33 @@ _CHANGING = (
     "Look before you change: read a file before you change it, and make the smallest change that"
     " does what was asked."
 )
+_EDIT_FORMATS = {
+    "edit": (
+        "`edit` replaces `oldText` by `newText`: copy the old text exactly as it is in the file,"
+        " with its blanks, and enough lines of it to occur only once."
+    ),
+    "edit_file": (
+        "`edit_file` replaces `old_string` by `new_string`: copy the old text exactly as it is in"
+        " the file, with its blanks and without line numbers. It must occur once: add lines around"
+        " it, or set `replace_all`."
+    ),
+    "replace": (
+        "`replace` puts `new_string` in place of `old_string`: copy the old text exactly as it is"
+        " in the file, with its blanks and without line numbers. It must occur once: add lines"
+        " around it, or set `allow_multiple`."
+    ),
+    "apply_patch": (
+        "`apply_patch` takes a patch between `*** Begin Patch` and `*** End Patch`. Each file"
+        " begins with `*** Update File: PATH`, `*** Add File: PATH` or `*** Delete File: PATH`. In"
+        " an update, `@@` and a line of the file begin a hunk of about three lines of context"
+        " around each change; its lines start with a space, `-` or `+`. One patch may change"
+        " several files."
+    ),
+}
+"""How each tool that changes a part of a file wants its change."""
 _FAILING = "When a tool reports an error, read it, adapt, and say so if you cannot continue."
 _CHECKING = "Check your work by running it where that is possible."
+_PARALLEL = "Calls that do not need each other's results can be made in one step."
 _ANSWERING = (
     "Answer briefly, in the user's language. Say what you did and what you found, not what you are"
     " about to do."
@@ -138,12 +218,14 @@ _COMMIT_DIGITS = 12
 _EDITORS = ("edit", "edit_file", "replace", "apply_patch")
 _WRITERS = ("write", "write_file")
 _SHELLS = ("bash", "shell")
+_SEARCHERS = ("grep", "grep_search", "find", "glob", "ls", "list_dir")
 _USES = (
     (_EDITORS, "to change a part of a file"),
     (_WRITERS, "for new files or whole rewrites"),
     (_SHELLS, "to run commands"),
 )
 """Names of tools with the same purpose, and that purpose."""
+_SENTENCE_END = re.compile(r"(?<=\.)\s")
 
 
 class Surroundings(NamedTuple):
@@ -157,26 +239,51 @@ class Surroundings(NamedTuple):
     repository: GitRepository | None = None
 
 
-def build_system_prompt(where: Surroundings, model: str, tools: Collection[str]) -> str:
-    """Return the whole system prompt of a session that has tools of these names."""
-    repository = where.repository
-    branch = _describe_checkout(repository) if repository else None
-    facts = {
-        "Working directory": where.folder,
-        "Is git repository": "yes" if repository else "no",
-        **({"Git branch": branch} if branch else {}),
-        "Platform": where.platform,
-        "OS version": where.os_version,
-        "Today's date": where.date,
-        "Model": model,
-    }
-    who = _WHO if tools else _WHO_WITHOUT_TOOLS
+class ModelFacts(NamedTuple):
+    """What the prompt tells a model about itself."""
+
+    name: str
+    """provider/model."""
+    cutoff: str | None = None
+    """The month that its knowledge ends with, as YYYY-MM; None if unknown."""
+
+
+class PromptOverride(NamedTuple):
+    """What the user has set of the system prompt."""
+
+    base: str | None = None
+    """In place of who the agent is, how it works, and the lines of tools."""
+    appended: str = ""
+    """The last layer."""
+
+
+def build_system_prompt(
+    where: Surroundings,
+    model: ModelFacts,
+    tools: Sequence[ToolSpec],
+    instructions: Instructions = Instructions(),  # noqa: B008 (a tuple)
+    override: PromptOverride = PromptOverride(),  # noqa: B008 (a tuple)
+) -> str:
+    """Return the whole system prompt of a session that has these tools."""
+    is_own = override.base is None
+    layers = (
+        _render_base([tool.name for tool in tools]) if override.base is None else override.base,
+        _render_environment(where, model),
+        _render_repository(where.repository),
+        _render_tools(tools) if is_own else "",
+        render_instructions(instructions),
+        override.appended,
+    )
+    return "\n\n".join(layer.strip("\n") for layer in layers if layer.strip())
+
+
+def _render_base(tools: Sequence[str]) -> str:
     rules = "\n".join(f"- {rule}" for rule in _list_rules(tools))
-    lines = "\n".join(f"{name}: {fact}" for name, fact in facts.items())
-    return f"{who}\n\n{rules}\n\n<environment>\n{lines}\n</environment>"
+    return f"{_WHO if tools else _WHO_WITHOUT_TOOLS}\n\n{rules}"
 
 
-def _list_rules(tools: Collection[str]) -> Iterator[str]:
+def _list_rules(tools: Sequence[str]) -> Iterator[str]:
+    """Yield the rules, in an order of their own, whatever the order of tools is."""
     if any(name in tools for name in (*_EDITORS, *_WRITERS)):
         yield _CHANGING
     uses = [
@@ -186,11 +293,42 @@ def _list_rules(tools: Collection[str]) -> Iterator[str]:
     ]
     if uses:
         yield f"Use {', '.join(uses)}."
+    yield from (text for name, text in _EDIT_FORMATS.items() if name in tools)
+    editor = next((name for name in _EDITORS if name in tools), None)
+    writer = next((name for name in _WRITERS if name in tools), None)
+    if editor and writer:
+        yield f"Change a file that exists with `{editor}` rather than with `{writer}`."
+    searchers = [f"`{name}`" for name in _SEARCHERS if name in tools]
+    shell = next((name for name in _SHELLS if name in tools), None)
+    if searchers and shell:
+        yield f"Search and list with {', '.join(searchers)} rather than with `{shell}`."
     if tools:
+        yield _PARALLEL
         yield _FAILING
-    if any(name in tools for name in _SHELLS):
+    if shell:
         yield _CHECKING
     yield _ANSWERING
+
+
+def _render_environment(where: Surroundings, model: ModelFacts) -> str:
+    """Return the block of facts; a name with a line break stays in its line."""
+    repository = where.repository
+    branch = _describe_checkout(repository) if repository else None
+    facts = {
+        "Working directory": where.folder,
+        "Is git repository": "true" if repository else "false",
+        **({"Git branch": branch} if branch else {}),
+        "Platform": where.platform,
+        "OS version": where.os_version,
+        "Today's date": where.date,
+        "Model": model.name,
+        "Knowledge cutoff": model.cutoff or "unknown",
+    }
+    lines = (
+        f"{name}: {fact if fact.isprintable() else to_single_line(fact)}"
+        for name, fact in facts.items()
+    )
+    return "\n".join(["<environment>", *lines, "</environment>"])
 
 
 def _describe_checkout(repository: GitRepository) -> str | None:
@@ -199,3 +337,27 @@ def _describe_checkout(repository: GitRepository) -> str | None:
         is_new = commit is None and repository.dirty is not None
         return f"{branch} (no commit yet)" if is_new else branch
     return None if commit is None else f"none (detached HEAD at {commit[:_COMMIT_DIGITS]})"
+
+
+def _render_repository(repository: GitRepository | None) -> str:
+    """Return the state of git at the start; empty if it is unknown."""
+    if repository is None or (repository.modified is None and not repository.commits):
+        return ""
+    lines = ["The state of git when the session began; it is not updated:"]
+    if branch := _describe_checkout(repository):
+        lines.append(f"Branch: {to_single_line(branch)}")
+    if repository.modified is not None:
+        lines.append(f"Modified files: {repository.modified}")
+        lines.append(f"Untracked files: {repository.untracked}")
+    if repository.commits:
+        lines += ["Recent commits:", *(f"  {commit}" for commit in repository.commits)]
+    return "\n".join(["<git>", *lines, "</git>"])
+
+
+def _render_tools(tools: Sequence[ToolSpec]) -> str:
+    """Return each tool with the first sentence of its description."""
+    lines = (
+        f"- `{tool.name}`: {_SENTENCE_END.split(to_single_line(tool.description), 1)[0]}"
+        for tool in tools
+    )
+    return "\n".join(["Your tools:", *lines]) if tools else ""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
 
     from ..llm.types import Request
+    from .instructions import InstructionFile
     from .tokens import ContextSize
 
 _LABEL_CHARS = 60
@@ -36,7 +37,7 @@ _EARLIER_LABEL = "(the rest of an earlier turn)"
 class UsageShare(Struct, frozen=True, omit_defaults=True):
     """The tokens of one part; `entry` is the id of a turn's prompt."""
 
-    kind: Literal["system", "tools", "summary", "turn"]
+    kind: Literal["system", "instructions", "tools", "summary", "turn"]
     label: str
     tokens: int
     entry: str | None = None
@@ -57,15 +58,26 @@ class ContextUsage(Struct, frozen=True):
 
 
 def measure_context_usage(
-    request: Request, view: View, *, window: int | None = None, size: ContextSize | None = None
+    request: Request,
+    view: View,
+    *,
+    window: int | None = None,
+    size: ContextSize | None = None,
+    instructions: Sequence[InstructionFile] = (),
 ) -> ContextUsage:
     """Return the context usage of a call made from `view`.
 
-    `size` is the result of `measure_context` for the call.
+    `size` is the result of `measure_context` for the call; `instructions` are the files that its
+    system prompt contains.
     """
     tools = len(request.tools)
+    files = [
+        UsageShare("instructions", one.name, count_text_tokens(one.text)) for one in instructions
+    ]
+    own = count_text_tokens(request.system) - sum(part.tokens for part in files)
     parts = [
-        UsageShare("system", "system prompt", count_text_tokens(request.system)),
+        UsageShare("system", "system prompt", max(own, 0)),
+        *files,
         UsageShare(
             "tools", f"{tools} tool{'s' * (tools != 1)}", sum(map(count_tool_tokens, request.tools))
         ),

@@ -1,9 +1,10 @@
 import os
+import shutil
 import subprocess
 
 import pytest
 
-from gong.context.system import GitRepository, find_repository
+from gong.context.system import GitRepository, GitStatusReader, find_repository
 from gong.env.local import LocalEnvironment
 
 
@@ -56,7 +57,8 @@ async def found(home):
         environ = {"PATH": os.environ["PATH"], "HOME": str(home), **variables}
         env = LocalEnvironment(str(folder), environ)
         environments.append(env)
-        return await find_repository(env)
+        found = await find_repository(env)
+        return found and GitRepository(*found[:3])
 
     yield find
     for env in environments:
@@ -142,3 +144,72 @@ async def test_where_git_cannot_tell_the_files_do(found, git, home, repository, 
     git(folder, "checkout", "-q", "--detach")
     assert await found(folder / "x", PATH=path) == GitRepository(None, commit, None)
     assert (await found(folder, PATH=path)).recorded is None
+
+
+async def test_the_snapshot_counts_changes_and_names_the_newest_commits(git, home, repository):
+    """M135: branch, modified and untracked counts, the last commits."""
+    folder, _ = repository
+    for number in range(12):
+        git(folder, "commit", "-q", "--allow-empty", "-m", f"commit {number}")
+    (folder / "a").write_text("b")
+    (folder / "new").touch()
+    (folder / "newer").touch()
+    env = LocalEnvironment(str(folder), {"PATH": os.environ["PATH"], "HOME": str(home)})
+    found = await find_repository(env)
+    await env.cleanup()
+    assert (found.branch, found.modified, found.untracked) == ("main", 1, 2)
+    assert 5 <= len(found.commits) <= 10
+    assert [one.partition(" ")[2] for one in found.commits[:2]] == ["commit 11", "commit 10"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+def test_the_output_of_git_may_come_in_any_pieces(size):
+    output = (
+        "abc1234 one\ndef5678 t\u001b[31mwo\n-- status --\n"
+        "# branch.oid 1234\n# branch.head main\n1 .M N... a\nu UU N... b\n? new\n"
+    ).encode()
+    reader = GitStatusReader()
+    for start in range(0, len(output), size):
+        reader.read_chunk(output[start : start + size])
+    found = reader.build_repository()
+    assert found[:5] == ("main", "1234", True, 2, 1)
+    assert found.commits[0] == "abc1234 one"
+    assert "\u001b" not in found.commits[1]
+
+
+async def test_nothing_that_a_repository_names_is_run(git, home, repository):
+    """A repository comes from anywhere: its settings must not start programs."""
+    folder, _ = repository
+    trap = home / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {home}/sprung\n")
+    trap.chmod(0o755)
+    git(folder, "config", "core.fsmonitor", str(trap))
+    git(folder, "config", "log.showSignature", "true")
+    git(folder, "config", "gpg.program", str(trap))
+    git(folder, "config", "core.pager", str(trap))
+    env = LocalEnvironment(str(folder), {"PATH": os.environ["PATH"], "HOME": str(home)})
+    assert (await find_repository(env)).commits
+    bare = folder / "hidden"
+    git(home, "clone", "-q", "--bare", str(folder), str(bare))
+    git(bare, "config", "core.fsmonitor", str(trap))
+    inside = LocalEnvironment(str(bare), {"PATH": os.environ["PATH"], "HOME": str(home)})
+    assert (await find_repository(inside)).commits == ()
+    await env.cleanup()
+    await inside.cleanup()
+    assert not (home / "sprung").exists()
+
+
+async def test_a_slow_git_leaves_the_commits_and_what_the_files_say(home, repository, monkeypatch):
+    folder, commit = repository
+    real = shutil.which("git")
+    (home / "bin" / "git").write_text(
+        f'#!/bin/sh\ncase "$*" in *status*) sleep 30;; *) exec {real} "$@";; esac\n'
+    )
+    (home / "bin" / "git").chmod(0o755)
+    monkeypatch.setattr("gong.context.system._STATUS_TIMEOUT_MS", 500)
+    path = f"{home}/bin{os.pathsep}{os.environ['PATH']}"
+    env = LocalEnvironment(str(folder), {"PATH": path, "HOME": str(home)})
+    found = await find_repository(env)
+    await env.cleanup()
+    assert found[:5] == ("main", commit, None, None, None)
+    assert [one.partition(" ")[2] for one in found.commits] == ["one"]
