@@ -74,7 +74,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     truncation: TruncationSettings = TruncationSettings()
     """Limits for results that their tool does not cut; [truncation.tools.NAME] for one tool."""
     tools: tuple[str, ...] | None = None
-    """Tool names, or the name of one preset; None is all tools."""
+    """Tool names, or one profile or preset; None is the profile of the model's family."""
+    instructions: bool = True
+    """Whether AGENTS.md and its relatives are part of the system prompt."""
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
     """Variables that commands see; default: all but keys, tokens, passwords and secrets."""
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -103,11 +105,12 @@ def locate_config_file(environ: Mapping[str, str]) -> Path:
     """Return the path of the user's config.toml, which need not exist."""
     if folder := environ.get("GONG_CONFIG_DIR"):
         return Path(folder) / "config.toml"
-    base = environ.get("XDG_CONFIG_HOME") or _locate_home(environ) / ".config"
+    base = environ.get("XDG_CONFIG_HOME") or locate_home(environ) / ".config"
     return Path(base) / "gong" / "config.toml"
 
 
-def _locate_home(environ: Mapping[str, str]) -> Path:
+def locate_home(environ: Mapping[str, str]) -> Path:
+    """Return the user's home folder."""
     return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
 
 
@@ -226,4 +229,4 @@ def locate_store(settings: Settings, environ: Mapping[str, str]) -> Path:
     """Return the folder of the tapes."""
     if settings.store:
         return Path(settings.store).expanduser()
-    return Path(environ.get("TAPE_HOME") or _locate_home(environ) / ".tape")
+    return Path(environ.get("TAPE_HOME") or locate_home(environ) / ".tape")

@@ -6,7 +6,7 @@ values; nothing here reads the environment or the terminal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +17,15 @@ from tape.errors import NotFound, UsageError
 from tape.resolve import resolve_reference
 from tape.store.store import Beginning
 
-from ..config import locate_config_file
-from ..context.system import Surroundings, build_system_prompt, find_repository
+from ..config import locate_config_file, locate_home
+from ..context.instructions import Instructions, read_instructions
+from ..context.system import (
+    ModelFacts,
+    PromptOverride,
+    Surroundings,
+    build_system_prompt,
+    find_repository,
+)
 from ..credentials import Credentials
 from ..env.local import LocalEnvironment
 from ..errors import AuthenticationError, ConfigurationError, UnknownModel
@@ -30,6 +37,7 @@ from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all
 from ..project import has_project_parts
 from ..tools.builtin import PAST_TOOLS, build_registry
+from ..tools.profiles import PROFILES, apply_profile
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
 from .recorder import Recorder, find_last_model, read_history
 from .run_context import AgentModel, SessionSetup, prepare_request
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
 
     from ..config import Settings
     from ..context.system import GitRepository
+    from ..llm.models import ProfileName
     from ..llm.types import Provider, Request, StreamEvent
     from .hook_points import SessionHooks
     from .recorder import VisibleHistory
@@ -59,6 +68,10 @@ class ModelFactory:
     client: Client
     where: Surroundings
     environ: Mapping[str, str]
+    settings: Settings
+    override: PromptOverride = PromptOverride()  # noqa: RUF009 (a tuple)
+    _instructions: dict[ProfileName, Instructions] = field(default_factory=dict)
+    """What was read, once for each profile."""
 
     def choose(self, name: str) -> AgentModel:
         """Return a model that can be called.
@@ -106,17 +119,42 @@ class ModelFactory:
         stream: Callable[[Request], AsyncGenerator[StreamEvent, None]],
     ) -> AgentModel:
         provider, _, model = name.partition("/")
+        profile = choose_profile(self.names, name, self.settings)
+        info = self.names.find_info(name)
+        instructions = self._read_instructions(profile)
         return AgentModel(
             provider=provider,
             id=model,
             api=api,
             endpoint=endpoint,
             stream=stream,
-            system=partial(build_system_prompt, self.where, name),
+            system=partial(
+                build_system_prompt,
+                self.where,
+                ModelFacts(name, info.cutoff if info else None),
+                instructions=instructions,
+                override=self.override,
+            ),
             cost=partial(self.names.compute_cost, provider, model),
             window=self.names.get_context_window(provider, model),
             sees_images=self.names.sees_images(provider, model),
+            profile=profile,
+            instructions=instructions,
+            equip=partial(apply_profile, profile=profile, tuning=self.settings.tuning),
         )
+
+    def _read_instructions(self, profile: ProfileName) -> Instructions:
+        """Return the instructions for a profile, as they were when they were first asked for."""
+        if not self.settings.instructions:
+            return Instructions()
+        if profile not in self._instructions:
+            self._instructions[profile] = read_instructions(
+                self.where.folder,
+                home=str(locate_home(self.environ)),
+                config_folder=str(locate_config_file(self.environ).parent),
+                own_file=PROFILES[profile].instruction_file,
+            )
+        return self._instructions[profile]
 
 
 def _refuse_stream(_request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -140,6 +178,8 @@ class FrontEnd:
     """Receives warnings to show before the first prompt."""
     hooks: Sequence[object] = ()
     """Python hooks of the host, asked before those of files."""
+    override: PromptOverride = PromptOverride()  # noqa: RUF009 (a tuple)
+    """What the user has set of the system prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +211,8 @@ class SessionPreview:
     def next_request(self, model: AgentModel) -> PreparedRequest:
         """Return the request of the next call to a model."""
         tape = self.hit.tape
-        return prepare_request(
-            model, self.tools.specs(), *self.history, session=tape.id, load=tape.load
-        )
+        tools = model.equip(self.tools).specs()
+        return prepare_request(model, tools, *self.history, session=tape.id, load=tape.load)
 
 
 def find_session(front: FrontEnd, ref: str) -> Hit:
@@ -297,9 +336,14 @@ async def _assemble_session(
         return Recorder.open(tape, durability=settings.durability)
 
     summariser = settings.compaction.model
+    model = models.choose(name) if must_answer else models.choose_or_failing(name)
+    for remark in model.instructions.remarks:
+        front.warn(remark)
+    if recorder is None and model.instructions.hint is not None:
+        front.warn(model.instructions.hint)
     setup = SessionSetup(
-        model=models.choose(name) if must_answer else models.choose_or_failing(name),
-        tools=tools,
+        model=model,
+        tools=model.equip(tools),
         env=env,
         policy=DangerPolicy(allow_all, folder, environ.get("HOME", "/")),
         open=begin_tape,
@@ -381,14 +425,36 @@ def _build_model_factory(
     client = Client.from_env(front.environ, presets=names.presets, find_key=keys.key)
     today = format_timestamp(read_clock())[:10]
     where = Surroundings(env.working_directory, env.platform, env.os_version, today, repository)
-    return ModelFactory(names, client, where, front.environ)
+    return ModelFactory(names, client, where, front.environ, front.settings, front.override)
+
+
+_FAMILY = "family"
+"""The value of --tools that means the profile of the model's family; it is the default."""
+
+
+def is_profile_choice(tools: tuple[str, ...] | None) -> bool:
+    """Return whether the setting of tools names a profile, and not tools or none."""
+    return tools is None or (len(tools) == 1 and tools[0] in {_FAMILY, *PROFILES})
+
+
+def choose_profile(names: ModelNames, model: str, settings: Settings) -> ProfileName:
+    """Return the profile that is set, else that of a model's family; `model` is provider/model.
+
+    Chosen tools change nothing: the instructions are still those of the model's family.
+    """
+    (chosen,) = settings.tools if settings.tools and len(settings.tools) == 1 else (_FAMILY,)
+    own = next((profile for profile in PROFILES if profile == chosen), None)
+    return own or names.choose_profile(model)
 
 
 def build_session_tools(settings: Settings) -> ToolRegistry:
-    """Return the chosen tools: all session tools, those named, a preset's, or none."""
+    """Return the chosen tools: those named, a preset's or none, or those of the default profile.
+
+    The model replaces the latter by those of its own profile.
+    """
     names, tools = settings.tools, build_registry(settings.tuning)
-    if names is None:
-        tools.set_active((*tools.active, *PAST_TOOLS))
+    if is_profile_choice(names):
+        tools.activate(PAST_TOOLS)
         return tools
     if not names:
         return ToolRegistry()

@@ -28,6 +28,7 @@ from tape.model.entries import Error, SideUsage
 
 from ..config import CompactionSettings
 from ..context.costs import Spend, compute_spend
+from ..context.instructions import Instructions
 from ..context.trim import elide_results
 from ..llm.accumulate import StreamAccumulator
 from ..llm.retry import RetryPolicy, stream_with_retries
@@ -38,7 +39,7 @@ from .repetition import RepetitionGuard
 from .session_config import SessionConfig
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from tape.context.view import Message
     from tape.model.entries import Anchor, BlobRef, Cost, Repair, Usage
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from ..env.protocol import ExecutionEnvironment
     from ..errors import ModelError
+    from ..llm.models import ProfileName
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
     from ..tools.registry import ToolRegistry
@@ -63,24 +65,28 @@ class AgentModel:
     api: str
     endpoint: str
     stream: Callable[[Request], AsyncGenerator[StreamEvent, None]]
-    system: str | Callable[[Collection[str]], str]
-    """The system prompt, or a function from tool names to it; the same in every turn."""
+    system: str | Callable[[Sequence[ToolSpec]], str]
+    """The system prompt, or a function from tools to it; the same in every turn."""
     cost: Callable[[Usage], Cost | None] = lambda _: None
     """Returns the cost of a call; None if unknown."""
     window: int | None = None
     """Size of the context window in tokens, None if unknown."""
     sees_images: bool = True
+    profile: ProfileName = "default"
+    """The family whose tools and instructions it gets."""
+    instructions: Instructions = Instructions()  # noqa: RUF009 (a tuple)
+    """What the system prompt has from AGENTS.md and its relatives."""
+    equip: Callable[[ToolRegistry], ToolRegistry] = lambda tools: tools
+    """Returns a registry with the tools that this model is offered."""
 
     @property
     def name(self) -> str:
         """provider/model."""
         return f"{self.provider}/{self.id}"
 
-    def build_system(self, tools: Iterable[ToolSpec]) -> str:
+    def build_system(self, tools: Sequence[ToolSpec]) -> str:
         """Return the system prompt of a call with these tools."""
-        if isinstance(self.system, str):
-            return self.system
-        return self.system([tool.name for tool in tools])
+        return self.system if isinstance(self.system, str) else self.system(tools)
 
     @property
     def target(self) -> Target:

@@ -274,9 +274,9 @@ class Session:
             self._run.cancel()
 
     def use_model(self, model: AgentModel) -> None:
-        """Use another model from the next call on."""
+        """Use another model from the next call on, with the tools that its family knows."""
         previous = self.setup.model.name
-        self._change_setup(model=model)
+        self._change_setup(model=model, tools=model.equip(self.setup.tools))
         self.run_state.refused = self.run_state.warned = False
         if model.name != previous:
             self._queues.emit(events.ModelSelect(model.name, previous))

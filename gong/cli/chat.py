@@ -22,7 +22,15 @@ from ..agent.opening import (
 )
 from ..errors import ConfigurationError, OperationCancelled
 from ..project import has_project_parts
-from .options import load_settings, parse_tool_names, print_warning, store_option, tools_option
+from .options import (
+    add_prompt_options,
+    load_settings,
+    parse_tool_names,
+    print_warning,
+    read_prompt_override,
+    store_option,
+    tools_option,
+)
 from .session import collect_events, continue_with_model, open_front_end
 
 if TYPE_CHECKING:
@@ -83,6 +91,8 @@ Examples:
     help="Max time for one prompt.",
 )
 @tools_option
+@click.option("--no-tools", is_flag=True, help="Offer no tools: the same as --tools none.")
+@add_prompt_options
 @store_option
 def chat(  # noqa: PLR0917 (click passes them by name)
     prompt: str | None,
@@ -98,6 +108,10 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     max_cost: float | None,
     max_seconds: float | None,
     tools: str | None,
+    no_tools: bool,
+    base: str | None,
+    base_file: str | None,
+    appended: str | None,
     store: str | None,
 ) -> None:
     """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`."""
@@ -109,16 +123,16 @@ def chat(  # noqa: PLR0917 (click passes them by name)
             raise click.UsageError(f"{option} needs a session to continue: -c, --session or --fork")
     if carry and fork is None:
         raise click.UsageError("--carry needs --fork: it summarises the branch that --fork leaves")
+    if no_tools and tools is not None:
+        raise click.UsageError("--tools and --no-tools cannot be combined")
+    override = read_prompt_override(base, base_file, appended)
+    names = () if no_tools else parse_tool_names(tools)
     settings = load_settings(
-        max_turns=max_turns,
-        max_cost=max_cost,
-        max_seconds=max_seconds,
-        tools=parse_tool_names(tools),
-        store=store,
+        max_turns=max_turns, max_cost=max_cost, max_seconds=max_seconds, tools=names, store=store
     )
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
     asked = _read_prompt(prompt)
-    with open_front_end(settings, model) as front:
+    with open_front_end(settings, model, override) as front:
         sys.exit(asyncio.run(_run_chat(front, asked, output, past)))
 
 

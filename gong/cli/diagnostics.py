@@ -32,9 +32,11 @@ from ..llm.model_names import ModelNames
 from ..llm.models import load_presets
 from ..llm.provider_factory import require_package
 from .options import (
+    add_prompt_options,
     load_settings,
     model_option,
     parse_tool_names,
+    read_prompt_override,
     store_option,
     tools_option,
 )
@@ -54,10 +56,18 @@ if TYPE_CHECKING:
 @click.argument("ref", required=False, default="", metavar="[REF]")
 @model_option
 @tools_option
+@add_prompt_options
 @store_option
 @as_json
 def context(
-    ref: str, model: str | None, tools: str | None, store: str | None, as_json: bool
+    ref: str,
+    model: str | None,
+    tools: str | None,
+    base: str | None,
+    base_file: str | None,
+    appended: str | None,
+    store: str | None,
+    as_json: bool,
 ) -> None:
     """Show how the context window is used; with --json the exact request of the next call.
 
@@ -65,7 +75,8 @@ def context(
     folder. No API key is needed.
     """
     settings = load_settings(store=store, tools=parse_tool_names(tools))
-    with open_front_end(settings, model) as front:
+    override = read_prompt_override(base, base_file, appended)
+    with open_front_end(settings, model, override) as front:
         hit = find_session(front, ref)
         with hit.tape:
             asyncio.run(_print_context(front, hit, as_json=as_json))
@@ -89,9 +100,15 @@ async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
         size, repair = measure_request(prepared), prepared.repair
         if not as_json:
             used = measure_context_usage(
-                prepared.request, prepared.view, window=model.window, size=size
+                prepared.request,
+                prepared.view,
+                window=model.window,
+                size=size,
+                instructions=model.instructions.files,
             )
+            remarks = (*model.instructions.remarks, model.instructions.hint or "")
             print_lines([model.name, *render_context_usage(used).split("\n")])
+            print_lines([remark for remark in remarks if remark])
             return
         injected = repair.injected if repair else ()
         dropped = repair.dropped if repair else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,9 +11,11 @@ import click
 from tape.cli import terminal
 
 from .. import config
+from ..context.system import PromptOverride
+from ..errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from ..config import Settings
 
@@ -22,7 +25,29 @@ store_option = click.option(
 model_option = click.option(
     "-m", "--model", metavar="MODEL", help="provider/model; default: the session's last model."
 )
-tools_option = click.option("--tools", metavar="LIST", help="Tool names, a preset, or none.")
+tools_option = click.option(
+    "--tools", metavar="LIST", help="Tool names, a profile (default, family), a preset, or none."
+)
+
+
+_PROMPT_OPTIONS = (
+    click.option(
+        "--system-prompt", "base", metavar="TEXT", help="Replace gong's part of the system prompt."
+    ),
+    click.option(
+        "--system-prompt-file", "base_file", metavar="FILE", help="The same, with a file's text."
+    ),
+    click.option(
+        "--append-system-prompt", "appended", metavar="TEXT", help="Add TEXT to the system prompt."
+    ),
+)
+
+
+def add_prompt_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a command with the options that `read_prompt_override` takes."""
+    for option in reversed(_PROMPT_OPTIONS):
+        command = option(command)
+    return command
 
 
 def load_settings(**flags: Any) -> Settings:
@@ -50,6 +75,26 @@ def parse_tool_names(given: str | None) -> tuple[str, ...] | None:
             f"--tools {given!r} names no tool: give names separated by commas, a preset, or none"
         )
     return names
+
+
+def read_prompt_override(
+    base: str | None, base_file: str | None, appended: str | None
+) -> PromptOverride:
+    """Return what --system-prompt, --system-prompt-file and --append-system-prompt set.
+
+    Raises UsageError for two in place of each other, ConfigurationError for a file that cannot be
+    read.
+    """
+    if base is not None and base_file is not None:
+        raise click.UsageError("--system-prompt and --system-prompt-file cannot be combined")
+    if base_file is not None:
+        try:
+            base = Path(base_file).read_bytes().decode()
+        except OSError as error:
+            raise ConfigurationError(f"{base_file} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(f"{base_file} is not a text in UTF-8") from error
+    return PromptOverride(base, appended or "")
 
 
 def print_warning(text: str) -> None:

@@ -29,6 +29,7 @@ from ..agent.handoff import build_handoff_page, record_handoff
 from ..agent.loop import measure_fill
 from ..agent.opening import FrontEnd, OpenSession, find_session, open_session, resume_branch
 from ..agent.recorder import find_last_model, find_newest_anchor
+from ..context.system import PromptOverride
 from .options import load_settings, model_option, print_warning, store_option
 
 if TYPE_CHECKING:
@@ -39,15 +40,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_front_end(settings: Settings, model: str | None = None) -> Iterator[FrontEnd]:
+def open_front_end(
+    settings: Settings,
+    model: str | None = None,
+    override: PromptOverride = PromptOverride(),  # noqa: B008 (a tuple)
+) -> Iterator[FrontEnd]:
     """Hold the front end of the command line for this folder; `model` is the value of -m.
 
     Raises FolderGone.
     """
     folder = config.locate_folder()
     with open_store(config.locate_store(settings, os.environ)) as library:
+        program = f"gong/{__version__}"
         yield FrontEnd(
-            library, settings, os.environ, folder, f"gong/{__version__}", model, print_warning
+            library, settings, os.environ, folder, program, model, print_warning, override
         )
 
 

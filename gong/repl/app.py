@@ -343,6 +343,8 @@ class _Conversation:
     def _print_greeting(self) -> None:
         folder = self.session.setup.env.working_directory
         self.terminal.print([render_remark(f"gong · {self.host.model_name} · {folder} · /help")])
+        if names := self.session.setup.model.instructions.names:
+            self.terminal.print([render_remark(f"instructions: {', '.join(names)}")])
         if (recorder := self.session.recorder) is not None:
             entries = recorder.path[-1].n + 1
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"

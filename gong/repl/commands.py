@@ -140,7 +140,10 @@ def _show_context(host: OpenSession, _argument: str) -> CommandReply:
         return CommandReply("the session is empty")
     prepared = prepare_next_call(session.build_run_context())
     window, size = session.setup.model.window, measure_request(prepared)
-    used = measure_context_usage(prepared.request, prepared.view, window=window, size=size)
+    files = session.setup.model.instructions.files
+    used = measure_context_usage(
+        prepared.request, prepared.view, window=window, size=size, instructions=files
+    )
     return CommandReply(render_context_usage(used))
 
 

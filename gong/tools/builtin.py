@@ -83,6 +83,7 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
     )
     registry.truncation = TruncationMiddleware(TruncationService(tuning.truncation))
     registry.set_active(tool.name for tool in tools)
+    registry.profile = "default"
     return registry
 
 

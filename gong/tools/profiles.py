@@ -79,10 +79,13 @@ def apply_profile(
 ) -> ToolRegistry:
     """Return a registry with the same tools, of which those of a profile are active.
 
+    It is the same registry if somebody has chosen its active tools.
     Other active tools stay active, and so do those that a host has registered; one of these keeps
     its name against a built-in tool. The tools of other profiles do the same work, so a call of one
     runs: a model finds their names in what another model did earlier.
     """
+    if tools.profile is None:
+        return tools
     chosen = PROFILES[profile]
     equipped = tools.copy()
     for tool in _build_variants(chosen, tuning):
@@ -92,7 +95,8 @@ def apply_profile(
     )
     offered = [name for name in chosen.tools if name in equipped.names]
     equipped.set_active((*offered, *others))
-    equipped.tolerated = _PROFILE_TOOLS - _ONLY_OFFERED
+    equipped.profile = profile
+    equipped.tolerated = (_PROFILE_TOOLS - _ONLY_OFFERED) | {*tools.active}
     return equipped
 
 

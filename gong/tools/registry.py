@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from tape.model.entries import ToolCall
 
+    from ..llm.models import ProfileName
     from .tool import ErrorKind
 
     Middleware = Callable[[ToolOutcome, TruncationContext], Awaitable[ToolOutcome]]
@@ -163,6 +164,8 @@ class ToolRegistry:
         self._chosen: tuple[str, ...] | None = None
         self.registered: frozenset[str] = frozenset()
         """The tools that were added after the registry was made, as by a host."""
+        self.profile: ProfileName | None = None
+        """The profile whose tools are active; None for tools that were chosen."""
         self.tolerated: frozenset[str] = frozenset()
         """Tools that run when they are called, though they are not offered."""
         self.truncation: Middleware = TruncationMiddleware(TruncationService())
@@ -223,8 +226,15 @@ class ToolRegistry:
         return wanted
 
     def set_active(self, names: Iterable[str]) -> None:
-        """Choose the active tools, from the next call on; refused as `validate` says."""
-        self._chosen, self.tolerated = self.validate(names), frozenset()
+        """Choose the active tools, from the next call on; refused as `validate` says.
+
+        They are no longer those of a profile, and stay when the model changes.
+        """
+        self._chosen, self.profile, self.tolerated = self.validate(names), None, frozenset()
+
+    def activate(self, names: Iterable[str]) -> None:
+        """Offer these tools beside the active ones; refused as `validate` says."""
+        self._chosen = self.validate((*self.active, *names))
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the definitions of the active tools, always in the same order."""

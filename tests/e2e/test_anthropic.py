@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+from gong.tools.profiles import PROFILES
 from tests.gong.llm.test_anthropic import THINKING, start, stop, text_block, tool_block
 from tests.gong.llm.wire_server import Reply, WireServer, json_reply, sse
 from tests.tape import reader
@@ -47,13 +48,7 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
         first, second = (seen.body for seen in server.requests)
     assert (out, err) == ("It is alpha.\n", "")
     assert {tool["name"] for tool in first["tools"]} == {
-        "read",
-        "write",
-        "edit",
-        "bash",
-        "ls",
-        "grep",
-        "find",
+        *PROFILES["anthropic"].tools,
         "tape_search",
         "tape_read",
         "compact",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+from gong.tools.profiles import PROFILES
 from tests.gong.llm.test_google import SIGNATURE, call, chunk, stream, text, thought
 from tests.gong.llm.wire_server import Reply, WireServer
 from tests.tape import reader
@@ -41,7 +42,7 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     (declared,) = first["tools"]
     names = {tool["name"] for tool in declared["functionDeclarations"]}
     past = {"tape_search", "tape_read", "compact"}
-    assert names == {"read", "write", "edit", "bash", "ls", "grep", "find", *past}
+    assert names == {*PROFILES["gemini"].tools, *past}
     assert "Working directory" in first["systemInstruction"]["parts"][0]["text"]
     asked, answered, result = second["contents"]
     assert asked["parts"][0]["text"] == "what is in a.txt?"

@@ -209,3 +209,31 @@ async def test_the_system_prompt_names_the_tools_of_its_call(stage):
     session.setup.tools.set_active(["read_file", "shell"])
     assert "Use `shell` to run commands." in request().system
     assert [tool.name for tool in request().tools] == ["read_file", "shell"]
+
+
+async def test_another_model_brings_the_tools_of_its_family(stage):
+    """M128 M133: from the next call on, and its prompt names them."""
+    host = await stage.host({"text": "one"}, {"text": "two"})
+    (stage.folder / "CLAUDE.md").write_text("for Claude")
+    session = host.session
+    await seen(session, "go")
+    session.use_model(host.models.describe("anthropic/claude-sonnet-4-5"))
+    request = prepare_next_call(session.build_run_context()).request
+    assert [tool.name for tool in request.tools][:3] == ["read_file", "write_file", "edit_file"]
+    assert "for Claude" in request.system
+    session.use_model(host.models.describe("offline/rules"))
+    again = prepare_next_call(session.build_run_context()).request
+    assert [tool.name for tool in again.tools][:1] == ["read"]
+
+
+async def test_the_prompt_is_the_same_bytes_in_every_turn(stage):
+    """M132 M133: files and git change, the prompt of a running session does not."""
+    (stage.folder / "AGENTS.md").write_text("one")
+    host = await stage.host({"text": "one"}, {"text": "two"})
+    texts = set()
+    for turn in range(2):
+        await seen(host.session, "go")
+        (stage.folder / "AGENTS.md").write_text(f"turn {turn}")
+        request = prepare_next_call(host.session.build_run_context()).request
+        texts.add((request.system, tuple(bytes(one.parameters) for one in request.tools)))
+    assert len(texts) == 1

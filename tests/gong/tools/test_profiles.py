@@ -61,7 +61,7 @@ def test_the_first_registry_stays_as_it_is():
 
 def test_other_active_tools_stay_active():
     tools = build_registry()
-    tools.set_active((*tools.active, *PAST_TOOLS))
+    tools.activate(PAST_TOOLS)
     assert apply_profile(tools, "openai").active[-len(PAST_TOOLS) :] == PAST_TOOLS
 
 
@@ -71,10 +71,16 @@ def test_tools_of_a_host_stay_with_every_profile():
     own = replace(tools.get("read"), name="grep", description="Mine.")
     tools.register(own)
     tools.register(replace(own, name="deploy"))
-    tools.set_active((*tools.active, "deploy"))
+    tools.activate(["deploy"])
     changed = apply_profile(apply_profile(tools, "gemini"), "anthropic")
     assert changed.get("grep") is own
     assert changed.active == (*PROFILES["anthropic"].tools, "deploy")
+
+
+def test_chosen_tools_stay_with_every_profile():
+    tools = build_registry()
+    tools.set_active(["read", "grep"])
+    assert apply_profile(tools, "openai") is tools
 
 
 def test_a_tool_that_is_gone_stays_gone():
