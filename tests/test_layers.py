@@ -61,7 +61,7 @@ The provider registry and the command group of gong load what they name only whe
 
 OFFLINE = {
     *("asyncio", "http", "socket", "socketserver", "ssl", "urllib.request"),
-    *("aiohttp", "anthropic", "httpx", "httpx2", "openai", "requests", "urllib3"),
+    *("aiohttp", "anthropic", "httpcore2", "httpx", "httpx2", "openai", "requests", "urllib3"),
 }
 """What the store never imports: it is synchronous and has no network."""
 

@@ -65,7 +65,8 @@ def test_unfinished_json_is_read_with_what_the_core_asks_for():
     """M055, M056: no SDK and no HTTP client is there in an installation without extras."""
     code = (
         "import sys\n"
-        "for name in ('anthropic', 'openai', 'httpx2', 'keyring', 'pypdf', 'PIL', 'tiktoken'):\n"
+        "for name in ('anthropic', 'openai', 'httpcore2', 'httpx2', 'keyring', 'pypdf', 'PIL',\n"
+        "             'tiktoken'):\n"
         "    sys.modules[name] = None\n"
         "from gong.llm.partial_json import parse_partial_arguments\n"
         """for text in '{"file":"/src/ma', '{"a":[1,':\n"""

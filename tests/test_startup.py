@@ -9,9 +9,12 @@ import sys
 import pytest
 
 from tape.index import fast
+from tests.gong.llm.raw_server import RawServer, head
+from tests.gong.llm.test_wire import every_wire
 
+SDKS = {"anthropic", "openai", "pydantic", "httpx2"}
 HEAVY = {
-    *("anthropic", "openai", "pydantic", "httpx2", "tiktoken", "PIL", "pypdf"),
+    *("httpcore2", "tiktoken", "PIL", "pypdf", *SDKS),
     *("prompt_toolkit", "sqlite_utils", "tree_sitter", "tree_sitter_bash"),
 }
 """Packages that cost a tenth of a second or more to import: loaded when used, never before."""
@@ -129,6 +132,16 @@ def test_completing_a_verb_imports_none(run):
     env = {"TAPE_LINE": "tape re", "_TAPE_COMPLETE": "bash_complete"}
     loaded = run("tape", **env)
     assert loaded & {"tape.cli.branching", "tape.cli.maintain", "tape.store.store", *HEAVY} == set()
+
+
+@every_wire
+def test_a_model_is_called_without_an_sdk(run, wire):
+    variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"
+    with RawServer(lambda: [head(), wire.said("Hi.")]) as server:
+        loaded = run("gong", "-m", f"{wire.preset}/x", "-p", "hi", **{variable: server.url})
+        assert len(server.requests) == 1
+    assert loaded & SDKS == set()
+    assert "httpcore2" in loaded
 
 
 def test_the_measure_sees_a_heavy_package(tmp_path, run):

@@ -130,6 +130,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Another provider whose key this one uses."""
     auth: Literal["bearer", "x-api-key", "x-goog-api-key"] = "bearer"
     """How the key is sent."""
+    transport: Literal["http", "sdk"] = "http"
+    """What sends the calls: our own HTTP client, or the official SDK of the API above it."""
     base_url_aliases: tuple[str, ...] = ()
     """Variables that override the address as well, where its own is not set."""
     host_variable: str = ""

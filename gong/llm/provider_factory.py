@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -31,31 +31,37 @@ if TYPE_CHECKING:
 
 
 class _WireAdapter(NamedTuple):
-    """The module with the classes of a wire, and the package they need."""
+    """Where the classes of a wire are, and the packages it needs."""
 
     module: str
-    provider: str
+    """The one with `request` and `stream` in it."""
     encoder: str
-    """The class in `wires.<module>.request`."""
-    package: str
+    decoder: str
     extra: str
+    """The extra that installs its packages."""
+    sdk: str | None = None
+    """The package for `transport = "sdk"`."""
+    native_objects: bool = True
 
 
 _ADAPTERS: dict[Api, _WireAdapter] = {
     "anthropic-messages": _WireAdapter(
-        *("anthropic", "AnthropicProvider", "AnthropicRequestEncoder"), "anthropic", "anthropic"
+        *("anthropic", "AnthropicRequestEncoder", "AnthropicStreamDecoder"),
+        *("anthropic", "anthropic", False),
     ),
     "openai-responses": _WireAdapter(
-        *("openai_responses", "OpenAIResponsesProvider", "OpenAIResponsesRequestEncoder"),
+        *("openai_responses", "OpenAIResponsesRequestEncoder", "OpenAIResponsesStreamDecoder"),
         *("openai", "openai"),
     ),
     "openai-chat": _WireAdapter(
-        *("openai_chat", "OpenAIChatProvider", "OpenAIChatRequestEncoder"), "openai", "openai"
+        *("openai_chat", "OpenAIChatRequestEncoder", "OpenAIChatStreamDecoder"),
+        *("openai", "openai"),
     ),
     "google-generate": _WireAdapter(
-        *("google", "GoogleProvider", "GoogleRequestEncoder"), "httpx2", "google"
+        *("google", "GoogleRequestEncoder", "GoogleStreamDecoder"), "google"
     ),
 }
+_HTTP_PACKAGE = "httpcore2"
 
 
 class ProviderSetup(NamedTuple):
@@ -75,15 +81,30 @@ def create_provider(preset: Preset, environ: Mapping[str, str], find_key: FindKe
     Raises AuthenticationError without a key, ConfigurationError for an unusable address or a
     missing package.
     """
-    ready = prepare_setup(preset, environ, find_key)
+    setup = prepare_setup(preset, environ, find_key)
     require_package(preset)
+    return create_wire_provider(*setup)
+
+
+def create_wire_provider(preset: Preset, key: str, endpoint: str) -> Provider:
+    """Return the provider that talks to an address without a final slash, with this key."""
     adapter = _ADAPTERS[preset.api]
-    module = import_module(f".wires.{adapter.module}.provider", __package__)
-    return cast("Provider", getattr(module, adapter.provider)(*ready))
+    transport = import_module(".wires.transport", __package__)
+    wire = transport.Wire(
+        _load_class(adapter, "request", adapter.encoder),
+        _load_class(adapter, "stream", adapter.decoder),
+        adapter.native_objects,
+        adapter.sdk,
+    )
+    return cast("Provider", transport.WireProvider(wire, preset, key, endpoint))
+
+
+def _load_class(adapter: _WireAdapter, module: str, name: str) -> Any:
+    return getattr(import_module(f".wires.{adapter.module}.{module}", __package__), name)
 
 
 def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> ProviderSetup:
-    """Return the inputs of the preset's adapter; raises as `make` does."""
+    """Return the inputs of the preset's adapter; raises as `create_provider` does."""
     if preset.later:
         raise ConfigurationError(preset.unserved)
     endpoint = find_endpoint(preset, environ)
@@ -100,8 +121,7 @@ def encode_request_body(preset: Preset, request: Request) -> bytes:
     Raises InvalidRequest for what its API does not support.
     """
     adapter = _ADAPTERS[preset.api]
-    module = import_module(f".wires.{adapter.module}.request", __package__)
-    encoder = getattr(module, adapter.encoder)(preset)
+    encoder = _load_class(adapter, "request", adapter.encoder)(preset)
     try:
         body: bytes = encoder.encode_request(request).body
     except msgspec.MsgspecError as error:
@@ -193,16 +213,18 @@ def _check_key(preset: Preset, key: str, endpoint: str) -> str:
 
 
 def require_package(preset: Preset) -> None:
-    """Raise ConfigurationError if the package for the preset's wire is not installed."""
+    """Raise ConfigurationError if a package that the preset needs is missing, or there is none."""
     adapter = _ADAPTERS[preset.api]
-    try:
-        is_installed = find_spec(adapter.package) is not None
-    except ModuleNotFoundError:  # the package above it is missing
-        is_installed = False
-    if not is_installed:
+    wants_sdk = preset.transport == "sdk"
+    if wants_sdk and adapter.sdk is None:
         raise ConfigurationError(
-            f"the {adapter.package} package is not installed: pip install 'gong[{adapter.extra}]'"
+            f'providers.{preset.name}: {preset.api} has no SDK: remove transport = "sdk"'
         )
+    for package in filter(None, (_HTTP_PACKAGE, adapter.sdk if wants_sdk else None)):
+        if find_spec(package) is None:
+            raise ConfigurationError(
+                f"the {package} package is not installed: pip install 'gong[{adapter.extra}]'"
+            )
 
 
 def _parse_host(url: str) -> str | None:

@@ -1,12 +1,6 @@
 """One endpoint reached with one key: a body out, the bytes of an answer in, in time.
 
-Requests are sent by an SDK, or by the HTTP client under all SDKs. The first call imports it in a
-thread, because that takes up to two seconds. Only errors of gong are raised. A connection is used
-for many calls.
-
-An SDK would follow a redirect with the key and the prompt, and read an error's body to its end,
-however long that is. Both are settled below it, in a client that follows no redirect and reads only
-the beginning of errors.
+Only errors of gong are raised; what comes and goes is the job of `http_client` or `sdk_client`.
 
 `asyncio.timeout` sets and clears a timer for each wait, which costs as much as a streamed piece of
 an answer does; `IdleTimeout` sets a timer that has come too early again.
@@ -15,18 +9,17 @@ an answer does; `IdleTimeout` sets a timer that has come too early again.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager, suppress
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from .http_client import HttpError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Mapping
 
-    from httpx2 import AsyncClient, Request, Response
-
     from ...errors import ModelError
-    from ..models import Preset
     from .failures import ProviderFailures
+    from .http_client import EncodedRequest, HttpResponse, Route
 
 
 _T = TypeVar("_T")
@@ -84,133 +77,20 @@ class IdleTimeout:
         self._task.cancel()
 
 
-IS_CUT = "gong.is_cut"
-"""Extension of a response of which only the beginning was read."""
-_CODINGS = ("gzip", "deflate")
-"""Accepted compressions; both can be decompressed in pieces."""
-_OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers that say how a body was sent, not what it is."""
-
-
-def open_client(http: Any, error_bytes: int, **options: Any) -> AsyncClient:
-    """Return a client of the module `http` that sends what it is given nowhere else.
-
-    A response whose status is no success holds at most `error_bytes` of its body.
-    """
-
-    async def send(self: AsyncClient, request: Request, **how: Any) -> Response:
-        how |= {"stream": True, "follow_redirects": False}
-        response: Response = await http.AsyncClient.send(self, request, **how)
-        if response.is_success:
-            return response
-        return await _read_beginning(http, response, error_bytes)
-
-    # A subclass made here, as the module is loaded late: SDKs take nothing but a client.
-    made = type("KeepingClient", (http.AsyncClient,), {"send": send})
-    headers = {"Accept-Encoding": ", ".join(_CODINGS), **options.pop("headers", {})}
-    return cast("AsyncClient", made(follow_redirects=False, headers=headers, **options))
-
-
-def find_unasked_coding(response: Response) -> str | None:
-    """Return how a body is compressed where that was not asked for; None where all is well."""
-    coding = response.headers.get("content-encoding", "").strip().lower()
-    return None if coding in {"", "identity", *_CODINGS} else coding
-
-
-async def _read_beginning(http: Any, response: Response, most: int) -> Response:
-    """Return the response with as much of its body as may and can be read."""
-    body, is_cut = b"", False
-    async with aclosing(response):
-        with suppress(http.HTTPError, http.StreamError):  # the status is enough
-            async with aclosing(response.aiter_bytes()) as pieces:
-                async for piece in pieces:
-                    body += piece[: most - len(body)]
-                    is_cut = len(body) >= most
-                    if is_cut:
-                        break
-    headers = [pair for pair in response.headers.multi_items() if pair[0] not in _OF_THE_WIRE]
-    return cast(
-        "Response",
-        http.Response(
-            response.status_code,
-            headers=headers,
-            content=body,
-            request=response.request,
-            extensions={IS_CUT: is_cut},
-        ),
-    )
-
-
-_KEPT = 10
-"""How many idle connections are kept."""
-_KEPT_SECONDS = 90.0
-"""Seconds that an idle connection is kept: tools run between two calls."""
 _DRAIN_SECONDS = 0.1
 """Seconds to wait for the end of a finished answer; without it the connection is closed."""
 _BEGIN = "begin its answer"
 
 
-class EncodedRequest(NamedTuple):
-    """A call to send: path below the endpoint, JSON body, and headers of this call only."""
+class EndpointClient(Protocol):
+    """Posts calls to one endpoint, by itself or through an SDK."""
 
-    path: str
-    body: bytes
-    headers: dict[str, str]
-    warnings: tuple[str, ...] = ()
-    """Warnings for fields of the request that were left out."""
-
-
-class Modules(NamedTuple):
-    """The modules that are imported late."""
-
-    sdk: Any
-    http: Any
-    """The HTTP client under the SDK, whose errors come through while an answer is read."""
-
-
-class Route(NamedTuple):
-    """The target of a client; `endpoint` has no slash at its end."""
-
-    preset: Preset
-    key: str
-    endpoint: str
-
-    def __repr__(self) -> str:
-        return f"Route({self.preset.name!r}, {self.endpoint!r})"
-
-
-class ClientLimits(NamedTuple):
-    """How a client keeps connections and waits, as values of the HTTP client's."""
-
-    kept: Any
-    timeout: Any
-    error_bytes: int
-    """Maximum bytes to read of an error response."""
-
-    def open_client(self, http: Any, **options: Any) -> AsyncClient:
-        """Return an HTTP client that keeps to these limits."""
-        return open_client(http, self.error_bytes, limits=self.kept, **options)
-
-
-class Sdk(Protocol):
-    """How an SDK is used."""
-
-    package: str
-    error: str
-    """Name of the class that all its own errors have in common."""
-
-    def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> Any:
-        """Return a client without retries that reads nothing from the environment."""
+    async def post_call(self, call: EncodedRequest) -> HttpResponse:
+        """Return the response of any status; raises HttpError, and UnicodeError for bad headers."""
         ...
 
-    async def post_call(
-        self, client: Any, modules: Modules, route: Route, call: EncodedRequest
-    ) -> Response:
-        """Return the response of any status; its body may not have arrived yet."""
-        ...
-
-    async def close(self, client: Any) -> None:
-        """Close the client's connections."""
+    async def close(self) -> None:
+        """Close all connections."""
         ...
 
 
@@ -218,49 +98,41 @@ class HttpReply:
     """The bytes of a running answer."""
 
     def __init__(
-        self, response: Response, idle_timeout: IdleTimeout, failures: ProviderFailures, http: Any
+        self, response: HttpResponse, idle_timeout: IdleTimeout, failures: ProviderFailures
     ) -> None:
-        self._chunks = response.aiter_bytes()
+        self._pieces = response.read_pieces()
         self._response, self._idle_timeout, self._failures = response, idle_timeout, failures
         self.headers: Mapping[str, str] = response.headers
-        self._broken = (http.HTTPError, http.StreamError)
         self.unpacked = 0
         """Number of bytes, decompressed."""
 
     @property
     def received(self) -> int:
         """Number of bytes received, compressed."""
-        return self._response.num_bytes_downloaded
+        return self._response.received
 
     async def read_chunk(self, seconds: float) -> bytes | None:
         """Return the next bytes, None at the end; raises TimeoutError and StreamError."""
         try:
-            chunk = await self._idle_timeout.wait(anext(self._chunks, None), seconds)
-        except self._broken as error:
+            chunk = await self._idle_timeout.wait(anext(self._pieces, None), seconds)
+        except HttpError as error:
             raise self._failures.build_broken_error(error) from None
         self.unpacked += len(chunk or b"")
         return chunk
 
     async def drain_rest(self) -> None:
         """Read what is left of a finished answer, so that its connection can be used again."""
-        with suppress(TimeoutError, *self._broken):
+        with suppress(TimeoutError, HttpError):
             async with asyncio.timeout(_DRAIN_SECONDS):
-                async for _ in self._chunks:
+                async for _ in self._pieces:
                     pass
-
-    async def close(self) -> None:
-        """Close the connection, unless the answer was read to its end."""
-        await self._response.aclose()
-        await self._chunks.aclose()
 
 
 class Connection:
     """Sends calls to one endpoint."""
 
-    def __init__(self, sdk: Sdk, route: Route, failures: ProviderFailures) -> None:
-        self._sdk, self._route, self._failures = sdk, route, failures
-        self._modules: Modules | None = None
-        self._client: Any = None
+    def __init__(self, client: EndpointClient, route: Route, failures: ProviderFailures) -> None:
+        self._client, self._route, self._failures = client, route, failures
 
     @asynccontextmanager
     async def open_reply(self, call: EncodedRequest) -> AsyncIterator[HttpReply]:
@@ -268,77 +140,40 @@ class Connection:
 
         Raises ModelError, also for an answer whose status says that it is none.
         """
-        modules = self._modules
-        if modules is None:
-            modules = self._modules = await asyncio.to_thread(_load_modules, self._sdk)
         idle_timeout = IdleTimeout()
         try:
-            response = await self._await_answer(modules, idle_timeout, call)
-            reply = HttpReply(response, idle_timeout, self._failures, modules.http)
+            response = await self._await_answer(idle_timeout, call)
             try:
-                yield reply
+                yield HttpReply(response, idle_timeout, self._failures)
             finally:
-                await reply.close()
+                await response.close()
         finally:
             idle_timeout.close()
 
     async def close(self) -> None:
         """Close all connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await self._sdk.close(client)
+        await self._client.close()
 
-    async def _await_answer(
-        self, modules: Modules, idle_timeout: IdleTimeout, call: EncodedRequest
-    ) -> Response:
+    async def _await_answer(self, idle_timeout: IdleTimeout, call: EncodedRequest) -> HttpResponse:
         limit = self._route.preset.timeouts.first_byte
         try:
-            response = await idle_timeout.wait(self._send_call(modules, call), limit)
+            response = await idle_timeout.wait(self._client.post_call(call), limit)
         except TimeoutError:
             raise self._failures.build_timeout(_BEGIN, limit) from None
+        except (HttpError, UnicodeError) as error:
+            raise self._failures.build_network_error(str(error)) from None
         if not response.is_success:
             raise self._build_refusal(response, call)
-        if coding := find_unasked_coding(response):
-            await response.aclose()
+        if coding := response.unasked_coding:
+            await response.close()
             raise self._failures.build_stream_error(
                 f"sent its answer compressed as {coding!r}, which was not requested"
             )
         return response
 
-    def _build_refusal(self, response: Response, call: EncodedRequest) -> ModelError:
+    def _build_refusal(self, response: HttpResponse, call: EncodedRequest) -> ModelError:
         """Return the error of a response whose status is not a success."""
-        status, headers = response.status_code, response.headers
-        if response.has_redirect_location:
-            asked, location = str(response.request.url), headers["location"]
-            return self._failures.build_redirect_error(status, asked, location, call.path)
-        is_cut = bool(response.extensions.get(IS_CUT))
-        return self._failures.parse_refusal(status, response.text, headers, is_cut=is_cut)
-
-    async def _send_call(self, modules: Modules, call: EncodedRequest) -> Response:
-        http, own = modules.http, getattr(modules.sdk, self._sdk.error)
-        try:
-            client = self._get_client(modules)
-            return await self._sdk.post_call(client, modules, self._route, call)
-        except (own, http.HTTPError, http.InvalidURL, UnicodeError) as error:
-            raise self._failures.build_network_error(self._explain_error(http, error)) from None
-
-    def _explain_error(self, http: Any, error: Exception) -> str:
-        cause = error if isinstance(error, http.HTTPError) else error.__cause__ or error
-        if isinstance(cause, http.TimeoutException):
-            return f"no connection within {self._route.preset.timeouts.connect:g} s"
-        return str(cause) or type(cause).__name__
-
-    def _get_client(self, modules: Modules) -> Any:
-        if self._client is None:
-            http, connect = modules.http, self._route.preset.timeouts.connect
-            limits = ClientLimits(
-                http.Limits(max_keepalive_connections=_KEPT, keepalive_expiry=_KEPT_SECONDS),
-                http.Timeout(None, connect=connect),
-                self._route.preset.sizes.error,
-            )
-            self._client = self._sdk.create_client(modules, self._route, limits)
-        return self._client
-
-
-def _load_modules(sdk: Sdk) -> Modules:
-    return Modules(import_module(sdk.package), import_module("httpx2"))
+        status, headers, location = response.status, response.headers, response.location
+        if location is not None:
+            return self._failures.build_redirect_error(status, response.url, location, call.path)
+        return self._failures.parse_refusal(status, response.text, headers, is_cut=response.is_cut)

@@ -1,25 +1,20 @@
-"""What the two OpenAI wires share: what a model takes, what was counted, and the official SDK.
+"""What the two OpenAI wires share: what a model takes, and what was counted; pure.
 
-Usage has input without cached tokens. The SDK is used as for requests it has no types for, because
-its typed way walks the whole history every time.
+Usage has input without cached tokens.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from tape.model.entries import Usage
 
 from .json_values import parse_count, read_object
 
 if TYPE_CHECKING:
-    from httpx2 import Response
-    from openai import AsyncOpenAI
-
     from ..models import Quirks
     from ..types import Request
-    from .connection import ClientLimits, EncodedRequest, Modules, Route
     from .json_values import WireObject
 
 
@@ -88,51 +83,3 @@ def _get_count_or_zero(counts: WireObject, name: str) -> int:
 
 def _get_count(counts: WireObject, name: str) -> int | None:
     return parse_count(counts.get(name))
-
-
-class OpenAISdk:
-    """Makes clients and sends with them."""
-
-    package, error = "openai", "OpenAIError"
-
-    def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> AsyncOpenAI:
-        """Return a client without retries that reads nothing from the environment."""
-        client: AsyncOpenAI = modules.sdk.AsyncOpenAI(
-            api_key=route.key,
-            base_url=route.endpoint,
-            max_retries=0,
-            timeout=limits.timeout,
-            http_client=limits.open_client(modules.http),
-        )
-        # Values that the SDK took from the environment may be another provider's.
-        client.organization = client.project = None
-        client._custom_headers = route.preset.headers  # noqa: SLF001 (it has no other way)
-        return client
-
-    async def post_call(
-        self, client: Any, modules: Modules, route: Route, call: EncodedRequest
-    ) -> Response:
-        """Return the response whatever its status."""
-        try:
-            response = await client.post(
-                call.path,
-                cast_to=modules.http.Response,
-                content=call.body,
-                options={"headers": {**_build_openai_credentials(modules, route), **call.headers}},
-                stream=True,
-                stream_cls=modules.sdk.AsyncStream[object],
-            )
-        except modules.sdk.APIStatusError as error:
-            response = error.response
-        return cast("Response", response)
-
-    async def close(self, client: AsyncOpenAI) -> None:
-        """Close its connections."""
-        await client.close()
-
-
-def _build_openai_credentials(modules: Modules, route: Route) -> dict[str, Any]:
-    """Return the header that holds the key; given with each call, no variable changes it."""
-    if route.preset.auth == "bearer":
-        return {"Authorization": f"Bearer {route.key}"}
-    return {route.preset.auth: route.key, "Authorization": modules.sdk.Omit()}

@@ -26,7 +26,7 @@ import asyncio
 import re
 from contextlib import aclosing
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -34,8 +34,9 @@ from msgspec.structs import replace
 
 from ...errors import InvalidRequest, ModelError
 from ..types import Allowance, Finish, RateLimit
-from .connection import Connection, Route
+from .connection import Connection
 from .failures import ProviderFailures, compute_wait
+from .http_client import HttpClient, Route
 from .json_values import format_size_limit
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 
     from ..models import Preset, Timeouts
     from ..types import ChoiceMode, Request, StreamEvent
-    from .connection import EncodedRequest, HttpReply, Sdk
+    from .connection import EndpointClient, HttpReply
+    from .http_client import EncodedRequest
     from .meter import AnswerMeter
 
 
@@ -277,22 +279,29 @@ class _Deadline:
         return chunk
 
 
-class WireProvider:
-    """Talks to one endpoint with one key; a wire names what encodes, decodes and sends."""
+class Wire(NamedTuple):
+    """What encodes and decodes the calls of one API."""
 
     encoder: type[RequestEncoder]
     decoder: type[Decoder]
-    sdk: type[Sdk]
-    native_objects = True
+    native_objects: bool
     """Whether a `response_format` may be sent; a preset's quirk may say no."""
+    sdk: str | None
+    """The package of the API's SDK, for presets that ask for it."""
 
-    def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
-        self.name, self.api, self.endpoint = preset.name, preset.api, endpoint
-        self.native_objects = type(self).native_objects and preset.quirks.json_schema
+
+class WireProvider:
+    """Talks to one endpoint with one key."""
+
+    def __init__(self, wire: Wire, preset: Preset, key: str, endpoint: str) -> None:
+        self.name, self.endpoint = preset.name, endpoint
+        self.api: str = preset.api
+        self.native_objects = wire.native_objects and preset.quirks.json_schema
         self._preset, self._limits = preset, preset.timeouts
-        self._encoder = self.encoder(preset)
+        self._encoder, self._decoder = wire.encoder(preset), wire.decoder
         self._failures = ProviderFailures(preset.name, key, endpoint)
-        self._connection = Connection(self.sdk(), Route(preset, key, endpoint), self._failures)
+        route = Route(preset, key, endpoint)
+        self._connection = Connection(_create_client(route, wire.sdk), route, self._failures)
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:
         """Return whether the provider can be told so."""
@@ -307,7 +316,7 @@ class WireProvider:
 
         Closing it closes the connection. With `raw` the last event holds what the provider sent.
         """
-        decoder = self.decoder(self._failures, self._preset)
+        decoder = self._decoder(self._failures, self._preset)
         meter = decoder.meter
         beside = _AnswerNotes(meter)
         try:
@@ -362,3 +371,12 @@ class WireProvider:
             if deadline.begun
             else self._failures.build_no_answer_error(seen)
         )
+
+
+def _create_client(route: Route, sdk: str | None) -> EndpointClient:
+    """Return what sends the calls of a route."""
+    if route.preset.transport != "sdk" or sdk is None:
+        return HttpClient(route)
+    from .sdk_client import SdkClient  # noqa: PLC0415 (needs packages that may be missing)
+
+    return SdkClient(route, sdk)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gong import errors
 from gong.llm import Client, generate
 from gong.llm.models import Timeouts, load_presets
+from gong.llm.provider_factory import create_wire_provider
 from gong.llm.types import (
     Finish,
     ReasoningDelta,
@@ -31,7 +32,6 @@ from gong.llm.types import (
     ToolChoice,
     ToolSpec,
 )
-from gong.llm.wires.anthropic.provider import AnthropicProvider
 from gong.llm.wires.anthropic.request import AnthropicRequestEncoder, build_envelope
 from tape.context.view import Message
 from tape.formats.anthropic import rules
@@ -78,7 +78,7 @@ PRESET = load_presets({})["anthropic"]
 
 
 def provider_of(url, **limits):
-    return AnthropicProvider(replace(PRESET, timeouts=Timeouts(**limits)), KEY, url)
+    return create_wire_provider(replace(PRESET, timeouts=Timeouts(**limits)), KEY, url)
 
 
 async def events_of(url, request=HELLO, **limits):
@@ -415,7 +415,7 @@ async def test_the_body_satisfies_the_sdks_own_types():
 @pytest.mark.parametrize(
     ("auth", "expected"),
     [
-        ("x-api-key", {"x-api-key": KEY, "authorization": f"Bearer {KEY}"}),
+        ("x-api-key", {"x-api-key": KEY}),
         ("bearer", {"authorization": f"Bearer {KEY}"}),
     ],
 )
@@ -427,7 +427,7 @@ async def test_the_key_goes_where_the_preset_says_and_nothing_else_comes_along(
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Other: of-the-environment")
     preset = replace(PRESET, auth=auth, headers={"X-Mine": "1"})
     async with WireServer(Reply(sse(start(), *stop("end_turn")))) as server:
-        provider = AnthropicProvider(preset, KEY, server.url)
+        provider = create_wire_provider(preset, KEY, server.url)
         await accumulate(provider)
     (seen,) = server.requests
     names = ("x-api-key", "authorization")
@@ -528,7 +528,7 @@ async def test_betas_of_preset_call_and_thinking_go_in_one_header():
         options=Raw(b'{"betas":["two","one"]}'),
     )
     async with WireServer(Reply(sse(start(), *stop("end_turn")))) as server:
-        await accumulate(AnthropicProvider(preset, KEY, server.url), asked)
+        await accumulate(create_wire_provider(preset, KEY, server.url), asked)
     (seen,) = server.requests
     assert seen.headers["anthropic-beta"] == "one,two,interleaved-thinking-2025-05-14"
     assert "betas" not in seen.body

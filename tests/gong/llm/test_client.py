@@ -18,7 +18,7 @@ from gong.llm.client import Client, choose_default_model
 from gong.llm.models import load_presets
 from gong.llm.offline.provider import OfflineProvider
 from gong.llm.types import Finish, Request, StreamStart, TextDelta, TextEnd, TextStart, ToolSpec
-from gong.llm.wires.anthropic.provider import AnthropicProvider
+from gong.llm.wires.transport import WireProvider
 from tape.context.view import Message
 from tape.model.entries import Text, ToolCall, Usage
 from tests.gong.llm.wire_server import Reply, WireServer
@@ -47,7 +47,7 @@ def test_an_unknown_name_is_told_what_is_known(name):
 def test_anthropic_takes_key_and_address_from_the_mapping_it_is_handed():
     environ = {"ANTHROPIC_API_KEY": " k ", "ANTHROPIC_BASE_URL": "https://gate.example/"}
     provider, model = Client.from_env(environ).resolve("anthropic/claude-x")
-    assert isinstance(provider, AnthropicProvider)
+    assert isinstance(provider, WireProvider)
     assert (provider.name, provider.api, provider.endpoint, model) == (
         "anthropic",
         "anthropic-messages",

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gong import errors
 from gong.llm.models import Timeouts, load_presets
+from gong.llm.provider_factory import create_wire_provider
 from gong.llm.types import (
     Finish,
     OpaqueBlock,
@@ -30,7 +31,6 @@ from gong.llm.types import (
     ToolChoice,
     ToolSpec,
 )
-from gong.llm.wires.google.provider import GoogleProvider
 from gong.llm.wires.google.request import GoogleRequestEncoder, build_path
 from tape.context.view import Message
 from tape.formats.gemini import rules
@@ -95,7 +95,7 @@ def stream(*parts, crlf=True):
 
 
 def provider_of(url, preset=PRESET, **limits):
-    return GoogleProvider(replace(preset, timeouts=Timeouts(**limits)), KEY, url)
+    return create_wire_provider(replace(preset, timeouts=Timeouts(**limits)), KEY, url)
 
 
 async def events_from(provider, request=HELLO):
@@ -540,7 +540,7 @@ def test_an_object_is_asked_for_by_its_schema():
         "responseMimeType": "application/json",
         "responseJsonSchema": {"type": "object"},
     }
-    assert GoogleProvider.native_objects
+    assert create_wire_provider(PRESET, KEY, "").native_objects
 
 
 def test_options_that_are_no_object_are_refused():

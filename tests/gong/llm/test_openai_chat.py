@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gong import errors
 from gong.llm.models import Preset, Quirks, load_presets
+from gong.llm.provider_factory import create_wire_provider
 from gong.llm.types import (
     Finish,
     ReasoningDelta,
@@ -26,7 +27,6 @@ from gong.llm.types import (
     ToolChoice,
     ToolSpec,
 )
-from gong.llm.wires.openai_chat.provider import OpenAIChatProvider
 from tape.context.view import Message
 from tape.model.entries import Opaque, Text, Thinking, ToolCall, Usage
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of
@@ -54,7 +54,7 @@ def calls(*pieces, finish=None):
 
 async def events_for(reply, request=HELLO, preset=PLAIN):
     async with WireServer(reply) as server:
-        return await events_of(OpenAIChatProvider(preset, KEY, server.url), request)
+        return await events_of(create_wire_provider(preset, KEY, server.url), request)
 
 
 async def answer_for(*events, **reply):
@@ -63,7 +63,7 @@ async def answer_for(*events, **reply):
 
 async def sent_for(request=HELLO, preset=PLAIN):
     async with WireServer(Reply(chunks(chunk({"content": "x"}, "stop")))) as server:
-        await events_of(OpenAIChatProvider(preset, KEY, server.url), request)
+        await events_of(create_wire_provider(preset, KEY, server.url), request)
         return server.requests[0].body
 
 
@@ -384,7 +384,7 @@ async def test_a_tool_round_trip_sends_the_result_under_our_id():
     async with WireServer(
         Reply(chunks(*WHOLE)), Reply(chunks(chunk({"content": "Done."}, "stop")))
     ) as server:
-        provider = OpenAIChatProvider(PLAIN, KEY, server.url)
+        provider = create_wire_provider(PLAIN, KEY, server.url)
         first = accumulated([event async for event in provider.stream(HELLO)])
         results = (
             Message("tool", (Text("12 lines"),), "c_00000000_0", "read"),
@@ -557,7 +557,7 @@ async def test_the_body_satisfies_the_sdks_own_types():
 
 async def test_options_that_are_no_object_fail_the_call():
     request = replace(HELLO, options=Raw(b"[1]"))
-    provider = OpenAIChatProvider(PLAIN, KEY, "http://127.0.0.1:1")
+    provider = create_wire_provider(PLAIN, KEY, "http://127.0.0.1:1")
     (last,) = await events_of(provider, request)
     assert type(last.error) is errors.InvalidRequest
 

@@ -3,26 +3,25 @@ from msgspec.structs import replace
 
 from gong import errors
 from gong.llm.models import Quirks, load_presets
+from gong.llm.provider_factory import create_wire_provider
 from gong.llm.types import Request
-from gong.llm.wires.openai_chat.provider import OpenAIChatProvider
-from gong.llm.wires.openai_responses.provider import OpenAIResponsesProvider
 from tape.context.view import Message
 from tape.model.entries import Text
 from tests.gong.llm.test_openai_chat import HELLO, KEY, PLAIN, WHOLE, chunk
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of, json_reply
 
 
-async def error_for(reply, preset=PLAIN, adapter=OpenAIChatProvider):
+async def error_for(reply, preset=PLAIN):
     async with WireServer(reply) as server:
-        *_, last = await events_of(adapter(preset, KEY, server.url), HELLO)
+        *_, last = await events_of(create_wire_provider(preset, KEY, server.url), HELLO)
         return last.error
 
 
-@pytest.mark.parametrize("adapter", [OpenAIChatProvider, OpenAIResponsesProvider])
+@pytest.mark.parametrize("api", ["openai-chat", "openai-responses"])
 @pytest.mark.parametrize("status", [400, 413])
-async def test_an_error_without_a_word_means_the_request_was_too_large(status, adapter):
+async def test_an_error_without_a_word_means_the_request_was_too_large(status, api):
     """M148: Cerebras and Mistral."""
-    error = await error_for(Reply(b"", status), adapter=adapter)
+    error = await error_for(Reply(b"", status), replace(PLAIN, api=api))
     assert (type(error), str(error)) == (
         errors.ContextLengthExceeded,
         f"host API error ({status}): no reason given",
@@ -110,7 +109,7 @@ async def test_nothing_is_taken_from_the_environment(monkeypatch):
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: secret\nAuthorization: Bearer other")
     preset = replace(PLAIN, headers={"X-Ours": "yes"})
     async with WireServer(Reply(chunks(*WHOLE))) as server:
-        accumulated(await events_of(OpenAIChatProvider(preset, KEY, server.url), HELLO))
+        accumulated(await events_of(create_wire_provider(preset, KEY, server.url), HELLO))
         (seen,) = server.requests
     assert (seen.headers["authorization"], seen.headers["x-ours"]) == (f"Bearer {KEY}", "yes")
     names = {"x-other", "openai-organization", "openai-project"}
@@ -121,7 +120,7 @@ async def test_nothing_is_taken_from_the_environment(monkeypatch):
 async def test_a_key_may_go_in_a_header_of_its_own():
     preset = replace(PLAIN, auth="x-api-key")
     async with WireServer(Reply(chunks(*WHOLE))) as server:
-        accumulated(await events_of(OpenAIChatProvider(preset, KEY, server.url), HELLO))
+        accumulated(await events_of(create_wire_provider(preset, KEY, server.url), HELLO))
         (seen,) = server.requests
     assert seen.headers["x-api-key"] == KEY
     assert "authorization" not in seen.headers
@@ -130,7 +129,7 @@ async def test_a_key_may_go_in_a_header_of_its_own():
 async def test_sessions_take_turns_without_mixing_their_histories():
     """A provider is shared: what it remembers of one session is never sent for another."""
     async with WireServer(Reply(chunks(chunk({"content": "x"}, "stop")))) as server:
-        provider = OpenAIChatProvider(PLAIN, KEY, server.url)
+        provider = create_wire_provider(PLAIN, KEY, server.url)
         said = {f"t{number}": [] for number in range(10)}
         for number in range(30):
             session = f"t{number % 10}"
@@ -146,13 +145,14 @@ async def test_sessions_take_turns_without_mixing_their_histories():
 
 @pytest.mark.parametrize("name", ["ollama", "zai", "minimax"])
 def test_hosts_that_leave_the_choice_of_a_tool_to_the_model_say_so(name):
-    made = OpenAIChatProvider(load_presets({})[name], KEY, "")
+    made = create_wire_provider(load_presets({})[name], KEY, "")
     modes = ("auto", "none", "required", "named")
     assert [mode for mode in modes if made.supports_tool_choice(mode)] == ["auto"]
 
 
 def test_a_provider_says_whether_it_can_hold_an_answer_to_a_schema():
     without = replace(PLAIN, quirks=Quirks(json_schema=False))
-    assert OpenAIChatProvider(PLAIN, KEY, "").native_objects is True
-    assert OpenAIChatProvider(without, KEY, "").native_objects is False
-    assert OpenAIResponsesProvider(PLAIN, KEY, "").native_objects is True
+    assert create_wire_provider(PLAIN, KEY, "").native_objects is True
+    assert create_wire_provider(without, KEY, "").native_objects is False
+    responses = replace(PLAIN, api="openai-responses")
+    assert create_wire_provider(responses, KEY, "").native_objects is True

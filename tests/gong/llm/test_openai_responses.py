@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gong import errors
 from gong.llm.models import Preset, load_presets
+from gong.llm.provider_factory import create_wire_provider
 from gong.llm.types import (
     Finish,
     OpaqueBlock,
@@ -27,7 +28,6 @@ from gong.llm.types import (
     ToolChoice,
     ToolSpec,
 )
-from gong.llm.wires.openai_responses.provider import OpenAIResponsesProvider
 from tape.context.view import Message
 from tape.model.entries import Opaque, Text, Thinking, ToolCall, Usage
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, events_of, sse
@@ -137,7 +137,7 @@ WHOLE_EVENTS = [
 
 async def events_for(reply, request=HELLO, preset=PLAIN):
     async with WireServer(reply) as server:
-        return await events_of(OpenAIResponsesProvider(preset, KEY, server.url), request)
+        return await events_of(create_wire_provider(preset, KEY, server.url), request)
 
 
 async def answer_for(*events, **reply):
@@ -146,7 +146,7 @@ async def answer_for(*events, **reply):
 
 async def sent_for(request=HELLO, preset=OPENAI):
     async with WireServer(Reply(sse(start(), end()))) as server:
-        await events_of(OpenAIResponsesProvider(preset, KEY, server.url), request)
+        await events_of(create_wire_provider(preset, KEY, server.url), request)
         return server.requests[0].body
 
 
@@ -162,7 +162,7 @@ async def test_a_tool_round_trip_sends_reasoning_back_before_what_it_led_to():
     async with WireServer(
         Reply(sse(*WHOLE)), Reply(sse(start(), *message(0, "Done."), end()))
     ) as server:
-        provider = OpenAIResponsesProvider(OPENAI, KEY, server.url)
+        provider = create_wire_provider(OPENAI, KEY, server.url)
         first = accumulated([event async for event in provider.stream(HELLO)])
         result = Message("tool", (Text("12 lines"),), "c_00000000_0", "read")
         steering = Message("system", (Text("Hurry."),))
@@ -492,7 +492,7 @@ async def test_other_hosts_are_not_told_what_to_keep():
 
 async def test_stop_sequences_are_refused_because_the_api_has_none():
     request = replace(HELLO, stop_sequences=("END",))
-    provider = OpenAIResponsesProvider(OPENAI, KEY, "http://127.0.0.1:1")
+    provider = create_wire_provider(OPENAI, KEY, "http://127.0.0.1:1")
     (last,) = await events_of(provider, request)
     assert type(last.error) is errors.InvalidRequest
     assert "stop sequences" in str(last.error)

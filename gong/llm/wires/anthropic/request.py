@@ -17,7 +17,7 @@ import msgspec
 
 from tape.formats.anthropic import emit
 
-from ..connection import EncodedRequest
+from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
 from ..message_encoding import EncoderCache
 
@@ -46,7 +46,8 @@ _THINKS_BY_BUDGET = re.compile(
 _KNOWS_NO_XHIGH = re.compile(r"(?:.*/)?claude-(?:opus|sonnet)-4[-.]6")
 _TAKES_NO_TEMPERATURE = re.compile(r"(?:.*/)?claude-(?:opus-(?:4[-.][7-9]|[5-9])|fable|mythos)")
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
-_BETA = "anthropic-beta"
+_BETA, _VERSION = "anthropic-beta", "anthropic-version"
+_SPOKEN_VERSION = "2023-06-01"
 _OWN_HOST = "anthropic"
 _USER_ID = "user_id"
 _FIXED = "with thinking, and for the newest models, it is fixed"
@@ -104,14 +105,15 @@ class AnthropicRequestEncoder:
         return EncodedRequest(_PATH, body, self._build_headers(wire, betas), warnings)
 
     def _build_headers(self, wire: WireObject, betas: Sequence[str]) -> dict[str, str]:
-        """Return the beta header: what the preset, the call and the way of thinking ask for."""
-        given = [value for name, value in self.preset.headers.items() if name.lower() == _BETA]
-        asked = [*given, *betas]
+        """Return version and beta: what the preset, the call and the way of thinking ask for."""
+        given = {name.lower(): value for name, value in self.preset.headers.items()}
+        version = {_VERSION: given.get(_VERSION, _SPOKEN_VERSION)}
+        asked = [*filter(None, [given.get(_BETA)]), *betas]
         by_budget = "budget_tokens" in wire.get("thinking", {})
         if by_budget and wire.get("tools") and self.preset.name == _OWN_HOST:
             asked.append(_INTERLEAVED)
         said = ",".join(dict.fromkeys(asked))
-        return {_BETA: said} if said else {}
+        return {**version, _BETA: said} if said else version
 
 
 def build_envelope(request: Request, preset: Preset) -> WireObject:

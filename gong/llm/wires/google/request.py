@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from tape.formats.gemini import emit
 
-from ..connection import EncodedRequest
+from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
 from ..message_encoding import EncoderCache
 

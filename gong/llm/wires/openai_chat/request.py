@@ -24,7 +24,7 @@ from tape.formats.openai_chat import emit
 from tape.formats.wire import encode_json
 from tape.model.entries import Text, select_tool_calls
 
-from ..connection import EncodedRequest
+from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
 from ..message_encoding import EncoderCache
 from ..openai_common import choose_effort, list_freeform_tools

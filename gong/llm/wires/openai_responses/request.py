@@ -14,7 +14,7 @@ import msgspec
 from tape.formats.openai_responses import emit
 
 from ....errors import InvalidRequest
-from ..connection import EncodedRequest
+from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
 from ..message_encoding import EncoderCache
 from ..openai_common import choose_effort, list_freeform_tools

@@ -1,0 +1,125 @@
+"""Posts calls through a provider's own SDK, for presets with `transport = "sdk"`.
+
+The SDK makes the request, with its own headers and way to the address; the HTTP client below it is
+ours, so limits, proxies and redirects are the same. Only what the SDKs document is used. The body
+goes through `post` as bytes, because the typed way walks the whole history each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from .http_client import HttpClient, HttpError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from .http_client import EncodedRequest, HttpResponse, Route
+
+_OURS = "gong.response"
+"""Extension of an SDK's response: the one it was made from."""
+_OF_THE_SDK = frozenset(
+    {
+        *("accept", "content-type", "user-agent", "authorization", "anthropic-version"),
+        *("openai-organization", "openai-project"),
+    }
+)
+_PREFIX_OF_THE_SDK = "x-stainless-"
+"""What an SDK sends by itself; other headers of a new client come from the environment."""
+_OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""Headers that say how a body was sent, not what it is."""
+
+
+class SdkClient:
+    """Posts calls to one endpoint through `package`, the SDK of its API."""
+
+    def __init__(self, route: Route, package: str) -> None:
+        self._route, self._package = route, package
+        self._http = HttpClient(route)
+        self._sdk: Any = None
+        self._client: Any = None
+
+    async def post_call(self, call: EncodedRequest) -> HttpResponse:
+        """Return the response of any status; raises HttpError, and UnicodeError for bad headers."""
+        if self._client is None:
+            # in a thread, because it takes up to two seconds
+            self._sdk = await asyncio.to_thread(import_module, self._package)
+            self._client = self._create_client()
+        try:
+            response = await self._client.post(
+                call.path,
+                cast_to=httpx2.Response,
+                content=call.body,
+                options={"headers": {**self._build_omissions(), **self._route.build_headers(call)}},
+                stream=True,
+                stream_cls=self._sdk.AsyncStream[object],
+            )
+        except self._sdk.APIStatusError as error:
+            response = error.response
+        except self._sdk.APIConnectionError as error:
+            cause = error.__cause__
+            raise cause if isinstance(cause, HttpError) else HttpError(str(error)) from None
+        made_from: HttpResponse = response.extensions[_OURS]
+        return made_from
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            await self._client.close()
+        await self._http.close()
+
+    def _create_client(self) -> Any:
+        """Return a client without retries, whose key and address are the route's."""
+        http = httpx2.AsyncClient(transport=_BelowSdk(self._http), trust_env=False)
+        how = {"base_url": self._route.endpoint, "max_retries": 0, "http_client": http}
+        if self._package == "anthropic":
+            return self._sdk.AsyncAnthropic(auth_token=self._route.key, open_telemetry=False, **how)
+        client = self._sdk.AsyncOpenAI(api_key=self._route.key, **how)
+        # values that the SDK took from the environment may be another provider's
+        client.organization = client.project = None
+        return client
+
+    def _build_omissions(self) -> dict[str, Any]:
+        """Return marks for headers that are not to be sent: another key, and the environment's."""
+        names = {name.lower() for name in self._client.default_headers}
+        theirs = {name for name in names if not name.startswith(_PREFIX_OF_THE_SDK)} - _OF_THE_SDK
+        return dict.fromkeys({*theirs, "authorization"}, self._sdk.Omit())
+
+
+class _BelowSdk(httpx2.AsyncBaseTransport):
+    """Sends what an SDK's client is given by our own."""
+
+    def __init__(self, http: HttpClient) -> None:
+        self._http = http
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        own = {"host", "content-length", "transfer-encoding"}
+        headers = {name: value for name, value in request.headers.items() if name not in own}
+        found = await self._http.post_body(str(request.url), headers, await request.aread())
+        return httpx2.Response(
+            found.status,
+            headers=[pair for pair in found.headers.items() if pair[0] not in _OF_THE_WIRE],
+            stream=_Body(found),
+            extensions={_OURS: found},
+        )
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of a response, as an SDK reads it: all of a success, the beginning of others."""
+
+    def __init__(self, response: HttpResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if not self._response.is_success:
+            yield self._response.beginning
+            return
+        async for piece in self._response.read_pieces():
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._response.close()
