@@ -161,7 +161,7 @@ class TurnEnd(SessionEvent, frozen=True, tag="turn_end"):
 class SteeringInjected(SessionEvent, frozen=True, tag="steering_injected"):
     """Queued input was added to the conversation; `origin` is steering or follow_up.
 
-    `origin` loop_detection is no input, but what a model that repeats its calls is told.
+    Origins loop_detection and background are no input, but what the session tells the model.
     """
 
     text: str

@@ -35,6 +35,7 @@ from ..errors import (
     MalformedHistory,
     NothingToCompact,
 )
+from ..tools.background import describe_ended
 from . import events
 from .compaction import CompactionRequest, compact_branch
 from .model_call import call_model, find_advice
@@ -71,8 +72,10 @@ async def run_loop(context: RunContext) -> RunOutcome:
     hooks = context.setup.hooks
     state.repetition = RepetitionGuard(context.setup.config.loop_detection_window)
     while True:
-        for queued in () if paused else queues.take_steering():
-            _inject_message(context, queued)
+        if not paused:
+            _report_background(context)
+            for queued in queues.take_steering():
+                _inject_message(context, queued)
         is_over = _is_over_limit(context, turns, rounds) or _is_over_budget(context)
         if is_over or (hooks is not None and not hooks.settle_turn(context.recorder)):
             return RunOutcome(stop)
@@ -104,6 +107,14 @@ async def run_loop(context: RunContext) -> RunOutcome:
             return RunOutcome(stop)
         _inject_message(context, queues.follow_ups.popleft())
         rounds = 0
+
+
+def _report_background(context: RunContext) -> None:
+    """Tell the model which commands in the background have ended."""
+    for command in context.state.background.take_ended():
+        text = describe_ended(command)
+        context.recorder.append(Context("user", "note", (Text(text),)))
+        context.emit(events.SteeringInjected(text, "background"))
 
 
 def record_model(context: RunContext) -> None:

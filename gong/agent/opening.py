@@ -36,7 +36,7 @@ from ..llm.types import StreamFailure
 from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all
 from ..project import has_project_parts
-from ..tools.builtin import PAST_TOOLS, build_registry
+from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.profiles import PROFILES, apply_profile
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
 from .recorder import Recorder, find_last_model, read_history
@@ -454,7 +454,7 @@ def build_session_tools(settings: Settings) -> ToolRegistry:
     """
     names, tools = settings.tools, build_registry(settings.tuning)
     if is_profile_choice(names):
-        tools.activate(PAST_TOOLS)
+        tools.activate(SESSION_TOOLS)
         return tools
     if not names:
         return ToolRegistry()

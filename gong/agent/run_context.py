@@ -34,6 +34,7 @@ from ..llm.accumulate import StreamAccumulator
 from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request
 from ..policy.decision import allow_all
+from ..tools.background import BackgroundCommands
 from . import events
 from .repetition import RepetitionGuard
 from .session_config import SessionConfig
@@ -146,6 +147,8 @@ class RunState:
     """Model calls of this session."""
     repetition: RepetitionGuard = field(default_factory=RepetitionGuard)
     """The calls since the newest input of a person."""
+    background: BackgroundCommands = field(default_factory=BackgroundCommands)
+    """Commands that run in the background."""
     abort_reason: str = STOPPED_BY_USER
     """Why the run is being stopped, as its error entry says."""
 

@@ -363,6 +363,7 @@ class Session:
         if self.state is SessionState.CLOSED:
             return
         self.state = SessionState.CLOSED
+        await self.run_state.background.close()
         if self.recorder is not None:
             self.recorder.close()
         await self.setup.env.cleanup()

@@ -27,7 +27,7 @@ from ..context.tape_search import TapeRecall
 from ..policy.decision import decide_call
 from ..tools import tool
 from ..tools.output_storage import TapeStorage
-from ..tools.tool import ToolContext
+from ..tools.tool import CommandTimeouts, ToolContext
 from . import events
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ class _RunningCall:
     async def run(self, prepared: PreparedCall) -> None:
         """Run the call and set its result; its output goes to the front ends as it arrives."""
         context, recorder = self.context, self.context.recorder
+        config = context.setup.config
 
         def update(text: str) -> None:
             self.shown = (self.shown + text)[-_MAX_SHOWN_CHARS:]
@@ -144,6 +145,10 @@ class _RunningCall:
                 session=recorder.tape.id,
                 tape=TapeRecall(recorder.tape, recorder.head),
                 request_compaction=context.state.request_compaction,
+                background=context.state.background,
+                timeouts=CommandTimeouts(
+                    config.default_command_timeout_ms, config.max_command_timeout_ms
+                ),
             ),
         )
         if (hooks := context.setup.hooks) is not None:

@@ -26,7 +26,7 @@ from .. import config
 from ..env.local import LocalEnvironment
 from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all, decide_call
-from ..tools.builtin import PAST_TOOLS, build_registry
+from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.output_storage import FolderStorage, build_temporary_path
 from ..tools.tool import PreparedCall, ToolContext, ToolOutcome, encode_details
 from .options import load_settings
@@ -180,9 +180,7 @@ def _print_tools(*, as_json: bool) -> None:
         one.name: (one.name, _CLAUSE_END.split(one.description, maxsplit=1)[0]) for one in specs
     }
     print_lines(format_table([rows[name] for name in usual]))
-    print_lines(
-        ["", "In a session, on its tape:", *format_table([rows[name] for name in PAST_TOOLS])]
-    )
-    others = [row for name, row in rows.items() if name not in {*usual, *PAST_TOOLS}]
+    print_lines(["", "In a session:", *format_table([rows[name] for name in SESSION_TOOLS])])
+    others = [row for name, row in rows.items() if name not in {*usual, *SESSION_TOOLS}]
     if others:
         print_lines(["", "Tool variants of model families, chosen by name:", *format_table(others)])

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from tape.model.entries import Text
 
@@ -25,7 +26,7 @@ from .limits import (
     truncate_tail,
 )
 from .patch.parse import InvalidPatch, find_patch_in_command
-from .tool import AgentTool, Diversion, ToolOutcome
+from .tool import NO_BACKGROUND, AgentTool, Diversion, ToolOutcome
 
 if TYPE_CHECKING:
     from .command import KeptOutput
@@ -37,19 +38,29 @@ MOST_BASH_BYTES = 100_000
 PATCH_MARKER = "*** Begin Patch"
 
 
+_BACKGROUND_HELP = (
+    "Return at once with an id for bash_output and kill_shell; for servers and builds"
+)
+
+
 class BashArguments(Struct, frozen=True):
     """Arguments of bash."""
 
     command: Annotated[str, Meta(description="Command for bash")]
     timeout: Annotated[float, Meta(ge=0, description="Seconds until it is ended")] | None = None
+    run_in_background: Annotated[bool, Meta(description=_BACKGROUND_HELP)] = False
 
 
 async def run_bash(
     arguments: BashArguments, context: ToolContext, *, tuning: ToolSettings = DEFAULT_SETTINGS
 ) -> ToolOutcome:
     """Run the command after the configured prefix, and return the end of the output."""
+    tuning = _apply_timeouts(tuning, context)
     timeout_ms = _choose_timeout_ms(arguments.timeout, tuning)
     command = add_command_prefix(arguments.command, tuning.command_prefix)
+    if arguments.run_in_background:
+        limit_ms = timeout_ms if arguments.timeout else None
+        return _start_in_background(arguments.command, command, limit_ms, context)
     finished = await execute_command(command, timeout_ms, context)
     done, text = finished.done, finished.text
     cut = truncate_tail(text.removesuffix("\n"), *tuning.caps("bash"))
@@ -69,6 +80,23 @@ async def run_bash(
         text = "\n\n".join(filter(None, (text.rstrip("\n"), ending)))
     details = CommandDetails(arguments.command, done.exit_code, done.duration_ms, cut.truncated)
     return build_command_result(text or "(no output)", details, kept, kind)
+
+
+def _apply_timeouts(tuning: ToolSettings, context: ToolContext) -> ToolSettings:
+    """Return the settings with the session's timeouts, where it has some."""
+    if context.timeouts is None:
+        return tuning
+    default, most = context.timeouts
+    return replace(tuning, default_timeout_ms=default, max_timeout_ms=most)
+
+
+def _start_in_background(
+    command: str, full_command: str, timeout_ms: int | None, context: ToolContext
+) -> ToolOutcome:
+    """Start a command that the session looks after, and return its id."""
+    if context.background is None:
+        return ToolOutcome.error(NO_BACKGROUND)
+    return context.background.start(command, full_command, timeout_ms, context)
 
 
 def add_command_prefix(command: str, prefix: str) -> str:
@@ -158,6 +186,7 @@ class ShellArguments(Struct, frozen=True):
         None
     )
     description: Annotated[str, Meta(description="What the command does, for people")] = ""
+    run_in_background: Annotated[bool, Meta(description=_BACKGROUND_HELP)] = False
 
 
 async def run_shell(
@@ -169,9 +198,13 @@ async def run_shell(
     tuning: ToolSettings = DEFAULT_SETTINGS,
 ) -> ToolOutcome:
     """Run the command and return its output, exit code and duration."""
+    tuning = _apply_timeouts(tuning, context)
     wanted = arguments.timeout_ms or tuning.default_timeout_ms or default_ms
     timeout_ms = min(wanted, tuning.max_timeout_ms)
     command = add_command_prefix(arguments.command, tuning.command_prefix)
+    if arguments.run_in_background:
+        limit_ms = timeout_ms if arguments.timeout_ms else None
+        return _start_in_background(arguments.command, command, limit_ms, context)
     finished = await execute_command(command, timeout_ms, context)
     done, text = finished.done, finished.text.removesuffix("\n")
     chars = finished.total_chars - finished.ends_a_line

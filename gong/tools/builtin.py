@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigurationError
 from . import apply_patch, edit, session_tools
 from . import edit as write
+from .background import BACKGROUND_TOOLS
 from .bash import MOST_BASH_BYTES, MOST_SHELL_CHARS, build_bash_tool, build_shell_tool
 from .families.file_tools import build_changing_tools, build_reading_tools
 from .families.search_tools import build_searching_tools
@@ -46,8 +47,11 @@ FAMILY_TOOLS = build_family_tools()
 """All tool variants with default settings."""
 
 
-PAST_TOOLS = tuple(tool.name for tool in (*session_tools.RECALL_TOOLS, session_tools.COMPACT_TOOL))
-"""The tools that search the session's tape; only with a tape."""
+SESSION_TOOLS = tuple(
+    tool.name
+    for tool in (*session_tools.RECALL_TOOLS, session_tools.COMPACT_TOOL, *BACKGROUND_TOOLS)
+)
+"""The tools that need a session: its tape, or its commands in the background."""
 _SELF_CUTTING_TOOLS = frozenset({"read", "bash", "grep", "find", "ls"})
 """Tools that cut their own text, where it is set to be cut."""
 _MOST_SHOWN = {"bash": MOST_BASH_BYTES, "shell": MOST_SHELL_CHARS}
@@ -79,6 +83,7 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
             *build_family_tools(tuning),
             *session_tools.RECALL_TOOLS,
             session_tools.COMPACT_TOOL,
+            *BACKGROUND_TOOLS,
         )
     )
     registry.truncation = TruncationMiddleware(TruncationService(tuning.truncation))

@@ -134,6 +134,36 @@ class Recall(Protocol):
         """
 
 
+NO_BACKGROUND = "Commands cannot run in the background here: run it without run_in_background."
+
+
+class BackgroundRunner(Protocol):
+    """Runs commands in the background of a session; see `background`."""
+
+    def start(
+        self, command: str, full_command: str, timeout_ms: int | None, context: ToolContext
+    ) -> ToolOutcome:
+        """Start a command and return its id at once."""
+        ...
+
+    async def read(self, shell_id: str, seconds: float) -> ToolOutcome:
+        """Return what a command wrote since the last reading; wait so long for its end."""
+        ...
+
+    async def kill(self, shell_id: str) -> ToolOutcome:
+        """End a command."""
+        ...
+
+
+class CommandTimeouts(NamedTuple):
+    """Timeouts of commands in milliseconds."""
+
+    default: int | None
+    """Where a call sets none; None is the tool's own."""
+    most: int
+    """Whatever a call asks for."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """The context of a running tool."""
@@ -152,6 +182,10 @@ class ToolContext:
     """Search over the tape; None if nothing is recorded."""
     request_compaction: Callable[[str], None] | None = None
     """Requests a compaction before the next step, with a focus or ""."""
+    background: BackgroundRunner | None = None
+    """The session's commands in the background; None where there can be none."""
+    timeouts: CommandTimeouts | None = None
+    """The session's timeouts of commands; None is those the tools were built with."""
 
 
 @dataclass(frozen=True, slots=True)
