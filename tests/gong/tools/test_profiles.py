@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gong.tools.builtin import PAST_TOOLS, build_registry
+from gong.tools.builtin import SESSION_TOOLS, build_registry
 from gong.tools.limits import ToolSettings
 from gong.tools.profiles import PROFILES, apply_profile
 from gong.tools.tool import PreparedCall
@@ -61,8 +61,8 @@ def test_the_first_registry_stays_as_it_is():
 
 def test_other_active_tools_stay_active():
     tools = build_registry()
-    tools.activate(PAST_TOOLS)
-    assert apply_profile(tools, "openai").active[-len(PAST_TOOLS) :] == PAST_TOOLS
+    tools.activate(SESSION_TOOLS)
+    assert apply_profile(tools, "openai").active[-len(SESSION_TOOLS) :] == SESSION_TOOLS
 
 
 def test_tools_of_a_host_stay_with_every_profile():
