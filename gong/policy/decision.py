@@ -9,11 +9,35 @@ if TYPE_CHECKING:
     from ..tools.tool import PreparedCall
 
 
+class ApprovalRecord(NamedTuple):
+    """A decision as the tape keeps it (tape.md §3)."""
+
+    decision: str
+    """allow or deny."""
+    by: str
+    """What decided: mode, rule, session, danger, user, headless or timeout."""
+    rule: str | None = None
+    reason: str | None = None
+
+
 class Verdict(NamedTuple):
     """Whether a call may run; `text` is the refusal for the model."""
 
     allowed: bool
     text: str = ""
+
+
+class RecordedVerdict(Verdict):
+    """A verdict with what the tape keeps about it."""
+
+    approval: ApprovalRecord
+
+    @classmethod
+    def build(cls, approval: ApprovalRecord, text: str = "") -> RecordedVerdict:
+        """Return the verdict of a decision; `text` is the refusal for the model."""
+        verdict = cls(approval.decision == "allow", text)
+        verdict.approval = approval
+        return verdict
 
 
 class Policy(Protocol):

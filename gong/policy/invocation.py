@@ -44,6 +44,15 @@ class Judgement(NamedTuple):
     part: str = ""
     """The piece of the command that is the reason, cut to 120 characters."""
 
+    @property
+    def asks(self) -> bool:
+        """Whether a person is asked where one sits: it only throws work of the folder away."""
+        return self.reason in _ASKING_REASONS
+
+
+WORKSPACE_REMOVAL = "removes or changes what the whole workspace folder holds"
+_ASKING_REASONS = {WORKSPACE_REMOVAL, "throws changes of the folder away that no commit holds"}
+
 
 def build_judgement(level: DangerLevel, reason: str, part: str) -> Judgement:
     """Return a judgement whose part is one short line."""
@@ -95,7 +104,8 @@ class PathContext:
         wild = next((i for i, one in enumerate(parts) if argument.glob and _WILD.search(one)), None)
         if wild is None:
             return self._is_precious_path(path, known=argument.known)
-        if any(_can_match_folder(path, own) for own in (self.start, self.home)):
+        own_folders = (self.start, self.home, *self._list_histories(path))
+        if any(_can_match_folder(path, own) for own in own_folders):
             return True
         folder = "/".join(parts[:wild]) or "/"
         if self._is_system_path(folder) or folder == "/" or folder == self.home.rpartition("/")[0]:
@@ -108,11 +118,23 @@ class PathContext:
             return True
         if any(fnmatchcase(path, f"{self.home}/{one}") for one in _load_place_table().home):
             return True
+        if path in self._list_histories(path):
+            return True
         if _is_inside(path, self.start) and self._is_owned_folder(self.start):
             return False
         if path.rpartition("/")[0] in _HOMES:
             return True
         return self._is_system_path(path) or (known and path.count("/") == 1)
+
+    def _list_histories(self, path: str) -> tuple[str, ...]:
+        """Return the folders of git around the session whose loss loses what was committed."""
+        if "/." not in path:  # `*` means no hidden file
+            return ()
+        folder, found = self.start, []
+        while folder not in {"", "/"}:
+            found += [f"{folder}/.git{end}" for end in ("", "/objects", "/refs")]
+            folder = folder.rpartition("/")[0]
+        return tuple(found)
 
     def _is_system_path(self, path: str) -> bool:
         """Whether a path belongs to the system, and is not of the session or a home."""

@@ -8,6 +8,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from ..shell.expansion import Argument
+from .invocation import WORKSPACE_REMOVAL
 from .matching import find_option_value, has_any_option, list_operands, read_program_name
 from .tables import load_tables
 
@@ -184,10 +185,16 @@ def _has_line_filter(uses: tuple[Invocation, ...]) -> bool:
 
 def _check_find_removal(use: Invocation, on_the_way: tuple[Invocation, ...] = ()) -> str | None:
     narrowed = _is_narrowed_find(use.arguments) or _has_line_filter(on_the_way)
+    places, wide = use.places, None
     for one in _list_start_folders(use.arguments):
-        if use.places.is_foreign(one) or (not narrowed and use.places.is_vital(one)):
+        if places.is_foreign(one):
             return _WIDE
-    return None
+        if not narrowed and places.is_vital(one):
+            own = places.paths(one) == (places.start,) and places.start != places.home
+            if not own:
+                return _WIDE
+            wide = WORKSPACE_REMOVAL
+    return wide
 
 
 def _is_narrowed_find(arguments: Arguments) -> bool:

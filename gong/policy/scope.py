@@ -139,9 +139,8 @@ def apply_builtin(
     if name in {"cd", "pushd"} and arguments[0].known:
         where = given[0] if given else Argument("")
         if where.known and where.text != "-":
-            new = tuple(
-                resolve_cd_target(where.text, folder, state.home) for folder in state.folders
-            )
+            starts = (*state.folders, *_list_search_folders(where.text, state))
+            new = tuple(resolve_cd_target(where.text, folder, state.home) for folder in starts)
         else:
             new = (None, state.home)
         if not certain and ".." in where.text:
@@ -157,6 +156,14 @@ def apply_builtin(
         known = (one for text in fed for one in (*text.split("\n"), *text.split()))
         wide = tuple(one for one in dict.fromkeys(known) if _WIDE.search(one))
         state.variables |= {one.text: (*wide[:_MOST_READ], None) for one in given}
+
+
+def _list_search_folders(target: str, state: ShellState) -> tuple[str | None, ...]:
+    """Return the folders of CDPATH, in which a relative target of `cd` is looked for, too."""
+    if "CDPATH" not in state.variables or target.startswith(("/", "./", "../")):
+        return ()
+    values = state.variables["CDPATH"]
+    return tuple(one for value in values if value for one in value.split(":") if one) or (None,)
 
 
 @dataclass(frozen=True, slots=True)

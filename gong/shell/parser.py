@@ -315,6 +315,8 @@ class _TreeReader:
             yield Redirect("<<", self._read_heredoc(node, place))
         else:
             operators = [one.type for one in node.children if not one.is_named]
+            if operators == ["<"] and any(one.type == "ERROR" for one in node.children):
+                operators = ["<<"]  # of `3<<<text` the grammar sees `3`, an error and `<`
             for target in node.children_by_field_name("destination"):
                 pieces = tuple(self._read_pieces(target, place))
                 yield Redirect("".join(operators), pieces, self._decode_text(node))

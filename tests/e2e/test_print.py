@@ -294,7 +294,7 @@ def test_a_dangerous_command_never_reaches_the_shell(place):
     assert [done["is_error"] for done in ran["tool_calls"]] == [True]
     assert not (place.folder / "ran").exists()
     (result,) = [entry["data"] for entry in entries(place) if entry["type"] == "tool.result"]
-    assert result["content"][0]["text"].startswith("错误: 危险命令已被拦截。")
+    assert result["content"][0]["text"].startswith("Error: dangerous command blocked.")
 
 
 @pytest.mark.parametrize("program", ["true", "head -1"])

@@ -236,7 +236,7 @@ def test_bash_keeps_the_end_of_much_output_and_all_of_it_aside(hand):
 def test_bash_refuses_what_cannot_be_undone(hand):
     """J2-5.7, with a command that could do no harm here: there is no repository."""
     done = hand.use("bash", {"command": "git push --force origin main"})
-    assert (done["is_error"], done["content"].startswith("错误: 危险命令已被拦截。")) == (
+    assert (done["is_error"], done["content"].startswith("Error: dangerous command blocked.")) == (
         True,
         True,
     )

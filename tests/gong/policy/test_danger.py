@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gong.policy import danger
-from gong.policy.danger import REFUSAL, check_command, classify_command
+from gong.policy import judge
+from gong.policy.danger import check_command, classify_command
 from gong.policy.invocation import DangerLevel, Judgement
 from gong.policy.tables import load_tables
 from gong.shell.parser import parse_command_line
@@ -55,14 +55,16 @@ def test_the_first_list_of_dangerous_commands_is_kept_m097(command):
 
 
 def test_a_dangerous_command_is_refused_with_the_text_of_m097():
-    """M097: the words of the refusal; then what is to blame, for a model to act on."""
-    assert REFUSAL == "错误: 危险命令已被拦截。此命令可能造成不可逆损害。"
+    """M097: the words of the refusal in each language; then what is to blame, to act on."""
     verdict = check_command("cd src && sudo rm -rf / && ls", CWD, HOME)
     assert not verdict.allowed
     assert verdict.text == (
-        f"{REFUSAL}\nsudo rm -rf /: removes a system, home or workspace folder."
+        "Error: dangerous command blocked. Its damage may be irreversible."
+        "\nsudo rm -rf /: removes a system, home or workspace folder."
         " Find another way, or ask the user to run it."
     )
+    chinese = check_command("rm -rf /", CWD, HOME, "zh").text
+    assert chinese.startswith("错误: 危险命令已被拦截。此命令可能造成不可逆损害。\n")
 
 
 @pytest.mark.parametrize("command", ["echo safe", "echo reboot", "npm test", "rm -rf build", "if"])
@@ -75,7 +77,7 @@ def test_the_example_of_the_module_gets_the_verdict_it_tells():
     found = judged('x=$(pwd); cd .. && sudo rm -rf "$x"')
     reason, part = "removes a system, home or workspace folder", 'sudo rm -rf "$x"'
     assert found == Judgement(DangerLevel.DANGEROUS, reason, part)
-    told = " ".join((danger.__doc__ or "").split())
+    told = " ".join((judge.__doc__ or "").split())
     assert f'DANGEROUS, "{reason}", part: {part}' in told
 
 

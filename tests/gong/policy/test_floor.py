@@ -25,7 +25,7 @@ async def test_a_dangerous_command_is_refused_before_anyone_is_asked_m097():
     floor = DangerPolicy(allow_all, "/home/ada/project", "/home/ada")
     verdict = await floor(prepared("bash", command="rm -rf /"))
     assert not verdict.allowed
-    assert "危险命令" in verdict.text
+    assert "dangerous command blocked" in verdict.text
 
 
 async def test_every_other_call_is_left_to_what_stands_above():
