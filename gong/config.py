@@ -38,6 +38,21 @@ class CompactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The model that writes summaries; None is the current model."""
 
 
+class PermissionSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [permissions]: what may run; see docs/permissions.md."""
+
+    mode: Literal["default", "plan", "accept_edits", "dont_ask", "bypass", "locked"] = "default"
+    """What is allowed, asked about and refused where no rule says it."""
+    allow: tuple[str, ...] = ()
+    """Rules for what runs unasked, such as Bash(npm test:*)."""
+    deny: tuple[str, ...] = ()
+    """Rules for what never runs; they beat all others."""
+    ask: tuple[str, ...] = ()
+    """Rules for what is asked about, even where another rule allows it."""
+    folders: tuple[str, ...] = ()
+    """Further folders whose files may be read unasked, as with --add-dir."""
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings: one field for each key of config.toml."""
 
@@ -77,6 +92,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Tool names, or one profile or preset; None is the profile of the model's family."""
     instructions: bool = True
     """Whether AGENTS.md and its relatives are part of the system prompt."""
+    permissions: PermissionSettings = PermissionSettings()
+    """Mode and rules of permission."""
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
     """Variables that commands see; default: all but keys, tokens, passwords and secrets."""
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from tape.cli import terminal
 
@@ -16,8 +17,9 @@ from ..errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from ..config import Settings
+    from ..config import PermissionSettings, Settings
 
 store_option = click.option(
     "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
@@ -48,6 +50,51 @@ def add_prompt_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_PROMPT_OPTIONS):
         command = option(command)
     return command
+
+
+def add_permission_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of permissions; `merge_permissions` takes their values."""
+    options = (
+        click.option("--permission", metavar="MODE", help=f"Permission mode: {_MODES}."),
+        click.option("--yolo", is_flag=True, help="Ask nothing: --permission bypass."),
+        click.option("--allow", multiple=True, metavar="RULE", help="Allow, as Bash(npm test:*)."),
+        click.option("--deny", multiple=True, metavar="RULE", help="Deny; beats what allows."),
+        click.option("--add-dir", multiple=True, metavar="PATH", help="Work in this folder, too."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+_MODES = "default, plan, accept_edits, dont_ask, bypass or locked"
+
+
+def merge_permissions(
+    settings: PermissionSettings,
+    *,
+    permission: str | None = None,
+    yolo: bool = False,
+    allow: tuple[str, ...] = (),
+    deny: tuple[str, ...] = (),
+    add_dir: tuple[str, ...] = (),
+) -> PermissionSettings:
+    """Return the settings with those of the command line; raises ConfigurationError.
+
+    Raises UsageError where --yolo contradicts --permission.
+    """
+    from ..policy.call_judge import PermissionMode, parse_mode  # noqa: PLC0415 (loads slowly)
+
+    mode = parse_mode(permission) if permission is not None else None
+    if yolo and mode not in {None, PermissionMode.BYPASS}:
+        raise click.UsageError("--yolo is --permission bypass: give one of them")
+    chosen: Any = "bypass" if yolo else mode.value if mode is not None else settings.mode
+    return replace(
+        settings,
+        mode=chosen,
+        allow=(*settings.allow, *allow),
+        deny=(*settings.deny, *deny),
+        folders=(*settings.folders, *map(os.path.abspath, add_dir)),
+    )
 
 
 def load_settings(**flags: Any) -> Settings:

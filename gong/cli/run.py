@@ -27,6 +27,7 @@ _COMMANDS = {
     "models": "List models: context windows, abilities, prices.",
     "auth": "Save, show or remove API keys.",
     "trust": "Show what this project brings, and let it take effect.",
+    "permissions": "Check calls against the rules; list, add and remove rules.",
     "tool": "Run one tool directly, in this folder.",
     "tape": "Run a command of `tape`: `gong tape ls` is `tape ls`.",
 }

@@ -1,0 +1,150 @@
+"""`gong permissions`: check calls against the rules of permission, and edit the user's own rules.
+
+`check` runs nothing and asks nobody. `add` and `rm` change config.toml and keep its comments.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tape.cli.output import as_json, format_examples, print_bytes, print_json
+from tape.cli.terminal import format_table, print_lines
+
+from .. import config
+from ..policy.permissions import PermissionPolicy, build_policy
+from ..policy.saved_rules import RULE_KINDS, RuleKind, remove_rule, save_rule
+from .options import add_permission_options, load_settings, merge_permissions, print_warning
+
+if TYPE_CHECKING:
+    from ..policy.permissions import Ruling
+
+_USAGE_EXIT, _NOTHING_EXIT = 2, 3
+
+
+class _CheckedCall(Struct, frozen=True):
+    """A line of `check --jsonl`."""
+
+    tool: str
+    args: dict[str, Any] = {}
+
+
+class CheckAnswer(Struct, frozen=True, omit_defaults=True):
+    """The answer to a line of `check --jsonl`."""
+
+    decision: str
+    offered: tuple[str, ...]
+    why: str
+    rule: str | None = None
+    """The rule that decided."""
+    once: bool = False
+    """Whether a person may allow it this once although it is denied."""
+
+
+@click.group(
+    epilog=format_examples(
+        "gong permissions list",
+        "gong permissions add 'Bash(npm test:*)'",
+        "gong permissions add --deny 'Read(secrets/**)'",
+        """gong permissions check bash '{"command": "npm test"}'""",
+    )
+)
+def permissions() -> None:
+    """Check calls against the rules of permission, and edit your own rules."""
+
+
+@permissions.command()
+@click.option("--jsonl", is_flag=True, help='Read one call per line: {"tool": NAME, "args": {…}}.')
+@click.argument("name", metavar="[TOOL]", default="")
+@click.argument("arguments", metavar="[JSON]", default="")
+@add_permission_options
+def check(name: str, arguments: str, *, jsonl: bool, **given: Any) -> None:
+    """Print {decision, offered, why} for calls; run nothing, and ask nobody.
+
+    The decision is allow, ask or deny. `offered` are the rules that "always" would save.
+    """
+    if jsonl == bool(name):
+        raise click.UsageError("give either a tool with its arguments, or --jsonl")
+    given_rules = merge_permissions(load_settings().permissions, **given)
+    policy = build_policy(given_rules, config.locate_folder(), os.environ)
+    if not jsonl:
+        answer, code = _answer_line(policy, _join_call(name, arguments))
+        print_bytes(answer)
+        sys.exit(code)
+    worst = 0
+    for line in sys.stdin.buffer:
+        if line.strip():
+            answer, code = _answer_line(policy, line)
+            worst = max(worst, code)
+            print_bytes(answer)
+            sys.stdout.flush()
+    sys.exit(worst)
+
+
+def _join_call(name: str, arguments: str) -> bytes:
+    tool = msgspec.json.encode(name)
+    return b'{"tool":%b,"args":%b}' % (tool, arguments.strip().encode() or b"{}")
+
+
+def _answer_line(policy: PermissionPolicy, line: bytes) -> tuple[bytes, int]:
+    """Return the answer to a call as a JSON line, and an exit code."""
+    try:
+        call = msgspec.json.decode(line, type=_CheckedCall)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        why = f'not a call: {error}. Give {{"tool": NAME, "args": {{…}}}}.'
+        return msgspec.json.encode(CheckAnswer("deny", (), why)) + b"\n", _USAGE_EXIT
+    ruling: Ruling = policy.judge(call.tool, call.args)
+    answer = CheckAnswer(ruling.decision, ruling.offered, ruling.why, ruling.rule, ruling.once)
+    return msgspec.json.encode(answer) + b"\n", 0
+
+
+@permissions.command(name="list")
+@as_json
+def list_(*, as_json: bool) -> None:
+    """Print the mode and the rules of your config.toml."""
+    given = load_settings().permissions
+    if as_json:
+        print_json(given)
+        return
+    rows = [(kind, rule) for kind in RULE_KINDS for rule in getattr(given, kind)]
+    print_lines([f"mode {given.mode}", *format_table(rows)])
+
+
+_kind_option = click.option(
+    "--allow", "kind", flag_value="allow", default="allow", help="A rule that allows (default)."
+)
+_deny_option = click.option("--deny", "kind", flag_value="deny", help="A rule that denies.")
+_ask_option = click.option("--ask", "kind", flag_value="ask", help="A rule that asks.")
+
+
+@permissions.command()
+@click.argument("rules", nargs=-1, required=True, metavar="RULE...")
+@_kind_option
+@_deny_option
+@_ask_option
+def add(rules: tuple[str, ...], kind: RuleKind) -> None:
+    """Add rules to your config.toml; comments and order stay."""
+    file = config.locate_config_file(os.environ)
+    for rule in rules:
+        save_rule(file, rule, kind)
+    print_lines([f"{file}: {kind} {rule}" for rule in rules])
+
+
+@permissions.command()
+@click.argument("rules", nargs=-1, required=True, metavar="RULE...")
+def rm(rules: tuple[str, ...]) -> None:
+    """Remove rules from your config.toml, whatever they do; exit 3 where one is not there."""
+    file = config.locate_config_file(os.environ)
+    missing: list[str] = []
+    for rule in rules:
+        kinds = remove_rule(file, rule)
+        print_lines([f"{file}: removed {kind} {rule}" for kind in kinds])
+        missing += () if kinds else [rule]
+    for rule in missing:
+        print_warning(f"there is no rule {rule}")
+    sys.exit(_NOTHING_EXIT if missing else 0)

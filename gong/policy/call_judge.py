@@ -1,0 +1,489 @@
+"""What rules and mode say about each part of a call, in the order of decisions; nobody is asked.
+
+    step            a part of a command              a file
+    --------------  -------------------------------  ---------------------------------------
+    danger floor    `classify_command`               the system's files, private keys
+    bypass mode     allows                           allows
+    deny rules      may be about any program in it   by its path, and by where a link leads
+    plan mode       refuses what does not only read  refuses edits
+    ask rules       as deny rules                    as deny rules
+    allow rules     cover each part and all that it  by its path, and by where a link leads
+                    has to show
+    locked mode     refuses                          refuses
+    dont_ask mode   allows                           allows
+    other modes     ask; accept_edits allows plain   reads in the folders are allowed, edits only
+                    commands for files               in accept_edits; sensitive files ask
+
+The floor asks instead where a person sits (default, accept_edits) and only work of the folder would
+be lost, as by `git checkout .`.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shlex
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from tape.file_calls import parse_named_call
+
+from ..errors import ConfigurationError
+from ..shell.expansion import Argument
+from .actions import is_guarded
+from .danger import choose_worst, judge_command_line
+from .invocation import DangerLevel, PathContext
+from .refusals import Locale, format_danger, format_refusal
+from .rules import (
+    PermissionRule,
+    build_action_rule,
+    build_path_rule,
+    find_family,
+    find_touching_rule,
+    is_action_covered,
+    is_domain_covered,
+    is_line_covered,
+    is_path_covered,
+    is_removing,
+    is_tool_covered,
+    parse_rule,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .actions import Action
+    from .judge import CommandJudge
+
+    FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
+
+
+class PermissionMode(StrEnum):
+    """What is allowed, asked about and refused where no rule says it."""
+
+    DEFAULT = "default"
+    PLAN = "plan"
+    ACCEPT_EDITS = "accept_edits"
+    DONT_ASK = "dont_ask"
+    BYPASS = "bypass"
+    LOCKED = "locked"
+
+
+_ALIASES = {"unrestricted": "bypass", "yolo": "bypass", "bypasspermissions": "bypass"}
+_ALIASES |= {"acceptedits": "accept_edits", "dontask": "dont_ask"}
+
+
+def parse_mode(name: str) -> PermissionMode:
+    """Return the mode of a name; raises ConfigurationError for others."""
+    plain = name.strip().lower().replace("-", "_")
+    plain = _ALIASES.get(plain.replace("_", ""), plain)
+    try:
+        return PermissionMode(plain)
+    except ValueError:
+        there = ", ".join(PermissionMode)
+        raise ConfigurationError(f"unknown permission mode {name!r}: there are {there}") from None
+
+
+Outcome = Literal["allow", "ask", "deny"]
+SEVERITY: dict[Outcome, int] = {"allow": 0, "ask": 1, "deny": 2}
+"""The decision about a call is the one of the highest severity about its parts."""
+
+
+class Part(NamedTuple):
+    """What was decided about one part of a call."""
+
+    decision: Outcome
+    why: str = ""
+    rule: str | None = None
+    by: str = "mode"
+    offered: str | None = None
+    """The rule that would allow this part; None where none may be offered."""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The rules of the settings and flags."""
+
+    allow: tuple[PermissionRule, ...] = ()
+    deny: tuple[PermissionRule, ...] = ()
+    ask: tuple[PermissionRule, ...] = ()
+
+    @classmethod
+    def parse(
+        cls, allow: Iterable[str] = (), deny: Iterable[str] = (), ask: Iterable[str] = ()
+    ) -> RuleSet:
+        """Return the rules of their texts; raises ConfigurationError."""
+        return cls(*(tuple(map(parse_rule, texts)) for texts in (allow, deny, ask)))
+
+
+NO_RULES = RuleSet()
+_HARMLESS_TOOLS = {"tape_search", "tape_read", "compact", "todo", "todo_write", "todowrite"}
+_HARMLESS_TOOLS |= {"update_plan", "plan", "ask", "ask_user", "exit_plan_mode", "taskoutput"}
+"""Tools that change nothing but the session itself."""
+_READ_PATHS: tuple[str, ...] = (
+    "path",
+    "file_path",
+    "absolute_path",
+    "dir_path",
+    "directory",
+    "filePath",
+    "paths",
+)
+_READ_PATHS += ("file_paths", "target_file", "root", "folder", "notebook_path", "dir", "file")
+_SETTINGS: tuple[str, ...] = (
+    "/.gong/*",
+    "/.claude/*",
+    "/.mcp.json",
+    "/.git/*",
+    "/.vscode/*",
+    "/.github/workflows/*",
+)
+"""Ends of paths whose change changes what runs later: editing them always asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallJudge:
+    """Judges calls by one state of mode and rules."""
+
+    places: PathContext
+    """The folders that calls are judged against."""
+    mode: PermissionMode
+    rules: RuleSet
+    allow: tuple[PermissionRule, ...]
+    """Those of `rules`, and more: of the session, or offered."""
+    granted: tuple[PermissionRule, ...] = ()
+    """Which of them a person allowed for this session."""
+    locale: Locale = "en"
+
+    def judge(self, name: str, arguments: Mapping[str, Any]) -> list[Part]:
+        """Return the decision about each part of a call; none where it has none that matters."""
+        family, line = find_family(name), find_command(arguments)
+        if family == "bash" and line is not None:
+            return self._judge_command(line)
+        if family in {"read", "edit"}:
+            paths = [*map(self._resolve, _list_call_paths(name, family, arguments))]
+            return [
+                self._judge_file(family, one) for one in dict.fromkeys(paths or [self.places.start])
+            ]
+        return [self._judge_other(name, family, arguments)]
+
+    def _decide(
+        self, find: FindRule, why: str, by_mode: Callable[[], Part], *, changes: bool
+    ) -> Part:
+        """Return the first decision of the table, after the floor; `by_mode` is its last line."""
+        rule = find(self.rules.deny)
+        if rule is not None:
+            return self._build_denial(rule)
+        if changes and self.mode is PermissionMode.PLAN:
+            return self._refuse("plan", why)
+        rule = find(self.rules.ask)
+        if rule is not None:
+            return _build_question(rule)
+        rule = find(self.allow)
+        return (
+            self._build_allowance(rule) if rule is not None else self._decide_unnamed(why, by_mode)
+        )
+
+    def _decide_unnamed(self, why: str, by_mode: Callable[[], Part]) -> Part:
+        """Decide about what no rule names."""
+        if self.mode is PermissionMode.LOCKED:
+            return self._refuse("locked", why)
+        return Part("allow") if self.mode is PermissionMode.DONT_ASK else by_mode()
+
+    # commands
+
+    def _judge_command(self, line: str) -> list[Part]:
+        judged = judge_command_line(line, self.places)
+        floor = self._judge_danger(judged)
+        if floor is not None and floor.decision == "deny":
+            return [floor]
+        if self.mode is PermissionMode.BYPASS:
+            return []
+        actions = tuple(dict.fromkeys(judged.actions))
+        decided = self._judge_line(line, judged, actions)
+        if floor is not None and (decided is None or decided.decision != "deny"):
+            return [floor]
+        if decided is not None:
+            return [decided]
+        return [self._judge_action(one) for one in actions]
+
+    def _judge_danger(self, judged: CommandJudge) -> Part | None:
+        """Return what the floor says: nothing, a refusal, or a question that no rule answers."""
+        dangers = [one for one in judged.found if one.level is DangerLevel.DANGEROUS]
+        if not dangers:
+            return None
+        worst = choose_worst(dangers)
+        why = f"{worst.part}: {worst.reason}"
+        if self._has_person and all(one.asks for one in dangers):
+            return Part("ask", why, by="danger", offered="")
+        text = format_danger(worst.part, worst.reason, self.locale)
+        return Part("deny", why, by="danger", text=text)
+
+    @property
+    def _has_person(self) -> bool:
+        return self.mode in {PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS}
+
+    def _judge_line(
+        self, line: str, judged: CommandJudge, actions: Sequence[Action]
+    ) -> Part | None:
+        """Return what is decided about a command line as a whole, None where its parts decide."""
+        uses = [use for each in judged.uses.values() for use in each]
+
+        def find_any(rules: Sequence[PermissionRule]) -> PermissionRule | None:
+            return find_touching_rule(rules, line, uses) or self._find_path_rule(rules, judged)
+
+        changing = next((one for one in actions if not one.reads), None)
+        rule = find_any(self.rules.deny)
+        if rule is not None:
+            return self._build_denial(rule)
+        if changing is not None and self.mode is PermissionMode.PLAN:
+            return self._refuse("plan", _describe_action(changing))
+        rule = find_any(self.rules.ask)
+        if rule is not None:
+            return _build_question(rule)
+        return self._judge_whole(line, judged, actions)
+
+    def _judge_whole(
+        self, line: str, judged: CommandJudge, actions: Sequence[Action]
+    ) -> Part | None:
+        """Return what is decided where no rule denies or asks, None where the parts decide."""
+        whole = next((one for one in self.allow if is_line_covered(one, line)), None)
+        if whole is not None:
+            return self._build_allowance(whole)
+        if self.mode is PermissionMode.DONT_ASK:
+            return self._refuse_unclear(actions)
+        if self.mode is PermissionMode.LOCKED and not actions:
+            return self._judge_locked_readers(judged)
+        return None
+
+    def _refuse_unclear(self, actions: Sequence[Action]) -> Part | None:
+        """Refuse what cannot be read, where it could be what a rule denies."""
+        rule = next((one for one in self.rules.deny if one.tool in {"bash", "edit", "read"}), None)
+        unclear = next((one for one in actions if one.kind == "other" or one.hidden), None)
+        if rule is None or unclear is None:
+            return None
+        why = f"{_clip_text(unclear.source)}: cannot be compared with the rules that deny"
+        text = format_refusal("headless", self.locale, why=why)
+        return Part("deny", why, rule.text, "rule", text=text)
+
+    def _judge_locked_readers(self, judged: CommandJudge) -> Part:
+        """Judge a command line that only reads in locked mode: a rule has to name each program."""
+        uses = [use for each in judged.uses.values() for use in each]
+        rules = [find_touching_rule(self.allow, "", (use,)) for use in uses]
+        if rules and rules[0] is not None and all(rules):
+            return self._build_allowance(rules[0])
+        return self._refuse("locked", "it is a command")
+
+    def _find_path_rule(
+        self, rules: Sequence[PermissionRule], judged: CommandJudge
+    ) -> PermissionRule | None:
+        """Return a rule about files that a command line writes, or names."""
+        written = {path for one in judged.actions for path in (*one.paths, *one.edits)}
+        named = {
+            path
+            for uses in judged.uses.values()
+            for use in uses
+            for one in (*use.arguments, *use.read)
+            if one.text and one.text[:1] != "-"
+            for path in use.places.paths(one)
+        }
+        for rule in rules:
+            paths = {"edit": written, "read": named}.get(rule.tool, ())
+            if not rule.is_open and any(self._is_covered(rule, one) for one in paths):
+                return rule
+        return None
+
+    def _is_covered(self, rule: PermissionRule, path: str) -> bool:
+        return is_path_covered(rule, path, self.places.start, self.places.home)
+
+    def _judge_action(self, action: Action) -> Part:
+        """Judge a part of a command, after the rules that deny and ask."""
+        why = _describe_action(action)
+        if action.kind == "write":
+            return self._judge_written(action, why)
+        rule = is_action_covered(self.allow, action)
+        if rule is not None:
+            return self._build_allowance(rule)
+
+        def ask() -> Part:
+            if (
+                self.mode is PermissionMode.ACCEPT_EDITS
+                and action.edits
+                and all(map(self._is_plain_edit, action.edits))
+            ):
+                return Part("allow")
+            return Part(
+                "ask", why, offered="" if is_removing(action) else build_action_rule(action)
+            )
+
+        return self._decide_unnamed(why, ask)
+
+    def _judge_written(self, action: Action, why: str) -> Part:
+        """Judge a redirection as an edit of its files."""
+        rule = next((one for one in self.allow if one.tool == "bash" and one.is_open), None)
+        if rule is not None:
+            return self._build_allowance(rule)
+        if action.hidden:
+            return self._decide_unnamed(why, lambda: Part("ask", why))
+        parts = [self._judge_file("edit", path) for path in action.paths]
+        return max(parts, key=lambda one: SEVERITY[one.decision])
+
+    # files
+
+    def _resolve(self, path: str) -> str:
+        """Return the absolute path that a call names."""
+        plain = path.removeprefix("@")
+        if plain == "~" or plain.startswith("~/"):
+            plain = self.places.home + plain[1:]
+        return posixpath.normpath(posixpath.join(self.places.start, plain))
+
+    def _judge_file(self, family: str, path: str) -> Part:
+        """Judge a file that is read or edited; a link is judged by where it leads, too."""
+        both = tuple(dict.fromkeys((path, os.path.realpath(path))))
+        floor = self._find_file_danger(family, both)
+        if floor:
+            text = format_danger(path, floor, self.locale)
+            return Part("deny", f"{path}: {floor}", by="danger", text=text)
+        if self.mode is PermissionMode.BYPASS:
+            return Part("allow")
+        what = f"{'edits' if family == 'edit' else 'reads'} {path}"
+
+        def find(rules: Sequence[PermissionRule]) -> PermissionRule | None:
+            mine = (one for one in rules if one.tool == family)
+            return next((one for one in mine if any(self._is_covered(one, p) for p in both)), None)
+
+        return self._decide(
+            find, what, lambda: self._ask_about_file(family, what, both), changes=family == "edit"
+        )
+
+    def _find_file_danger(self, family: str, both: Sequence[str]) -> str:
+        """Return why the floor refuses a file; empty where it does not."""
+        arguments = [Argument(one) for one in both]
+        if family == "edit" and any(map(self.places.is_protected, arguments)):
+            return "writes to the system, a device, or what decides who may log in"
+        unread = self.mode in {PermissionMode.BYPASS, PermissionMode.DONT_ASK}
+        if unread and any(map(self.places.is_secret, arguments)):
+            return "reads a private key or password"
+        return ""
+
+    def _ask_about_file(self, family: str, what: str, both: Sequence[str]) -> Part:
+        """Decide by the modes in which a person sits."""
+        offered = build_path_rule(family, both[0])
+        roots = self.places.roots
+        if not all(any(_is_below(one, root) for root in roots) for one in both):
+            return Part("ask", f"{what}, outside of the folders", offered=offered)
+        if any(map(self._is_sensitive, both)):
+            return Part("ask", f"{what}, a sensitive file", offered=offered)
+        accepts = self.mode is PermissionMode.ACCEPT_EDITS and all(map(self._is_plain_edit, both))
+        return Part("allow") if family == "read" or accepts else Part("ask", what, offered=offered)
+
+    def _is_sensitive(self, path: str) -> bool:
+        argument = Argument(path)
+        return self.places.is_sensitive(argument) or self.places.is_secret(argument)
+
+    def _is_plain_edit(self, path: str) -> bool:
+        """Whether accept_edits may edit a file unasked."""
+        inside = any(_is_below(path, root) for root in self.places.roots)
+        start = self.places.start
+        own = path[len(start) :] if _is_below(path, start) else path
+        settings = any(end.removesuffix("*") in f"{own}/" for end in _SETTINGS)
+        return inside and not settings and not is_guarded(Argument(path), self.places)
+
+    # other tools
+
+    def _judge_other(self, name: str, family: str, arguments: Mapping[str, Any]) -> Part:
+        if self.mode is PermissionMode.BYPASS:
+            return Part("allow")
+        address = arguments.get("url")
+        host = _find_host(address) if isinstance(address, str) else ""
+        fetches, harmless = family == "webfetch", name.lower() in _HARMLESS_TOOLS
+
+        def find(rules: Sequence[PermissionRule]) -> PermissionRule | None:
+            if fetches:
+                mine = (one for one in rules if one.tool == family)
+                return next((one for one in mine if is_domain_covered(one, host)), None)
+            return next((one for one in rules if is_tool_covered(one, name)), None)
+
+        if harmless and find(self.rules.deny) is None:
+            return Part("allow")
+        why = f"fetches from {host}" if fetches else f"{name} is not known to only read"
+        offered: str | None = name
+        if fetches:
+            offered = f"WebFetch(domain:{host})" if host else None
+        elif "__" in name and not name.startswith("mcp__"):
+            offered = f"mcp__{name}"
+        return self._decide(
+            find, why, lambda: Part("ask", why, offered=offered), changes=not fetches
+        )
+
+    # what all have in common
+
+    def _build_allowance(self, rule: PermissionRule) -> Part:
+        by = "session" if rule in self.granted else "rule"
+        return Part("allow", f"allowed by {rule.text}", rule.text, by)
+
+    def _build_denial(self, rule: PermissionRule) -> Part:
+        text = format_refusal("rule", self.locale, rule=rule.text)
+        return Part("deny", f"the rule {rule.text} denies it", rule.text, "rule", text=text)
+
+    def _refuse(self, kind: str, why: str) -> Part:
+        return Part("deny", why, text=format_refusal(kind, self.locale, why=why))
+
+
+_SHOWN_CHARS = 120
+
+
+def _build_question(rule: PermissionRule) -> Part:
+    return Part("ask", f"the rule {rule.text} asks", rule.text, "rule")
+
+
+def _describe_action(action: Action) -> str:
+    return f"{_clip_text(action.source)}: {action.reason}"
+
+
+def _clip_text(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def find_command(arguments: Mapping[str, Any]) -> str | None:
+    """Return the command line of a call; a list of words is one as a shell would read it."""
+    for key in ("command", "cmd", "script"):
+        given = arguments.get(key)
+        if isinstance(given, str):
+            return given
+        if isinstance(given, list | tuple) and all(isinstance(one, str) for one in given):
+            return shlex.join(given)
+    return None
+
+
+def _list_call_paths(name: str, family: str, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the paths a call of a file tool names, as it names them."""
+    found = []
+    if family == "edit":
+        for one in parse_named_call(name, dict(arguments)):
+            found += [one.path, *([one.source] if one.source else [])]
+    for key in _READ_PATHS:
+        given = arguments.get(key)
+        many = given if isinstance(given, list | tuple) else [given]
+        found += [one for one in many if isinstance(one, str) and one]
+    pattern = arguments.get("pattern")
+    if family == "read" and isinstance(pattern, str) and name.lower() in {"glob", "find"}:
+        start = pattern.split("*")[0].rpartition("/")[0]
+        if pattern.startswith(("/", "~", "..")) or "../" in pattern:
+            found.append(start or "/")
+    return found
+
+
+def _find_host(address: str) -> str:
+    try:
+        return (urlsplit(address).hostname or "").lower()
+    except ValueError:
+        return ""

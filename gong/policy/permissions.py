@@ -1,0 +1,251 @@
+"""May a call run? Modes, rules and people, above the danger floor.
+
+The order of decisions; the first that speaks decides:
+
+    1  danger floor     what cannot be undone is refused; in default mode a person may allow it once
+    2  bypass mode      allows everything else
+    3  deny rules
+    4  plan mode        refuses what may change something
+    5  ask rules
+    6  allow rules      those of the settings and flags, then those of this session
+    7  the mode         see the table in docs/permissions.md
+    8  a person         or, without a person to ask, a refusal
+
+A call is taken apart (`call_judge`): each part of a command, each file is judged on its own. A call
+is denied where one of its parts is, asked about where one is, and allowed where all are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+import tempfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from ..errors import ConfigurationError
+from .call_judge import (
+    NO_RULES,
+    SEVERITY,
+    CallJudge,
+    Outcome,
+    Part,
+    PermissionMode,
+    RuleSet,
+    find_command,
+    parse_mode,
+)
+from .decision import ApprovalRecord, RecordedVerdict
+from .invocation import PathContext
+from .refusals import Locale, choose_locale, format_declined, format_refusal
+from .rules import PermissionRule, escape_pattern, find_family, parse_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..config import PermissionSettings
+    from ..tools.tool import PreparedCall
+
+
+class Ruling(NamedTuple):
+    """What the rules and the mode say about a call, before anybody is asked."""
+
+    decision: Outcome
+    why: str = ""
+    """Why it is not allowed, or which rule allows it."""
+    offered: tuple[str, ...] = ()
+    """Rules that would allow this very call, and nothing that they do not show; for an answer."""
+    rule: str | None = None
+    """The rule that decided."""
+    by: str = "mode"
+    """What decided: mode, rule, session or danger."""
+    once: bool = False
+    """Whether a person may allow it this once although it is refused."""
+    text: str = ""
+    """The refusal for the model."""
+
+
+class ApprovalRequest(NamedTuple):
+    """A question for a person."""
+
+    call_id: str
+    name: str
+    arguments: Mapping[str, Any]
+    ruling: Ruling
+
+
+class ApprovalAnswer(NamedTuple):
+    """A person's answer."""
+
+    decision: Literal["once", "session", "always", "no"]
+    reason: str = ""
+
+
+class Asker(Protocol):
+    """Asks a person."""
+
+    async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
+        """Return the answer; a cancellation is the end of the call."""
+        ...
+
+
+@dataclass(slots=True)
+class PermissionPolicy:
+    """Decides about calls, and asks a person where it has to.
+
+    `mode` and `granted` may be changed at any time; they hold from the next call.
+    """
+
+    cwd: str
+    """Where the session works; absolute, as are the others."""
+    home: str
+    mode: PermissionMode = PermissionMode.DEFAULT
+    rules: RuleSet = NO_RULES
+    folders: tuple[str, ...] = ()
+    """Further folders of the session."""
+    ask: Asker | None = None
+    """Asks a person; None in a run without one."""
+    timeout: float | None = None
+    """Seconds to wait for an answer; None waits for ever."""
+    save: Callable[[str], None] | None = None
+    """Called with each rule that a person allows for good."""
+    locale: Locale = "en"
+    granted: list[PermissionRule] = field(default_factory=list)
+    """Rules that a person allowed for this session."""
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders in which files may be read unasked, and edited in accept_edits."""
+        temporary = {"/tmp", tempfile.gettempdir()}  # noqa: S108 (a name)
+        own = (self.cwd, *self.folders, *sorted(temporary))
+        return tuple(dict.fromkeys((*own, *map(os.path.realpath, own))))
+
+    @property
+    def places(self) -> PathContext:
+        """The folders that a call is judged against."""
+        return PathContext(self.cwd, self.home, self.roots, (self.cwd,))
+
+    async def __call__(self, prepared: PreparedCall) -> RecordedVerdict:
+        """Decide about a call; ask a person where the rules and the mode say so."""
+        arguments: dict[str, Any] = msgspec.to_builtins(prepared.arguments)
+        name = prepared.tool.name
+        ruling = self.judge(name, arguments)
+        if ruling.decision == "allow":
+            record = ApprovalRecord("allow", ruling.by, ruling.rule)
+            return RecordedVerdict.build(record)
+        if ruling.decision == "deny" and not (ruling.once and self.ask is not None):
+            record = ApprovalRecord("deny", ruling.by, ruling.rule, ruling.why)
+            return RecordedVerdict.build(record, ruling.text)
+        if self.ask is None:
+            text = format_refusal("headless", self.locale, why=ruling.why)
+            record = ApprovalRecord("deny", "headless", ruling.rule, ruling.why)
+            return RecordedVerdict.build(record, text)
+        return await self._ask_person(prepared.call.id, name, arguments)
+
+    async def _ask_person(
+        self, call_id: str, name: str, arguments: dict[str, Any]
+    ) -> RecordedVerdict:
+        """Ask about one call at a time: an answer to the one before may answer this one."""
+        assert self.ask is not None, "somebody is there to ask"
+        async with self._asking:
+            ruling = self.judge(name, arguments)
+            if ruling.decision == "allow":
+                record = ApprovalRecord("allow", ruling.by, ruling.rule)
+                return RecordedVerdict.build(record)
+            request = ApprovalRequest(call_id, name, arguments, ruling)
+            try:
+                async with asyncio.timeout(self.timeout):
+                    answer = await self.ask(request)
+            except TimeoutError:
+                text = format_refusal("timeout", self.locale, why=f"{self.timeout:g} s")
+                record = ApprovalRecord("deny", "timeout", None, ruling.why)
+                return RecordedVerdict.build(record, text)
+            if answer.decision == "no":
+                text = format_declined(answer.reason, self.locale)
+                record = ApprovalRecord("deny", "user", None, answer.reason or None)
+                return RecordedVerdict.build(record, text)
+            rule = self._keep_grant(answer, ruling)
+            return RecordedVerdict.build(ApprovalRecord("allow", "user", rule))
+
+    def _keep_grant(self, answer: ApprovalAnswer, ruling: Ruling) -> str | None:
+        """Keep the offered rules for the session, or for good; return them as one text."""
+        if answer.decision == "once" or not ruling.offered:
+            return None
+        self.granted += map(parse_rule, ruling.offered)
+        if answer.decision == "always" and self.save is not None:
+            for text in ruling.offered:
+                self.save(text)
+        return ", ".join(ruling.offered)
+
+    def judge(self, name: str, arguments: Mapping[str, Any]) -> Ruling:
+        """Return what the rules and the mode say about a call; nothing is run, and nobody asked."""
+        ruling, parts = self._judge_parts(name, arguments, ())
+        if ruling.decision != "ask":
+            return ruling
+        offered = self._choose_offers(name, arguments, parts)
+        return ruling._replace(offered=offered)
+
+    def _choose_offers(
+        self, name: str, arguments: Mapping[str, Any], parts: Sequence[Part]
+    ) -> tuple[str, ...]:
+        """Return rules that allow this very call, one for each part; nothing where one has none.
+
+        What the rules of the parts do not allow may be allowed by a rule that is the whole line.
+        """
+        asked = [one for one in parts if one.decision == "ask"]
+        if any(one.by == "rule" for one in asked):
+            return ()  # a rule to ask is stronger than any that could be offered
+        choices = [tuple(one.offered for one in asked if one.offered)]
+        if len(choices[0]) != len(asked):
+            choices.clear()
+        line = find_command(arguments)
+        if find_family(name) == "bash" and line and "" not in {one.offered for one in asked}:
+            choices.append((f"Bash({escape_pattern(line.strip())})",))
+        for offered in choices:
+            texts = tuple(dict.fromkeys(offered))
+            try:
+                more = tuple(map(parse_rule, texts))
+            except ConfigurationError:
+                continue
+            if self._judge_parts(name, arguments, more)[0].decision == "allow":
+                return texts
+        return ()
+
+    def _judge_parts(
+        self, name: str, arguments: Mapping[str, Any], more: tuple[PermissionRule, ...]
+    ) -> tuple[Ruling, list[Part]]:
+        """Return the decision about a call and about its parts, with more rules that allow."""
+        granted = tuple(self.granted)
+        allow = (*self.rules.allow, *granted, *more)
+        judge = CallJudge(self.places, self.mode, self.rules, allow, granted, self.locale)
+        parts = judge.judge(name, arguments)
+        worst = max(parts, key=lambda one: SEVERITY[one.decision], default=Part("allow"))
+        why = worst.why
+        if worst.decision == "ask":
+            why = "; ".join(dict.fromkeys(one.why for one in parts if one.decision == "ask"))
+        refused = worst.by == "danger" and worst.decision == "deny"
+        once = refused and self.mode is PermissionMode.DEFAULT
+        return Ruling(worst.decision, why, (), worst.rule, worst.by, once, worst.text), parts
+
+
+def build_policy(
+    settings: PermissionSettings, cwd: str, environ: Mapping[str, str]
+) -> PermissionPolicy:
+    """Return the policy of a session in a folder, with nobody to ask.
+
+    Raises ConfigurationError for a wrong rule or mode.
+    """
+    home = environ.get("HOME", "/")
+    folders = (os.path.expanduser(one) for one in settings.folders)  # noqa: PTH111 (by letters)
+    return PermissionPolicy(
+        cwd,
+        home,
+        parse_mode(settings.mode),
+        RuleSet.parse(settings.allow, settings.deny, settings.ask),
+        tuple(posixpath.normpath(posixpath.join(cwd, one)) for one in folders),
+        locale=choose_locale(environ),
+    )
