@@ -73,9 +73,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
     state.repetition = RepetitionGuard(context.setup.config.loop_detection_window)
     while True:
         if not paused:
-            _report_background(context)
-            for queued in queues.take_steering():
-                _inject_message(context, queued)
+            _inject_waiting(context)
         is_over = _is_over_limit(context, turns, rounds) or _is_over_budget(context)
         if is_over or (hooks is not None and not hooks.settle_turn(context.recorder)):
             return RunOutcome(stop)
@@ -109,8 +107,10 @@ async def run_loop(context: RunContext) -> RunOutcome:
         rounds = 0
 
 
-def _report_background(context: RunContext) -> None:
-    """Tell the model which commands in the background have ended."""
+def _inject_waiting(context: RunContext) -> None:
+    """Tell the model which commands in the background have ended, and what the user said."""
+    for queued in context.queues.take_steering():
+        _inject_message(context, queued)
     for command in context.state.background.take_ended():
         text = describe_ended(command)
         context.recorder.append(Context("user", "note", (Text(text),)))

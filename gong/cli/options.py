@@ -17,7 +17,6 @@ from ..errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from ..config import PermissionSettings, Settings
 
