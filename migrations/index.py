@@ -134,6 +134,42 @@ def m003_short_ids(db: Database) -> None:
     db.execute("CREATE INDEX entries_id ON entries (substr(id, 1, 4))")
 
 
+@steps()
+def m004_words(db: Database) -> None:
+    """Keep places only of words that people and models said, and each caller's names once.
+
+    Everything is read again.
+    """
+    for table in ("meta", "tapes", "phases", "entries", "calls", "files", "branches", "labels"):
+        db.execute(f"DELETE FROM {table}")  # noqa: S608 (our own names)
+    for table in ("redactions", "removed"):
+        db.execute(f"DELETE FROM {table}")  # noqa: S608 (our own names)
+    db.execute("DROP TABLE text")
+    db.execute("CREATE VIRTUAL TABLE said USING fts5(text, content='')")
+    db.execute("CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=none, columnsize=0)")
+    db.execute("DROP VIEW costs")
+    db.execute("DROP TABLE usage")
+    names = ("purpose", "provider", "model")
+    db.table("callers").create(
+        {"key": int, **dict.fromkeys(names, str)}, pk="key", not_null={*names}, strict=True
+    )
+    db.table("callers").create_index(names, unique=True)
+    counts = ("input", "output", "reasoning", "cache_read", "cache_write", "total")
+    db.table("model_calls").create(
+        {"entry": int, "caller": int, **dict.fromkeys(counts, int), "cost": float}
+        | {"duration_ms": int},
+        pk="entry",
+        not_null={"caller", "input", "output", "total"},
+        strict=True,
+    )
+    db.create_view(
+        "usage",
+        f"SELECT m.entry, c.purpose, c.provider, c.model, m.{', m.'.join(counts)}, m.cost, "  # noqa: S608 (ours)
+        "m.duration_ms FROM model_calls m JOIN callers c ON c.key = m.caller",
+    )
+    _make_costs_view(db)
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(
@@ -209,6 +245,15 @@ _WHERE = """
 """
 
 
+def _make_costs_view(db: Database) -> None:
+    db.create_view(
+        "costs",
+        f"SELECT {_WHERE}, u.purpose, u.provider, u.model, u.input, u.output, u.reasoning, "
+        "u.cache_read, u.cache_write, u.total, u.cost, u.duration_ms "
+        f"{_PLACE} JOIN usage u ON u.entry = e.key",
+    )
+
+
 def _make_views(db: Database) -> None:
     """Create views for people: ids in hex, times as text. A copied past is in its own tape too."""
     db.create_view(
@@ -220,12 +265,7 @@ def _make_views(db: Database) -> None:
         "messages",
         f"SELECT {_WHERE}, k.name AS type, e.length {_PLACE}",
     )
-    db.create_view(
-        "costs",
-        f"SELECT {_WHERE}, u.purpose, u.provider, u.model, u.input, u.output, u.reasoning, "
-        "u.cache_read, u.cache_write, u.total, u.cost, u.duration_ms "
-        f"{_PLACE} JOIN usage u ON u.entry = e.key",
-    )
+    _make_costs_view(db)
     db.create_view(
         "tool_calls",
         f"SELECT {_WHERE}, c.name AS tool, c.is_error, c.duration_ms "

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from ..errors import NotFound, UsageError
-from ..index.fast_text import space_cjk
+from ..index.fast_text import build_loose_expression, space_cjk
 from ..index.library import ask_index
 from ..store.disk import read_file
 from .calls import read_file_events
@@ -41,7 +41,7 @@ _TOUCHED_QUERY = """
     WHERE e.key IN (
         SELECT f.entry FROM files f
         WHERE f.path = :name OR substr(f.path, -length(:name) - 1) = '/' || :name
-        UNION SELECT rowid FROM text WHERE text MATCH :named
+        UNION SELECT rowid FROM words WHERE words MATCH :named
     ) ORDER BY 1
 """
 
@@ -53,7 +53,7 @@ def find_candidate_folders(store: Store, index: Index | None, name: str) -> list
 
     def select_touched(db: sqlite3.Connection) -> list[str]:
         quoted = space_cjk(name).replace('"', '""')
-        values = {"name": name, "named": f'called : "{quoted}"'}
+        values = {"name": name, "named": build_loose_expression(f'"{quoted}"')}
         return [os.fsdecode(folder) for (folder,) in db.execute(_TOUCHED_QUERY, values)]
 
     return ask_index(index, lambda index: index.answer(select_touched), store.folders)

@@ -9,9 +9,9 @@ overwritten. An up-to-date one is opened with one query, without the migration l
     newer, foreign        renames it to index.db.newer-TIME or .foreign-TIME, creates a new one
     damaged               the same, if the disk gives all its bytes back; the last three are kept
 
-Words of deleted entries are taken out of the full-text index here too. A contentless FTS5 table
+Words of deleted entries are taken out of the full-text tables here too. A contentless FTS5 table
 forgets a row only when it is given the row's text again. That text may be gone, so it is put
-together from the words and places that the index itself holds.
+together from the words, and places where there are any, that the table itself holds.
 """
 
 from __future__ import annotations
@@ -244,6 +244,8 @@ def lock_index_folder(home: Path) -> Iterator[None]:
         os.close(fd)
 
 
+_TEXT_TABLES = ("said", "words")
+"""The full-text tables; each has one column, `text`."""
 _ERASE_BATCH = 500
 """Rows erased in one transaction, which blocks other writers."""
 
@@ -255,18 +257,18 @@ def erase_removed_words(db: Connection) -> None:
     """
     if db.execute("SELECT 1 FROM removed LIMIT 1").fetchone() is None:
         return
-    db.execute(
-        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab(main, text, instance)"
-    )
-    db.execute(
-        "CREATE TABLE temp.going (doc, col, place, term, PRIMARY KEY (doc, col, place)) "
-        "WITHOUT ROWID"
-    )
+    db.execute("CREATE TABLE temp.going (source, doc, place, term)")
     try:
-        db.execute(
-            "INSERT INTO temp.going SELECT doc, col, offset, term FROM temp.words "
-            "WHERE doc IN (SELECT key FROM main.removed)"
-        )
+        for source in _TEXT_TABLES:
+            db.execute(
+                f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{source}_places "
+                f"USING fts5vocab(main, {source}, instance)"
+            )
+            db.execute(
+                f"INSERT INTO temp.going SELECT '{source}', doc, offset, term "  # noqa: S608 (ours)
+                f"FROM temp.{source}_places WHERE doc IN (SELECT key FROM main.removed)"
+            )
+        db.execute("CREATE INDEX temp.going_doc ON going (doc, source, place)")
         while _erase_batch(db):
             pass
     finally:
@@ -279,16 +281,19 @@ def _erase_batch(db: Connection) -> bool:
         keys = [key for (key,) in db.execute("SELECT key FROM removed LIMIT ?", (_ERASE_BATCH,))]
         for key in keys:
             found = db.execute(
-                "SELECT col, term FROM temp.going WHERE doc = ? ORDER BY col, place", (key,)
+                "SELECT source, term FROM temp.going WHERE doc = ? ORDER BY source, place", (key,)
             )
-            words = dict.fromkeys(("said", "called", "answered"), "")
-            for column, rows in groupby(found, key=itemgetter(0)):
-                words[column] = " ".join(term for _, term in rows)
-            db.execute(
-                "INSERT INTO text (text, rowid, said, called, answered) "
-                "VALUES ('delete', ?, ?, ?, ?)",
-                (key, *words.values()),
-            )
+            texts = {
+                source: " ".join(term for _, term in rows)
+                for source, rows in groupby(found, key=itemgetter(0))
+            }
+            if db.execute("SELECT 1 FROM said_docsize WHERE id = ?", (key,)).fetchone():
+                texts.setdefault("said", "")  # a text without a word has a row too
+            for source, text in texts.items():
+                db.execute(
+                    f"INSERT INTO {source} ({source}, rowid, text) VALUES ('delete', ?, ?)",  # noqa: S608 (ours)
+                    (key, text),
+                )
         db.executemany("DELETE FROM removed WHERE key = ?", [(key,) for key in keys])
     return bool(keys)
 
@@ -297,5 +302,6 @@ def scrub_index(db: Connection) -> None:
     """Remove all traces of erased words from the file: rows and delete markers."""
     db.execute("PRAGMA temp_store = MEMORY")  # never on a disk
     erase_removed_words(db)
-    db.execute("INSERT INTO text (text) VALUES ('optimize')")
+    for source in _TEXT_TABLES:
+        db.execute(f"INSERT INTO {source} ({source}) VALUES ('optimize')")  # noqa: S608 (ours)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

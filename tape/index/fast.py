@@ -25,7 +25,7 @@ LOG_NAME = "index.writers"
 """Name of the log of writers; `tape.index.writer_log` says what is in it."""
 APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _STORE_MARK = b'{"format":1,'

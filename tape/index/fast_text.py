@@ -19,6 +19,7 @@ import re
 import sqlite3
 from collections import namedtuple
 from contextlib import closing
+from itertools import islice
 
 from ..clock import parse_timestamp
 from ..errors import UsageError
@@ -27,7 +28,7 @@ from ..text import replace_surrogates
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from sqlite3 import Connection
     from typing import TypeAlias
 
@@ -206,9 +207,22 @@ ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.store.phase.ORIGIN`."""
 
 _EXTRA_HITS = 1_000
-"""Candidates to rank beyond the wanted hits, before all are ranked."""
-_RANK_SQL = "bm25(text, 4.0, 2.0, 1.0)"
-"""Prompts and answers weigh more than tool arguments, and those more than results."""
+"""Matches that are ranked beyond the wanted hits."""
+_VERIFIED_AT_ONCE = 100
+"""Entries read at least together, where those read first did not match."""
+_MAX_KEY = (1 << 63) - 1
+_RANKS = {
+    "said": "bm25(x.said) - 1",
+    "words": "CASE k.name WHEN 'tool.result' THEN -0.25 ELSE -0.5 END",
+}
+"""What orders the matches of each full-text table, the lowest first: their score, negated."""
+_TERM = re.compile(r'"((?:[^"]|"")*)"((?: \*)?)')
+_HIT_SQL = (
+    "SELECT lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, "
+    'e."offset", e.length, lower(hex(e.id)), e.n, e.time, k.name FROM entries e '
+    "JOIN types k ON k.key = e.type JOIN phases p ON p.key = e.phase "
+    "JOIN tapes t ON t.id = p.tape WHERE e.key = ?"
+)
 
 RankedEntry = namedtuple(  # noqa: PYI024 (typing takes too long)
     "RankedEntry", "tape title folder phase branch offset length entry n time type score"
@@ -253,53 +267,96 @@ def build_filter(
     return where, values
 
 
-def rank_entries(
+def build_loose_expression(expression: str) -> str:
+    """Return an expression for words without places: a phrase becomes all of its words.
+
+    `expression` is of `build_match_expression`. What it matches is matched, and more: entries that
+    have the words of a phrase elsewhere, or that have an excluded phrase.
+    """
+    terms = _TERM.findall(expression)
+    words: list[list[str]] = [[] for _ in terms]
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE VIRTUAL TABLE terms USING fts5(text)")
+        db.execute("CREATE VIRTUAL TABLE place USING fts5vocab(terms, instance)")
+        texts = [(at, text.replace('""', '"')) for at, (text, _) in enumerate(terms)]
+        db.executemany("INSERT INTO terms (rowid, text) VALUES (?, ?)", texts)
+        for at, word in db.execute("SELECT doc, term FROM place ORDER BY doc, offset"):
+            words[at].append(f'"{word}"')
+    loose = [
+        f"({' AND '.join(found)}{star})" if found else f'"{text}"{star}'
+        for (text, star), found in zip(terms, words, strict=True)
+    ]
+    wanted, *more = _TERM.sub("\0", expression).partition(" NOT ")[0].split("\0")
+    wanted += "".join(term + rest for term, rest in zip(loose, more, strict=False))
+    excluded = [
+        term
+        for term, found in zip(loose[len(more) :], words[len(more) :], strict=True)
+        if len(found) == 1
+    ]
+    return f"({wanted}) NOT ({' OR '.join(excluded)})" if excluded else wanted
+
+
+def find_hits(
+    db: Connection,
+    expression: str,
+    narrow: tuple[str, Sequence[object]],
+    limit: int,
+    read: Callable[[RankedEntry], Texts | None],
+) -> list[tuple[RankedEntry, str, Marks]]:
+    """Return the best matches of an FTS5 expression, each entry once, with excerpt and marks.
+
+    First come entries that say it, the best first; then those that have it in the arguments of
+    tools; then those in their results; newer first among equals. Of several copies of an entry the
+    original counts. `read` gives the texts of an entry, None if it has none any more; an entry
+    whose texts do not match after all is left out.
+    """
+    hits: list[tuple[RankedEntry, str, Marks]] = []
+    candidates = _iter_candidates(db, expression, narrow, limit)
+    size = limit
+    while len(hits) < limit and (batch := list(islice(candidates, size))):
+        shown = dict(build_excerpts(expression, [read(hit) for hit in batch]))
+        hits += [(hit, *shown[at]) for at, hit in enumerate(batch) if at in shown]
+        size = max(limit - len(hits), _VERIFIED_AT_ONCE)
+    return hits[:limit]
+
+
+def _iter_candidates(
     db: Connection, expression: str, narrow: tuple[str, Sequence[object]], limit: int
-) -> list[RankedEntry]:
-    """Return the best matches of an FTS5 expression, newer first among equals, each entry once.
-
-    Of several copies of an entry the original counts. For very frequent words only the best
-    candidates are ranked, unless that leaves the order open.
-    """
-    found, last = _select_ranked(db, expression, narrow, limit, limit + _EXTRA_HITS)
-    if last is not None and (len(found) < limit or -found[-1][1] == last):
-        found, _ = _select_ranked(db, expression, narrow, limit, -1)
-    hits = []
-    for key, score in found:
-        row = db.execute(
-            "SELECT lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, "
-            'e."offset", e.length, lower(hex(e.id)), e.n, e.time, k.name FROM entries e '
-            "JOIN types k ON k.key = e.type JOIN phases p ON p.key = e.phase "
-            "JOIN tapes t ON t.id = p.tape WHERE e.key = ?",
-            (key,),
-        ).fetchone()
-        if row is not None:  # else it went in this moment
-            tape, title, folder, *rest = row
-            hits.append(RankedEntry._make((tape, title, os.fsdecode(folder), *rest, score)))
-    return hits
+) -> Iterator[RankedEntry]:
+    """Yield the entries that may match, the best first, by pages of those indexed last."""
+    seen: set[bytes] = set()
+    for table in ("said", "words"):
+        match = expression if table == "said" else build_loose_expression(expression)
+        last, size = _MAX_KEY, limit + _EXTRA_HITS
+        while page := _select_page(db, table, (match, last), narrow, size):
+            for rank, *_, entry, key in sorted(page):
+                if entry in seen:
+                    continue
+                seen.add(entry)
+                row = db.execute(_HIT_SQL, (key,)).fetchone()
+                if row is not None:  # else it went in this moment
+                    tape, title, folder, *rest = row
+                    where = (tape, title, os.fsdecode(folder))
+                    yield RankedEntry._make((*where, *rest, -rank))
+            if len(page) < size:
+                break
+            last = min(key for *_, key in page) - 1
 
 
-def _select_ranked(
-    db: Connection, expression: str, narrow: tuple[str, Sequence[object]], limit: int, most: int
-) -> tuple[list[tuple[int, float]], float | None]:
-    """Return keys and scores, best first, and the worst rank if there may be more.
-
-    Only the best `most` matches are ranked (−1: all).
-    """
+def _select_page(
+    db: Connection,
+    table: str,
+    match: tuple[str, int],
+    narrow: tuple[str, Sequence[object]],
+    size: int,
+) -> list[tuple[float, int, int, bytes, bytes, int]]:
+    """Return what orders the newest matches up to a key, the id of each and its key."""
     where, values = narrow
-    rows = db.execute(
-        "WITH fit AS MATERIALIZED (SELECT rowid AS key, "  # noqa: S608 (our own names)
-        f"{_RANK_SQL} AS score FROM text WHERE text MATCH ? ORDER BY score LIMIT ?) "
-        "SELECT e.key, f.score, e.id, (SELECT count(*) FROM fit), (SELECT max(score) FROM fit) "
-        "FROM fit f CROSS JOIN entries e ON e.key = f.key JOIN types k ON k.key = e.type "
+    return db.execute(
+        f"SELECT {_RANKS[table]}, -e.time, p.name = ?, t.id, e.id, e.key "  # noqa: S608 (our own names)
+        f"FROM {table} x CROSS JOIN entries e ON e.key = x.rowid JOIN types k ON k.key = e.type "
         "JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape "
-        f"WHERE t.folder <> ''{where} ORDER BY f.score, e.time DESC, e.id, p.name = ?, t.id",
-        (expression, most, *values, ORIGIN_PHASE),
-    )
-    found: dict[bytes, tuple[int, float]] = {}
-    count, last = most, 0.0
-    for key, score, entry, count, last in rows:  # noqa: B007 (the same in each)
-        if len(found) == limit and entry not in found:
-            break
-        found.setdefault(entry, (key, -score))
-    return list(found.values()), last if count == most else None
+        f"WHERE x.{table} MATCH ? AND x.rowid <= ? AND t.folder <> ''{where} "
+        "ORDER BY x.rowid DESC LIMIT ?",
+        (ORIGIN_PHASE, *match, *values, size),
+    ).fetchall()

@@ -180,10 +180,11 @@ class _PhaseReader(NamedTuple):
         return place
 
 
-_DEFAULT_HASHSIZE, _BULK_HASHSIZE = 1 << 20, 1 << 23
+_DEFAULT_HASHSIZE, _BULK_HASHSIZE = 1 << 20, 1 << 22
 """Bytes of words that a connection keeps before it writes them: SQLite's default, and for many."""
 _DEFAULT_AUTOMERGE, _BULK_AUTOMERGE = 4, 16
 """Parts of the full-text index that are merged at once: SQLite's default, and for many lines."""
+_TYPES_WITH_WORDS = "'user', 'context', 'assistant', 'tool.result'"
 _MAX_INTEGER = (1 << 63) - 1
 """The highest number that fits into a column; what other programs write may be higher."""
 
@@ -233,12 +234,10 @@ def insert_run(
 def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
     """Return whether the index has anything from the data of an entry."""
     found = db.execute(
-        "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "
+        "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "  # noqa: S608 (ours)
         "JOIN types k ON k.key = e.type "
-        "WHERE substr(e.id, 1, 4) = substr(?2, 1, 4) AND e.id = ?2 AND (k.name = 'meta' "
-        "OR EXISTS (SELECT 1 FROM text_docsize d WHERE d.id = e.key) "
-        "OR EXISTS (SELECT 1 FROM usage u WHERE u.entry = e.key) "
-        "OR EXISTS (SELECT 1 FROM calls c WHERE c.entry = e.key))",
+        "WHERE substr(e.id, 1, 4) = substr(?2, 1, 4) AND e.id = ?2 "
+        f"AND k.name IN ('meta', 'usage', {_TYPES_WITH_WORDS})",
         (bytes.fromhex(tape), bytes.fromhex(entry)),
     )
     return found.fetchone() is not None
@@ -269,13 +268,24 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> N
             for key, (offset, length, head, _, _) in keyed
         ],
     )
+    texts = [(key, line.told.words) for key, line in keyed if line.told.words]
     db.executemany(
-        "INSERT INTO text (rowid, said, called, answered) VALUES (?, ?, ?, ?)",
-        [(key, *map(space_cjk, line.told.words)) for key, line in keyed if line.told.words],
+        "INSERT INTO said (rowid, text) VALUES (?, ?)",
+        [(key, space_cjk(words.said)) for key, words in texts if words.said],
     )
     db.executemany(
-        "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(key, *line.told.spent) for key, line in keyed if line.told.spent],
+        "INSERT INTO words (rowid, text) VALUES (?, ?)",
+        [(key, space_cjk("\n".join(words))) for key, words in texts],
+    )
+    spent = [(key, line.told.spent) for key, line in keyed if line.told.spent]
+    callers = {tuple(names): key for key, *names in db.execute("SELECT * FROM callers")}
+    for names in sorted({usage[:3] for _, usage in spent} - callers.keys()):
+        callers[names] = db.execute(
+            "INSERT INTO callers (purpose, provider, model) VALUES (?, ?, ?)", names
+        ).lastrowid
+    db.executemany(
+        "INSERT INTO model_calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(key, callers[usage[:3]], *usage[3:]) for key, usage in spent],
     )
     db.executemany(
         "INSERT INTO calls VALUES (?, ?, ?, ?)",
@@ -301,10 +311,11 @@ def _delete_lines(db: Connection, where: str, *values: object) -> None:
     """Delete the lines of the phases that match `where`; the phases themselves stay."""
     lines = f"SELECT key FROM entries WHERE phase IN (SELECT key FROM phases WHERE {where})"  # noqa: S608 (ours)
     db.execute(
-        f"INSERT INTO removed SELECT key FROM ({lines}) WHERE key IN (SELECT id FROM text_docsize)",  # noqa: S608 (ours)
+        f"INSERT INTO removed {lines} "  # noqa: S608 (ours)
+        f"AND type IN (SELECT key FROM types WHERE name IN ({_TYPES_WITH_WORDS}))",
         values,
     )
-    for table in ("usage", "calls", "files"):
+    for table in ("model_calls", "calls", "files"):
         db.execute(f"DELETE FROM {table} WHERE entry IN ({lines})", values)  # noqa: S608 (ours)
     db.execute(f"DELETE FROM entries WHERE key IN ({lines})", values)  # noqa: S608 (ours)
 
@@ -348,9 +359,15 @@ def load_bulk(db: Connection) -> Iterator[None]:
     yield
     db.execute(index)
     _set_fts_options(db, hashsize=_DEFAULT_HASHSIZE, automerge=_DEFAULT_AUTOMERGE)
-    db.execute("INSERT INTO text (text) VALUES ('optimize')")
+    for table in ("said", "words"):
+        db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 (ours)
+    db.execute("VACUUM")  # merging leaves as many pages free as it fills
     db.execute("PRAGMA journal_mode = WAL")
 
 
 def _set_fts_options(db: Connection, **options: int) -> None:
-    db.executemany("INSERT INTO text (text, rank) VALUES (?, ?)", options.items())
+    for table in ("said", "words"):
+        db.executemany(
+            f"INSERT INTO {table} ({table}, rank) VALUES (?, ?)",  # noqa: S608 (ours)
+            options.items(),
+        )

@@ -20,7 +20,7 @@ from ..model.line import has_valid_data, is_redaction_begun, read_header
 from ..store.path import FSCK_ADVICE
 from .contents import extract_contents
 from .database import erase_removed_words
-from .fast_text import build_excerpts, rank_entries
+from .fast_text import find_hits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,15 +70,13 @@ def find_matches(
         sqlite3.OperationalError
     ):  # another process writes: stale words only affect the ranking
         erase_removed_words(db)
-    hits = rank_entries(db, expression, narrow, limit)
-    shown = dict(build_excerpts(expression, [_read_hit_words(store, hit) for hit in hits]))
+    hits = find_hits(db, expression, narrow, limit, lambda hit: _read_hit_words(store, hit))
     return [
         SearchMatch(
             *(hit.tape, hit.title, hit.folder, hit.phase, hit.offset, hit.entry, hit.n),
-            *(format_timestamp(hit.time), hit.type, hit.branch, *shown[at], hit.score),
+            *(format_timestamp(hit.time), hit.type, hit.branch, *shown, hit.score),
         )
-        for at, hit in enumerate(hits)
-        if at in shown
+        for hit, *shown in hits
     ]
 
 

@@ -16,28 +16,30 @@ QUESTIONS = {
     "usage": f"SELECT {PLACE}, u.* {FROM} JOIN usage u ON u.entry = e.key",
     "calls": f"SELECT {PLACE}, c.* {FROM} JOIN calls c ON c.entry = e.key",
     "files": f"SELECT {PLACE}, f.* {FROM} JOIN files f ON f.entry = e.key",
-    "words": f"SELECT {PLACE}, e.key, w.term, w.col, w.offset {FROM} "
-    "JOIN temp.every w ON w.doc = e.key",
+    "said": f"SELECT {PLACE}, e.key, w.term, w.offset {FROM} JOIN temp.every_said w "
+    "ON w.doc = e.key",
+    "words": f"SELECT {PLACE}, e.key, w.term {FROM} JOIN temp.every_word w ON w.doc = e.key",
     "branches": "SELECT * FROM branches",
     "labels": "SELECT * FROM labels",
     "phases": "SELECT * FROM phases",
-    "stray": "SELECT (SELECT count(*) FROM temp.every w WHERE w.doc NOT IN "
+    "stray": "SELECT (SELECT count(*) FROM temp.every_said w WHERE w.doc NOT IN "
+    "(SELECT key FROM entries)), (SELECT count(*) FROM temp.every_word w WHERE w.doc NOT IN "
     "(SELECT key FROM entries)), (SELECT count(*) FROM usage WHERE entry NOT IN "
-    "(SELECT key FROM entries)), (SELECT count(*) FROM text_docsize WHERE id NOT IN "
+    "(SELECT key FROM entries)), (SELECT count(*) FROM said_docsize WHERE id NOT IN "
     "(SELECT key FROM entries)), (SELECT count(*) FROM files WHERE entry NOT IN "
     "(SELECT key FROM entries)), (SELECT count(*) FROM entries WHERE phase NOT IN "
-    "(SELECT key FROM phases)), (SELECT rtrim(hex(block), '0') FROM text_data WHERE id = 1)",
+    "(SELECT key FROM phases)), (SELECT rtrim(hex(block), '0') FROM said_data WHERE id = 1)",
 }
-KEYED = {"usage": 4, "calls": 4, "files": 4, "words": 4, "phases": 0}
+KEYED = {"usage": 4, "calls": 4, "files": 4, "said": 4, "words": 4, "phases": 0}
 """Where a column stands that holds a number the index was free to choose."""
 
 
 def contents_of(db):
     """Return question → what the tables answer, sorted."""
     erase_removed_words(db)
-    db.execute(
-        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.every USING fts5vocab(main, text, instance)"
-    )
+    for name, table in (("every_said", "said"), ("every_word", "words")):
+        kind = f"fts5vocab(main, {table}, instance)"
+        db.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{name} USING {kind}")
     found = {}
     for name, question in QUESTIONS.items():
         at = KEYED.get(name)

@@ -19,6 +19,7 @@ from tape.index.contents import list_touched_files, resolve_path
 from tape.index.fast import APPLICATION_ID
 from tape.index.fast_text import (
     EXCERPT_WIDTH,
+    build_loose_expression,
     build_match_expression,
     cut_excerpt,
     space_cjk,
@@ -727,3 +728,48 @@ def remade_and_found(store, index, how):
     if how == "rebuild":
         assert rebuild_index(store) == 1
     return search_entries(store, index, "needle")
+
+
+@pytest.mark.parametrize(
+    ("expression", "loose"),
+    [
+        ('("login")', '(("login"))'),
+        (
+            '("src/auth.py") AND ("a" OR "b-c" *)',
+            '(("src" AND "auth" AND "py")) AND (("a") OR ("b" AND "c" *))',
+        ),
+        ('("a") NOT ("b" OR "c d" OR "e" *)', '((("a"))) NOT (("b") OR ("e" *))'),
+        ('("say ""hi""") NOT ("c d")', '(("say" AND "hi"))'),
+        ('("\x1f\u767b\x1f\x1f\u5f55\x1f")', '(("\u767b" AND "\u5f55"))'),
+    ],
+)
+def test_words_without_places_are_asked_for_all_words_of_a_phrase(expression, loose):
+    assert build_loose_expression(expression) == loose
+
+
+def test_phrases_are_found_in_arguments_and_results_and_only_whole(library):
+    """Places are kept of what was said; elsewhere the lines of entries with all words are read."""
+    _, entries = recorded(
+        library,
+        Assistant((call("read", path="src/auth.py"),)),
+        result("src/auth.py is here"),
+        say("auth of py in src"),
+        Assistant((call("read", path="auth/src.py"),)),
+    )
+    assert [hit.entry for hit in found(library, "src/auth.py")] == entries[:2]
+    assert [hit.entry for hit in found(library, "src -auth/src.py")] == [
+        entries[2],
+        *entries[:2],
+    ]
+
+
+def test_what_is_said_is_not_found_where_an_excluded_word_is_in_a_call(library):
+    _, entries = recorded(
+        library,
+        Assistant((Text("needle"), call("bash", command="rm other"))),
+        *[say("needle")] * 30,
+        Assistant((Text("needle"), call("bash", command="more words"))),
+    )
+    hits = [hit.entry for hit in found(library, "needle -other", limit=40)]
+    assert set(hits) == set(entries[1:])
+    assert entries[0] in {hit.entry for hit in found(library, "needle other")}
