@@ -125,7 +125,7 @@ class SessionHooks:
         if not self.dispatcher.wants("context"):
             return request
         self._recorder = recorder  # it changes when the session forks
-        value = {"messages": _to_json(request.messages)}
+        value = {"messages": _to_json(tuple(request.messages))}
         outcome = await self._ask("context", value, _check_messages)
         if outcome.value == value:
             return request

@@ -21,13 +21,14 @@ every step is an entry:
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from tape.model.entries import Context, Text, ToolResult, select_tool_calls
 from tape.model.entries import Model as ModelEntry
 
 from ..context.costs import CostBudget
-from ..context.tokens import ContextSize, build_fill_warning, measure_context
+from ..context.tokens import NEARLY_FULL_SHARE, build_fill_warning
 from ..context.trim import decide_elision, decide_truncation
 from ..errors import (
     CompactionCancelled,
@@ -225,7 +226,7 @@ class ContextFill(NamedTuple):
 
 def measure_fill(context: RunContext) -> ContextFill:
     """Return how much of the context window the next call takes."""
-    return ContextFill(measure_request(prepare_next_call(context)).tokens, _compute_limit(context))
+    return ContextFill(prepare_next_call(context).measure().tokens, _compute_limit(context))
 
 
 def prepare_next_call(context: RunContext) -> PreparedRequest:
@@ -239,13 +240,8 @@ def prepare_next_call(context: RunContext) -> PreparedRequest:
         session=recorder.tape.id,
         load=recorder.tape.load,
         plain=context.state.refused,
+        fold=context.state.fold,
     )
-
-
-def measure_request(prepared: PreparedRequest) -> ContextSize:
-    """Return the size of a call that is about to be made."""
-    kept = prepared.view.kept
-    return measure_context(prepared.request, (*kept, *prepared.view.entries), since=len(kept))
 
 
 def _compute_limit(context: RunContext) -> int | None:
@@ -254,6 +250,15 @@ def _compute_limit(context: RunContext) -> int | None:
     if settings.limit is not None:
         limits.append(settings.limit)
     return min(limits, default=None)
+
+
+def _find_lowest_mark(context: RunContext, limit: int | None) -> float:
+    """Return the tokens up to which `make_room` does nothing."""
+    settings, window = context.setup.compaction, context.setup.model.window
+    marks = [inf] if window is None else [NEARLY_FULL_SHARE * window]
+    if limit is not None and settings.auto:
+        marks += [limit, settings.high_water * (window or limit)]
+    return min(marks)
 
 
 async def make_room(context: RunContext) -> PreparedRequest:
@@ -265,8 +270,10 @@ async def make_room(context: RunContext) -> PreparedRequest:
             await compact_branch(context, CompactionRequest("model", focus))
         except NothingToCompact as error:
             context.emit(events.Warn(str(error)))
-    prepared = prepare_next_call(context)
-    tokens, limit = measure_request(prepared).tokens, _compute_limit(context)
+    prepared, limit = prepare_next_call(context), _compute_limit(context)
+    tokens = prepared.history.size.compute_bound(prepared.request)
+    if tokens > _find_lowest_mark(context, limit):  # else nothing depends on how many they are
+        tokens = prepared.measure().tokens
     warning = build_fill_warning(tokens, window)
     if warning and not state.warned:
         context.emit(events.Warn(warning))

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from tape.context.repair import is_repair_recorded
 from tape.context.view import Message
 from tape.model.entries import NO_JSON, Assistant, Error, Failure, Text
 from tape.text import shorten_to_width, to_single_line
@@ -85,8 +84,8 @@ def find_advice(error: ModelError) -> str | None:
 
 async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     """Make one model call, and record the repairs of its request and the answer or failure."""
-    recorder, model, done = context.recorder, prepared.model, prepared.repair
-    if done is not None and not is_repair_recorded(done, recorder.path):
+    recorder, model, done = context.recorder, prepared.model, prepared.history.unrecorded
+    if done is not None:
         recorder.append(done)
         context.emit(events.HistoryRepaired(len(done.injected), len(done.dropped), done.why))
     recorder.barrier()

@@ -70,7 +70,10 @@ class Recorder:
     def __init__(self, tape: Tape, writer: Writer) -> None:
         self.tape, self.writer = tape, writer
         self.path: list[Entry] = []
-        """Entries from the newest anchor, or the root, to the newest one."""
+        """Entries from the newest anchor, or the root, to the newest one.
+
+        This list only grows: where the path becomes another one, it is another list.
+        """
         self.kept: tuple[Entry, ...] = ()
         """Entries before that anchor that it keeps in view."""
         self.skipped: list[str] = []
@@ -111,7 +114,7 @@ class Recorder:
         """Start a phase with this anchor; the path becomes what it keeps. Durable on return."""
         entry = self.writer.anchor(anchor)
         self.kept = tuple(self.tape.kept(anchor, self.skipped.append))
-        self.path[:] = [entry]
+        self.path = [entry]
         return entry
 
     def undo_anchor(self, *, leave: bool = False) -> Anchor:
@@ -139,8 +142,7 @@ class Recorder:
         return anchor
 
     def _read_path(self) -> None:
-        path, self.kept = read_history(self.tape, self.head(), self.skipped.append)
-        self.path[:] = path
+        self.path, self.kept = read_history(self.tape, self.head(), self.skipped.append)
 
     def barrier(self) -> None:
         """Return when everything appended so far is on disk."""

@@ -9,7 +9,8 @@ sends exactly what `gong context` shows:
     entries ──view──▶ View ──repair──▶ messages ──elide_results──▶ Request
 
 `view` drops what an anchor replaced by its summary, `repair` makes the messages valid for the
-target, and `elide_results` puts placeholders for results that a decision on the path elided.
+target, and `elide_results` puts placeholders for results that a decision on the path elided. What
+was folded so is kept between calls (`context/sent_history.py`).
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tape.clock import read_clock
-from tape.context.repair import ABORTED, repair
-from tape.context.view import Target, View, view
+from tape.context.repair import ABORTED
+from tape.context.view import Target
 from tape.model.entries import Error, SideUsage
 
 from ..config import CompactionSettings
 from ..context.costs import Spend, compute_spend
 from ..context.instructions import Instructions
+from ..context.sent_history import HistoryFold
 from ..context.trim import elide_results
 from ..llm.accumulate import StreamAccumulator
 from ..llm.retry import RetryPolicy, stream_with_retries
@@ -42,10 +44,12 @@ from .session_config import SessionConfig
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from tape.context.view import Message
+    from tape.context.view import Message, View
     from tape.model.entries import Anchor, BlobRef, Cost, Repair, Usage
     from tape.model.line import Entry
 
+    from ..context.sent_history import SentHistory
+    from ..context.tokens import ContextSize
     from ..env.protocol import ExecutionEnvironment
     from ..errors import ModelError
     from ..llm.models import ProfileName
@@ -139,6 +143,8 @@ class RunState:
     """Whether the provider refused the history: provider-specific blocks are left out."""
     focus: str | None = None
     """The model asked for a compaction with this focus; None if it did not."""
+    fold: HistoryFold = field(default_factory=HistoryFold)
+    """The history of the newest request."""
     spend: Spend = Spend()  # noqa: RUF009 (frozen)
     """Usage and cost of all calls of this session."""
     remarks: set[str] = field(default_factory=set)
@@ -216,12 +222,20 @@ class RunContext:
 
 
 class PreparedRequest(NamedTuple):
-    """A request, the model it is for, the view it was made from, and the repairs it needed."""
+    """A request, the model it is for, and what the history in it is made of."""
 
     model: AgentModel
     request: Request
-    view: View
-    repair: Repair | None
+    history: SentHistory
+
+    @property
+    def repair(self) -> Repair | None:
+        """What was repaired; None if nothing was."""
+        return self.history.repair
+
+    def measure(self) -> ContextSize:
+        """Return the size of the call."""
+        return self.history.size.measure(self.request)
 
 
 def prepare_request(
@@ -233,20 +247,23 @@ def prepare_request(
     session: str,
     load: Callable[[BlobRef], bytes],
     plain: bool = False,
+    fold: HistoryFold | None = None,
 ) -> PreparedRequest:
-    """Return the next call's request; `plain` leaves out provider-specific blocks."""
+    """Return the next call's request; `plain` leaves out provider-specific blocks.
+
+    `fold` is what an earlier call was given: then only new entries are read.
+    """
     target = Target("", "", "", model.target.sees_images) if plain else model.target
-    seen = view(path, kept)
-    repaired = repair(seen, target)
+    history = (fold or HistoryFold()).follow(model.id, target, path, kept)
     request = Request(
         model=model.id,
-        messages=tuple(apply_elisions(repaired.messages, seen)),
+        messages=history.messages,
         system=model.build_system(tools),
         tools=tuple(tools),
         session=session,
         load=load,
     )
-    return PreparedRequest(model, request, seen, repaired.repair)
+    return PreparedRequest(model, request, history)
 
 
 def apply_elisions(messages: Sequence[Message], seen: View) -> Sequence[Message]:

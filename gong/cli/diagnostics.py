@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
+from tape.context.view import view
 from tape.errors import TapeError
 from tape.formats.registry import FORMATS
 
 from .. import __version__, config
-from ..agent.loop import measure_request
 from ..agent.opening import choose_model, find_session, read_session
 from ..context.usage_report import measure_context_usage, render_context_usage
 from ..credentials import Credentials
@@ -97,11 +97,11 @@ async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
     async with models.client:
         model = models.describe(choose_model(front, models, past.history.path))
         prepared = past.next_request(model)
-        size, repair = measure_request(prepared), prepared.repair
+        size, repair = prepared.measure(), prepared.repair
         if not as_json:
             used = measure_context_usage(
                 prepared.request,
-                prepared.view,
+                view(*past.history),
                 window=model.window,
                 size=size,
                 instructions=model.instructions.files,

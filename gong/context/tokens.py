@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import islice
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tape.context.repair import NOT_SENT
 from tape.model.entries import (
@@ -25,7 +25,6 @@ from tape.model.entries import (
     Assistant,
     Audio,
     Context,
-    Custom,
     Document,
     Image,
     Opaque,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from tape.model.entries import Block, Content, Payload, Usage
     from tape.model.line import Entry
 
-    from ..llm.types import Request, ToolSpec
+    from ..llm.types import ToolSpec
 
 
 class CallPair(NamedTuple):
@@ -105,7 +104,8 @@ _PDF_BYTES_PER_TOKEN, _PDF_PAGE_TOKENS, _MAX_PDF_PAGES = 25, 1_500, 100
 """Bytes of a PDF per token; a PDF has at least one page, and providers take at most 100."""
 _CHARS_PER_TOKEN = 4
 _MEDIA_BYTES_PER_TOKEN = {"audio": 500, "text": _CHARS_PER_TOKEN}
-_NEARLY_FULL_SHARE = 0.8
+NEARLY_FULL_SHARE = 0.8
+"""Share of the context window above which a warning is given."""
 _UNCOUNTED_APIS = frozenset({"rules"})
 """Wire APIs of models without tokenizer, whose usage is a count of words."""
 
@@ -190,32 +190,50 @@ def _estimate_text(text: str) -> int:
 _SENT_PAYLOADS = frozenset({User, Context, ToolResult})
 
 
+def get_sent_content(data: Payload) -> Content | None:
+    """Return the content of an entry in a view; None if it is not sent."""
+    if type(data) in _SENT_PAYLOADS or is_sent_answer(data):
+        return data.content  # type: ignore[attr-defined, no-any-return]
+    return None
+
+
 def count_entry_tokens(entry: Entry) -> int:
     """Return the estimated tokens of an entry in a view; 0 if it is not sent."""
-    data = entry.data
-    if type(data) in _SENT_PAYLOADS or is_sent_answer(data):
-        return count_content_tokens(data.content) + MESSAGE_TOKENS  # type: ignore[attr-defined]
-    return 0
+    content = get_sent_content(entry.data)
+    return 0 if content is None else count_content_tokens(content) + MESSAGE_TOKENS
 
 
-def measure_context(request: Request, entries: Sequence[Entry], *, since: int = 0) -> ContextSize:
-    """Return the size of a call that is about to be made.
+def compute_token_bound(content: Content) -> int:
+    """Return at least as many tokens as `count_content_tokens`, without reading the texts.
 
-    It is the provider's count for the newest answer that is still valid for the view, plus an
-    estimate of what came after it; without one, an estimate of the whole `request`.
-    `entries` are those in view; the first `since` of them come from before the newest anchor.
+    A text has at most as many tokens as bytes in UTF-8.
     """
-    for place in range(len(entries) - 1, since - 1, -1):
-        data = entries[place].data
-        if type(data) is Custom and data.kind in REDUCTION_KINDS:
-            break
-        if type(data) is Assistant and is_sent_answer(data) and data.model == request.model:
-            counted = 0 if data.api in _UNCOUNTED_APIS else count_total_tokens(data.usage)
-            if counted:
-                tail = sum(map(count_entry_tokens, entries[place + 1 :]))
-                return ContextSize(counted + tail, exact=True)
-    fixed = count_fixed_tokens(request.system, request.tools)
-    return ContextSize(fixed + count_messages_tokens(request.messages), exact=False)
+    tokens = 0
+    block: Any
+    for block in content:  # by exact types, as in `tape.context.repair`
+        kind = type(block)
+        if kind is Text:
+            tokens += _count_bytes(block.text)
+        elif kind is ToolCall:
+            tokens += (
+                MESSAGE_TOKENS + _count_bytes(block.name) + _count_bytes(read_arguments(block))
+            )
+        elif kind is Thinking:
+            tokens += _count_bytes(block.text) if block.wire != NO_JSON else 0
+        else:
+            tokens += _count_block_tokens(block)
+    return tokens
+
+
+def _count_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def read_counted_tokens(answer: Assistant, model: str) -> int:
+    """Return what a provider counted up to the end of an answer of this model; 0 for nothing."""
+    if answer.model != model or answer.api in _UNCOUNTED_APIS or not is_sent_answer(answer):
+        return 0
+    return count_total_tokens(answer.usage)
 
 
 def count_total_tokens(usage: Usage) -> int:
@@ -226,7 +244,7 @@ def count_total_tokens(usage: Usage) -> int:
 
 def build_fill_warning(tokens: int, window: int | None) -> str | None:
     """Return the warning for a context window over 80 % full; None below, or if unknown."""
-    if not window or tokens <= _NEARLY_FULL_SHARE * window:
+    if not window or tokens <= NEARLY_FULL_SHARE * window:
         return None
     return f"Context usage at ~{round(100 * tokens / window)}% of context window"
 

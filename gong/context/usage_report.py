@@ -67,8 +67,8 @@ def measure_context_usage(
 ) -> ContextUsage:
     """Return the context usage of a call made from `view`.
 
-    `size` is the result of `measure_context` for the call; `instructions` are the files that its
-    system prompt contains.
+    `size` is the result of `PreparedRequest.measure` for the call; `instructions` are the files
+    that its system prompt contains.
     """
     tools = len(request.tools)
     files = [

@@ -6,7 +6,7 @@ raises into its reader.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Raw, Struct, field
@@ -71,7 +71,7 @@ class Request(Struct, frozen=True, kw_only=True):
     """One model call. `model` is the provider's own id, what follows `provider/`."""
 
     model: str
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: ToolChoice = ToolChoice()

@@ -38,7 +38,7 @@ from ..agent.events import (
     RunStart,
     ToolExecutionEnd,
 )
-from ..agent.loop import measure_request, prepare_next_call
+from ..agent.loop import prepare_next_call
 from ..context.costs import format_cost
 from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
@@ -80,7 +80,7 @@ def measure_usage(session: Session) -> SessionUsage:
     if session.recorder is None or not window:
         return SessionUsage(cost=_format_session_cost(session))
     try:
-        tokens = measure_request(prepare_next_call(session.build_run_context())).tokens
+        tokens = prepare_next_call(session.build_run_context()).measure().tokens
     except (GongError, TapeError, OSError):
         return SessionUsage(cost=_format_session_cost(session))  # the next prompt reports the error
     return SessionUsage(tokens, window, _format_session_cost(session))

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
+from tape.context.view import view
 from tape.errors import TapeError
 
 from ..agent.compaction import CompactionRequest
 from ..agent.handoff import build_handoff_page, record_handoff
-from ..agent.loop import measure_request, prepare_next_call
+from ..agent.loop import prepare_next_call
 from ..context.costs import render_token_usage, sum_spend
 from ..context.usage_report import measure_context_usage, render_context_usage
 from ..errors import GongError
@@ -139,10 +140,13 @@ def _show_context(host: OpenSession, _argument: str) -> CommandReply:
     if session.recorder is None:
         return CommandReply("the session is empty")
     prepared = prepare_next_call(session.build_run_context())
-    window, size = session.setup.model.window, measure_request(prepared)
-    files = session.setup.model.instructions.files
+    recorder, model = session.recorder, session.setup.model
     used = measure_context_usage(
-        prepared.request, prepared.view, window=window, size=size, instructions=files
+        prepared.request,
+        view(recorder.path, recorder.kept),
+        window=model.window,
+        size=prepared.measure(),
+        instructions=model.instructions.files,
     )
     return CommandReply(render_context_usage(used))
 

@@ -47,6 +47,7 @@ from ..model.entries import (
 from ..model.summary import render_summary
 from .view import (
     Message,
+    MessageSnapshot,
     Role,
     Target,
     View,
@@ -86,15 +87,25 @@ class Repaired(Struct, frozen=True):
 
 
 class IncrementalRepair:
-    """A repair that is handed its entries run by run, oldest first, as they come from the disk.
+    """A repair that is handed its entries run by run, oldest first, as they come.
 
     `summary` is the text of the anchor that the view begins with, and becomes the first message.
+    What it gives can be asked for after any run, and costs what the run and the calls without a
+    result do, whatever came before:
+
+        read                         list                          snapshot
+        user, answer with call a     [user, answer, a]             user, answer, error for a
+        tool.result a                a new list, because the       user, answer, result a
+                                     error was in a snapshot
+        user                         the same, longer              user, answer, result a, user
     """
 
     def __init__(self, target: Target, summary: str | None = None) -> None:
         self._target = target
         self._messages: list[Message | ToolCall] = []
-        """A call is in the place of its result until that comes."""
+        """A call is in the place of its result until that comes, or an error stands for it."""
+        self._shown = 0
+        """Length of the newest snapshot of the list: these places stay as they are."""
         if summary:
             self._messages.append(Message("user", (Text(summary),)))
         # Places in `_messages`, as plain numbers: a long history has many calls, and objects that
@@ -105,11 +116,13 @@ class IncrementalRepair:
         """Of the first call, for one whose id is in the same answer twice."""
         self._newest = range(0)
         """Of the calls of the newest answer; empty after a prompt."""
-        self._waiting = 0
-        """How many calls have no result."""
+        self._waiting: dict[int, ToolCall] = {}
+        """Of the calls without a result."""
         self._started: set[int] = set()
         self._stopped: set[int] = set()
         self._dropped: list[str] = []
+        self._recorded: Repair | None = None
+        """What the newest repair among the entries says."""
 
     def read(self, entries: Iterable[Entry]) -> None:
         """Take the next entries.
@@ -117,18 +130,18 @@ class IncrementalRepair:
         This runs for every entry of a history, so it asks for exact types: isinstance and match
         take several times as long with Structs.
         """
-        messages, places, target = self._messages, self._places, self._target
+        places, target = self._places, self._target
         for entry in entries:
             data: Any = entry.data
             kind = type(data)
             if kind is ToolResult:
                 place = places.get(data.call_id)
-                if place is None or type(messages[place]) is Message:
+                if place is None or self._waiting.pop(place, None) is None:
                     self._dropped.append(entry.id)
                     continue
                 content = select_visible_result(data.content, target)
-                messages[place] = Message("tool", content, data.call_id, data.name, data.is_error)
-                self._waiting -= 1
+                message = Message("tool", content, data.call_id, data.name, data.is_error)
+                self._fill_place(place, message)
             elif kind is Assistant:
                 self._read_answer(entry.id, data)
             elif kind is ToolStart:
@@ -138,6 +151,13 @@ class IncrementalRepair:
                 self._read_prompt(entry.id, data)
             elif kind is Error and data.kind == ABORTED:
                 self._stopped.update(self._newest)
+            elif kind is Repair and data.kind == "results":
+                self._recorded = data
+
+    def _fill_place(self, place: int, message: Message) -> None:
+        if place < self._shown:
+            self._messages, self._shown = [*self._messages], 0
+        self._messages[place] = message
 
     def _read_prompt(self, entry: str, prompt: User | Context) -> None:
         role: Role = "user"
@@ -170,41 +190,58 @@ class IncrementalRepair:
         begin = len(messages)
         messages += calls
         self._newest = range(begin, len(messages))
-        self._waiting += len(calls)
         for place, call in enumerate(calls, begin):
+            self._waiting[place] = call
             first = places.get(call.id, -1)
             if first >= begin:
                 self._repeated[place] = first
             else:
                 places[call.id] = place
 
-    def finish_repair(self) -> Repaired:
-        """Return the messages, each call with a result, and what had to be repaired."""
-        messages = self._messages
-        waiting = (
-            {place: call for place, call in enumerate(messages) if type(call) is ToolCall}
-            if self._waiting
-            else {}
-        )
-        injected: list[InjectedResult] = []
-        for place, call in waiting.items():
+    def inject_results(self) -> MessageSnapshot:
+        """Return the messages of what was read, each call with a result."""
+        for place, call in self._waiting.items():
             first = self._repeated.get(place, place)
-            if first not in waiting:
-                messages[place] = messages[first]
-                continue
-            text = UNKNOWN_OUTCOME if first in self._started else NEVER_RAN
-            if text is NEVER_RAN and first in self._stopped:
-                text = STOPPED
-            injected.append(InjectedResult(call.id, text))
-            messages[place] = Message("tool", (Text(text),), call.id, call.name, is_error=True)
-        repaired = cast("tuple[Message, ...]", tuple(messages))
+            if first in self._waiting:
+                content = (Text(self._explain_missing(first)),)
+                message = Message("tool", content, call.id, call.name, is_error=True)
+            else:
+                message = cast("Message", self._messages[first])
+            if self._messages[place] != message:
+                self._fill_place(place, message)
+        self._shown = len(self._messages)
+        return MessageSnapshot(cast("list[Message]", self._messages))
+
+    def describe_repair(self) -> Repair | None:
+        """Return what had to be repaired in what was read."""
+        injected = tuple(
+            InjectedResult(call.id, self._explain_missing(first))
+            for place, call in self._waiting.items()
+            if (first := self._repeated.get(place, place)) in self._waiting
+        )
         if not injected and not self._dropped:
-            return Repaired(repaired, None)
+            return None
         calls, entries = len(injected), len(self._dropped)
         why = [f"{calls} call{'s' * (calls > 1)} had no result"] if injected else []
         why += [f"{entries} {'entries' if entries > 1 else 'entry'} cannot be sent"] * (entries > 0)
-        record = Repair("results", tuple(injected), tuple(self._dropped), why=" · ".join(why))
-        return Repaired(repaired, record)
+        return Repair("results", injected, tuple(self._dropped), why=" · ".join(why))
+
+    def find_unrecorded_repair(self) -> Repair | None:
+        """Return what had to be repaired, if the newest repair among the entries differs."""
+        repair, recorded = self.describe_repair(), self._recorded
+        if repair is None or recorded is None:
+            return repair
+        is_same = (recorded.injected, recorded.dropped) == (repair.injected, repair.dropped)
+        return None if is_same else repair
+
+    def _explain_missing(self, place: int) -> str:
+        if place in self._started:
+            return UNKNOWN_OUTCOME
+        return STOPPED if place in self._stopped else NEVER_RAN
+
+    def finish_repair(self) -> Repaired:
+        """Return the messages, each call with a result, and what had to be repaired."""
+        return Repaired(tuple(self.inject_results()), self.describe_repair())
 
 
 def repair(view: View, target: Target) -> Repaired:
@@ -213,18 +250,6 @@ def repair(view: View, target: Target) -> Repaired:
     repairing.read(view.kept)
     repairing.read(view.entries)
     return repairing.finish_repair()
-
-
-def is_repair_recorded(repair: Repair, path: Iterable[Entry]) -> bool:
-    """Return whether the newest `results` repair on a path says the same already."""
-    newest = None
-    for entry in path:
-        if isinstance(entry.data, Repair) and entry.data.kind == "results":
-            newest = entry.data
-    return newest is not None and (newest.injected, newest.dropped) == (
-        repair.injected,
-        repair.dropped,
-    )
 
 
 class ModelInput(NamedTuple):

@@ -17,7 +17,9 @@ Data that no model wrote, such as of an imported array, names its API itself (`$
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from msgspec import Struct, field
 from msgspec.json import Decoder
@@ -41,7 +43,7 @@ from ..model.line import Entry
 from ..model.summary import render_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from ..model.entries import Assistant
 
@@ -57,6 +59,46 @@ class Message(Struct, frozen=True, omit_defaults=True, gc=False):
     call_id: str | None = None
     name: str | None = None
     is_error: bool = False
+
+
+class MessageSnapshot(Sequence[Message]):
+    """The messages that a list holds now; made and compared in the same time at any length.
+
+    Whoever owns the list only appends to it from then on, so a snapshot never changes, and the
+    snapshots of one list begin alike.
+    """
+
+    __slots__ = ("size", "source")
+
+    def __init__(self, source: list[Message]) -> None:
+        self.source = source
+        self.size = len(source)
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, place: int) -> Message: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, place: int | slice) -> Message | tuple[Message, ...]:
+        if isinstance(place, slice):
+            return tuple([self.source[index] for index in range(self.size)[place]])
+        return self.source[range(self.size)[place]]
+
+    def __iter__(self) -> Iterator[Message]:
+        return islice(self.source, self.size)
+
+    def __repr__(self) -> str:
+        return f"MessageSnapshot({[*self]!r})"
+
+    def continues(self, earlier: object) -> bool:
+        """Return whether this begins with `earlier` because it is of the same list."""
+        return (
+            isinstance(earlier, MessageSnapshot)
+            and self.source is earlier.source
+            and self.size >= earlier.size
+        )
 
 
 class View(Struct, frozen=True, gc=False):

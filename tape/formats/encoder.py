@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from ..context.view import MessageSnapshot
 from .wire import WireObject, encode_json
 
 if TYPE_CHECKING:
@@ -251,21 +252,23 @@ class ArrayEncoder:
         self._reset_state()
 
     def _reset_state(self) -> None:
-        self._done: list[Message] = []
+        self._done: Sequence[Message] = ()
         self._rows, self._ids = _ArrayBuilder(self.form), CallIds(self.form.ids)
 
     def elements(self, messages: Sequence[Message]) -> list[bytes]:
         """Return each element of the array for repaired `messages` as JSON."""
-        done = len(self._done)
-        if self._done != list(messages[:done]):
+        messages = messages if isinstance(messages, MessageSnapshot) else tuple(messages)
+        done, self._done = self._done, ()  # where a message cannot be encoded, all begins again
+        is_longer = isinstance(messages, MessageSnapshot) and messages.continues(done)
+        if not done or not (is_longer or messages[: len(done)] == tuple(done)):
             self._reset_state()
-            done = 0
-        for message in messages[done:]:
+            done = ()
+        for message in messages[len(done) :]:
             if message.role == "assistant":
                 self._ids.begin_answer()
             parts = self.form.parts(message, self._ids)
             self._rows.take(parts, is_result=message.role == "tool")
-            self._done.append(message)
+        self._done = messages
         return self._rows.finish_elements()
 
     def array(self, messages: Sequence[Message]) -> bytes:

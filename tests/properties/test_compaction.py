@@ -109,7 +109,7 @@ class Play:
         self.record.close()
         shutil.rmtree(self.home)
 
-    def parts(self):
+    def parts(self, state=None):
         setup = SessionSetup(
             model=model(self.api, self.how),
             tools=ToolRegistry(),
@@ -120,10 +120,10 @@ class Play:
             clock=lambda: 0,
             token=lambda n: "00" * n,
         )
-        return RunContext(setup, self.record, SessionQueues(), RunState())
+        return RunContext(setup, self.record, SessionQueues(), state or RunState())
 
     def request(self):
-        return msgspec.json.encode(prepare_next_call(self.parts()).request.messages)
+        return msgspec.json.encode(tuple(prepare_next_call(self.parts()).request.messages))
 
     def view(self):
         seen = view(self.record.path, self.record.kept)

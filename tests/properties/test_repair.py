@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tape.context.repair import IncrementalRepair, is_repair_recorded, repair
+from tape.context.repair import IncrementalRepair, repair
 from tape.context.view import Target, view
 from tape.model.entries import (
     Assistant,
@@ -113,10 +113,13 @@ def test_recording_what_was_done_changes_nothing(events, target):
     assert repair(view(before), target) == found
     if found.repair is None:
         return
-    assert not is_repair_recorded(found.repair, before)
+    repairing = IncrementalRepair(target)
+    repairing.read(before)
+    assert repairing.find_unrecorded_repair() == found.repair
     after = path([*events, found.repair])
     assert repair(view(after), target) == found
-    assert is_repair_recorded(found.repair, after)
+    repairing.read(after[-1:])
+    assert repairing.find_unrecorded_repair() is None
 
 
 @pytest.mark.slow
@@ -161,9 +164,12 @@ def test_a_dropped_message_changes_nothing_behind_it(runs, target):
 )
 def test_it_does_not_matter_in_which_runs_a_history_comes(runs, cuts, target):
     entries = path([event for run in runs for event in run])
-    repairing, start = IncrementalRepair(target), 0
-    for end in sorted(cuts):
+    repairing, start, shown = IncrementalRepair(target), 0, []
+    for end in (*sorted(cuts), len(entries)):
         repairing.read(entries[start:end])
         start = max(start, end)
-    repairing.read(entries[start:])
+        assert repairing.describe_repair() == repair(view(entries[:start]), target).repair
+        shown.append((repairing.inject_results(), repair(view(entries[:start]), target).messages))
     assert repairing.finish_repair() == repair(view(entries), target)
+    for snapshot, messages in shown:
+        assert tuple(snapshot) == messages  # what was asked for earlier has not changed since

@@ -315,7 +315,7 @@ def _decode_call(call: ToolCall) -> PlannedCall:
     return PlannedCall(call.name, args)
 
 
-def _find_newest_request(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]:
+def _find_newest_request(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:
     """Return the newest user message's last text, and the tool results that came after it."""
     after = len(messages)
     while after and messages[after - 1].role != "user":

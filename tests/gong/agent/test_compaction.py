@@ -84,7 +84,7 @@ def next_request(session):
 
 
 def request(session):
-    return msgspec.json.encode(next_request(session).messages)
+    return msgspec.json.encode(tuple(next_request(session).messages))
 
 
 async def talk(session, turns, words=400):

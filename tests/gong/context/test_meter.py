@@ -5,6 +5,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
+from gong.context.sent_history import HistoryFold
 from gong.context.tokens import (
     ContextSize,
     TokenMemo,
@@ -15,12 +16,11 @@ from gong.context.tokens import (
     count_message_tokens,
     count_messages_tokens,
     estimate_by_characters,
-    measure_context,
 )
 from gong.context.trim import decide_elision, decide_truncation, elide_results
 from gong.llm.tokens import estimate_tokens
 from gong.llm.types import Request, ToolSpec
-from tape.context.view import Message, view
+from tape.context.view import Message
 from tape.model.entries import (
     Anchor,
     Audio,
@@ -35,7 +35,7 @@ from tape.model.entries import (
     Unknown,
     Usage,
 )
-from tests.gong.context.histories import path, sent, told
+from tests.gong.context.histories import TARGET, path, sent, told
 from tests.tape.making import answer, result, say
 
 PI = Path(__file__).parents[4] / "shared" / "corpus" / "sessions" / "pi"
@@ -44,13 +44,18 @@ WORDS = "words of a prompt"
 TOOL = ToolSpec("ls", "Lists a folder.", Raw(b'{"type":"object"}'))
 
 
-def request(entries, **fields):
-    return Request(model="model", messages=sent(entries), **fields)
+def measure(entries, kept=(), tools=()):
+    sent_now = HistoryFold().follow("model", TARGET, entries, kept)
+    made = Request(model="model", messages=sent_now.messages, system="be brief", tools=tools)
+    found = sent_now.size.measure(made)
+    assert sent_now.size.compute_bound(made) >= found.tokens
+    return found
 
 
 def size(payloads, since=0):
     entries = path(payloads)
-    return measure_context(request(entries, system="be brief"), entries, since=since)
+    anchor = path([Anchor(kind="compaction", summary="")])
+    return measure([*anchor, *entries[since:]] if since else entries, entries[:since])
 
 
 def estimated(payloads):
@@ -160,8 +165,7 @@ class TestTheSizeOfACall:
         payloads = [say("go"), told("done")]
         assert size(payloads) == estimated(payloads)
         entries = path(payloads)
-        with_tool = measure_context(request(entries, tools=(TOOL,)), entries)
-        without = measure_context(request(entries), entries)
+        with_tool, without = measure(entries, tools=(TOOL,)), measure(entries)
         assert with_tool.tokens - without.tokens == count_fixed_tokens("", [TOOL])
 
     def test_never_counts_an_answer_from_before_the_anchor(self):
@@ -171,9 +175,6 @@ class TestTheSizeOfACall:
         assert size(payloads, since=2) == estimated(payloads)
         after = [*payloads, told("newest", Usage(total=70))]
         assert size(after, since=2) == ContextSize(70, exact=True)
-        anchor = Anchor(kind="compaction", summary="what was")
-        seen = view(path([*kept, anchor, say("new")]), path(kept))
-        assert size([e.data for e in (*seen.kept, *seen.entries)], since=2).exact is False
 
     def test_never_counts_an_answer_of_another_model(self):
         payloads = [say("go"), told("done", COUNTED, model="other")]
@@ -193,9 +194,9 @@ class TestTheSizeOfACall:
         payloads = [say("go"), *steps, told("done", COUNTED)]
         assert size(payloads) == ContextSize(1_000, exact=True)
         entries = path([*payloads, decision(path(payloads))])
-        made = replace(request(entries), messages=elide_results(sent(entries), entries))
-        found = measure_context(made, entries)
-        assert found == ContextSize(count_messages_tokens(made.messages), exact=False)
+        found, less = measure(entries), elide_results(sent(entries), entries)
+        fixed = estimate_tokens("be brief")
+        assert found == ContextSize(count_messages_tokens(less) + fixed, exact=False)
         assert found.tokens < count_messages_tokens(sent(entries))
 
 

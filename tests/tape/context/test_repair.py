@@ -7,8 +7,8 @@ from tape.context.repair import (
     NO_RESULT,
     STOPPED,
     UNKNOWN_OUTCOME,
+    IncrementalRepair,
     Repaired,
-    is_repair_recorded,
     repair,
 )
 from tape.context.view import Message, Target, view
@@ -280,14 +280,20 @@ class TestWhatATargetMaySee:
         assert mended(User(content)).messages == (Message("user", content),)
 
 
+def unrecorded(*payloads):
+    repairing = IncrementalRepair(TARGET)
+    repairing.read(path(*payloads))
+    return repairing.find_unrecorded_repair()
+
+
 class TestTheRecord:
     def test_is_there_only_when_the_newest_says_the_same(self):
         payloads = [say("go"), answer("a")]
         made = mended(*payloads).repair
-        assert not is_repair_recorded(made, path(*payloads))
-        assert is_repair_recorded(made, path(*payloads, made, Repair("torn")))
+        assert unrecorded(*payloads) == made
+        assert unrecorded(*payloads, made, Repair("torn")) is None
         other = Repair("results", (InjectedResult("b", "x"),))
-        assert not is_repair_recorded(made, path(*payloads, made, other))
+        assert unrecorded(*payloads, made, other) == made
 
     def test_changes_nothing_by_standing_on_the_path(self):
         payloads = [say("go"), answer("a"), result("b")]
