@@ -85,8 +85,12 @@ _BEGIN = "begin its answer"
 class EndpointClient(Protocol):
     """Posts calls to one endpoint, by itself or through an SDK."""
 
+    async def prepare(self) -> None:
+        """Load what sending needs, once: it takes time that is not the host's."""
+        ...
+
     async def post_call(self, call: EncodedRequest) -> HttpResponse:
-        """Return the response of any status; raises HttpError, and UnicodeError for bad headers."""
+        """Return the response of any status, once prepared; raises HttpError and UnicodeError."""
         ...
 
     async def close(self) -> None:
@@ -140,6 +144,7 @@ class Connection:
 
         Raises ModelError, also for an answer whose status says that it is none.
         """
+        await self._client.prepare()
         idle_timeout = IdleTimeout()
         try:
             response = await self._await_answer(idle_timeout, call)

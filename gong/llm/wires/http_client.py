@@ -206,11 +206,26 @@ class HttpClient:
 
     def __init__(self, route: Route) -> None:
         self._route = route
+        self._httpcore2: Any = None
         self._pool: Any = None
         self._errors: tuple[type[Exception], ...] = ()
 
+    async def prepare(self) -> None:
+        """Load the engine, once."""
+        if self._httpcore2 is None:
+            import httpcore2  # noqa: PLC0415 (loaded when used)
+
+            self._httpcore2 = httpcore2
+            self._errors = (
+                *(httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError),
+                *(httpcore2.ProxyError, httpcore2.UnsupportedProtocol),
+            )
+
     async def post_call(self, call: EncodedRequest) -> HttpResponse:
-        """Return the response of any status; raises HttpError, and UnicodeError for bad headers."""
+        """Return the response of any status.
+
+        Raises HttpError, and UnicodeError for a host or a header that cannot be sent.
+        """
         separator = "" if call.path.startswith("/") else "/"
         url = f"{self._route.endpoint}{separator}{call.path}"
         headers = {**_HEADERS, **self._route.build_headers(call)}
@@ -218,14 +233,9 @@ class HttpClient:
 
     async def post_body(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Post with all headers but those that HTTP itself needs; as `post_call`."""
-        import httpcore2  # noqa: PLC0415 (loaded when used)
-
+        httpcore2 = self._httpcore2
         target = _parse_address(httpcore2, url)
         if self._pool is None:
-            self._errors = (
-                *(httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError),
-                *(httpcore2.ProxyError, httpcore2.UnsupportedProtocol),
-            )
             self._pool = _open_pool(httpcore2, target)
         sent = {"host": _name_host(target), **headers, "content-length": str(len(body))}
         request = httpcore2.Request(

@@ -43,12 +43,15 @@ class SdkClient:
         self._sdk: Any = None
         self._client: Any = None
 
-    async def post_call(self, call: EncodedRequest) -> HttpResponse:
-        """Return the response of any status; raises HttpError, and UnicodeError for bad headers."""
+    async def prepare(self) -> None:
+        """Load the SDK, in a thread because it takes up to two seconds."""
+        await self._http.prepare()
         if self._client is None:
-            # in a thread, because it takes up to two seconds
             self._sdk = await asyncio.to_thread(import_module, self._package)
             self._client = self._create_client()
+
+    async def post_call(self, call: EncodedRequest) -> HttpResponse:
+        """Return the response of any status; raises as the client below does."""
         try:
             response = await self._client.post(
                 call.path,

@@ -262,21 +262,26 @@ class _Deadline:
         if self._taken != self._meter.taken:
             self._taken, self._told = self._meter.taken, now
         idle = limits.idle if self.begun else limits.first_byte
-        # whichever limit is reached first gives the reason
-        left, limit, what = min(
-            (self._alive + idle - now, idle, _GO_ON if self.begun else _BEGIN),
-            (self._told + limits.quiet - now, limits.quiet, _SAY_SOMETHING),
-            (self._started + limits.whole - now, limits.whole, _END),
-        )
+        until = min(self._alive + idle, self._told + limits.quiet, self._started + limits.whole)
         try:
-            chunk = await reply.read_chunk(max(left, 0))
+            chunk = await reply.read_chunk(max(until - now, 0))
         except TimeoutError:
-            raise self._failures.build_timeout(what, limit) from None
+            raise self._build_timeout(idle) from None
         if chunk is not None:
             self._unfinished += len(chunk)
             if self._unfinished >= _ALIVE or b"\n" in chunk or b"\r" in chunk:
                 self._alive, self._unfinished = self._clock(), 0
         return chunk
+
+    def _build_timeout(self, idle: float) -> ModelError:
+        """Return the error of the limit that was reached first."""
+        limits = self._limits
+        _, limit, what = min(
+            (self._alive + idle, idle, _GO_ON if self.begun else _BEGIN),
+            (self._told + limits.quiet, limits.quiet, _SAY_SOMETHING),
+            (self._started + limits.whole, limits.whole, _END),
+        )
+        return self._failures.build_timeout(what, limit)
 
 
 class Wire(NamedTuple):
