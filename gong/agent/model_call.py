@@ -204,7 +204,7 @@ def _record_answer(
         if remark not in state.remarks:
             context.emit(events.Warn(remark))
     state.remarks.update(response.warnings)
-    return Answer(content, stop, is_paused=response.is_paused and not response.tool_calls)
+    return Answer(content, stop, is_paused=response.is_paused)
 
 
 def _find_silent_fault(model: AgentModel, answer: StreamAccumulator) -> ModelError | None:

@@ -1,6 +1,6 @@
 """The unified client: the same types for every model.
 
-Names in `__all__` are loaded on first use, so that the import is fast; `__init__.pyi` has their
+Names in `_HOMES` are loaded on first use, so that the import is fast; `__init__.pyi` has their
 types.
 """
 
@@ -28,37 +28,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "Aborted",
-    "Catalogue",
-    "Client",
-    "GenerateResult",
-    "Grammar",
-    "ModelInfo",
-    "Pictures",
-    "Preset",
-    "RateLimit",
-    "Request",
-    "Response",
-    "RetryPolicy",
-    "StepFinish",
-    "StepResult",
-    "StreamAccumulator",
-    "StreamEvent",
-    "StreamResult",
-    "Timeouts",
-    "Tool",
-    "ToolChoice",
-    "ToolSpec",
-    "UnsupportedToolChoice",
-    "Usage",
-    "cost",
-    "generate",
-    "generate_object",
-    "set_default_client",
-    "stream_object",
-    "stream_text",
-]
+__all__ = list(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What the two OpenAI wires share: what a model takes, and what was counted; pure.
+"""What the two OpenAI wires share: fields of requests, and what was counted; pure.
 
 Usage has input without cached tokens.
 """
@@ -35,6 +35,32 @@ def list_freeform_tools(request: Request, quirks: Quirks) -> frozenset[str]:
     if not quirks.freeform or not _TAKES_TEXT.match(request.model):
         return frozenset()
     return frozenset(tool.name for tool in request.tools if tool.freeform is not None)
+
+
+def encode_storage(request: Request, quirks: Quirks) -> WireObject:
+    """Return the `store` field, for OpenAI's own hosts, which know it."""
+    if not quirks.store:
+        return {}
+    key = {"prompt_cache_key": request.session} if request.session else {}
+    return {"store": False, **key}
+
+
+def encode_schema(request: Request) -> WireObject | None:
+    """Return the schema that the answer has to follow; None if there is none."""
+    wanted = request.response_format
+    if wanted is None:
+        return None
+    return {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
+
+
+def encode_scalars(request: Request, max_tokens: str) -> WireObject:
+    """Return the sampling fields; `max_tokens` is what the host calls the longest answer."""
+    given = {
+        max_tokens: request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def parse_chat_usage(counts: WireObject) -> Usage:

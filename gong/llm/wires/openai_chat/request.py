@@ -27,7 +27,13 @@ from tape.model.entries import Text, select_tool_calls
 from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
 from ..message_encoding import EncoderCache
-from ..openai_common import choose_effort, list_freeform_tools
+from ..openai_common import (
+    choose_effort,
+    encode_scalars,
+    encode_schema,
+    encode_storage,
+    list_freeform_tools,
+)
 
 if TYPE_CHECKING:
     from ...models import Preset, Quirks
@@ -66,7 +72,7 @@ class OpenAIChatRequestEncoder:
             "model": request.model,
             "stream": True,
             **(stream if quirks.usage_in_stream else {}),
-            **_encode_storage(request, quirks),
+            **encode_storage(request, quirks),
             **_encode_tools(request, quirks),
             **_encode_thinking(request, quirks),
             **_encode_sampling(request, quirks),
@@ -130,14 +136,6 @@ def _add_mark(element: bytes) -> bytes | None:
     return encode_json({**message, "content": [*parts[:-1], {**parts[-1], **_MARK}]})
 
 
-def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
-    """Return the `store` field, for OpenAI's own hosts, which know it."""
-    if not quirks.store:
-        return {}
-    key = {"prompt_cache_key": request.session} if request.session else {}
-    return {"store": False, **key}
-
-
 def _encode_tools(request: Request, quirks: Quirks) -> WireObject:
     if not request.tools:
         had_calls = quirks.empty_tools and any(
@@ -191,21 +189,13 @@ def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
 
 
 def _encode_sampling(request: Request, quirks: Quirks) -> WireObject:
-    sampling: WireObject = {}
-    if request.max_tokens is not None:
-        sampling[quirks.max_tokens_field] = request.max_tokens
-    if request.temperature is not None:
-        sampling["temperature"] = request.temperature
-    if request.top_p is not None:
-        sampling["top_p"] = request.top_p
+    sampling = encode_scalars(request, quirks.max_tokens_field)
     if request.stop_sequences:
         sampling["stop"] = request.stop_sequences
     return sampling
 
 
 def _encode_format(request: Request) -> WireObject:
-    wanted = request.response_format
-    if wanted is None:
-        return {}
-    schema = {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    schema = encode_schema(request)
+    shape = {"type": "json_schema", "json_schema": schema}
+    return {"response_format": shape} if schema else {}

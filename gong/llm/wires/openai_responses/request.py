@@ -17,7 +17,13 @@ from ....errors import InvalidRequest
 from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
 from ..message_encoding import EncoderCache
-from ..openai_common import choose_effort, list_freeform_tools
+from ..openai_common import (
+    choose_effort,
+    encode_scalars,
+    encode_schema,
+    encode_storage,
+    list_freeform_tools,
+)
 
 if TYPE_CHECKING:
     from ...models import Preset, Quirks
@@ -67,14 +73,10 @@ class OpenAIResponsesRequestEncoder:
 
 
 def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
-    """Return the `store` field, for OpenAI's own hosts, which know it."""
-    if not quirks.store:
-        return {}
-    kept: WireObject = {"store": False}
-    if not _DOES_NOT_REASON.match(request.model):
+    """Return what is asked instead of storing the conversation: reasoning, encrypted."""
+    kept = encode_storage(request, quirks)
+    if kept and not _DOES_NOT_REASON.match(request.model):
         kept["include"] = ["reasoning.encrypted_content"]
-    if request.session:
-        kept["prompt_cache_key"] = request.session
     return kept
 
 
@@ -127,21 +129,10 @@ def _encode_sampling(request: Request, preset: Preset) -> WireObject:
             "the Responses API has no stop sequences: leave them out, or use openai-chat/MODEL",
             provider=preset.name,
         )
-    sampling: WireObject = {}
-    if request.max_tokens is not None:
-        sampling["max_output_tokens"] = request.max_tokens
-    if request.temperature is not None:
-        sampling["temperature"] = request.temperature
-    if request.top_p is not None:
-        sampling["top_p"] = request.top_p
-    if request.metadata:
-        sampling["metadata"] = request.metadata
-    return sampling
+    metadata = {"metadata": request.metadata} if request.metadata else {}
+    return {**encode_scalars(request, "max_output_tokens"), **metadata}
 
 
 def _encode_format(request: Request) -> WireObject:
-    wanted = request.response_format
-    if wanted is None:
-        return {}
-    schema = {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
-    return {"text": {"format": {"type": "json_schema", **schema}}}
+    schema = encode_schema(request)
+    return {"text": {"format": {"type": "json_schema", **schema}}} if schema else {}
