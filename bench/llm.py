@@ -1,23 +1,29 @@
-"""Calling models: what a call costs as its history grows, a streamed piece, and connections.
+"""Calling models: the first request of a process, calls as a history grows, a streamed piece.
 
-The host is a process of its own on this machine (`model_server.py`); the floor is the HTTP client
-under the SDKs with nothing of ours: it joins JSON that is ready and splits what comes at blank
-lines.
+The host is a process of its own on this machine (`model_server.py`). The floor of a start is a
+Python that loads asyncio and TLS and posts with the standard library; that of calls is a common
+HTTP client, httpx2, with nothing of ours: it joins JSON that is ready and splits what comes at
+blank lines.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from contextlib import aclosing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import httpx2
-from measure import Pair, Row, Scale, by_turns
+import model_server
+from measure import MIB, Pair, Row, Scale, by_turns
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -153,9 +159,91 @@ class Floor:
         return time.perf_counter() - began
 
 
+POST = """
+import asyncio, http.client, ssl, sys
+client = http.client.HTTPConnection(sys.argv[1])
+client.request("POST", "/v1/messages", b"{}")
+client.getresponse().read()
+"""
+"""The least a Python program does that can talk to a model."""
+STARTS = 11
+"""How often each process is started."""
+
+
+class Arrivals(BaseHTTPRequestHandler):
+    """Answers POST /WIRE/… at once; notes when the first request of a process arrived."""
+
+    protocol_version = "HTTP/1.1"
+    first: float | None = None
+
+    def do_POST(self) -> None:
+        Arrivals.first = Arrivals.first or time.perf_counter()
+        self.rfile.read(int(self.headers["content-length"]))
+        wire = self.path.split("/")[1]
+        self.wfile.write(model_server.answer(wire if wire in WIRES else "anthropic", 3))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Start(NamedTuple):
+    """One process from its start: seconds to its first request, and its highest memory in MiB."""
+
+    seconds: float
+    memory: float
+
+
+def start(command: list[str], home: str, **env: str) -> Start:
+    Arrivals.first = None
+    env |= {"PATH": os.environ["PATH"], "HOME": home, "LC_ALL": "C.UTF-8"}
+    quiet, began = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}, time.perf_counter()
+    process = subprocess.Popen(command, cwd=home, env=env, **quiet)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    assert Arrivals.first is not None, command
+    unit = 1 if sys.platform == "darwin" else 1024
+    return Start(Arrivals.first - began, used.ru_maxrss * unit / MIB)
+
+
+def start_rows() -> list[Row]:
+    """Start `gong -p` on each wire, and the floor, by turns."""
+    host = ThreadingHTTPServer(("127.0.0.1", 0), Arrivals)
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    address = f"127.0.0.1:{host.server_port}"
+    gong = str(Path(sys.executable).with_name("gong"))
+    with tempfile.TemporaryDirectory() as home:
+        works = {"floor": lambda: start([sys.executable, "-c", POST, address], home)}
+        for wire in WIRES:
+            variable = f"{wire.upper().replace('-', '_')}_BASE_URL"
+            given = {variable: f"http://{address}/{wire}"}
+            command = [gong, "-m", f"{wire}/bench-1", "-p", "hi"]
+            works[wire] = lambda command=command, given=given: start(command, home, **given)
+        for work in works.values():
+            work()  # warm: byte code is compiled, the store is there
+        found: dict[str, list[Start]] = {name: [] for name in works}
+        for _ in range(STARTS):
+            for name, work in works.items():
+                found[name].append(work())
+    host.shutdown()
+    host.server_close()
+    floor = median(one.seconds for one in found["floor"])
+    rows = []
+    for wire in WIRES:
+        seconds = median(one.seconds for one in found[wire])
+        memory = max(one.memory for one in found[wire])
+        bare = "python: asyncio, TLS, one POST"
+        rows += [
+            Row(f"{wire}: start to first request", bare, seconds / floor, "×", 2.2),
+            Row(f"{wire}: highest memory of one answer", "–", memory, "MiB", 60.0),
+        ]
+    return rows
+
+
 def llm_rows(path: Path, scale: Scale) -> list[Row]:  # noqa: ARG001 (no data is made)
+    starts = start_rows()
     with served() as port, asyncio.Runner() as runner:
-        return [row for wire in WIRES for row in _rows(wire, port, scale, runner)]
+        return [*starts, *(row for wire in WIRES for row in _rows(wire, port, scale, runner))]
 
 
 def _rows(wire: str, port: int, scale: Scale, runner: asyncio.Runner) -> list[Row]:
