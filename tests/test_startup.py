@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from tape.index import fast
-from tests.gong.llm.raw_server import RawServer, head
-from tests.gong.llm.test_wire import every_wire
+from tests.wires.raw_server import RawServer, head
+from tests.wires.table import every_wire
 
 SDKS = {"anthropic", "openai", "pydantic", "httpx2"}
 HEAVY = {

@@ -6,9 +6,9 @@ import asyncio
 import json
 
 from gong.tools.profiles import PROFILES
-from tests.gong.llm.test_anthropic import THINKING, start, stop, text_block, tool_block
-from tests.gong.llm.wire_server import Reply, WireServer, json_reply, sse
 from tests.tape import reader
+from tests.wires.anthropic import THINKING, start, stop, text_block, tool_block
+from tests.wires.server import Reply, WireServer, json_reply, sse
 
 MODEL = "anthropic/claude-sonnet-5-5"
 

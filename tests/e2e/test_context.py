@@ -15,9 +15,9 @@ from gong.agent.opening import FrontEnd, open_session
 from gong.config import Settings
 from tape.formats.registry import FORMATS
 from tape.index.library import open_store
-from tests.gong.llm.test_parity import VOICES
-from tests.gong.llm.wire_server import WireServer
 from tests.tape import reader
+from tests.wires.server import WireServer
+from tests.wires.voices import VOICES
 
 NAMES = {
     "anthropic": "anthropic",

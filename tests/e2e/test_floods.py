@@ -14,9 +14,9 @@ from itertools import count
 
 import pytest
 
-from tests.gong.llm.raw_server import RawServer, head
-from tests.gong.llm.wire_pieces import WIRES
 from tests.tape.making import crossed
+from tests.wires.pieces import WIRES
+from tests.wires.raw_server import RawServer, head
 
 MIB = 1_048_576
 MOST = 200

@@ -6,9 +6,9 @@ import asyncio
 import json
 
 from gong.tools.profiles import PROFILES
-from tests.gong.llm.test_google import SIGNATURE, call, chunk, stream, text, thought
-from tests.gong.llm.wire_server import Reply, WireServer
 from tests.tape import reader
+from tests.wires.google import SIGNATURE, call, chunk, stream, text, thought
+from tests.wires.server import Reply, WireServer
 
 
 async def chat(place, server, *argv, code=0):

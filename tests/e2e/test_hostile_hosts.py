@@ -9,10 +9,10 @@ import json
 
 import pytest
 
-from tests.gong.llm.raw_server import RawServer
-from tests.gong.llm.test_hostile_hosts import KEY, ROWS
-from tests.gong.llm.wire_pieces import WIRES
 from tests.tape.making import BUDGET
+from tests.wires.hostile import KEY, ROWS
+from tests.wires.pieces import WIRES
+from tests.wires.raw_server import RawServer
 
 CODES = {0, 1, 2, 3, 6, 75}
 FEW = set(list(ROWS)[::24])

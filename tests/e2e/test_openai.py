@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from tests.gong.llm import test_openai_chat as chat_wire
-from tests.gong.llm import test_openai_responses as responses_wire
-from tests.gong.llm.wire_server import Reply, WireServer, chunks, json_reply, sse
 from tests.tape import reader
+from tests.wires import openai_chat as chat_wire
+from tests.wires import openai_responses as responses_wire
+from tests.wires.server import Reply, WireServer, chunks, json_reply, sse
 
 KEY = "sk-secret-0123456789"
 

@@ -12,13 +12,12 @@ import pytest
 from gong.agent.opening import FrontEnd, find_session, open_session, resume_branch
 from gong.config import Settings
 from tape.index.library import open_store
-from tests.gong.llm import test_anthropic as anthropic
-from tests.gong.llm import test_google as google
-from tests.gong.llm import test_openai_chat as chat
-from tests.gong.llm import test_openai_responses as responses
-from tests.gong.llm.test_parity import VOICES
-from tests.gong.llm.wire_server import Reply, WireServer
 from tests.tape import reader
+from tests.wires import anthropic, google
+from tests.wires import openai_chat as chat
+from tests.wires import openai_responses as responses
+from tests.wires.server import Reply, WireServer
+from tests.wires.voices import VOICES
 
 FACTS = [
     ("remember that the staging port is 8143", "which port is staging on?", "8143"),

@@ -12,9 +12,9 @@ from gong.llm.provider_factory import create_provider, create_wire_provider
 from gong.llm.types import ToolChoice, ToolSpec
 from tape.context.view import Message
 from tape.model.entries import Text, ToolCall
-from tests.gong.llm.raw_server import RawServer, head
-from tests.gong.llm.test_wire import HELLO, KEY, WIRES, broken
-from tests.gong.llm.wire_server import Reply, WireServer, events_of, json_reply
+from tests.wires.raw_server import RawServer, head
+from tests.wires.server import Reply, WireServer, events_of, json_reply
+from tests.wires.table import HELLO, KEY, WIRES, broken
 
 WITH_SDK = WIRES[:3]
 every_sdk = pytest.mark.parametrize("wire", WITH_SDK, ids=lambda wire: wire.preset)

@@ -13,8 +13,8 @@ import pytest
 from tape.model.entries import Assistant, Text, User
 from tape.store.store import Beginning, Store
 from tests.gong.cli.inside import inside
-from tests.gong.llm.test_wire import WIRES
-from tests.gong.llm.wire_server import Reply, WireServer
+from tests.wires.server import Reply, WireServer
+from tests.wires.table import WIRES
 
 CHAT = next(wire for wire in WIRES if wire.preset == "openai-chat")
 SUMMARY = "## Goal\nCount the lines.\n\n## Progress\n### Done\n- counted\n"

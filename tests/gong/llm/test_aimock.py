@@ -21,7 +21,7 @@ from gong.llm import Client, Tool, generate
 from gong.llm.types import Finish, Request, StreamFailure, TextDelta
 from tape.context.view import Message
 from tape.model.entries import Text, Thinking
-from tests.gong.llm.wire_server import accumulated
+from tests.wires.server import accumulated
 
 HOST = shutil.which("llmock")
 pytestmark = pytest.mark.skipif(

@@ -21,7 +21,7 @@ from gong.llm.types import Finish, Request, StreamStart, TextDelta, TextEnd, Tex
 from gong.llm.wires.transport import WireProvider
 from tape.context.view import Message
 from tape.model.entries import Text, ToolCall, Usage
-from tests.gong.llm.wire_server import Reply, WireServer
+from tests.wires.server import Reply, WireServer
 
 LOCAL = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
 

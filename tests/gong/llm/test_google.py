@@ -1,5 +1,3 @@
-import asyncio
-import base64
 import json
 from contextlib import aclosing
 from pathlib import Path
@@ -13,21 +11,10 @@ from gong import errors
 from gong.llm.models import Timeouts, load_presets
 from gong.llm.provider_factory import create_wire_provider
 from gong.llm.types import (
-    Finish,
     OpaqueBlock,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     Request,
     ResponseFormat,
     StreamFailure,
-    StreamStart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
     ToolChoice,
     ToolSpec,
 )
@@ -35,63 +22,30 @@ from gong.llm.wires.google.request import GoogleRequestEncoder, build_path
 from tape.context.view import Message
 from tape.formats.gemini import rules
 from tape.model.entries import BlobRef, Image, Opaque, Text, Thinking, ToolCall, Usage
-from tests.gong.llm.wire_server import (
+from tests.tape.formats import histories
+from tests.wires.google import (
+    SIGNATURE,
+    WHOLE,
+    WHOLE_EVENTS,
+    call,
+    chunk,
+    cut_up,
+    stream,
+    text,
+    thought,
+)
+from tests.wires.server import (
     Reply,
     WireServer,
     accumulated,
-    chunks,
     events_of,
     json_reply,
 )
-from tests.tape.formats import histories
 
 KEY = "AIza-test-0123456789"
 PRESET = load_presets({})["google"]
 HELLO = Request(model="gemini-3.8-flash", messages=(Message("user", (Text("hello"),)),))
 READ = ToolSpec("read", "Read a file.", Raw(b'{"type":"object","properties":{}}'))
-SIGNATURE = base64.b64encode(b"signed").decode()
-COUNTS = {"promptTokenCount": 100, "candidatesTokenCount": 7, "thoughtsTokenCount": 5}
-
-
-def chunk(*parts, finish=None, usage=None, **more):
-    """Return one chunk of a stream as the API writes it."""
-    candidate = {"content": {"parts": list(parts), "role": "model"}, "index": 0}
-    if finish:
-        candidate["finishReason"] = finish
-    used = {"usageMetadata": usage} if usage else {}
-    return {
-        "candidates": [candidate],
-        **used,
-        "modelVersion": "gemini-x",
-        "responseId": "r1",
-    } | more
-
-
-def text(words, **more):
-    return {"text": words, **more}
-
-
-def thought(words, **more):
-    return {"text": words, "thought": True, **more}
-
-
-def call(name, args=None, *, id=None, **more):  # noqa: A002 (the API's own word)
-    function = {"name": name, **({"args": args} if args is not None else {})}
-    return {"functionCall": {**function, **({"id": id} if id else {})}, **more}
-
-
-def cut_up(path=None, *, name=None, goes_on=True, **value):
-    """Return a chunk with a piece of a call, as hosts send it that cut arguments up."""
-    pieces = {"partialArgs": [{"jsonPath": path, **value}]} if path else {}
-    named = {"name": name} if name else {}
-    return chunk(
-        {"functionCall": {**named, **pieces, **({"willContinue": True} if goes_on else {})}}
-    )
-
-
-def stream(*parts, crlf=True):
-    """Return chunks as the API sends them: no names, no end mark."""
-    return chunks(*parts, end="", crlf=crlf)
 
 
 def provider_of(url, preset=PRESET, **limits):
@@ -120,47 +74,6 @@ async def error_for(reply, **limits):
 
 def body_of(request, preset=PRESET):
     return json.loads(GoogleRequestEncoder(preset).encode_request(request).body)
-
-
-WHOLE = [
-    chunk(thought("Let me "), usage={"promptTokenCount": 100}),
-    chunk(thought("look.")),
-    chunk(text("I read")),
-    chunk(text(" it —  \u2028🙂")),
-    chunk(call("read", {"path": "a.txt"}, id="f1", thoughtSignature=SIGNATURE)),
-    {"something": "new", "modelVersion": "gemini-x"},
-    chunk(call("read", {"path": "b.txt"}), newField=None),
-    chunk(
-        text(""),
-        finish="STOP",
-        usage={**COUNTS, "cachedContentTokenCount": 90, "totalTokenCount": 112},
-    ),
-]
-WHOLE_EVENTS = [
-    StreamStart("gemini-x", "r1"),
-    ReasoningStart(0),
-    ReasoningDelta(0, "Let me "),
-    ReasoningDelta(0, "look."),
-    ReasoningEnd(0, Raw(b'{"thought":true}')),
-    TextStart(1),
-    TextDelta(1, "I read"),
-    TextDelta(1, " it —  \u2028🙂"),
-    TextEnd(1),
-    ToolCallStart(2, "read", "f1"),
-    ToolCallDelta(2, '{"path": "a.txt"}'),
-    ToolCallEnd(2, Raw(b'{"thoughtSignature":"%b","id":"f1"}' % SIGNATURE.encode())),
-    ToolCallStart(3, "read", ""),
-    ToolCallDelta(3, '{"path": "b.txt"}'),
-    ToolCallEnd(3),
-    Finish("tool_calls", Usage(10, 12, 5, 90, None, 112), "STOP"),
-]
-
-
-@pytest.mark.parametrize("crlf", [False, True])
-@pytest.mark.parametrize("size", [None, 1, 7, 64])
-async def test_events_come_in_order_however_the_bytes_are_cut(size, crlf):
-    """M147: thought parts are thinking, signatures stay, output counts thoughts."""
-    assert await events_for(Reply(stream(*WHOLE, crlf=crlf), chunk=size)) == WHOLE_EVENTS
 
 
 async def test_the_call_goes_to_the_models_address_with_the_key_in_its_header(monkeypatch):
@@ -399,71 +312,9 @@ async def test_http_errors_become_ours(reply, expected, wait):
     assert error.retry_after == wait
 
 
-async def test_the_key_stands_in_no_error():
-    error = await error_for(api_error(403, "PERMISSION_DENIED", f"bad key {KEY}"))
-    assert str(error) == "google API error (403): bad key …"
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(stream(chunk(text("Hel"))), cut=True),
-        Reply(stream(chunk(text("Hel"))) + b"data: {not json\n\n"),
-        Reply(b'{"some": "json"}', content_type="application/json"),
-        Reply(b""),
-    ],
-    ids=["cut", "no json", "no stream", "empty"],
-)
-async def test_a_broken_stream_fails_and_the_next_call_works(reply):
-    """M149"""
-    async with WireServer(reply, Reply(stream(*WHOLE))) as server:
-        provider = provider_of(server.url)
-        first = await events_from(provider)
-        second = await events_from(provider)
-        await provider.close()
-    assert type(first[-1].error) is errors.StreamError
-    assert second == WHOLE_EVENTS
-
-
 async def test_an_answer_that_said_why_it_stopped_is_whole_however_its_connection_ends():
     assert await events_for(Reply(stream(*WHOLE), cut=True)) == WHOLE_EVENTS
     assert await events_for(Reply(stream(*WHOLE), stall=True), idle=0.2) == WHOLE_EVENTS
-
-
-async def test_silence_times_out():
-    """M149"""
-    stalled = await error_for(Reply(stream(chunk(text("Hel"))), stall=True), idle=0.1)
-    assert str(stalled) == "google did not continue its answer within 0.1 s"
-    mute = await error_for(Reply(mute=True), first_byte=0.3)
-    assert str(mute) == "google did not begin its answer within 0.3 s"
-    assert {type(stalled), type(mute)} == {errors.RequestTimeout}
-
-
-async def test_nobody_listening_is_a_network_error():
-    (failed,) = await events_of(provider_of("http://127.0.0.1:1"), HELLO)
-    assert type(failed.error) is errors.NetworkError
-    assert "http://127.0.0.1:1" in str(failed.error)
-
-
-async def test_closing_the_stream_early_closes_the_connection():
-    async with WireServer(Reply(stream(chunk(text("Hel"))), stall=True)) as server:
-        async with aclosing(provider_of(server.url).stream(HELLO)) as events:
-            assert await anext(events) == StreamStart("gemini-x", "r1")
-        await asyncio.wait_for(server.hung_up.wait(), 120)
-
-
-async def test_many_calls_share_one_connection():
-    async with WireServer(Reply(stream(*WHOLE))) as server:
-        provider = provider_of(server.url)
-        for _ in range(5):
-            await events_from(provider)
-        await provider.close()
-    assert (server.connections, len(server.requests)) == (1, 5)
-
-
-async def test_half_a_surrogate_pair_becomes_a_replacement_character():
-    broken = stream(chunk(text("xyz"), finish="STOP")).replace(b"xyz", b"x\\ud83d")
-    assert accumulated(await events_for(Reply(broken))).text == "x\ufffd"
 
 
 def test_a_request_says_everything_in_the_apis_words():

@@ -7,54 +7,23 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.models import Preset, Quirks, load_presets
+from gong.llm.models import Quirks, load_presets
 from gong.llm.provider_factory import create_wire_provider
 from gong.llm.types import (
-    Finish,
     ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     Request,
     ResponseFormat,
     StreamFailure,
-    StreamStart,
     TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
     ToolChoice,
     ToolSpec,
 )
 from tape.context.view import Message
 from tape.model.entries import Opaque, Text, Thinking, ToolCall, Usage
-from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of
+from tests.wires.openai_chat import HELLO, KEY, PLAIN, TOKENS, WHOLE, call, calls, chunk, events_for
+from tests.wires.server import Reply, WireServer, accumulated, chunks, events_of
 
-KEY = "sk-test-0123456789"
-HELLO = Request(model="model-x", messages=(Message("user", (Text("hello"),)),))
 READ = ToolSpec("read", "Read a file.", Raw(b'{"type":"object","properties":{}}'))
-PLAIN = Preset(name="host", api="openai-chat", base_url="http://127.0.0.1")
-TOKENS = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-
-
-def chunk(delta=None, finish=None, **fields):
-    choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
-    return {"id": "chat_1", "model": "x-1", "choices": [choice], **fields}
-
-
-def call(index, text="", call_id=None, name=None, **fields):
-    piece = {"index": index, "id": call_id, "function": {"name": name, "arguments": text}}
-    return {key: value for key, value in {**piece, **fields}.items() if value is not None}
-
-
-def calls(*pieces, finish=None):
-    return chunk({"tool_calls": list(pieces)}, finish)
-
-
-async def events_for(reply, request=HELLO, preset=PLAIN):
-    async with WireServer(reply) as server:
-        return await events_of(create_wire_provider(preset, KEY, server.url), request)
 
 
 async def answer_for(*events, **reply):
@@ -65,55 +34,6 @@ async def sent_for(request=HELLO, preset=PLAIN):
     async with WireServer(Reply(chunks(chunk({"content": "x"}, "stop")))) as server:
         await events_of(create_wire_provider(preset, KEY, server.url), request)
         return server.requests[0].body
-
-
-WHOLE = [
-    chunk({"role": "assistant", "content": None, "reasoning_content": "Let me "}),
-    chunk({"reasoning_content": "look."}),
-    chunk({"content": "I read"}),
-    chunk({"content": " it —  \u2028🙂", "invented": {"later": 1}}),
-    calls(call(0, "", "call_1", "read")),
-    calls(call(0, '{"path": ')),
-    calls(call(1, "{}", "call_2", "ls"), call(0, '"a.txt"}')),
-    chunk(finish="tool_calls"),
-    {
-        "id": "chat_1",
-        "choices": [],
-        "usage": {
-            "prompt_tokens": 100,
-            "completion_tokens": 25,
-            "total_tokens": 125,
-            "prompt_tokens_details": {"cached_tokens": 90},
-            "completion_tokens_details": {"reasoning_tokens": 7},
-        },
-    },
-]
-WHOLE_EVENTS = [
-    StreamStart("x-1", "chat_1"),
-    ReasoningStart(0),
-    ReasoningDelta(0, "Let me "),
-    ReasoningDelta(0, "look."),
-    ReasoningEnd(0, Raw(b'{"field":"reasoning_content"}')),
-    TextStart(1),
-    TextDelta(1, "I read"),
-    TextDelta(1, " it —  \u2028🙂"),
-    TextEnd(1),
-    ToolCallStart(2, "read", "call_1"),
-    ToolCallDelta(2, '{"path": '),
-    ToolCallStart(3, "ls", "call_2"),
-    ToolCallDelta(3, "{}"),
-    ToolCallDelta(2, '"a.txt"}'),
-    ToolCallEnd(2, Raw(b'{"id":"call_1"}')),
-    ToolCallEnd(3, Raw(b'{"id":"call_2"}')),
-    Finish("tool_calls", Usage(10, 25, 7, 90, None, 125), "tool_calls"),
-]
-
-
-@pytest.mark.parametrize("crlf", [False, True])
-@pytest.mark.parametrize("size", [None, 1, 7, 64])
-async def test_events_come_in_order_however_the_bytes_are_cut(size, crlf):
-    """M147: start with id and model, blocks that begin, grow and end, usage."""
-    assert await events_for(Reply(chunks(*WHOLE, crlf=crlf), chunk=size)) == WHOLE_EVENTS
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_text"])
@@ -553,13 +473,6 @@ async def test_the_body_satisfies_the_sdks_own_types():
     sent = await sent_for(CHOSEN)
     adapter = pydantic.TypeAdapter(chat.completion_create_params.CompletionCreateParamsStreaming)
     assert adapter.validate_python(sent)["model"] == "m"
-
-
-async def test_options_that_are_no_object_fail_the_call():
-    request = replace(HELLO, options=Raw(b"[1]"))
-    provider = create_wire_provider(PLAIN, KEY, "http://127.0.0.1:1")
-    (last,) = await events_of(provider, request)
-    assert type(last.error) is errors.InvalidRequest
 
 
 async def test_an_error_in_a_chunk_ends_the_stream_with_what_was_counted():

@@ -10,129 +10,34 @@ from gong import errors
 from gong.llm.models import Preset, load_presets
 from gong.llm.provider_factory import create_wire_provider
 from gong.llm.types import (
-    Finish,
     OpaqueBlock,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     Request,
     ResponseFormat,
     StreamFailure,
-    StreamStart,
     TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
     ToolChoice,
     ToolSpec,
 )
 from tape.context.view import Message
 from tape.model.entries import Opaque, Text, Thinking, ToolCall, Usage
-from tests.gong.llm.wire_server import Reply, WireServer, accumulated, events_of, sse
+from tests.wires.openai_responses import (
+    REASONING,
+    WHOLE,
+    compact,
+    delta,
+    end,
+    function,
+    item,
+    message,
+    start,
+)
+from tests.wires.server import Reply, WireServer, accumulated, events_of, sse
 
 KEY = "sk-test-0123456789"
 HELLO = Request(model="gpt-6.1-sol", messages=(Message("user", (Text("hello"),)),))
 READ = ToolSpec("read", "Read a file.", Raw(b'{"type":"object","properties":{}}'))
 PLAIN = Preset(name="host", api="openai-responses", base_url="http://127.0.0.1")
 OPENAI = load_presets({})["openai"]
-TOKENS = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-
-
-def compact(value):
-    return Raw(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
-
-
-def start():
-    return {"type": "response.created", "response": {"id": "resp_1", "model": "gpt-x"}}
-
-
-def end(status="completed", **fields):
-    response = {"id": "resp_1", "model": "gpt-x", "status": status, "usage": TOKENS, **fields}
-    return {"type": f"response.{status}", "response": response}
-
-
-def item(place, added, done, *events):
-    """Return the events of one output item."""
-    inside = [{"output_index": place, **event} for event in events]
-    return [
-        {"type": "response.output_item.added", "output_index": place, "item": added},
-        *inside,
-        {"type": "response.output_item.done", "output_index": place, "item": done},
-    ]
-
-
-def delta(kind, *pieces, **place):
-    return [{"type": f"response.{kind}.delta", "delta": piece, **place} for piece in pieces]
-
-
-def message(place, *pieces, phase="final_answer"):
-    begun = {"type": "message", "id": f"msg_{place}", "role": "assistant", "content": []}
-    part = {"type": "output_text", "text": "".join(pieces), "annotations": [], "logprobs": []}
-    done = {**begun, "content": [part], "status": "completed", "phase": phase}
-    return item(place, begun, done, *delta("output_text", *pieces, content_index=0))
-
-
-def function(place, call_id, name, *pieces):
-    begun = {"type": "function_call", "id": f"fc_{place}", "call_id": call_id, "name": name}
-    done = {**begun, "arguments": "".join(pieces), "status": "completed"}
-    events = delta("function_call_arguments", *pieces)
-    return item(place, {**begun, "arguments": "", "status": "in_progress"}, done, *events)
-
-
-REASONING = {
-    "type": "reasoning",
-    "id": "rs_0",
-    "summary": [
-        {"type": "summary_text", "text": "Let me look."},
-        {"type": "summary_text", "text": "Then read."},
-    ],
-    "encrypted_content": "gAAA==",
-}
-THINKING = item(
-    0,
-    {"type": "reasoning", "id": "rs_0", "summary": []},
-    REASONING,
-    *delta("reasoning_summary_text", "Let me ", "look.", summary_index=0),
-    *delta("reasoning_summary_text", "Then read.", summary_index=1),
-)
-WHOLE = [
-    start(),
-    {"type": "response.in_progress", "response": {"id": "resp_1", "model": "gpt-x"}},
-    *THINKING,
-    {"type": "keepalive", "sequence_number": 9},
-    *message(1, "I read", " it —  \u2028🙂", phase="commentary"),
-    {"type": "response.invented.delta", "output_index": 1, "delta": {"x": 1}},
-    *function(2, "call_1", "read", '{"path": ', '"a.txt"}'),
-    end(
-        usage={
-            "input_tokens": 100,
-            "output_tokens": 25,
-            "total_tokens": 125,
-            "input_tokens_details": {"cached_tokens": 90},
-            "output_tokens_details": {"reasoning_tokens": 7},
-        }
-    ),
-]
-WHOLE_EVENTS = [
-    StreamStart("gpt-x", "resp_1"),
-    ReasoningStart(0),
-    ReasoningDelta(0, "Let me "),
-    ReasoningDelta(0, "look."),
-    ReasoningDelta(0, "\n\n"),
-    ReasoningDelta(0, "Then read."),
-    ReasoningEnd(0, compact(REASONING)),
-    TextStart(1),
-    TextDelta(1, "I read"),
-    TextDelta(1, " it —  \u2028🙂"),
-    TextEnd(1, compact({"id": "msg_1", "phase": "commentary", "status": "completed"})),
-    ToolCallStart(2, "read", "call_1"),
-    ToolCallDelta(2, '{"path": '),
-    ToolCallDelta(2, '"a.txt"}'),
-    ToolCallEnd(2, compact({"id": "fc_2", "call_id": "call_1", "status": "completed"})),
-    Finish("tool_calls", Usage(10, 25, 7, 90, None, 125), "completed"),
-]
 
 
 async def events_for(reply, request=HELLO, preset=PLAIN):
@@ -148,13 +53,6 @@ async def sent_for(request=HELLO, preset=OPENAI):
     async with WireServer(Reply(sse(start(), end()))) as server:
         await events_of(create_wire_provider(preset, KEY, server.url), request)
         return server.requests[0].body
-
-
-@pytest.mark.parametrize("crlf", [False, True])
-@pytest.mark.parametrize("size", [None, 1, 7, 64])
-async def test_events_come_in_order_however_the_bytes_are_cut(size, crlf):
-    """M147: start with id and model, blocks that begin, grow and end, usage."""
-    assert await events_for(Reply(sse(*WHOLE, crlf=crlf), chunk=size)) == WHOLE_EVENTS
 
 
 async def test_a_tool_round_trip_sends_reasoning_back_before_what_it_led_to():

@@ -22,8 +22,8 @@ from gong.llm.models import load_presets
 from tape.context.view import Message
 from tape.errors import NotFound
 from tape.model.entries import BlobRef, Image, Text, ToolCall
-from tests.gong.llm.test_wire import WIRES, every_wire
-from tests.gong.llm.wire_server import Reply, WireServer
+from tests.wires.server import Reply, WireServer
+from tests.wires.table import WIRES, every_wire
 
 MODELS = {
     "anthropic": "claude-haiku-4-5",

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from gong.llm.models import load_presets
 from gong.llm.wires.openai_chat.stream import ThinkTags
 from tape.model.entries import Text, Thinking
-from tests.gong.llm.test_openai_chat import HELLO, PLAIN, chunk, events_for
-from tests.gong.llm.wire_server import Reply, accumulated, chunks
+from tests.wires.openai_chat import HELLO, PLAIN, chunk, events_for
+from tests.wires.server import Reply, accumulated, chunks
 
 
 def told(pieces):

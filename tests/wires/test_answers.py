@@ -10,14 +10,13 @@ from gong.llm.accumulate import StreamAccumulator
 from gong.llm.types import Allowance, RateLimit, Request, StreamFailure
 from tape.context.view import Message
 from tape.model.entries import Text
-from tests.gong.llm import test_anthropic as anthropic
-from tests.gong.llm import test_google as google
-from tests.gong.llm import test_openai_chat as chat
-from tests.gong.llm import test_openai_responses as responses
-from tests.gong.llm.test_nonsense import FAILURES, PRESET, places, put
-from tests.gong.llm.test_nonsense import WIRES as DECODERS
-from tests.gong.llm.test_wire import WIRES, answer_for, every_wire, provider
-from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of, sse
+from tests.wires import anthropic, google
+from tests.wires import openai_chat as chat
+from tests.wires import openai_responses as responses
+from tests.wires.decoders import FAILURES, PRESET, places, put
+from tests.wires.decoders import WIRES as DECODERS
+from tests.wires.server import Reply, WireServer, accumulated, chunks, events_of, sse
+from tests.wires.table import WIRES, answer_for, every_wire, provider
 
 HELLO = Request(model="model-x", messages=(Message("user", (Text("hello"),)),))
 LIMITS = {

@@ -15,8 +15,8 @@ from gong import errors
 from gong.llm import Client
 from gong.llm.models import load_presets
 from gong.llm.provider_factory import create_provider, prepare_setup
-from tests.gong.llm.test_wire import HELLO, WIRES, every_wire
-from tests.gong.llm.wire_server import Reply, WireServer, accumulated, events_of, json_reply
+from tests.wires.server import Reply, WireServer, accumulated, events_of, json_reply
+from tests.wires.table import HELLO, WIRES, every_wire
 
 KEY = "zq/odd+key-9f8e7d6c5b4a"
 """Looks like no provider's key, so nothing but itself gives it away."""

@@ -14,10 +14,10 @@ from gong.config import Settings
 from tape.index.library import Library
 from tape.model.entries import Assistant, Document, Error, Image, Opaque, Text, User
 from tape.store.store import Beginning, Store
-from tests.gong.llm import test_anthropic as anthropic
-from tests.gong.llm import test_openai_responses as responses
-from tests.gong.llm.test_wire import WIRES, every_wire
-from tests.gong.llm.wire_server import Reply, WireServer, json_reply, sse
+from tests.wires import anthropic
+from tests.wires import openai_responses as responses
+from tests.wires.server import Reply, WireServer, json_reply, sse
+from tests.wires.table import WIRES, every_wire
 
 PNG = b"\x89PNG\r\n\x1a\n and what follows"
 PDF = b"%PDF-1.7 and what follows"
@@ -45,7 +45,11 @@ class Stage:
         host = await open_session(front, recorder)
         if steering:
             host.session.subscribe(
-                lambda event: host.session.steer(steering) if event == events.TurnStart(1) else None
+                lambda event: (
+                    host.session.steer(steering)
+                    if isinstance(event, events.TurnStart) and event.turn == 1
+                    else None
+                )
             )
         try:
             async with aclosing(host.session.submit(prompt)) as stream:

@@ -9,24 +9,13 @@ from hypothesis import strategies as st
 
 from gong.errors import ModelError
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.models import Preset
 from gong.llm.types import Finish, StreamFailure
-from gong.llm.wires.anthropic.stream import AnthropicStreamDecoder
-from gong.llm.wires.failures import ProviderFailures
-from gong.llm.wires.google.stream import GoogleStreamDecoder
-from gong.llm.wires.openai_chat.stream import OpenAIChatStreamDecoder
-from gong.llm.wires.openai_responses.stream import OpenAIResponsesStreamDecoder
-from tests.gong.llm import test_anthropic as anthropic
-from tests.gong.llm import test_google as google
-from tests.gong.llm import test_openai_chat as chat
-from tests.gong.llm import test_openai_responses as responses
 from tests.tape.making import BUDGET
+from tests.wires.decoders import FAILURES, PRESET, WIRES, places, put
 
 SEARCH = settings(
     max_examples=150 * BUDGET, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-PRESET = Preset(name="host", api="openai-chat", base_url="http://127.0.0.1")
-FAILURES = ProviderFailures("host", "sk-test-0123456789", "http://127.0.0.1")
 STRANGE = st.sampled_from(
     [
         *(None, "", "x", 0, 1, 2, 7, -1, 1.5, True, [], {}, [None], {"a": None}, "\ud83d"),
@@ -35,27 +24,6 @@ STRANGE = st.sampled_from(
         *("response.output_text.delta", "response.output_item.done", "tool_calls", "error"),
     ]
 )
-WIRES = {
-    "chat": (OpenAIChatStreamDecoder, chat.WHOLE),
-    "responses": (OpenAIResponsesStreamDecoder, responses.WHOLE),
-    "anthropic": (AnthropicStreamDecoder, anthropic.WHOLE),
-    "google": (GoogleStreamDecoder, google.WHOLE),
-}
-
-
-def places(value, path=()):
-    """Yield the path of everything inside a JSON value."""
-    inside = enumerate(value) if isinstance(value, list) else value.items()
-    for key, part in inside:
-        yield (*path, key)
-        if isinstance(part, list | dict):
-            yield from places(part, (*path, key))
-
-
-def put(value, path, new):
-    for key in path[:-1]:
-        value = value[key]
-    value[path[-1]] = new
 
 
 @pytest.mark.slow

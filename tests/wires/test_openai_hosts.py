@@ -7,8 +7,8 @@ from gong.llm.provider_factory import create_wire_provider
 from gong.llm.types import Request
 from tape.context.view import Message
 from tape.model.entries import Text
-from tests.gong.llm.test_openai_chat import HELLO, KEY, PLAIN, WHOLE, chunk
-from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of, json_reply
+from tests.wires.openai_chat import HELLO, KEY, PLAIN, WHOLE, chunk
+from tests.wires.server import Reply, WireServer, accumulated, chunks, events_of, json_reply
 
 
 async def error_for(reply, preset=PLAIN):
@@ -81,24 +81,6 @@ async def test_hosts_say_what_is_wrong_in_many_shapes(body, expected, said):
     error = await error_for(json_reply(400, body))
     assert type(error) is expected
     assert said in str(error)
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry_after": "7"}, 7.0),
-        ({"retry_after": "0.5"}, 0.5),
-        ({"retry_after_ms": "1500", "retry_after": "2"}, 1.5),
-        ({"retry_after": "Sun, 22 Nov 2020 02:00:00 GMT"}, 0.0),
-        ({"retry_after": "soon"}, None),
-        ({"retry_after": "-1"}, None),
-        ({"retry_after": "inf"}, None),
-        ({}, None),
-    ],
-)
-async def test_retry_after_is_read(headers, seconds):
-    error = await error_for(json_reply(429, {"error": {"message": "slow down"}}, **headers))
-    assert error.retry_after == seconds
 
 
 async def test_nothing_is_taken_from_the_environment(monkeypatch):

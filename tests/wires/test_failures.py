@@ -1,7 +1,6 @@
-"""What goes wrong on a wire, and what must not matter there: one table of cases × every adapter.
+"""What goes wrong on a wire, and what must not matter there: cases × every adapter.
 
-A row of `WIRES` says how an adapter's host begins, says and ends an answer; the cases know nothing
-of any wire. Errors, timeouts and cut connections have to look alike whoever is asked.
+Errors, timeouts and cut connections have to look alike whoever is asked.
 """
 
 from __future__ import annotations
@@ -9,134 +8,51 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.models import Timeouts, load_presets
-from gong.llm.provider_factory import create_provider
-from gong.llm.types import Finish, Request, StreamFailure, TextDelta
-from tape.context.view import Message
-from tape.model.entries import Text
-from tests.gong.llm import test_anthropic as anthropic
-from tests.gong.llm import test_google as google
-from tests.gong.llm import test_openai_chat as chat
-from tests.gong.llm import test_openai_responses as responses
-from tests.gong.llm.wire_server import (
-    Reply,
-    WireServer,
-    accumulated,
-    chunks,
-    events_of,
-    json_reply,
-    sse,
+from gong.llm.types import Finish, StreamStart, TextDelta
+from tests.wires.server import Reply, WireServer, accumulated, events_of, json_reply
+from tests.wires.table import (
+    HELLO,
+    KEY,
+    PIECES,
+    WIRES,
+    answer_for,
+    broken,
+    error_for,
+    events_for,
+    every_wire,
+    provider,
+    with_fields,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-KEY = "sk-secret-0123456789"
-HELLO = Request(model="model-x", messages=(Message("user", (Text("hello"),)),))
-PIECES = ("I read", " it —  \u2028🙂", " and \r\n more")
-
-
-class Wire(NamedTuple):
-    """One adapter's wire: events as JSON values, and how they are written."""
-
-    preset: str
-    begin: list[Any]
-    say: Callable[..., list[Any]]
-    """Events of one text, from its pieces."""
-    strange: list[Any]
-    """Events of a block nobody knows, before the text."""
-    end: list[Any]
-    write: Callable[..., bytes]
-    refuse: Callable[[str], Any]
-    """Body of an error with this message."""
-
-    def said(self, *pieces, crlf=False) -> bytes:
-        return self.write(*self.begin, *self.say(*pieces), *self.end, crlf=crlf)
+@every_wire
+@pytest.mark.parametrize("crlf", [False, True])
+@pytest.mark.parametrize("size", [None, 1, 7, 64])
+async def test_events_come_in_order_however_the_bytes_are_cut(wire, size, crlf):
+    """M147: start with id and model, blocks that begin, grow and end, a stop reason, usage."""
+    (events,) = await events_for(wire, Reply(wire.write(*wire.whole, crlf=crlf), chunk=size))
+    assert events == wire.whole_events
 
 
-WIRES = [
-    Wire(
-        "anthropic",
-        [anthropic.start()],
-        lambda *pieces: anthropic.text_block(0, *pieces),
-        anthropic.block(7, {"type": "made_later", "x": None}, {"type": "later_delta", "y": 1}),
-        anthropic.stop("end_turn"),
-        sse,
-        lambda message: {"type": "error", "error": {"type": "x", "message": message}},
-    ),
-    Wire(
-        "openai",
-        [responses.start()],
-        lambda *pieces: responses.message(0, *pieces),
-        responses.item(7, {"type": "made_later", "x": None}, {"type": "made_later", "y": 1}),
-        [responses.end()],
-        sse,
-        lambda message: {"error": {"type": "x", "code": None, "message": message}},
-    ),
-    Wire(
-        "openai-chat",
-        [chat.chunk({"role": "assistant", "content": None})],
-        lambda *pieces: [chat.chunk({"content": piece}) for piece in pieces],
-        [chat.chunk({"content": [{"type": "made_later", "x": None}], "made_later": {"y": 1}})],
-        [chat.chunk(finish="stop"), "DONE"],
-        lambda *events, crlf=False: chunks(
-            *(one for one in events if one != "DONE"),
-            end="data: [DONE]" if "DONE" in events else "",
-            crlf=crlf,
-        ),
-        lambda message: {"error": {"type": "x", "code": None, "message": message}},
-    ),
-    Wire(
-        "google",
-        [google.chunk()],
-        lambda *pieces: [google.chunk(google.text(piece)) for piece in pieces],
-        [google.chunk({"madeLater": {"x": None}}, {"text": None, "later": 1})],
-        [google.chunk(finish="STOP")],
-        lambda *events, crlf=False: chunks(*events, end="", crlf=crlf),
-        lambda message: {"error": {"code": 0, "status": "X", "message": message}},
-    ),
-]
-every_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.preset)
+@every_wire
+async def test_half_a_surrogate_pair_becomes_a_replacement_character(wire):
+    answer = await answer_for(wire, wire.said("xyz").replace(b"xyz", b"x\\ud83d"))
+    assert answer.text == "x\ufffd"
 
 
-def provider(wire, server, **limits):
-    preset = replace(
-        load_presets({})[wire.preset], base_url=server.url, timeouts=Timeouts(**limits)
-    )
-    return create_provider(preset, {}, lambda *_: KEY)
-
-
-async def events_for(wire, *replies, **limits):
-    """Return the events of as many calls as there are replies, by one provider."""
-    async with WireServer(*replies) as server:
-        asked = provider(wire, server, **limits)
-        found = []
-        for _ in replies:
-            async with aclosing(asked.stream(HELLO)) as stream:
-                found.append([event async for event in stream])
-        await asked.close()
-    return found
-
-
-async def answer_for(wire, body, **reply):
-    (events,) = await events_for(wire, Reply(body, **reply))
-    return accumulated(events)
-
-
-async def error_for(wire, reply, **limits):
-    (events,) = await events_for(wire, reply, **limits)
-    assert isinstance(events[-1], StreamFailure)
-    return events[-1].error
-
-
-def with_fields(event, **more):
-    return {**event, **more} if isinstance(event, dict) else event
+@every_wire
+async def test_options_that_are_no_object_fail_the_call(wire):
+    async with WireServer(Reply()) as server:
+        events = await events_of(provider(wire, server), replace(HELLO, options=Raw(b"[1]")))
+        assert server.requests == []
+    (failed,) = events
+    assert type(failed.error) is errors.InvalidRequest
 
 
 @every_wire
@@ -176,26 +92,14 @@ async def test_no_answer_at_all_is_none(wire):
     assert type(await error_for(wire, Reply(b""))) is errors.StreamError
 
 
-def broken(wire):
-    """Return answers that stop or make no sense after a word, by what is wrong with them."""
-    started = wire.write(*wire.begin, *wire.say("Hel")[:2])
-    return {
-        "cut": Reply(started, cut=True),
-        "ended": Reply(started),
-        "no json": Reply(started + b"data: {not json\n\n"),
-        "half a json": Reply(started + b'data: {"type": "tex\n\n'),
-        "no utf-8": Reply(started + b'data: {"a": "\xff\xfe"}\n\n'),
-    }
-
-
 @every_wire
 @pytest.mark.parametrize("case", broken(WIRES[0]))
 async def test_a_broken_answer_fails_and_the_next_call_works(wire, case):
     """M149 J9-5.2: a clean error, no hang, and the words that came before it."""
-    first, second = await events_for(wire, broken(wire)[case], Reply(wire.said("x")))
+    first, second = await events_for(wire, broken(wire)[case], Reply(wire.write(*wire.whole)))
     assert type(first[-1].error) is errors.StreamError
     assert [event.delta for event in first if isinstance(event, TextDelta)] == ["Hel"]
-    assert accumulated(second).text == "x"
+    assert second == wire.whole_events
 
 
 @every_wire
@@ -224,9 +128,9 @@ async def test_an_error_in_the_place_of_an_answer_is_told(wire, indent):
 @every_wire
 async def test_a_comment_is_a_sign_of_life(wire):
     """Routers send comments while a model thinks: no event, but no silence either."""
-    body = b": still there\n\n" * 40 + wire.said("x")
+    body = b": still there\n\n" * 120 + wire.said("x")
     slow = Reply(body, chunk=15, pause=0.01)
-    (events,) = await events_for(wire, slow, first_byte=0.3, idle=0.3)
+    (events,) = await events_for(wire, slow, first_byte=1, idle=1)
     assert accumulated(events).text == "x"
 
 
@@ -332,7 +236,8 @@ async def test_leaving_an_answer_closes_its_connection(wire, how):
 
         async def read():
             async with aclosing(asked.stream(HELLO)) as stream:
-                async for _ in stream:
+                async for event in stream:
+                    assert seen.is_set() or isinstance(event, StreamStart)
                     seen.set()
                     if how == "closed":
                         return
@@ -342,6 +247,7 @@ async def test_leaving_an_answer_closes_its_connection(wire, how):
         if how == "cancelled":
             task.cancel()
         await asyncio.wait([task])
+        assert task.cancelled() == (how == "cancelled")
         await asyncio.wait_for(server.hung_up.wait(), 120)
         await asked.close()
 
@@ -350,8 +256,27 @@ async def test_leaving_an_answer_closes_its_connection(wire, how):
 async def test_calls_after_each_other_share_a_connection(wire):
     async with WireServer(Reply(wire.said("x"))) as server:
         asked = provider(wire, server)
-        for _ in range(3):
+        for _ in range(5):
             async with aclosing(asked.stream(HELLO)) as stream:
                 assert accumulated([event async for event in stream]).text == "x"
         await asked.close()
-        assert (len(server.requests), server.connections) == (3, 1)
+        assert (len(server.requests), server.connections) == (5, 1)
+
+
+@every_wire
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after": "0.5"}, 0.5),
+        ({"retry_after_ms": "1500", "retry_after": "2"}, 1.5),
+        ({"retry_after": "Sun, 22 Nov 2020 02:00:00 GMT"}, 0.0),
+        ({"retry_after": "soon"}, None),
+        ({"retry_after": "-1"}, None),
+        ({"retry_after": "inf"}, None),
+        ({}, None),
+    ],
+)
+async def test_retry_after_is_read(wire, headers, seconds):
+    error = await error_for(wire, json_reply(429, wire.refuse("slow down"), **headers))
+    assert error.retry_after == seconds

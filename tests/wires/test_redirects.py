@@ -10,8 +10,8 @@ from gong.llm.provider_factory import create_provider
 from gong.llm.types import Request, StreamFailure
 from tape.context.view import Message
 from tape.model.entries import Text
-from tests.gong.llm.raw_server import RawServer, head
-from tests.gong.llm.wire_server import events_of
+from tests.wires.raw_server import RawServer, head
+from tests.wires.server import events_of
 
 KEY = "sk-secret-0123456789"
 HELLO = Request(model="model-x", messages=(Message("user", (Text("hello"),)),))

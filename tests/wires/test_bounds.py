@@ -9,8 +9,8 @@ from gong.errors import ModelError, RequestTimeout
 from gong.llm import Aborted, Client, StepFinish, Tool, generate, stream_text
 from gong.llm.types import TextDelta
 from tape.model.entries import Text
-from tests.gong.llm.test_wire import every_wire
-from tests.gong.llm.wire_server import Reply, WireServer
+from tests.wires.server import Reply, WireServer
+from tests.wires.table import every_wire
 
 NOTHING = {"type": "object"}
 
