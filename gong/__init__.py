@@ -1,3 +1,76 @@
-"""gong: a coding agent that records its sessions on tapes."""
+"""gong: a coding agent that records its sessions on tapes.
+
+The names of `__all__` are the public face for programs that hold sessions: docs/embedding.md. Each
+is imported when it is used, because a start of `gong` needs few of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .agent import events
+    from .agent.run_context import AgentModel, SessionSetup
+    from .agent.session import Session, SessionState
+    from .agent.session_config import SessionConfig
+    from .config import Settings
+    from .env.local import LocalEnvironment
+    from .env.protocol import ExecutionEnvironment
+    from .errors import GongError
+    from .host import answer_prompt, open_session
+    from .policy.decision import Verdict
+    from .tools.tool import AgentTool, ToolContext, ToolOutcome
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "AgentModel": "agent.run_context",
+    "AgentTool": "tools.tool",
+    "ExecutionEnvironment": "env.protocol",
+    "GongError": "errors",
+    "LocalEnvironment": "env.local",
+    "Session": "agent.session",
+    "SessionConfig": "agent.session_config",
+    "SessionSetup": "agent.run_context",
+    "SessionState": "agent.session",
+    "Settings": "config",
+    "ToolContext": "tools.tool",
+    "ToolOutcome": "tools.tool",
+    "Verdict": "policy.decision",
+    "answer_prompt": "host",
+    "events": "agent",
+    "open_session": "host",
+}
+"""Each public name, and the module it is in."""
+
+__all__ = [
+    "AgentModel",
+    "AgentTool",
+    "ExecutionEnvironment",
+    "GongError",
+    "LocalEnvironment",
+    "Session",
+    "SessionConfig",
+    "SessionSetup",
+    "SessionState",
+    "Settings",
+    "ToolContext",
+    "ToolOutcome",
+    "Verdict",
+    "answer_prompt",
+    "events",
+    "open_session",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is used first."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOMES[name]
+    if name == "events":
+        return import_module(".agent.events", __name__)
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value

@@ -41,7 +41,7 @@ ORDER = {
         ),
         *("credentials", "llm", "llm.wires", "llm.offline", "sdk"),
         *("env", "tools", "shell", "policy", "hooks"),
-        *("context", "agent", "repl"),
+        *("context", "agent", "host", "repl"),
         *("__init__", "cli", "__main__"),
     ],
 }

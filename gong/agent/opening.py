@@ -351,6 +351,7 @@ async def _assemble_session(
         summariser=models.choose_or_failing(summariser) if summariser else None,
         namer=models.choose_or_failing(settings.title_model) if settings.title_model else None,
         config=_build_config(settings),
+        find_model=models.choose,
         hooks=hooks,
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")

@@ -117,6 +117,10 @@ class SessionSetup:
     """The model that titles new sessions; None uses the first words of the first prompt."""
     config: SessionConfig = SessionConfig()  # noqa: RUF009 (frozen)
     """Limits and timeouts."""
+    find_model: Callable[[str], AgentModel] | None = None
+    """Returns a model by its name, for `Session.use_model`."""
+    closes_without_key: bool = False
+    """Close the session when the provider refuses its key, instead of waiting for another."""
     hooks: SessionHooks | None = None
     """The user's hooks; None if there are none, and then nothing of them is loaded."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from tape.model.entries import Text, Usage, User
 
 from ..errors import (
+    AuthenticationError,
     ConfigurationError,
     NothingToCompact,
     NothingToUndo,
@@ -87,6 +88,8 @@ class Session:
         self._context: RunContext | None = None
         """What the current run works with."""
         self._compacting = False
+        self._has_no_key = False
+        """Whether the provider refused the key of a session that closes then."""
         self._is_announced = False
         """Whether the start of the session was emitted."""
 
@@ -151,6 +154,8 @@ class Session:
             leave()
             await self._settle_task(task)
             self._compacting = False
+            if self._has_no_key:
+                await self.close()
         if not task.cancelled():
             task.result()  # an error of gong is raised here, not sent as an event
 
@@ -210,6 +215,8 @@ class Session:
 
     def _report_failure(self, context: RunContext, error: ModelError, turns: int) -> None:
         kind = type(error).__name__
+        if isinstance(error, AuthenticationError):
+            self._has_no_key = self.setup.closes_without_key
         context.emit(events.RunFailure(kind, str(error), error.retryable, error.exit_code))
         context.emit(events.AgentState("error", str(error), turns))
 
@@ -273,8 +280,16 @@ class Session:
         if self._run is not None:
             self._run.cancel()
 
-    def use_model(self, model: AgentModel) -> None:
-        """Use another model from the next call on, with the tools that its family knows."""
+    def use_model(self, model: AgentModel | str) -> None:
+        """Use another model from the next call on, with the tools that its family knows.
+
+        A name is provider/model, or an alias. Raises UnknownModel, and AuthenticationError if there
+        is no key for it.
+        """
+        if isinstance(model, str):
+            if self.setup.find_model is None:
+                raise ConfigurationError("this session knows no models by name: give an AgentModel")
+            model = self.setup.find_model(model)
         previous = self.setup.model.name
         self._change_setup(model=model, tools=model.equip(self.setup.tools))
         self.run_state.refused = self.run_state.warned = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -183,3 +184,24 @@ def test_every_event_is_of_a_known_kind():
         *("tool_start", "tool_update", "tool_end", "steering_injected", "turn_limit"),
         *("loop_detection", "model_select", "agent_state", "warning", "error"),
     } <= all_kinds
+
+
+@pytest.mark.parametrize("closes", [True, False])
+async def test_a_refused_key_closes_a_session_of_a_library_and_leaves_a_front_end_idle_c46_m208(
+    stage, closes
+):
+    refused = {"error": {"class": "AuthenticationError", "message": "bad key"}}
+    session = await stage.session(refused, {"text": "again"})
+    session.setup = replace(session.setup, closes_without_key=closes)
+    all_seen = []
+    session.subscribe(all_seen.append)
+    await seen(session, "go")
+    assert kinds(all_seen)[-1] == ("session_end" if closes else "agent_end")
+    assert session.state == ("closed" if closes else "idle")
+
+
+async def test_an_abort_ends_in_idle_c46(stage):
+    session = await stage.session({"tool_calls": [call("bash", command="sleep 30")]}, {"text": "x"})
+    session.subscribe(lambda event: event.kind == "tool_start" and session.abort())
+    assert (await seen(session, "go"))[-1].stop_reason == "aborted"
+    assert session.state == "idle"

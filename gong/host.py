@@ -1,0 +1,89 @@
+"""Sessions inside another program: see docs/embedding.md."""
+
+from __future__ import annotations
+
+import os
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace as replace_fields
+
+from tape import open_store
+from tape.model.entries import Assistant, join_texts
+
+from .agent import opening
+from .config import Settings, load_settings, locate_store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+
+    from .agent.session import Session
+    from .policy.decision import Policy
+    from .tools.tool import AgentTool
+
+
+@asynccontextmanager
+async def open_session(
+    folder: str | os.PathLike[str] = ".",
+    *,
+    model: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    ref: str | None = None,
+    fork: bool = False,
+    tools: Iterable[AgentTool] = (),
+    policy: Policy | None = None,
+    hooks: Sequence[object] = (),
+    settings: Settings | None = None,
+    environ: Mapping[str, str] | None = None,
+    program: str = "gong",
+) -> AsyncGenerator[Session]:
+    """Open a session in a folder, and close it at the end of the block.
+
+    `model` is provider/model or an alias; None is that of the settings. `store` is the folder of
+    the tapes; None is the user's. `ref` continues a session, and with `fork` from any entry of it;
+    None starts a new one. `tools` are offered besides those of the settings, `policy` decides which
+    calls may run, `hooks` are Python hooks. `settings` are those of the user's config.toml if None,
+    and `environ` the variables of this process. `program` is recorded on a new tape.
+
+    A refused key closes the session. Raises GongError and TapeError: a wrong setting, an unknown
+    model, a folder that is gone, a reference that names nothing.
+    """
+    environ = os.environ if environ is None else environ
+    settings = load_settings(environ, {}) if settings is None else settings
+    if store is not None:
+        settings = replace_fields(settings, store=os.fspath(store))
+    where = os.path.abspath(folder)  # noqa: ASYNC240, PTH100 (a link stays one)
+    with open_store(locate_store(settings, environ)) as library:
+        front = opening.FrontEnd(library, settings, environ, where, program, model, hooks=hooks)
+        recorder = None
+        if ref is not None:
+            hit = opening.find_session(front, ref)
+            resume = opening.fork_branch(front, hit) if fork else None
+            recorder = resume or opening.resume_branch(front, hit, ref)
+        host = await opening.open_session(front, recorder)
+        try:
+            session = host.session
+            for tool in tools:
+                session.setup.tools.register(tool)
+                session.setup.tools.activate((tool.name,))
+            session.setup = replace(session.setup, closes_without_key=True)
+            if policy is not None:
+                session.use_policy(policy)
+            yield session
+        finally:
+            await host.close()
+
+
+async def answer_prompt(session: Session, prompt: str) -> str:
+    """Answer a prompt to its end, and return the text of the last answer.
+
+    Raises what `Session.submit` raises. What failed is in the session's events.
+    """
+    async with aclosing(session.submit(prompt)) as stream:
+        async for _ in stream:
+            pass
+    path = session.recorder.path if session.recorder is not None else []
+    answers = (entry.data for entry in reversed(path) if isinstance(entry.data, Assistant))
+    newest = next(answers, None)
+    return "" if newest is None else join_texts(newest.content)
