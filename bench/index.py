@@ -1,4 +1,4 @@
-"""The index: lists, catching up, search, making it anew, and what it takes on disk."""
+"""The index: moves, lists, catching up, search, making it anew, and what it takes on disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import sample
 from measure import MIB, Pair, Row, Scale, by_turns, peak, seconds
 from reading import TYPED
+from store import Bare
 
 from tape.clock import format_timestamp, parse_timestamp
 from tape.index.library import Library, list_tapes, open_store, rebuild_index, search_entries
@@ -40,6 +41,8 @@ SLOW = 5
 ROUNDS = 3
 """Times that the index is made anew."""
 TAPE = Path(sys.executable).parent / "tape"
+WORDS = {"rare": NEEDLE, "common": "größer", "everywhere": "file"}
+"""Words of a search, by how many entries they stand in."""
 
 
 def many(path: Path, tapes: int, each: int) -> tuple[Store, int]:
@@ -81,11 +84,58 @@ def index_rows(path: Path, scale: Scale) -> list[Row]:
     tapes, each = scale.large // 10, scale.small // 10
     store, payload = many(path, tapes, each)
     return [
+        *_move_rows(path, scale),
         *_made_rows(path, store, payload, tapes, each),
         *_list_rows(store, scale, tapes),
         _catching_up(store, scale),
         *_search_rows(store, scale, tapes * each),
     ]
+
+
+def _move_rows(path: Path, scale: Scale) -> Iterator[Row]:
+    """Measure moves with an index: their time against one sync, their bytes, and their growth."""
+    few, many = 10, scale.small
+    entry = User((Text("and now?"),))
+    rounds, bare, line = min(scale.rounds, 50), Bare(path / "bare"), b"x" * 300 + b"\n"
+    library = open_store(path / "moves")
+    with library as (store, _), store.create(BEGINNING) as tape:
+        base, names = tape.head(), count()
+        folder = store.tapes / tape.folder.name
+
+        def fork() -> float:
+            return seconds(lambda: tape.fork(base, f"fork-{next(names)}"))
+
+        def label() -> float:
+            return seconds(lambda: tape.label(f"label-{next(names)}", base.entry))
+
+        def first() -> float:
+            name = tape.fork(base, f"first-{next(names)}")
+            began = time.perf_counter()
+            with tape.writer(name, durability="entry") as writer:
+                writer.append(entry)
+                return time.perf_counter() - began
+
+        works = {"fork": fork, "label": label, "first append after a fork": first}
+        pairs: dict[str, list[Pair]] = {name: [] for name in works}
+        grown = 0.0
+        for branches in (few, many):
+            while len(tape.refs().branches) < branches:
+                tape.fork(base, f"side-{next(names)}")
+            for name, work in works.items():
+                size = _count_bytes(store.path, folder)
+                pairs[name].append(by_turns(rounds, work, lambda: bare.write([line], sync=True)))
+                if name == "fork":
+                    grown = (_count_bytes(store.path, folder) - size) / rounds / 1_000
+    for name, (small, large) in pairs.items():
+        at = f"{name} with its index, at {many:,} branches"
+        yield Row(at, "write + fdatasync", large.ratio, "×", 8)
+        yield Row(at, f"at {few}", large.ratio / small.ratio, "×", 1.3)
+    yield Row(f"fork with its index: bytes, at {many:,} branches", "none", grown, "KB", 2)
+
+
+def _count_bytes(home: Path, tape: Path) -> int:
+    files = [*home.glob("index.*"), tape / "refs.jsonl"]
+    return sum(file.stat().st_size for file in files if not file.name.endswith("-shm"))
 
 
 def _made_rows(path: Path, store: Store, payload: int, tapes: int, each: int) -> Iterator[Row]:
@@ -99,7 +149,11 @@ def _made_rows(path: Path, store: Store, payload: int, tapes: int, each: int) ->
     yield Row("reindex: peak memory", "none", high[0] / MIB, "MiB", None)
     with_text, without = _sizes(path, store)
     yield Row("index: bytes without full text", "payload", without / payload, "×", 0.06)
-    yield Row("index: bytes with full text", "payload", with_text / payload, "×", 0.35)
+    yield Row("index: bytes with full text", "payload", with_text / payload, "×", 0.12)
+    began = time.process_time()
+    rebuild_index(store)
+    taken = (time.process_time() - began) / (tapes * each) * 1_000_000
+    yield Row(f"reindex: CPU an entry{at}", "none", taken, "µs", 45)
 
 
 def _made(store: Store) -> Pair:
@@ -131,7 +185,8 @@ def _sizes(path: Path, store: Store) -> tuple[int, int]:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     shutil.copyfile(store.path / "index.db", copy)
     with closing(sqlite3.connect(copy, isolation_level=None)) as db:
-        db.execute("DROP TABLE text")
+        db.execute("DROP TABLE said")
+        db.execute("DROP TABLE words")
         db.execute("VACUUM")
     return (store.path / "index.db").stat().st_size, copy.stat().st_size
 
@@ -199,12 +254,15 @@ def _search_rows(store: Store, scale: Scale, entries: int) -> Iterator[Row]:
             lambda: median(seconds(lambda: search_entries(*library, NEEDLE)) for _ in range(SLOW)),
         )
     yield Row(name, f"{grep[0]} over the files", pair.ratio, "× faster", 100, at_least=True)
-    whole = by_turns(
-        min(scale.rounds, 20),
-        lambda: _process([str(TAPE), "search", NEEDLE, "--store", str(store.path)]),
-        lambda: _process([sys.executable, "-c", "pass"]),
-    )
-    yield Row("search: the whole process", "python -c pass", whole.ratio, "×", 4)
+    for how, word in WORDS.items():
+        command = [str(TAPE), "search", word, "--store", str(store.path)]
+        whole = by_turns(
+            min(scale.rounds, 20),
+            lambda command=command: _process(command),
+            lambda: _process([sys.executable, "-c", "pass"]),
+        )
+        name = f"search, {how} word: the whole process, at {entries:,}"
+        yield Row(name, "python -c pass", whole.ratio, "×", 2.6)
 
 
 def _process(command: list[str]) -> float:

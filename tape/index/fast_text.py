@@ -206,7 +206,7 @@ def _strip_marks(marked: str) -> tuple[str, list[tuple[int, int]]]:
 ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.store.phase.ORIGIN`."""
 
-_EXTRA_HITS = 1_000
+_EXTRA_HITS = 300
 """Matches that are ranked beyond the wanted hits."""
 _VERIFIED_AT_ONCE = 100
 """Entries read at least together, where those read first did not match."""
