@@ -249,6 +249,7 @@ class SessionHooks:
             self._watcher.cancel()
         if self.dispatcher.wants("session_end"):
             await self._ask("session_end", {"reason": reason})
+        await self.dispatcher.close()
 
     async def _run_watchers(self) -> None:
         assert self._watching is not None

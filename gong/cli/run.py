@@ -26,6 +26,7 @@ _COMMANDS = {
     "doctor": "Check settings, store, keys, programs and histories.",
     "models": "List models: context windows, abilities, prices.",
     "auth": "Save, show or remove API keys.",
+    "hooks": "List hooks, or try them on a sample.",
     "trust": "Show what this project brings, and let it take effect.",
     "permissions": "Check calls against the rules; list, add and remove rules.",
     "tool": "Run one tool directly, in this folder.",

@@ -79,14 +79,14 @@ _FIELDS = {
 
 
 def list_tool_names(tool: str) -> tuple[str, ...]:
-    """Return every name by which a matcher may mean a tool."""
+    """Return every name by which a matcher may mean a tool, Claude's first."""
     if tool == "apply_patch":
         return _PATCH_NAMES
     shared = TOOL_NAMES.get(tool)
     if shared is None:
         return (tool,)
     own = (one for one, name in TOOL_NAMES.items() if name == shared and one != "apply_patch")
-    return tuple(dict.fromkeys((tool, *own, shared, *_MORE_NAMES.get(shared, ()))))
+    return tuple(dict.fromkeys((shared, tool, *own, *_MORE_NAMES.get(shared, ()))))
 
 
 def translate_tool_name(tool: str) -> str:

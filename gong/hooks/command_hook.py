@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 DEFAULT_SECONDS = 30.0
 """How long a command may take if it does not say."""
 BLOCKING_EXIT = 2
+_CLOSE_SECONDS = 5.0
 _MAX_OUTPUT_BYTES = 1 << 20
 _MAX_SHOWN_CHARS = 300
 _CONTEXT_POINTS: frozenset[Point] = frozenset({"input", "session_start"})
@@ -111,6 +112,15 @@ class CommandHook:
         self._background.add(task)
         task.add_done_callback(self._forget_background)
         return NO_ANSWER
+
+    async def close(self) -> None:
+        """Wait a moment for what runs in the background, and end the rest."""
+        if not self._background:
+            return
+        await asyncio.wait(self._background, timeout=_CLOSE_SECONDS)
+        left = {task for task in self._background if task.cancel()}
+        if left:
+            await asyncio.wait(left, timeout=_CLOSE_SECONDS)
 
     def _forget_background(self, task: asyncio.Task[HookAnswer]) -> None:
         self._background.discard(task)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from .hook import Hook, Point, SessionFacts
 
+_CLOSE_SECONDS = 1.0
+"""How long hooks that were skipped are waited for at the end."""
 _SPARE_SECONDS = 5.0
 """What a thread of hooks may take beyond their own time limits."""
 
@@ -121,6 +123,14 @@ class HookDispatcher:
         thread.start()
         thread.join(sum(hook.timeout for hook in self.hooks) + _SPARE_SECONDS)
         return outcomes[0] if outcomes else HookOutcome(dict(value))
+
+    async def close(self) -> None:
+        """End what hooks left running; nothing is raised."""
+        if self._unfinished:
+            await asyncio.wait(self._unfinished, timeout=_CLOSE_SECONDS)
+        for hook in self.hooks:
+            if (close := getattr(hook, "close", None)) is not None:
+                await close()
 
     def _is_wanted(self, hook: Hook, call: HookCall) -> bool:
         try:

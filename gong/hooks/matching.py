@@ -44,7 +44,7 @@ class HookMatcher:
         if text in {"", "*"}:
             return
         if _PLAIN.match(text):
-            self._names = frozenset(name.strip().lower() for name in re.split(r"[|,]", text))
+            self._names = frozenset(name.strip() for name in re.split(r"[|,]", text))
             return
         try:
             self._expression = re.compile(text)
@@ -54,10 +54,12 @@ class HookMatcher:
     def find_match(self, names: Iterable[str]) -> str | None:
         """Return the first of some names for one thing that the hook wants, None if it does not.
 
-        A matcher for everything gives "".
+        The name as the matcher spells it goes first. A matcher for everything gives "".
         """
         if self._names is not None:
-            return next((name for name in names if name.lower() in self._names), None)
+            names, lower = [*names], {name.lower() for name in self._names}
+            exact = (name for name in names if name in self._names)
+            return next(exact, next((name for name in names if name.lower() in lower), None))
         if self._expression is not None:
             return next((name for name in names if self._expression.search(name)), None)
         return ""

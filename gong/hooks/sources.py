@@ -159,6 +159,8 @@ class _HookLoader:
             self._warn(source, "hooks is not an object")
             return
         for event, groups in events.items():
+            if self._read_event(event, source) is None:
+                continue
             self.add_rows([*_flatten_groups(event, groups)], source, trust)
 
     def add_toml(self, data: bytes, source: str, trust: Any) -> None:

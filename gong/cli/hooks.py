@@ -1,0 +1,207 @@
+"""`gong hooks`: the hooks for this folder, and what each answers to a sample."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tape.cli.output import as_json, format_examples, print_json
+from tape.cli.terminal import format_table, print_lines
+from tape.text import to_single_line
+
+from .. import config
+from ..hooks.claude import EVENTS, OWN_NAMES
+from ..hooks.dispatcher import HookDispatcher, HookFailure
+from ..hooks.hook import HookCall, SessionFacts
+from ..hooks.sources import ConfiguredHook, load_hooks
+from .options import load_settings, print_warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_FAILED_EXIT = 1
+
+
+class ListedHook(Struct, frozen=True):
+    """One hook as `gong hooks list --json` prints it."""
+
+    event: str
+    matcher: str
+    runs: str
+    source: str
+    trust: str
+    active: bool
+
+
+class TestedHook(Struct, frozen=True, omit_defaults=True):
+    """One hook as `gong hooks test --json` prints it."""
+
+    hook: str
+    outcome: str
+    """answered, failed, not asked or not trusted."""
+    decision: str = ""
+    reason: str = ""
+    changed: dict[str, Any] = {}
+    context: str = ""
+    message: str = ""
+    stop: str = ""
+    error: str = ""
+
+
+@click.group(
+    epilog=format_examples(
+        "gong hooks list", 'gong hooks test PreToolUse --tool bash --args \'{"command": "ls"}\''
+    )
+)
+def hooks() -> None:
+    """List the hooks of this folder, or try them on a sample."""
+
+
+@hooks.command("list")
+@as_json
+def list_hooks(as_json: bool) -> None:
+    """List all hooks for this folder in the order in which they are asked.
+
+    --json prints [{event, matcher, runs, source, trust, active}]; trust is user, trusted, refused
+    or new.
+    """
+    found = _load_configured()
+    if as_json:
+        print_json([_describe_hook(one) for one in found])
+        return
+    if not found:
+        print_lines(["no hooks are configured for this folder"])
+        return
+    rows = [
+        (one.trust, one.event, one.matcher or "*", to_single_line(one.runs), one.source)
+        for one in found
+    ]
+    print_lines(format_table([("TRUST", "EVENT", "MATCHER", "RUNS", "FROM"), *rows]))
+    if not all(one.is_active for one in found):
+        print_warning("hooks that are not trusted do not run: gong trust shows and allows them")
+
+
+@hooks.command("test")
+@click.argument("event")
+@click.option("--tool", default="bash", show_default=True, help="The tool that is called.")
+@click.option("--args", "arguments", metavar="JSON", help="Its arguments, as a JSON object.")
+@as_json
+def test_hooks(event: str, tool: str, arguments: str | None, as_json: bool) -> None:
+    """Run the hooks of EVENT on a sample and show what each answers; no tool runs.
+
+    EVENT is a name such as PreToolUse. Exit code 1 if a hook fails. --json prints [{hook, outcome,
+    decision, reason, changed, context, message, stop, error}] without empty fields.
+    """
+    name = OWN_NAMES.get(event, event)
+    if name not in EVENTS:
+        near = get_close_matches(name, EVENTS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(EVENTS)}"
+        raise click.UsageError(f"unknown hook event {event}: {hint}")
+    call = _build_sample(name, tool, _parse_arguments(tool, arguments))
+    wanted = [one for one in _load_configured() if one.hook.wants(call.point)]
+    tested = asyncio.run(_try_hooks(wanted, call))
+    if as_json:
+        print_json(tested)
+    elif not tested:
+        print_lines([f"no hook is configured for {name}"])
+    else:
+        print_lines(line for one in tested for line in _render_answer(one))
+    sys.exit(_FAILED_EXIT if any(one.outcome == "failed" for one in tested) else 0)
+
+
+def _load_configured() -> list[ConfiguredHook]:
+    settings = load_settings()
+    folder = config.locate_folder()
+    found = load_hooks(folder, os.environ, settings.hooks, settings.environment)
+    for warning in found.warnings:
+        print_warning(warning)
+    return found.configured
+
+
+def _describe_hook(one: ConfiguredHook) -> ListedHook:
+    return ListedHook(one.event, one.matcher, one.runs, one.source, one.trust, one.is_active)
+
+
+def _parse_arguments(tool: str, arguments: str | None) -> dict[str, Any]:
+    if arguments is None:
+        return {"command": "true"} if tool.lower() in {"bash", "shell"} else {}
+    try:
+        return msgspec.json.decode(arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise click.UsageError(f"--args is not a JSON object: {error}") from error
+
+
+def _build_sample(event: str, tool: str, args: dict[str, Any]) -> HookCall:
+    """Return the question that an event asks, with made-up values for all that is not given."""
+    point = EVENTS[event].point
+    is_error = event == "PostToolUseFailure"
+    samples: dict[str, dict[str, Any]] = {
+        "tool_call": {"tool": tool, "args": args, "call_id": "c_sample"},
+        "permission": {"tool": tool, "args": args, "call_id": "c_sample", "suggestions": []},
+        "tool_result": {
+            "tool": tool,
+            "args": args,
+            "call_id": "c_sample",
+            "duration_ms": 1,
+            "result": {"content": "sample output", "is_error": is_error, "details": {}},
+        },
+        "input": {"text": "a sample prompt", "images": []},
+        "session_start": {"source": "startup"},
+        "stop": {"text": "a sample answer", "active": False},
+        "session_op": {"op": "compact", "meta": {"trigger": "manual", "focus": ""}},
+        "after_compact": {"trigger": "manual", "compact_summary": "a sample summary"},
+        "notification": {"message": "a sample", "notification_type": "permission_prompt"},
+        "setup": {"trigger": "init"},
+        "session_end": {"reason": "other"},
+    }
+    agent = "sample" if event.startswith("Subagent") else ""
+    facts = SessionFacts(config.locate_folder(), agent_id=agent, agent_type=agent)
+    return HookCall(point, samples[point], facts)
+
+
+async def _try_hooks(wanted: Sequence[ConfiguredHook], call: HookCall) -> list[TestedHook]:
+    tested = []
+    for one in wanted:
+        name = one.hook.name
+        if not one.is_active:
+            tested.append(TestedHook(name, "not trusted"))
+        elif not one.hook.handles(call):
+            tested.append(TestedHook(name, "not asked"))
+        else:
+            tested.append(await _try_hook(one, call))
+    return tested
+
+
+async def _try_hook(one: ConfiguredHook, call: HookCall) -> TestedHook:
+    failures: list[HookFailure] = []
+    asking = HookDispatcher([one.hook], failures.append)
+    outcome = await asking.ask(call.point, call.value, call.facts)
+    changed = {key: value for key, value in outcome.value.items() if value != call.value[key]}
+    return TestedHook(
+        hook=one.hook.name,
+        outcome="failed" if failures else "answered",
+        decision=outcome.decision,
+        reason=outcome.reason,
+        changed=changed,
+        context="\n".join(outcome.contexts),
+        message="\n".join(outcome.messages),
+        stop=outcome.stop or "",
+        error=failures[0].error if failures else "",
+    )
+
+
+def _render_answer(one: TestedHook) -> Iterator[str]:
+    """Yield the lines for one hook: its name and what became of it, then each part of it."""
+    yield f"{to_single_line(one.hook)}: {one.outcome}"
+    for field in ("decision", "reason", "context", "message", "stop", "error"):
+        if text := getattr(one, field):
+            yield f"  {field:<8}  {to_single_line(text)}"
+    if one.changed:
+        yield f"  changed   {to_single_line(msgspec.json.encode(one.changed).decode())}"
