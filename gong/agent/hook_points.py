@@ -349,9 +349,13 @@ def _wrap_hook(one: Hook | object) -> Hook:
 
 def _describe_call(prepared: PreparedCall) -> dict[str, Any]:
     """Return the call as hooks see it: the tool that is meant, arguments that are given."""
-    args = msgspec.to_builtins(prepared.arguments)
-    given = {name: value for name, value in args.items() if value is not None}
-    return {"tool": prepared.tool.name, "args": given, "call_id": prepared.call.id}
+    call, args = prepared.call, msgspec.to_builtins(prepared.arguments)
+    written = set(args)
+    if prepared.tool.name == call.name and call.args_text is None:
+        with suppress(msgspec.DecodeError):  # repaired arguments are shown as they will be used
+            written = set(msgspec.json.decode(call.args, type=dict[str, Any]))
+    given = {name: args[name] for name in args if name in written and args[name] is not None}
+    return {"tool": prepared.tool.name, "args": given, "call_id": call.id}
 
 
 def _build_context(text: str) -> Context:
