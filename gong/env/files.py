@@ -39,6 +39,31 @@ NEW_FILE_MODE, NEW_FOLDER_MODE = 0o666, 0o777
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
+_SMALL_BYTES = 256 * 1024
+
+
+def is_small_file(path: str) -> bool:
+    """Return whether there is a file of known size that is read at once.
+
+    What has no size, as below /proc, may be as long as it likes.
+    """
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(status.st_mode) and 0 < status.st_size <= _SMALL_BYTES
+
+
+def has_path(path: str) -> bool:
+    """Return whether something is there; a dangling link is nothing."""
+    return os.path.exists(path)  # noqa: PTH110 (Path raises below a folder that may not be searched)
+
+
+def find_real_path(path: str) -> str:
+    """Return where `path` leads through all links."""
+    return os.path.realpath(path)
+
+
 def read_regular_file(path: str) -> bytes:
     """Return the bytes of a regular file; EINVAL for anything else."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:

@@ -14,12 +14,16 @@ import stat
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError, FolderGone
 from .files import (
     commit_changes,
+    find_real_path,
+    has_path,
+    is_small_file,
     list_entries,
     read_file_below,
     read_regular_file,
@@ -148,13 +152,16 @@ class LocalEnvironment:
 
     async def real_path(self, path: str) -> str:
         """Return where `path` leads through all links."""
-        return await asyncio.to_thread(os.path.realpath, self._resolve_path(path))
+        return find_real_path(self._resolve_path(path))
 
     async def read_file(self, path: str, root: str | None = None) -> bytes:
         """Return the bytes of a regular file; see the protocol."""
+        read = partial(read_regular_file, self._resolve_path(path))
         if root is not None:
-            return await asyncio.to_thread(read_file_below, root, path)
-        return await asyncio.to_thread(read_regular_file, self._resolve_path(path))
+            read = partial(read_file_below, root, path)
+        if is_small_file(self._resolve_path(path)):  # a thread takes longer than reading it
+            return read()
+        return await asyncio.to_thread(read)
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Put `data` at `path`, whole or not at all; once begun it is finished, even if cancelled.
@@ -201,10 +208,9 @@ class LocalEnvironment:
         """Whether something is there; a dangling link is nothing."""
         if root is not None:
             with suppress(OSError):
-                found = await asyncio.to_thread(stat_below, root, path)
-                return not stat.S_ISLNK(found.st_mode)
+                return not stat.S_ISLNK(stat_below(root, path).st_mode)
             return False
-        return await asyncio.to_thread(os.path.exists, self._resolve_path(path))
+        return has_path(self._resolve_path(path))
 
     async def list_directory(
         self, path: str, depth: int = 1, root: str | None = None
