@@ -49,6 +49,44 @@ async def test_tools_are_called_one_after_another_as_the_task_needs_them(stage):
     assert join_texts(session.recorder.path[-1].data.content) == "It says three."
 
 
+class Barriers:
+    """An observer of a tape's writer that counts its syncs."""
+
+    def __init__(self):
+        self.count = 0
+
+    def on_begin(self, tape): ...
+
+    def on_barrier(self, tape, changes):
+        self.count += 1
+
+    def on_end(self, tape, changes): ...
+
+    def on_redact(self, tape): ...
+
+
+async def test_a_round_that_only_reads_is_synced_once(stage):
+    """tape.md §5.4: one barrier covers the answer, the starts and the results of safe calls."""
+    (stage.folder / "a.txt").write_text("one\n")
+    barriers, counts = Barriers(), []
+    session = await stage.session(
+        {"tool_calls": [call("read", path="a.txt"), call("ls")]},
+        {"tool_calls": [call("read", path="a.txt"), call("bash", command="echo hi")]},
+        {"text": "done"},
+    )
+
+    def watch(event):
+        if isinstance(event, events.RunStart):
+            session.recorder.tape.projection = barriers
+        elif isinstance(event, events.TurnEnd):
+            counts.append(barriers.count)
+
+    session.subscribe(watch)
+    await seen(session, "go")
+    # The prompt and the results · the answer, before bash begins, the results · the last answer.
+    assert counts == [2, 5, 6]
+
+
 async def test_what_the_path_says_is_what_the_tape_says(stage):
     session = await stage.session(
         {"tool_calls": [call("bash", command="echo hi")]}, {"text": "done"}
