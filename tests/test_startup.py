@@ -35,6 +35,13 @@ importlib.import_module(f"{program}.cli").main()
 """Runs one of our commands and writes the names of all loaded modules to a file at its end."""
 
 
+NOT_FOR_A_PROMPT = {
+    *("gong.policy.danger", "gong.shell.parser", "gong.repl.app", "gong.agent.handoff"),
+    *("gong.llm.offline.summary", "gong.llm.offline.sentences"),
+}
+"""Modules that a prompt without tool calls does not need: each is imported with its first use."""
+
+
 @pytest.fixture
 def run(tmp_path):
     """Run a command line in a home of its own and return the modules that were loaded."""
@@ -126,6 +133,15 @@ def test_looking_at_a_tape_loads_nothing_it_does_not_need(run):
     run("tape", "new", "--json")
     run("tape", "ls")
     assert run("tape", "show") & {"subprocess", "shutil", "traceback", *HEAVY} == set()
+
+
+def test_answering_a_prompt_loads_no_policy_and_no_summaries(run, tmp_path):
+    """`run` sees this at all because functions registered for the end still run."""
+    script = tmp_path / "script.json"
+    script.write_text('[{"text": "Hello."}]')
+    loaded = run("gong", "-p", "hi", "-m", f"scripted/{script}")
+    assert "gong.agent.loop" in loaded
+    assert loaded & (HEAVY - {"sqlite_utils"} | NOT_FOR_A_PROMPT) == set()
 
 
 def test_completing_a_verb_imports_none(run):

@@ -39,7 +39,6 @@ from ..errors import (
     NotSmaller,
     SummaryUnusable,
 )
-from ..llm.offline.summary import limit_summary, summarize_pieces
 from ..llm.summary_format import format_transcript
 from ..llm.tokens import estimate_tokens
 from ..llm.types import Request
@@ -261,6 +260,11 @@ async def write_summary(
     split: bool,
 ) -> SummaryResult:
     """Return a summary of entries by a model, or by rules if that fails."""
+    from ..llm.offline.summary import (  # noqa: PLC0415 (its patterns cost 30 ms of every start)
+        limit_summary,
+        summarize_pieces,
+    )
+
     pieces = summaries.build_pieces(covered, previous)
     by, usage = None, None
     limit_chars = budget.summary * _CHARS_PER_TOKEN

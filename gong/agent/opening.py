@@ -2,10 +2,14 @@
 
 Every front end uses `open_session` to continue, or `read_session` to read only. All inputs are
 values; nothing here reads the environment or the terminal.
+
+The time of a start is here: git is asked about the folder first, and runs in its own process while
+the tools and the provider are imported; the policy is imported with the first call it decides.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,8 +37,7 @@ from ..llm.client import Client, choose_default_model
 from ..llm.model_names import BUILT_IN_PROVIDERS, ModelNames
 from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
-from ..policy.danger import DangerPolicy
-from ..policy.decision import allow_all
+from ..policy.decision import Verdict, allow_all
 from ..project import has_project_parts
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.profiles import PROFILES, apply_profile
@@ -52,9 +55,9 @@ if TYPE_CHECKING:
     from tape.store.tape import Hit
 
     from ..config import Settings
-    from ..context.system import GitRepository
     from ..llm.models import ProfileName
     from ..llm.types import Provider, Request, StreamEvent
+    from ..tools.tool import PreparedCall
     from .hook_points import SessionHooks
     from .recorder import VisibleHistory
     from .run_context import PreparedRequest
@@ -322,18 +325,32 @@ async def _assemble_session(
     front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | None, *, must_answer: bool
 ) -> OpenSession:
     settings, environ, folder = front.settings, front.environ, front.folder
-    tools = build_session_tools(settings)
     env = LocalEnvironment(folder, environ, policy=settings.environment)
     await env.initialize()
-    repository = await find_repository(env)
-    models = _build_model_factory(front, env, repository)
-    name = choose_model(front, models, recorder.path if recorder else ())
+    finding = asyncio.create_task(find_repository(env))
+    await asyncio.sleep(0)  # git begins
+    try:
+        tools = build_session_tools(settings)
+        models = _build_model_factory(front, env)
+        name = choose_model(front, models, recorder.path if recorder else ())
+        if must_answer:
+            models.client.resolve(models.names.resolve_name(name))  # imports and keeps the provider
+        repository = await finding
+    except BaseException:
+        finding.cancel()
+        raise
+    models = replace(models, where=models.where._replace(repository=repository))
 
     def begin_tape(prompt: str) -> Recorder:
         git = repository.recorded if repository else None
         beginning = Beginning(cwd=folder, program=front.program, slug=prompt, git=git)
         tape = front.library.store.create(beginning)
         return Recorder.open(tape, durability=settings.durability)
+
+    async def refuse_danger(prepared: PreparedCall) -> Verdict:
+        from ..policy.danger import DangerPolicy  # noqa: PLC0415 (a tenth of the time of a start)
+
+        return await DangerPolicy(allow_all, folder, environ.get("HOME", "/"))(prepared)
 
     summariser = settings.compaction.model
     model = models.choose(name) if must_answer else models.choose_or_failing(name)
@@ -345,7 +362,7 @@ async def _assemble_session(
         model=model,
         tools=model.equip(tools),
         env=env,
-        policy=DangerPolicy(allow_all, folder, environ.get("HOME", "/")),
+        policy=refuse_danger,
         open=begin_tape,
         compaction=settings.compaction,
         summariser=models.choose_or_failing(summariser) if summariser else None,
@@ -380,10 +397,12 @@ async def read_session(front: FrontEnd, hit: Hit) -> SessionPreview:
     env = LocalEnvironment(front.folder, front.environ, policy=front.settings.environment)
     await env.initialize()
     try:
-        models = _build_model_factory(front, env, await find_repository(env))
+        models = _build_model_factory(front, env)
+        where = models.where._replace(repository=await find_repository(env))
     finally:
         await env.cleanup()
-    return SessionPreview(hit, read, models, build_session_tools(front.settings))
+    tools = build_session_tools(front.settings)
+    return SessionPreview(hit, read, replace(models, where=where), tools)
 
 
 def choose_model(front: FrontEnd, models: ModelFactory, path: Sequence[Entry]) -> str:
@@ -417,15 +436,13 @@ def _choose_configured_model(front: FrontEnd, models: ModelFactory) -> str:
     return choose_default_model(front.environ, models.names.presets, knows)
 
 
-def _build_model_factory(
-    front: FrontEnd, env: LocalEnvironment, repository: GitRepository | None
-) -> ModelFactory:
-    """Return the models for sessions in the folder of an environment."""
+def _build_model_factory(front: FrontEnd, env: LocalEnvironment) -> ModelFactory:
+    """Return the models for sessions in the folder of an environment, its repository unknown."""
     names = ModelNames.from_settings(front.settings)
     keys = Credentials.from_environ(front.environ)
     client = Client.from_env(front.environ, presets=names.presets, find_key=keys.key)
     today = format_timestamp(read_clock())[:10]
-    where = Surroundings(env.working_directory, env.platform, env.os_version, today, repository)
+    where = Surroundings(env.working_directory, env.platform, env.os_version, today)
     return ModelFactory(names, client, where, front.environ, front.settings, front.override)
 
 

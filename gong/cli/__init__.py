@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from importlib import import_module
@@ -10,11 +12,18 @@ import tape.cli
 
 from .. import __version__
 
+TYPE_CHECKING = False  # `typing` is not needed for --version
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 HELP_PAGES = f"{os.path.dirname(__file__)}/help_pages.txt"  # noqa: PTH120 (at once)
 """The file of the help pages of `gong`."""
 
+_GC_THRESHOLD = 20_000
+"""Garbage collection threshold in objects: importing makes thousands, none of them garbage."""
 
-def main() -> None:
+
+def main() -> NoReturn:
     """Run `gong` with the arguments of this process, and end the process with its exit code.
 
     Version and help pages are printed before anything is imported.
@@ -26,4 +35,20 @@ def main() -> None:
         known = tape.cli.find_known_text("gong", __version__, HELP_PAGES, arguments)
     if known is not None:
         sys.exit(tape.cli.print_text("gong", known))
-    sys.exit(import_module(".run", __package__).run_command_line(arguments))
+    gc.set_threshold(_GC_THRESHOLD)
+    _end_process(import_module(".run", __package__).run_command_line(arguments))
+
+
+def _end_process(code: int) -> NoReturn:
+    """End the process at once: its memory is not taken apart object by object.
+
+    What is registered to run at the end runs, and output is written. Where that fails the
+    interpreter ends as usual, which tells why.
+    """
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except (OSError, ValueError):
+        sys.exit(code)
+    atexit._run_exitfuncs()  # noqa: SLF001 (there is no public name)
+    os._exit(code)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import select
 import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -12,14 +15,7 @@ import click
 from tape.cli.output import print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
 
-from ..agent.compaction import CompactionRequest
-from ..agent.opening import (
-    find_session,
-    fork_branch,
-    load_session_hooks,
-    open_session,
-    resume_branch,
-)
+from .. import config
 from ..errors import ConfigurationError, OperationCancelled
 from ..project import has_project_parts
 from .options import (
@@ -31,9 +27,11 @@ from .options import (
     store_option,
     tools_option,
 )
-from .session import collect_events, continue_with_model, open_front_end
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractContextManager
+
     from tape.store.tape import Hit
 
     from ..agent.hook_points import SessionHooks
@@ -113,7 +111,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     base_file: str | None,
     appended: str | None,
     store: str | None,
-) -> None:
+) -> int:
     """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`."""
     if sum((newest, session is not None, fork is not None)) > 1:
         raise click.UsageError("-c, --session and --fork cannot be combined")
@@ -132,8 +130,15 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     )
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
     asked = _read_prompt(prompt)
-    with open_front_end(settings, model, override) as front:
-        sys.exit(asyncio.run(_run_chat(front, asked, output, past)))
+
+    def open_front() -> AbstractContextManager[FrontEnd]:
+        from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
+
+        return open_front_end(settings, model, override)
+
+    if asked is None:
+        return asyncio.run(_run_terminal(open_front, past))
+    return asyncio.run(_run_prompt(open_front, past, asked, output))
 
 
 class Continuation(NamedTuple):
@@ -167,37 +172,44 @@ def _read_prompt(prompt: str | None) -> str | None:
     return asked
 
 
-async def _run_chat(
-    front: FrontEnd, asked: str | None, output: OutputFormat, past: Continuation | None
-) -> int:
-    recorder, left = None, None
-    if asked is None and has_project_parts(front.folder, front.environ):
-        from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
+@asynccontextmanager
+async def _open_chat(
+    open_front: Callable[[], AbstractContextManager[FrontEnd]], past: Continuation | None
+) -> AsyncIterator[OpenSession]:
+    """Hold the session that the flags name, ready for a prompt."""
+    from ..agent import opening  # noqa: PLC0415 (in a terminal the prompt stands first)
+    from ..agent.compaction import CompactionRequest  # noqa: PLC0415 (as above)
+    from . import session  # noqa: PLC0415 (as above)
 
-        ask_for_trust(front.folder, front.environ)
-    hooks = load_session_hooks(front)
-    if past is not None:
-        hit = find_session(front, past.ref)
-        if hooks is not None:
-            await _require_operation(hooks, hit, past)
-        left = hit.tape.head() if past.carries else None
-        recorder = fork_branch(front, hit) if past.forks else resume_branch(front, hit, past.ref)
-    host = await open_session(front, recorder, hooks=hooks)
-    try:
-        if host.by_default:
-            print_warning(
-                "no model is configured, so offline/rules is used (plain requests only); "
-                "set ANTHROPIC_API_KEY or choose one with -m provider/model"
-            )
+    with open_front() as front:
+        recorder, left = None, None
+        hooks = opening.load_session_hooks(front)
         if past is not None:
-            await continue_with_model(host, past.start)
-            if past.compacts:
-                await collect_events(host.session.compact(CompactionRequest("user")))
-        if left is not None:
-            await collect_events(host.session.merge_branch(left))
-        return await _run_front_end(host, asked, output)
-    finally:
-        await host.close()
+            hit = opening.find_session(front, past.ref)
+            if hooks is not None:
+                await _require_operation(hooks, hit, past)
+            left = hit.tape.head() if past.carries else None
+            recorder = (
+                opening.fork_branch(front, hit)
+                if past.forks
+                else opening.resume_branch(front, hit, past.ref)
+            )
+        host = await opening.open_session(front, recorder, hooks=hooks)
+        try:
+            if host.by_default:
+                print_warning(
+                    "no model is configured, so offline/rules is used (plain requests only); "
+                    "set ANTHROPIC_API_KEY or choose one with -m provider/model"
+                )
+            if past is not None:
+                await session.continue_with_model(host, past.start)
+                if past.compacts:
+                    await session.collect_events(host.session.compact(CompactionRequest("user")))
+            if left is not None:
+                await session.collect_events(host.session.merge_branch(left))
+            yield host
+        finally:
+            await host.close()
 
 
 async def _require_operation(hooks: SessionHooks, hit: Hit, past: Continuation) -> None:
@@ -209,12 +221,41 @@ async def _require_operation(hooks: SessionHooks, hit: Hit, past: Continuation) 
         raise OperationCancelled(f"a hook cancelled the {operation}: {why}")
 
 
-async def _run_front_end(host: OpenSession, asked: str | None, output: OutputFormat) -> int:
-    if asked is None:
-        from ..repl.app import run_conversation  # noqa: PLC0415 (prompt-toolkit loads slowly)
+async def _run_terminal(
+    open_front: Callable[[], AbstractContextManager[FrontEnd]], past: Continuation | None
+) -> int:
+    """Show a prompt at once, open the session behind it, and converse."""
+    folder = config.locate_folder()
+    if has_project_parts(folder, os.environ):
+        from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
 
-        with use_bare_streams():
-            return await run_conversation(host)
+        ask_for_trust(folder, os.environ)
+    from ..repl.first_prompt import stand_prompt  # noqa: PLC0415 (prompt-toolkit loads slowly)
+
+    with use_bare_streams():
+        async with AsyncExitStack() as stack:
+            async with stand_prompt() as typed:
+                await asyncio.to_thread(_import_conversation)
+                host = await stack.enter_async_context(_open_chat(open_front, past))
+            if typed.has_left:
+                return 0
+            from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
+
+            return await run_conversation(host, typed)
+
+
+def _import_conversation() -> None:
+    """Import what a session needs, in a thread, so that keys show while they are typed."""
+    for name in ("gong.tools.builtin", "gong.repl.app", "gong.cli.session"):
+        import_module(name)
+
+
+async def _run_prompt(
+    open_front: Callable[[], AbstractContextManager[FrontEnd]],
+    past: Continuation | None,
+    asked: str,
+    output: OutputFormat,
+) -> int:
     from .printing import answer_prompt  # noqa: PLC0415 (only with -p)
 
     write = print_utf8 if output == "text" else print_bytes
@@ -223,4 +264,5 @@ async def _run_front_end(host: OpenSession, asked: str | None, output: OutputFor
         write(data)
         sys.stdout.flush()
 
-    return await answer_prompt(host, asked, output, out=out, warn=print_warning)
+    async with _open_chat(open_front, past) as host:
+        return await answer_prompt(host, asked, output, out=out, warn=print_warning)

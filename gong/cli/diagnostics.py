@@ -9,7 +9,6 @@ import asyncio
 import os
 import platform
 import shutil
-import sys
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -153,7 +152,7 @@ class HealthCheck(Struct, frozen=True):
 @click.argument("ref", required=False, metavar="[REF]")
 @store_option
 @as_json
-def doctor(ref: str | None, store: str | None, as_json: bool) -> None:
+def doctor(ref: str | None, store: str | None, as_json: bool) -> int:
     """Check what a session needs: settings, store, keys, programs. Nothing is sent or changed.
 
     With REF, also check whether each provider would accept that history. Exit code 1 if a check
@@ -164,7 +163,7 @@ def doctor(ref: str | None, store: str | None, as_json: bool) -> None:
         print_json(checks)
     else:
         print_lines(format_table([(one.state, one.name, one.about) for one in checks]))
-    sys.exit(_WRONG_EXIT if any(one.state == "wrong" for one in checks) else 0)
+    return _WRONG_EXIT if any(one.state == "wrong" for one in checks) else 0
 
 
 def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:

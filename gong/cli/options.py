@@ -44,7 +44,7 @@ _PROMPT_OPTIONS = (
 )
 
 
-def add_prompt_options(command: Callable[..., None]) -> Callable[..., None]:
+def add_prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a command with the options that `read_prompt_override` takes."""
     for option in reversed(_PROMPT_OPTIONS):
         command = option(command)

@@ -25,7 +25,6 @@ from .. import __version__, config
 from ..agent import events
 from ..agent.compaction import CompactionRequest
 from ..agent.events import CompactionEnd
-from ..agent.handoff import build_handoff_page, record_handoff
 from ..agent.loop import measure_fill
 from ..agent.opening import FrontEnd, OpenSession, find_session, open_session, resume_branch
 from ..agent.recorder import find_last_model, find_newest_anchor
@@ -186,6 +185,8 @@ def handoff(
     if output is not None:
         require_writable(Path(output), force=force)
 
+    from ..agent.handoff import build_handoff_page  # noqa: PLC0415 (only for a handoff)
+
     async def run() -> None:
         async with open_existing_session(ref, model=model, store=store) as (host, recorder):
             target = host.models.names.resolve_name(to)
@@ -212,6 +213,8 @@ async def ensure_handoff(host: OpenSession, to: str, focus: str = "") -> bool:
 
     Warnings go to standard error. Raises NothingToCompact.
     """
+    from ..agent.handoff import record_handoff  # noqa: PLC0415 (only for a handoff)
+
     seen = await collect_events(record_handoff(host.session, to, focus))
     recorder = host.session.recorder
     if any(isinstance(event, CompactionEnd) for event in seen):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
@@ -30,6 +30,7 @@ ProfileName = Literal["default", "anthropic", "openai", "gemini"]
 """Model families that know tools and instructions under names of their own."""
 
 _SHORT_FAMILY = 2
+_DATA = Path(__file__).parent / "data"
 NO_KEY = "no-key-needed"
 """Used as key for an address on this machine that needs none."""
 
@@ -232,7 +233,7 @@ def _parse_preset(name: str, row: Mapping[str, Any]) -> Preset:
 def _load_shipped_presets() -> dict[str, Preset]:
     import tomllib  # noqa: PLC0415 (only needed to look up a provider)
 
-    rows = tomllib.loads((files(__package__) / "data" / "presets.toml").read_text("utf-8"))
+    rows = tomllib.loads((_DATA / "presets.toml").read_text("utf-8"))
     return {name: _parse_preset(name, row) for name, row in rows.items()}
 
 
@@ -404,5 +405,5 @@ def _parse_model(name: str, row: Mapping[str, Any]) -> ModelInfo:
 def _load_shipped_models() -> dict[str, ModelInfo]:
     import tomllib  # noqa: PLC0415 (only needed to look up a model)
 
-    rows = tomllib.loads((files(__package__) / "data" / "models.toml").read_text("utf-8"))
+    rows = tomllib.loads((_DATA / "models.toml").read_text("utf-8"))
     return {name: _parse_model(name, {"tools": True, **row}) for name, row in rows.items()}

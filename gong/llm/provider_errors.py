@@ -39,23 +39,27 @@ if TYPE_CHECKING:
 
 
 _MAX_MESSAGE = 500
-_KEYS = re.compile(
+_KEYS = (
     r"\b(?:sk|rk|pk|gsk|xai|csk|fw|tgp|gh[opsu])[-_][\w.*-]{8,}|\bhf_\w{8,}|\bAIza[\w-]{8,}"
-    r"|\b(?:bearer|x-api-key:|api[ _-]?key[=:])\s*[\w.~+/*-]{8,}",
-    re.IGNORECASE,
+    r"|\b(?:bearer|x-api-key:|api[ _-]?key[=:])\s*[\w.~+/*-]{8,}"
 )
 
 
-def _compile_any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
+def _join_patterns(*patterns: str) -> str:
+    """Return a pattern that any of these matches; compiled with the first error, not at start."""
+    return "|".join(patterns)
 
 
-_QUOTA = _compile_any(
+def _is_said(pattern: str, words: str) -> bool:
+    return re.search(pattern, words, re.IGNORECASE) is not None
+
+
+_QUOTA = _join_patterns(
     r"insufficient[_ ](?:quota|balance|credits?|funds)|billing|credit balance|out of credits?",
     r"exceeded your current quota|(?:api|monthly|weekly) usage limit|spend(?:ing)? limit",
     r"payment required",
 )
-_THROTTLED = _compile_any(
+_THROTTLED = _join_patterns(
     r"^throttling error:|rate.?limit(?!s? documentation)|too many requests|throttl(?:ed|ing)",
     r"(?:tokens|requests) (?:per|a|/) ?(?:second|min(?:ute)?|hour|day)|\b[tr]p[mdh]\b|^429\b",
     # Bedrock's "Too many tokens, please wait before trying again." has the words of an overflow.
@@ -64,10 +68,10 @@ _THROTTLED = _compile_any(
     r"(?:try|retry)(?:ing)? again (?:later|shortly|in a)|slow down|resource[_ ]exhausted",
     r"concurrency limit|too many concurrent",
 )
-_UNAVAILABLE = _compile_any(
+_UNAVAILABLE = _join_patterns(
     r"^service unavailable:|overloaded|at capacity|temporarily unavailable|internal server error",
 )
-_OVERFLOW = _compile_any(
+_OVERFLOW = _join_patterns(
     r"prompt (?:is )?too long|request_too_large|input is too long for requested model",
     r"exceeds the context window",
     r"exceeds (?:the )?(?:model'?s )?maximum context length|maximum context length (?:is|of) \d+",
@@ -87,7 +91,7 @@ _OVERFLOW = _compile_any(
     r"tokens in request more than max tokens allowed",
     r"^4(?:00|13)(?: status code)? \(no body\)$",
 )
-_MALFORMED = _compile_any(
+_MALFORMED = _join_patterns(
     r"tool_use.*without.*tool_result|unexpected.*tool_(?:use|call)_?id",
     r"tool_?calls?\W* must be followed by tool|role \W?tool\W? must (?:be a response|follow)",
     r"no tool (?:call|output) found for function call|tool_call_id.*(?:not found|did not have)",
@@ -99,11 +103,13 @@ _MALFORMED = _compile_any(
     r"blocks in the latest assistant message cannot be modified",
     r"after the tool role",
 )
-_FILTER = _compile_any(r"content[ _]?(?:filter|policy)|safety|responsible.?ai")
-_REFUSED_KEY = _compile_any(
+_FILTER = _join_patterns(r"content[ _]?(?:filter|policy)|safety|responsible.?ai")
+_REFUSED_KEY = _join_patterns(
     r"unauthorized|(?:invalid|incorrect|wrong).{0,12}(?:api )?key|api key not valid"
 )
-_UNKNOWN_MODEL = _compile_any(r"model.{0,80}(?:not found|does not exist|not exist)|model_not_found")
+_UNKNOWN_MODEL = _join_patterns(
+    r"model.{0,80}(?:not found|does not exist|not exist)|model_not_found"
+)
 _BY_STATUS: dict[int, type[ModelError]] = {
     401: AuthenticationError,
     402: QuotaExceeded,
@@ -113,7 +119,7 @@ _BY_STATUS: dict[int, type[ModelError]] = {
     413: ContextLengthExceeded,
     429: RateLimited,
 }
-_BY_WORDS: tuple[tuple[re.Pattern[str], type[ModelError]], ...] = (
+_BY_WORDS: tuple[tuple[str, type[ModelError]], ...] = (
     (_OVERFLOW, ContextLengthExceeded),
     (_MALFORMED, MalformedHistory),
     (_REFUSED_KEY, AuthenticationError),
@@ -165,13 +171,13 @@ def remove_keys(text: str, *keys: str) -> str:
     for key in filter(None, keys):
         for form in (key, quote(key, safe=""), key.replace("/", r"\/")):
             text = text.replace(form, "…")
-    return _KEYS.sub("…", text)
+    return re.sub(_KEYS, "…", text, flags=re.IGNORECASE)
 
 
 def _classify_error(status: int | None, words: str) -> type[ModelError]:
-    if status in _MAY_MEAN_QUOTA and _QUOTA.search(words):
+    if status in _MAY_MEAN_QUOTA and _is_said(_QUOTA, words):
         return QuotaExceeded
-    if status == 429 or (status in {None, 400, 413, 422, 503} and _THROTTLED.search(words)):  # noqa: PLR2004 (HTTP)
+    if status == 429 or (status in {None, 400, 413, 422, 503} and _is_said(_THROTTLED, words)):  # noqa: PLR2004 (HTTP)
         return RateLimited
     if status is not None and status >= _FIRST_SERVER_STATUS:
         return ServerError
@@ -179,8 +185,8 @@ def _classify_error(status: int | None, words: str) -> type[ModelError]:
         return _BY_STATUS.get(status, InvalidRequest)
     if status == 400 and not words.strip():  # noqa: PLR2004 (HTTP)
         return ContextLengthExceeded  # Cerebras and Mistral give no reason
-    otherwise = ServerError if status is None and _UNAVAILABLE.search(words) else InvalidRequest
-    return next((kind for pattern, kind in _BY_WORDS if pattern.search(words)), otherwise)
+    otherwise = ServerError if status is None and _is_said(_UNAVAILABLE, words) else InvalidRequest
+    return next((kind for pattern, kind in _BY_WORDS if _is_said(pattern, words)), otherwise)
 
 
 _NEARLY_FULL = 0.99

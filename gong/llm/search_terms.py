@@ -22,7 +22,7 @@ MAX_TERMS = 24
 
 _CJK_RANGES = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff"
 _QUERY_PART = re.compile(
-    rf'"(?P<phrase>[^"]+)"|(?P<wide>[{_CJK_RANGES}]+)|(?P<word>[^\W_{_CJK_RANGES}]+)', re.IGNORECASE
+    rf'"(?P<phrase>[^"]+)"|(?P<wide>[{_CJK_RANGES}]+)|(?P<word>[^\W_{_CJK_RANGES}]+)'
 )
 _STOP_WORD_LIST = (
     "a about an and are as ask asked at be by can could did do does for from had has have he"

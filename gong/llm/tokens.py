@@ -6,18 +6,14 @@ o200k_base, and `python bench/tokens.py` shows how far it is off.
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import os
 import re
-from base64 import b64decode
 from collections import Counter
 from functools import cache
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase, digits, punctuation
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -115,6 +111,8 @@ def count_tokens(
     tokenizer = "o200k_base" if _O200K.search(model) else "cl100k_base"
     if tokenizer == "cl100k_base" and not _CL100K.search(model):
         return TokenCount(estimate_tokens(text), exact=False)
+    from tempfile import gettempdir  # noqa: PLC0415 (only for an exact count)
+
     environ = environ or os.environ
     default = str(Path(gettempdir()) / "data-gym-cache")
     folders = (environ.get(name) for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"))
@@ -190,7 +188,9 @@ def _load_encoding(name: str, folder: str) -> Encoding | None:
     data = _read_ranks(_RANK_FILES[name], folder)
     if data is None:
         return None
-    from tiktoken import Encoding  # noqa: PLC0415 (only for an exact count)
+    from base64 import b64decode  # noqa: PLC0415 (only for an exact count)
+
+    from tiktoken import Encoding  # noqa: PLC0415 (as above)
 
     pairs = (line.split() for line in data.split(b"\n") if line)
     return Encoding(
@@ -203,6 +203,9 @@ def _load_encoding(name: str, folder: str) -> Encoding | None:
 
 def _read_ranks(ranks: _RankFile, folder: str) -> bytes | None:
     """Return the ranks from the bpe-openai package, or from where tiktoken downloaded them to."""
+    import gzip  # noqa: PLC0415 (only for an exact count)
+    import hashlib  # noqa: PLC0415 (as above)
+
     found = find_spec("bpe_openai")
     packages = (found and found.submodule_search_locations) or ()
     name = hashlib.sha1(ranks.url.encode(), usedforsecurity=False).hexdigest()

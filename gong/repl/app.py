@@ -43,6 +43,7 @@ from ..context.costs import format_cost
 from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
 from . import commands
+from .first_prompt import TWICE_SECONDS, TypedAhead
 from .screen import Screen, clip_line, format_count, format_seconds, render_queue, render_remark
 from .terminal import Terminal
 
@@ -127,19 +128,19 @@ def render_status_line(
         known = known[:-1]
 
 
-TWICE_SECONDS = 2.0
-"""A second Ctrl+C within this time quits."""
 _EXPECTED_ERRORS = (GongError, TapeError, OSError)
 """Errors that are shown as a line and do not end the session."""
 
 
-async def run_conversation(host: OpenSession, *, clock: Callable[[], float] = monotonic) -> int:
+async def run_conversation(
+    host: OpenSession, typed: TypedAhead | None = None, *, clock: Callable[[], float] = monotonic
+) -> int:
     """Run the terminal session until the user quits; return the exit code.
 
-    Standard input must be a terminal. The host is not closed.
+    Standard input must be a terminal. The host is not closed. `typed` is the input from before.
     """
     with patch_stdout():  # output of other code is printed above the prompt
-        return await _Conversation(host, clock).serve_terminal()
+        return await _Conversation(host, clock).serve_terminal(typed or TypedAhead())
 
 
 class _Conversation:
@@ -171,7 +172,7 @@ class _Conversation:
         self.spoken = False
         self.exit_code = 0
 
-    async def serve_terminal(self) -> int:
+    async def serve_terminal(self, typed: TypedAhead) -> int:
         """Serve the terminal until the user quits; return the exit code."""
         self._print_greeting()
         self.terminal.flush()
@@ -185,7 +186,9 @@ class _Conversation:
                         signals.handle_signals(signals.HANG_UPS, self._handle_hang_up),
                         suppress(EOFError),
                     ):
-                        await self.terminal.read()
+                        await self.terminal.read(
+                            typed.draft, on_start=lambda: self._take_lines(typed.lines)
+                        )
                 finally:
                     drawing.cancel()
                     unsent = self._list_waiting()
@@ -235,6 +238,10 @@ class _Conversation:
             self._send_words(text, self.session.steer)
         else:
             self._begin_prompt(text)
+
+    def _take_lines(self, lines: Sequence[str]) -> None:
+        for text in lines:
+            self._take_input(text)
 
     def _stop_tools(self, text: str) -> None:
         """Stop the tools that run, and steer the agent."""

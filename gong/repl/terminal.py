@@ -81,9 +81,21 @@ class Terminal:
         """The text in the prompt."""
         return self._prompt.default_buffer
 
-    async def read(self) -> None:
-        """Pass on each entered text until `leave`; raises EOFError when the input ends."""
-        await self._prompt.prompt_async()
+    async def read(
+        self,
+        draft: str = "",
+        *,
+        on_start: Callable[[], None] | None = None,
+        on_paint: Callable[[], None] | None = None,
+    ) -> None:
+        """Pass on each entered text until `leave`; raises EOFError when the input ends.
+
+        `draft` stands in the prompt; `on_start` is called before the first frame is drawn,
+        `on_paint` after each.
+        """
+        if on_paint is not None:
+            self._app.after_render += lambda _: on_paint()
+        await self._prompt.prompt_async(default=draft, pre_run=on_start)
 
     def run_before_keys(self, note: Callable[[], None]) -> None:
         """Call `note` before the action of each key."""
@@ -94,6 +106,11 @@ class Terminal:
         app = get_app()  # a terminal without cursor movement uses another output
         if app.is_running and not app.is_done:
             app.exit()
+
+    def end(self) -> None:
+        """End `read` from outside the application."""
+        if self._app.is_running and not self._app.is_done:
+            self._app.exit()
 
     def print(self, lines: list[StyledLine]) -> None:
         """Print finished lines into the scrollback with the next frame."""
