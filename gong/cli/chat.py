@@ -230,11 +230,11 @@ async def _run_terminal(
         from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
 
         ask_for_trust(folder, os.environ)
-    from ..repl.first_prompt import stand_prompt  # noqa: PLC0415 (prompt-toolkit loads slowly)
+    from ..repl.first_prompt import hold_prompt  # noqa: PLC0415 (prompt-toolkit loads slowly)
 
     with use_bare_streams():
         async with AsyncExitStack() as stack:
-            async with stand_prompt() as typed:
+            async with hold_prompt() as typed:
                 await asyncio.to_thread(_import_conversation)
                 host = await stack.enter_async_context(_open_chat(open_front, past))
             if typed.has_left:

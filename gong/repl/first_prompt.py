@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.utils import is_dumb_terminal
 
 from .terminal import Terminal
 
@@ -44,12 +45,16 @@ class TypedAhead:
 
 
 @asynccontextmanager
-async def stand_prompt() -> AsyncIterator[TypedAhead]:
+async def hold_prompt() -> AsyncIterator[TypedAhead]:
     """Show a prompt while the block runs; afterwards the value holds what was typed.
 
-    The terminal stays in raw mode for the whole block, so that Enter is never read as Ctrl+J.
+    The terminal stays in raw mode for the whole block, so that Enter is never read as Ctrl+J. On a
+    terminal that cannot move its cursor nothing is shown, and what is typed waits there.
     """
     typed, interrupted = TypedAhead(), -TWICE_SECONDS
+    if is_dumb_terminal():  # it cannot draw a prompt anew
+        yield typed
+        return
     keys = KeyBindings()
 
     def accept(text: str) -> None:
