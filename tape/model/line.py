@@ -194,7 +194,7 @@ def rewrite_line(line: bytes, header: Header, parent_id: str | None, data: bytes
 def _assemble_line(body: bytes, data: bytes) -> tuple[str, bytes]:
     """Return the id and the whole line of a body, which is all that the id covers, and its data."""
     identity = sha256(body).hexdigest()[:40]
-    return identity, b'{"id":"%b",%b,"data":%b}\n' % (identity.encode(), body, data)
+    return identity, b"".join((b'{"id":"', identity.encode(), b'",', body, DATA_KEY, data, b"}\n"))
 
 
 def encode_id_prefix(prefix: str) -> bytes:
@@ -502,6 +502,7 @@ _ESCAPE = re.compile(
 )
 _MEDIA = frozenset({"image", "document", "audio"})
 _HOLD_BLOBS = frozenset({"mode", "checkpoint"})  # their payloads have typed blob fields
+_ENCODER = msgspec.json.Encoder()
 _BLOCK: msgspec.json.Decoder[Block] = msgspec.json.Decoder(Block)
 
 
@@ -516,22 +517,12 @@ def encode_payload(payload: Payload) -> bytes:
 def normalize_payload(payload: Payload) -> tuple[bytes, Payload]:
     """Return a payload as compact JSON, and the payload decoded from that; see `encode_payload`."""
     try:
-        data = msgspec.json.encode(payload)
+        data = _ENCODER.encode(payload)
     except UnicodeEncodeError:
         payload = _normalize_strings(payload)
-        data = msgspec.json.encode(payload)
-    content = getattr(payload, "content", ())  # nearly all blocks are plain text
-    blocks = (one for one in content if type(one) is not Text or one.wire is not NO_JSON)
-    parts: list[Struct] = [payload, *blocks]
-    if (state := getattr(payload, "state", None)) is not None:
-        parts.append(state)
-    raws: list[Raw] = [
-        raw
-        for part in parts
-        for name, absent in list_raw_fields(type(part))
-        if (raw := getattr(part, name)) is not absent
-    ]
-    if all(map(_is_compact_json, raws)):  # JSON outside raw fields always is compact
+        data = _ENCODER.encode(payload)
+    raws = _list_raw_values(payload)
+    if not raws or all(map(_is_compact_json, raws)):  # JSON outside raw fields always is compact
         return data, payload
     if b"\\ud" in data or b"\\uD" in data:  # a lone surrogate, maybe
         data = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
@@ -543,6 +534,25 @@ def normalize_payload(payload: Payload) -> tuple[bytes, Payload]:
     if any(BLOB_KEY in raw for raw in map(bytes, raws)):
         _refuse_blob_keys(msgspec.json.decode(data))
     return data, msgspec.json.decode(data, type=type(payload))
+
+
+def _list_raw_values(payload: Payload) -> list[Raw]:
+    """Return the raw JSON in a payload: in its own fields, its blocks, the state of an anchor."""
+    kind = type(payload)
+    parts: list[Struct] = [] if kind in _RAWLESS else [payload]
+    parts += [
+        block  # nearly all blocks are plain text
+        for block in getattr(payload, "content", ())
+        if type(block) is not Text or block.wire is not NO_JSON
+    ]
+    if kind is Anchor:
+        parts.append(payload.state)  # type: ignore[attr-defined]
+    return [
+        raw
+        for part in parts
+        for name, absent in list_raw_fields(type(part))
+        if (raw := getattr(part, name)) is not absent
+    ]
 
 
 @cache
