@@ -6,6 +6,8 @@ conversation no words of somebody pass for a heading of ours.
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
@@ -143,31 +145,51 @@ def render_entry(entry: Entry, most: int | None = None) -> list[str]:
 
 def _render_entry_body(data: Payload) -> Iterator[str]:
     """Yield the lines of an entry's content, made visible."""
+    for part in _render_parts(data):
+        yield from part.split("\n")
+
+
+def _render_parts(data: Payload) -> Iterator[str]:
+    """Yield the content of an entry, made visible, in parts of whole lines."""
     match data:
         case User(content=content) | Context(content=content):
-            yield from render_content(content)
+            yield from _render_blocks(content)
         case Assistant():
-            yield from render_content(data.content)
-            yield from _split_visible_lines(_describe_stop(data))
+            yield from _render_blocks(data.content)
+            yield from _show_text(_describe_stop(data))
         case ToolResult():
-            yield from render_content(data.content)
+            yield from _render_blocks(data.content)
             if data.whole is not None:
                 yield "in full:"
-                yield from _split_visible_lines(data.whole)
+                yield from _show_text(data.whole)
         case Anchor():
-            yield from _split_visible_lines(render_summary(data.summary))
+            yield from _show_text(render_summary(data.summary))
         case _:
-            yield from _split_visible_lines(_describe_payload(data))
+            yield from _show_text(_describe_payload(data))
 
 
 def render_content(content: Content) -> Iterator[str]:
     """Yield the lines of a message's blocks, made visible."""
+    for part in _render_blocks(content):
+        yield from part.split("\n")
+
+
+def _render_blocks(content: Content) -> Iterator[str]:
     for block in content:
-        yield from (part for line in _render_block(block) for part in _split_visible_lines(line))
+        if type(block) is Text:  # nearly all
+            yield from _show_text(block.text)
+        else:
+            for text in _render_block(block):
+                yield from _show_text(text)
+
+
+def _show_text(text: str) -> tuple[str, ...]:
+    """Return a text made visible, without the newlines at its end; nothing for an empty one."""
+    return (show_controls(text).rstrip("\n"),) if text else ()
 
 
 def _split_visible_lines(text: str) -> list[str]:
-    return show_controls(text).rstrip("\n").split("\n") if text else []
+    return [line for part in _show_text(text) for line in part.split("\n")]
 
 
 def _render_block(block: Block) -> Iterator[str]:
@@ -222,26 +244,51 @@ _SILENT = (ToolStart,)  # its call was shown already
 def render_conversation(entries: Iterable[Entry], *, markdown: bool = False) -> Iterator[str]:
     """Yield the lines of a whole conversation; nothing is cut."""
     for entry in entries:
-        if isinstance(entry.data, _SPOKEN):
-            about = f"{entry.type}{_describe_author(entry.data)} · {_format_entry_time(entry)}"
-            heading = to_single_line(about)
-            if markdown:
-                yield from (f"## {escape_markdown(heading)}", "")
-                for part in _render_parts_markdown(entry.data):
-                    yield from (*part, "")
-            else:
-                body = map(_indent_heading_like, _render_entry_body(entry.data))
-                yield from (to_single_line(f"── {about}"), *body, "")
+        if not markdown:
+            text = render_turn(entry)
+            yield from text.split("\n") if text else ()
+        elif isinstance(entry.data, _SPOKEN):
+            yield from (f"## {escape_markdown(_describe_turn(entry))}", "")
+            for part in _render_parts_markdown(entry.data):
+                yield from (*part, "")
         elif not isinstance(entry.data, _SILENT):
-            first, *more = _split_visible_lines(f"{entry.type}: {_describe_payload(entry.data)}")
-            note = escape_markdown(to_single_line(" ".join([first, *more])))
-            rest = map(_indent_heading_like, more)
-            yield from [f"*{note}*", ""] if markdown else [f"· {first}", *rest, ""]
+            note = to_single_line(_describe_event(entry))
+            yield from (f"*{escape_markdown(note)}*", "")
 
 
-def _indent_heading_like(line: str) -> str:
-    """Return a line of content, indented if it looks like a heading of this page."""
-    return f" {line}" if line.startswith(("── ", "· ")) else line
+def render_turn(entry: Entry) -> str:
+    """Return what an entry adds to a conversation as text, all its lines at once.
+
+    It ends with a blank line; it is empty where the entry adds nothing.
+    """
+    if isinstance(entry.data, _SPOKEN):
+        parts = (_indent_headings(part) for part in _render_parts(entry.data))
+        return "\n".join([f"── {_describe_turn(entry)}", *parts, ""])
+    if isinstance(entry.data, _SILENT):
+        return ""
+    first, *more = _split_visible_lines(_describe_event(entry))
+    return "\n".join([f"· {first}", *map(_indent_headings, more), ""])
+
+
+def _describe_turn(entry: Entry) -> str:
+    """Return who spoke, and when, on one line."""
+    author = _show_author(f"{entry.type}{_describe_author(entry.data)}")
+    return f"{author} · {to_single_line(_format_entry_time(entry))}"
+
+
+_show_author = lru_cache(maxsize=256)(to_single_line)
+"""A conversation has few authors."""
+
+
+def _describe_event(entry: Entry) -> str:
+    return f"{entry.type}: {_describe_payload(entry.data)}"
+
+
+def _indent_headings(text: str) -> str:
+    """Return content with each line indented that looks like a heading of this page."""
+    if "── " in text or "· " in text:
+        return re.sub(r"^(?=── |· )", " ", text, flags=re.MULTILINE)
+    return text
 
 
 def _render_parts_markdown(data: Payload) -> Iterator[list[str]]:

@@ -47,9 +47,22 @@ def show_controls(text: str) -> str:
     Invisible characters are made visible too: zero-width spaces, U+2028, tags. Tabs and newlines
     stay, CR before LF is removed.
     """
-    if text.isascii() and text.isprintable():
+    if (text.isascii() and text.isprintable()) or not _has_hidden_chars(text):
         return text
     return re.sub(_HIDDEN, _show_control, text.replace("\r\n", "\n"))
+
+
+_COMMON = bytes({*range(0x20, 0x7F), *b"\t\n"})
+"""ASCII characters that are shown as they are."""
+
+
+def _has_hidden_chars(text: str) -> bool:
+    """Return whether characters of a text have to be made visible.
+
+    Common bytes are removed first: a tenth of the time of a search for all the others.
+    """
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _COMMON)
+    return bool(rest) and bool(re.search(_HIDDEN, rest.decode("utf-8", "surrogatepass")))
 
 
 def escape_json_controls(text: str) -> str:

@@ -48,7 +48,7 @@ from ..model.line import (
     read_header,
     read_type,
 )
-from ..store.path import FSCK_ADVICE, LineChecker, select_checked_runs
+from ..store.path import FSCK_ADVICE, LineChecker, select_checked_runs, split_runs
 from ..store.phase import ORIGIN
 from ..store.refs import read_head_at
 from .replay import SeenVersion
@@ -333,7 +333,8 @@ class _CallReader:
             phase = PhaseNotes(name, self.tape.find_branch(name), [], [])
             redacted = self.tape.phases.read_redacted_ids
             check = LineChecker(name, redacted, self.around.report_skipped)
-            for offset, line in select_checked_runs(file.read_runs(0, file.size()), check):
+            checked = select_checked_runs(file.read_runs(0, file.size()), check)
+            for offset, line in split_runs(checked):
                 kind = read_type(line)
                 if kind in _MOVES:
                     phase.moves.append(offset)

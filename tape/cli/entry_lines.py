@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..damage import warn_of_damage
 from ..errors import Damaged
 from ..model.entries import BlobRef
-from ..model.line import decode_line, read_type
+from ..model.line import decode_line, decode_lines, read_type
+from ..store.path import split_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -75,6 +76,24 @@ def read_path(
         return decode_legible(iter_lines(tape.path(head)), expand, types)
     back = iter_lines(tape.path(head), back=True)
     return list(islice(decode_legible(back, expand, types), newest))[::-1]
+
+
+def read_entry_runs(tape: Tape, head: Head) -> Iterator[list[Entry]]:
+    """Yield the entries of `read_path`, with whole texts of blobs, many at a time."""
+
+    def refuse(_: int, error: Damaged) -> None:
+        raise error
+
+    tape.report_torn_tail(head, warn_of_damage)
+    for source, phase, read in [(s.source, s.phase, s.read_checked_runs) for s in tape.path(head)]:
+        for start, lines in read(warn_of_damage):
+            try:
+                lines.decode()  # the decoder does not check raw parts of an entry
+                yield decode_lines(lines, source.expand, refuse)
+            except (Damaged, ValueError):  # each line by itself, so that only bad ones are left out
+                single = split_runs([(start, lines)])
+                found = (LocatedLine(source, phase, offset, line) for offset, line in single)
+                yield [step.entry for step in decode_legible(found, None)]
 
 
 def iter_lines(segments: Sequence[Segment], *, back: bool = False) -> Iterator[LocatedLine]:

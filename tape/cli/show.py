@@ -13,9 +13,22 @@ import click
 
 from ..errors import UsageError
 from ..history.follow import Moved, follow
-from ..render import render_blob_head, render_conversation, render_entry, render_entry_line
+from ..render import (
+    render_blob_head,
+    render_conversation,
+    render_entry,
+    render_entry_line,
+    render_turn,
+)
 from ..text import SHORT
-from .entry_lines import LocatedLine, decode_legible, read_entry_at, read_line_at, read_path
+from .entry_lines import (
+    LocatedLine,
+    decode_legible,
+    read_entry_at,
+    read_entry_runs,
+    read_line_at,
+    read_path,
+)
 from .output import (
     CountType,
     as_json,
@@ -27,7 +40,7 @@ from .output import (
 )
 from .resolve import get_store_home, open_entry, open_ref
 from .tape_summary import describe_tape, summarize_tape
-from .terminal import get_columns, print_lines, print_warning, warn_of_left_out_part
+from .terminal import get_columns, print_lines, print_shown, print_warning, warn_of_left_out_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -165,9 +178,14 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
     with open_entry(options, ref) as (tape, head):
         if as_json:
             print_json_array(step.line for step in read_path(tape, head, render_blob_head))
-        else:
-            whole = (step.entry for step in read_path(tape, head))
-            print_lines(render_conversation(whole, markdown=markdown))
+            return
+        for run in read_entry_runs(tape, head):
+            if markdown:
+                lines = [*render_conversation(run, markdown=True)]
+            else:
+                lines = [text for text in map(render_turn, run) if text]
+            if lines:  # in one write
+                print_shown("\n".join(lines))
 
 
 @click.command(

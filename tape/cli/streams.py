@@ -115,6 +115,10 @@ class VisibleStream(TextIOWrapper):
             self._handle_write_error()
         return len(text)
 
+    def write_shown(self, text: str) -> None:
+        """Write a long text that `show_controls` returned, without looking through it again."""
+        super().write(text)
+
     def flush(self) -> None:
         """Flush the underlying stream."""
         try:

@@ -231,6 +231,13 @@ def print_lines(lines: Iterable[str]) -> None:
         sys.stdout.write(f"{line}\n")
 
 
+def print_shown(text: str) -> None:
+    """Print lines of text whose control characters `show_controls` has made visible."""
+    erase_progress()
+    write = sys.stdout.write_shown if isinstance(sys.stdout, VisibleStream) else sys.stdout.write
+    write(f"{text}\n")
+
+
 def print_json_text(value: Any) -> None:
     """Print lists, dictionaries and plain values as one JSON document, without msgspec."""
     import json  # noqa: PLC0415 (only where it is asked for)

@@ -32,7 +32,6 @@ from ..model.line import (
     Entry,
     Header,
     blank_redacted_data,
-    decode_line,
     decode_lines,
     describe_missing_blob,
     has_valid_data,
@@ -46,7 +45,7 @@ from ..model.line import (
 from .phase import ORIGIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
     from ..model.entries import BlobRef
@@ -191,12 +190,24 @@ def select_checked_lines(
 def select_checked_runs(
     runs: Iterator[tuple[int, bytes]], check: LineChecker
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield what `select_checked_lines` yields, from runs of whole lines, faster."""
+    """Yield offset and bytes of the lines in `runs` that pass the check, as many as are together.
+
+    Each run is of whole lines, and so is what is yielded.
+    """
     for start, data in runs:
         lines = data[: data.rfind(b"\n") + 1]
         if lines:
             whole, single = check.read_run(start, lines)
-            yield from _split_run(start, whole) if single is None else single
+            if single is None:
+                yield start, whole
+            else:
+                yield from ((offset, line + b"\n") for offset, line in single)
+
+
+def split_runs(runs: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Yield offset and line, without its newline, of the lines in runs."""
+    for start, data in runs:
+        yield from _split_run(start, data)
 
 
 class Source(NamedTuple):
@@ -223,6 +234,10 @@ class Segment(NamedTuple):
 
     def read_checked_lines(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line) of lines that verify, oldest first; report others to `skipped`."""
+        return split_runs(self.read_checked_runs(skipped))
+
+    def read_checked_runs(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, bytes) of the lines of `read_checked_lines`, many whole ones at a time."""
         with self.source.phases.open(self.phase) as file:
             yield from select_checked_runs(
                 file.read_runs(self.start, self.end), self._build_checker(skipped)
@@ -241,21 +256,9 @@ class Segment(NamedTuple):
 
     def read_runs(self, skipped: Callable[[str], None]) -> Iterator[list[Entry]]:
         """Yield its entries, many at a time; report those that do not verify to `skipped`."""
-        check = self._build_checker(skipped)
-        with self.source.phases.open(self.phase) as file:
-            for start, lines in file.read_runs(self.start, self.end):
-                whole, single = check.read_run(start, lines)
-                if single is None:
-                    tell = partial(self._report_undecodable, skipped, start)
-                    yield decode_lines(whole, self.source.expand, tell)
-                    continue
-                entries = []
-                for offset, line in single:
-                    try:
-                        entries.append(decode_line(line, self.source.expand))
-                    except Damaged as error:
-                        self._report_undecodable(skipped, 0, offset, error)
-                yield entries
+        for start, lines in self.read_checked_runs(skipped):
+            tell = partial(self._report_undecodable, skipped, start)
+            yield decode_lines(lines, self.source.expand, tell)
 
     def entries(self, skipped: Callable[[str], None]) -> list[Entry]:
         """Return the entries of `read_runs` in one list."""
