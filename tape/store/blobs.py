@@ -37,10 +37,12 @@ BLOB_REFERENCE = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
 class Blobs:
     """The folder `blobs/` of one tape; `tape` is the tape's folder."""
 
-    __slots__ = ("tape",)
+    __slots__ = ("_shelves", "tape")
 
     def __init__(self, tape: Folder) -> None:
         self.tape = tape
+        self._shelves: set[str] = set()
+        """Folders in `blobs/` whose names were synced here; nobody removes such a folder."""
 
     def put(self, data: bytes, head: str = "") -> BlobRef:
         """Store bytes, synced, if they are not stored yet, and return their reference.
@@ -53,7 +55,9 @@ class Blobs:
                 if not _is_stored(shelf, digest, len(data)):
                     shelf.write_whole(digest, data, f".{digest}.{os.urandom(4).hex()}")
                 shelf.sync()  # also if it is stored: its writer may have been killed before
-            blobs.sync()
+            if digest[:2] not in self._shelves:
+                blobs.sync()
+                self._shelves.add(digest[:2])
         return BlobRef(digest, len(data), head)
 
     def read(self, digest: str) -> bytes:
