@@ -20,6 +20,8 @@ from ..model.entries import BlobRef
 from ..model.line import describe_missing_blob
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .disk import Folder
 
 MAX_INLINE_BYTES = 65_536
@@ -29,7 +31,6 @@ HEAD_CHARACTERS = 2_000
 
 _ADVICE = "`tape fsck` explains it"
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"(:?)', re.DOTALL)
 BLOB_REFERENCE = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
 """Matches the name of a blob in a line, or in the rest of one."""
 
@@ -123,18 +124,32 @@ class Blobs:
         """Return compact JSON with every string over the limit replaced by a blob reference."""
         if len(data) <= MAX_INLINE_BYTES:
             return data
-
-        def store(found: re.Match[bytes]) -> bytes:
-            token = found[0]
-            if found[1] or len(token) <= MAX_INLINE_BYTES:  # keys are never replaced
-                return token
-            text: str = msgspec.json.decode(token)
+        parts, done = list[bytes](), 0
+        for start, end in _find_long_strings(data):
+            text: str = msgspec.json.decode(data[start:end])
             raw = text.encode()
-            if len(raw) <= MAX_INLINE_BYTES:
-                return token
-            return msgspec.json.encode(self.put(raw, text[:HEAD_CHARACTERS]))
+            if len(raw) > MAX_INLINE_BYTES:
+                ref = self.put(raw, text[:HEAD_CHARACTERS])
+                parts += (data[done:start], msgspec.json.encode(ref))
+                done = end
+        return b"".join([*parts, data[done:]])
 
-        return _STRING.sub(store, data)
+
+def _find_long_strings(data: bytes) -> Iterator[tuple[int, int]]:
+    r"""Yield start and end of each string in compact JSON that may be over the limit; no keys.
+
+    With escaped backslashes and quotes blotted out, each quote begins or ends a string:
+
+        {"a":"x\"y"}     as stored
+        {"a":"x..y"}     split at quotes: {, a, :, x..y, }; every other part is within a string
+    """
+    parts = data.replace(rb"\\", b"..").replace(rb"\"", b"..").split(b'"')
+    start = 0
+    for at, part in enumerate(parts):
+        end = start + len(part)
+        if at % 2 and len(part) > MAX_INLINE_BYTES - 2 and not parts[at + 1].startswith(b":"):
+            yield start - 1, end + 1
+        start = end + 1
 
 
 def _is_stored(shelf: Folder, digest: str, size: int) -> bool:

@@ -106,6 +106,14 @@ class TestLongStrings:
             ref,
         )
 
+    @pytest.mark.parametrize("escape", [r"\"", "\\\\", r"\n", '\\\\\\"', r"\u0022,"])
+    def test_are_found_among_escapes(self, blobs, escape):
+        long = escape * (MAX_INLINE_BYTES + 1)
+        data = f'{{"{escape}":"{escape}","a":["{long}","{escape}"]}}'.encode()
+        ref = msgspec.json.encode(reference(msgspec.json.decode(f'"{long}"'))).decode()
+        lifted = f'{{"{escape}":"{escape}","a":[{ref},"{escape}"]}}'
+        assert blobs.extract_long_strings(data).decode() == lifted
+
     def test_begin_with_two_thousand_characters(self, blobs):
         assert HEAD_CHARACTERS == 2000
         lifted = msgspec.json.decode(
