@@ -11,12 +11,13 @@ from pathlib import Path
 
 from gong.agent import events
 from gong.agent.opening import FrontEnd, open_session
-from gong.config import Settings
+from gong.config import PermissionSettings, Settings
 from tape import open_store
 
 
 async def ask(store_path: Path, prompt: str) -> None:
-    settings = Settings(model="offline/rules")
+    allowed = PermissionSettings(mode="bypass")  # this model does only what it is told
+    settings = Settings(model="offline/rules", permissions=allowed)
     front = FrontEnd(open_store(store_path), settings, os.environ, str(Path.cwd()), "example/1")
     host = await open_session(front)
     try:

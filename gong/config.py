@@ -136,8 +136,18 @@ def load_settings(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Setti
     settings = _load_settings_file(locate_config_file(environ))
     if model := environ.get("GONG_MODEL"):
         settings = replace(settings, model=model)
+    if mode := environ.get("GONG_PERMISSION"):
+        settings = replace(settings, permissions=_replace_mode(settings.permissions, mode))
     given = {name: value for name, value in flags.items() if value is not None}
     return replace(settings, **given)
+
+
+def _replace_mode(given: PermissionSettings, mode: str) -> PermissionSettings:
+    """Return the settings with the mode of the environment; raises ConfigurationError."""
+    try:
+        return msgspec.convert({**msgspec.structs.asdict(given), "mode": mode}, PermissionSettings)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"GONG_PERMISSION={mode}: {error}") from error
 
 
 def _load_settings_file(file: Path) -> Settings:

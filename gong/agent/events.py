@@ -122,6 +122,18 @@ class ToolExecutionStart(SessionEvent, frozen=True, tag="tool_start"):
     args: Raw = NO_JSON
 
 
+class ApprovalRequested(SessionEvent, frozen=True, tag="approval_request"):
+    """A call waits for a person: see `Session.answer_approval`; `args` is its JSON object."""
+
+    call_id: str
+    name: str
+    why: str
+    offered: tuple[str, ...] = ()
+    """The rules that "session" and "always" keep; empty where only "once" and "no" are offered."""
+    dangerous: bool = False
+    args: Raw = NO_JSON
+
+
 class ToolExecutionUpdate(SessionEvent, frozen=True, tag="tool_update"):
     """Output of a running tool as it arrives; `tail` is the end of all of it so far."""
 
@@ -326,6 +338,7 @@ Event = (
     | MessageUpdate
     | MessageEnd
     | ToolExecutionStart
+    | ApprovalRequested
     | ToolExecutionUpdate
     | ToolExecutionEnd
     | TurnEnd

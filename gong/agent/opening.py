@@ -37,7 +37,8 @@ from ..llm.client import Client, choose_default_model
 from ..llm.model_names import BUILT_IN_PROVIDERS, ModelNames
 from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
-from ..policy.decision import Verdict, allow_all
+from ..policy.permissions import build_policy
+from ..policy.saved_rules import save_rule
 from ..project import has_project_parts
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.profiles import PROFILES, apply_profile
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..llm.models import ProfileName
     from ..llm.types import Provider, Request, StreamEvent
-    from ..tools.tool import PreparedCall
     from .hook_points import SessionHooks
     from .recorder import VisibleHistory
     from .run_context import PreparedRequest
@@ -347,22 +347,19 @@ async def _assemble_session(
         tape = front.library.store.create(beginning)
         return Recorder.open(tape, durability=settings.durability)
 
-    async def refuse_danger(prepared: PreparedCall) -> Verdict:
-        from ..policy.danger import DangerPolicy  # noqa: PLC0415 (a tenth of the time of a start)
-
-        return await DangerPolicy(allow_all, folder, environ.get("HOME", "/"))(prepared)
-
     summariser = settings.compaction.model
     model = models.choose(name) if must_answer else models.choose_or_failing(name)
     for remark in model.instructions.remarks:
         front.warn(remark)
     if recorder is None and model.instructions.hint is not None:
         front.warn(model.instructions.hint)
+    policy = build_policy(settings.permissions, folder, environ)
+    policy.save = partial(save_rule, locate_config_file(environ))
     setup = SessionSetup(
         model=model,
         tools=model.equip(tools),
         env=env,
-        policy=refuse_danger,
+        policy=policy,
         open=begin_tape,
         compaction=settings.compaction,
         summariser=models.choose_or_failing(summariser) if summariser else None,

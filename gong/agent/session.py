@@ -34,7 +34,10 @@ from ..errors import (
     SessionBusy,
     SessionClosed,
 )
+from ..policy.modes import parse_mode
+from ..policy.permissions import PermissionPolicy
 from . import events, loop
+from .approvals import Approvals
 from .compaction import compact_branch, merge_branch
 from .model_call import name_session
 from .queues import SessionQueues
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
     from ..errors import ModelError
     from ..policy.decision import Policy
+    from ..policy.permissions import Answer
     from .compaction import CompactionRequest
     from .queues import Origin, QueuedMessage
     from .run_context import AgentModel, SessionSetup
@@ -92,6 +96,7 @@ class Session:
         """Whether the provider refused the key of a session that closes then."""
         self._is_announced = False
         """Whether the start of the session was emitted."""
+        self._approvals = Approvals(self._queues.emit, self._note_question)
 
     def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
         """Call `watcher` with every event from now on; call the returned function to stop.
@@ -138,7 +143,7 @@ class Session:
             raise SessionClosed("this session is closed")
         if self._compacting:
             raise SessionBusy("compaction_in_progress: wait for its end, or stop it")
-        if self.state is SessionState.PROCESSING:
+        if self.state is not SessionState.IDLE:
             raise SessionBusy("a prompt is being answered: steer it, or wait")
         self.state, self._compacting = SessionState.PROCESSING, compacting
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
@@ -165,7 +170,7 @@ class Session:
             task.cancel()
             await asyncio.wait({task})
         self._run = None
-        if self.state is SessionState.PROCESSING:
+        if self.state in {SessionState.PROCESSING, SessionState.AWAITING_INPUT}:
             self.state = SessionState.IDLE
 
     async def _answer_prompt(self, prompt: str) -> None:
@@ -303,6 +308,39 @@ class Session:
     def use_policy(self, policy: Policy) -> None:
         """Let another policy decide from the next call on which calls may run."""
         self._change_setup(policy=policy)
+
+    def ask_person(self, timeout: float | None = None) -> None:
+        """Ask about calls with an `approval_request` event instead of denying them.
+
+        Whoever watches the session answers with `answer_approval`; after `timeout` seconds without
+        an answer a call is denied. It is for the policy of now, a PermissionPolicy.
+        """
+        policy = self.setup.policy
+        if not isinstance(policy, PermissionPolicy):
+            raise ConfigurationError("only a PermissionPolicy asks")
+        policy.ask, policy.timeout = self._approvals.ask, timeout
+
+    def answer_approval(self, call_id: str, decision: Answer, reason: str = "") -> None:
+        """Answer an `approval_request`: once, session, always or no.
+
+        Raises ConfigurationError where no question is open about the call.
+        """
+        self._approvals.answer(call_id, decision, reason)
+
+    def _note_question(self, is_open: bool) -> None:
+        if self.state in {SessionState.PROCESSING, SessionState.AWAITING_INPUT}:
+            waits, runs = SessionState.AWAITING_INPUT, SessionState.PROCESSING
+            self.state = waits if is_open else runs
+
+    def use_permission(self, mode: str) -> None:
+        """Let another permission mode decide from the next call on; `mode` is its name.
+
+        Raises ConfigurationError for an unknown name, or a policy that has no modes.
+        """
+        policy = self.setup.policy
+        if not isinstance(policy, PermissionPolicy):
+            raise ConfigurationError("the policy of this session has no modes")
+        policy.mode = parse_mode(mode)
 
     def use_environment(self, env: ExecutionEnvironment) -> ExecutionEnvironment:
         """Let tools act somewhere else from the next call on; return the old environment.

@@ -21,10 +21,10 @@ import asyncio
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tape.model.entries import NO_JSON, ToolResult, ToolStart
+from tape.model.entries import NO_JSON, Approval, ToolResult, ToolStart
 
 from ..context.tape_search import TapeRecall
-from ..policy.decision import decide_call
+from ..policy.decision import RecordedVerdict, decide_call
 from ..tools import tool
 from ..tools.output_storage import TapeStorage
 from ..tools.tool import CommandTimeouts, ToolContext
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from tape.model.entries import ToolCall
 
+    from ..policy.decision import Verdict
     from ..tools.registry import ToolRegistry
     from ..tools.tool import PreparedCall
     from .run_context import RunContext
@@ -115,6 +116,7 @@ class _RunningCall:
             self.result = prepared
             return None
         verdict, failure, trace = await decide_call(context.setup.policy, prepared)
+        self._record_approval(verdict)
         if failure:
             text = f"the policy failed, so {call.name} was not run: {failure}"
             context.emit(events.Warn(text, trace))
@@ -125,6 +127,12 @@ class _RunningCall:
         context.recorder.append(ToolStart(call.id, call.name, args, prepared.tool.replay))
         self.started, self.stopped = True, prepared.tool.stopped
         return prepared
+
+    def _record_approval(self, verdict: Verdict) -> None:
+        """Record who decided what about the call, where the policy says so."""
+        if isinstance(verdict, RecordedVerdict):
+            decision, by, rule, reason = verdict.approval
+            self.context.recorder.append(Approval(self.call.id, decision, by, rule, reason))
 
     async def run(self, prepared: PreparedCall) -> None:
         """Run the call and set its result; its output goes to the front ends as it arrives."""

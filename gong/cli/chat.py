@@ -8,9 +8,10 @@ import select
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from tape.cli.output import print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
@@ -19,8 +20,10 @@ from .. import config
 from ..errors import ConfigurationError, OperationCancelled
 from ..project import has_project_parts
 from .options import (
+    add_permission_options,
     add_prompt_options,
     load_settings,
+    merge_permissions,
     parse_tool_names,
     print_warning,
     read_prompt_override,
@@ -91,6 +94,7 @@ Examples:
 @tools_option
 @click.option("--no-tools", is_flag=True, help="Offer no tools: the same as --tools none.")
 @add_prompt_options
+@add_permission_options
 @store_option
 def chat(  # noqa: PLR0917 (click passes them by name)
     prompt: str | None,
@@ -111,6 +115,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     base_file: str | None,
     appended: str | None,
     store: str | None,
+    **permissions: Any,
 ) -> int:
     """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`."""
     if sum((newest, session is not None, fork is not None)) > 1:
@@ -128,6 +133,8 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     settings = load_settings(
         max_turns=max_turns, max_cost=max_cost, max_seconds=max_seconds, tools=names, store=store
     )
+    given = merge_permissions(settings.permissions, **permissions)
+    settings = replace(settings, permissions=given)
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
     asked = _read_prompt(prompt)
 
@@ -241,6 +248,7 @@ async def _run_terminal(
                 return 0
             from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
 
+            host.session.ask_person()
             return await run_conversation(host, typed)
 
 

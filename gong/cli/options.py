@@ -81,7 +81,7 @@ def merge_permissions(
 
     Raises UsageError where --yolo contradicts --permission.
     """
-    from ..policy.call_judge import PermissionMode, parse_mode  # noqa: PLC0415 (loads slowly)
+    from ..policy.modes import PermissionMode, parse_mode  # noqa: PLC0415 (loads slowly)
 
     mode = parse_mode(permission) if permission is not None else None
     if yolo and mode not in {None, PermissionMode.BYPASS}:

@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 from tape.cli.streams import silence_stream
 from tape.model.entries import (
     NO_JSON,
+    Approval,
     Assistant,
     Cost,
     Failure,
@@ -31,6 +32,8 @@ from tape.model.entries import (
 
 from .. import signals
 from ..agent import events
+from ..policy.modes import PermissionMode
+from ..policy.permissions import PermissionPolicy
 from ..repl.screen import describe_compaction, describe_limit
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ OutputFormat = Literal["text", "json", "stream-json"]
 _CLOSED_ERRORS = {errno.EPIPE, errno.EIO}
 """Error numbers of a write to a closed pipe or terminal."""
 LIMIT_EXIT = 8
+DENIED_EXIT = 7
 
 
 class PrintedCall(Struct, frozen=True):
@@ -155,13 +159,15 @@ async def answer_prompt(
             "branch": recorder.branch,
             "model": host.model_name,
             "tools": session.setup.tools.active,
-            "mode": "default",
+            "mode": _find_mode(session),
             "cwd": session.setup.env.working_directory,
         }
         reader.write(_encode_json_line(first))
         emit = lambda line: reader.write(line + b"\n")  # noqa: E731 (one use)
     watch = RunWatcher(emit, warn)
     interrupted = await _watch_run(session, prompt, watch, reader)
+    if not watch.exit_code and _is_all_denied(session, watch):
+        watch.exit_code = DENIED_EXIT
     done = build_document(session, watch)
     if output == "text":
         reader.write(f"{done.result}\n".encode() if done.result else b"")
@@ -172,6 +178,25 @@ async def answer_prompt(
     elif reader.left:
         raise BrokenPipeError
     return watch.exit_code
+
+
+def _find_mode(session: Session) -> str:
+    policy = session.setup.policy
+    return policy.mode if isinstance(policy, PermissionPolicy) else "default"
+
+
+def _is_all_denied(session: Session, watch: RunWatcher) -> bool:
+    """Whether the run called tools, and every call was denied."""
+    if session.recorder is None or _find_mode(session) == PermissionMode.BYPASS:
+        return False
+    run = _find_run_entries(session.recorder, watch.first)
+    done = {entry.data.call_id for entry in run if isinstance(entry.data, ToolResult)}
+    denied = {
+        entry.data.call_id
+        for entry in run
+        if isinstance(entry.data, Approval) and entry.data.decision == "deny"
+    }
+    return bool(done) and done <= denied
 
 
 class _OutputPipe:

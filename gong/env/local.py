@@ -63,8 +63,16 @@ QUIET_VARIABLES = {
     "EDITOR": "true",
     "PAGER": "cat",
     "GIT_PAGER": "cat",
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_0": "explicit",
+    "GIT_CONFIG_KEY_1": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_1": "false",
 }
-"""Nobody sits at the command's terminal: it must not ask, page or open an editor."""
+"""Nobody sits at the command's terminal: it must not ask, page or open an editor.
+
+And a repository among the files of a project must not run a program of its own by `git status`.
+"""
 
 
 def build_child_variables(
@@ -73,7 +81,24 @@ def build_child_variables(
     """Return the variables of a command; `extra` wins over everything."""
     passes = _PASSES[policy]
     inherited = {name: value for name, value in environ.items() if passes(name)}
-    return {**inherited, **QUIET_VARIABLES, **(extra or {})}
+    return {**inherited, **QUIET_VARIABLES, **_add_git_settings(inherited), **(extra or {})}
+
+
+def _add_git_settings(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that put our settings of git behind those inherited, if there are any.
+
+    An example: one is inherited, so ours become those of number 1 and 2, and the count is 3.
+    """
+    given = inherited.get("GIT_CONFIG_COUNT", "")
+    if not (given.isascii() and given.isdigit()):
+        return {}
+    count, ours = int(given), int(QUIET_VARIABLES["GIT_CONFIG_COUNT"])
+    moved = {"GIT_CONFIG_COUNT": str(count + ours)}
+    for prefix in ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"):
+        kept = {f"{prefix}{n}": inherited.get(f"{prefix}{n}", "") for n in range(min(count, ours))}
+        own = {f"{prefix}{count + n}": QUIET_VARIABLES[f"{prefix}{n}"] for n in range(ours)}
+        moved |= {**kept, **own}
+    return moved
 
 
 _PASSES: Mapping[VariablePolicy, Callable[[str], bool]] = {

@@ -24,17 +24,16 @@ import os
 import posixpath
 import shlex
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tape.file_calls import parse_named_call
 
-from ..errors import ConfigurationError
 from ..shell.expansion import Argument
 from .actions import is_guarded
 from .danger import choose_worst, judge_command_line
 from .invocation import DangerLevel, PathContext
+from .modes import READING, SEVERITY, Part, PermissionMode, RuleSet
 from .refusals import Locale, format_danger, format_refusal
 from .rules import (
     PermissionRule,
@@ -48,11 +47,10 @@ from .rules import (
     is_path_covered,
     is_removing,
     is_tool_covered,
-    parse_rule,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .actions import Action
     from .judge import CommandJudge
@@ -60,68 +58,18 @@ if TYPE_CHECKING:
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
 
 
-class PermissionMode(StrEnum):
-    """What is allowed, asked about and refused where no rule says it."""
-
-    DEFAULT = "default"
-    PLAN = "plan"
-    ACCEPT_EDITS = "accept_edits"
-    DONT_ASK = "dont_ask"
-    BYPASS = "bypass"
-    LOCKED = "locked"
-
-
-_ALIASES = {"unrestricted": "bypass", "yolo": "bypass", "bypasspermissions": "bypass"}
-_ALIASES |= {"acceptedits": "accept_edits", "dontask": "dont_ask"}
-
-
-def parse_mode(name: str) -> PermissionMode:
-    """Return the mode of a name; raises ConfigurationError for others."""
-    plain = name.strip().lower().replace("-", "_")
-    plain = _ALIASES.get(plain.replace("_", ""), plain)
-    try:
-        return PermissionMode(plain)
-    except ValueError:
-        there = ", ".join(PermissionMode)
-        raise ConfigurationError(f"unknown permission mode {name!r}: there are {there}") from None
-
-
-Outcome = Literal["allow", "ask", "deny"]
-SEVERITY: dict[Outcome, int] = {"allow": 0, "ask": 1, "deny": 2}
-"""The decision about a call is the one of the highest severity about its parts."""
-
-
-class Part(NamedTuple):
-    """What was decided about one part of a call."""
-
-    decision: Outcome
-    why: str = ""
-    rule: str | None = None
-    by: str = "mode"
-    offered: str | None = None
-    """The rule that would allow this part; None where none may be offered."""
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RuleSet:
-    """The rules of the settings and flags."""
-
-    allow: tuple[PermissionRule, ...] = ()
-    deny: tuple[PermissionRule, ...] = ()
-    ask: tuple[PermissionRule, ...] = ()
-
-    @classmethod
-    def parse(
-        cls, allow: Iterable[str] = (), deny: Iterable[str] = (), ask: Iterable[str] = ()
-    ) -> RuleSet:
-        """Return the rules of their texts; raises ConfigurationError."""
-        return cls(*(tuple(map(parse_rule, texts)) for texts in (allow, deny, ask)))
-
-
-NO_RULES = RuleSet()
 _HARMLESS_TOOLS = {"tape_search", "tape_read", "compact", "todo", "todo_write", "todowrite"}
-_HARMLESS_TOOLS |= {"update_plan", "plan", "ask", "ask_user", "exit_plan_mode", "taskoutput"}
+_HARMLESS_TOOLS |= {
+    "bash_output",
+    "kill_shell",
+    "taskstop",
+    "update_plan",
+    "plan",
+    "ask",
+    "ask_user",
+    "exit_plan_mode",
+    "taskoutput",
+}
 """Tools that change nothing but the session itself."""
 _READ_PATHS: tuple[str, ...] = (
     "path",
@@ -378,7 +326,9 @@ class CallJudge:
         if any(map(self._is_sensitive, both)):
             return Part("ask", f"{what}, a sensitive file", offered=offered)
         accepts = self.mode is PermissionMode.ACCEPT_EDITS and all(map(self._is_plain_edit, both))
-        return Part("allow") if family == "read" or accepts else Part("ask", what, offered=offered)
+        if family == "read":
+            return READING
+        return Part("allow") if accepts else Part("ask", what, offered=offered)
 
     def _is_sensitive(self, path: str) -> bool:
         argument = Argument(path)
@@ -408,7 +358,7 @@ class CallJudge:
             return next((one for one in rules if is_tool_covered(one, name)), None)
 
         if harmless and find(self.rules.deny) is None:
-            return Part("allow")
+            return READING
         why = f"fetches from {host}" if fetches else f"{name} is not known to only read"
         offered: str | None = name
         if fetches:

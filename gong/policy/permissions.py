@@ -27,19 +27,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from ..errors import ConfigurationError
-from .call_judge import (
+from .decision import ApprovalRecord, RecordedVerdict, Verdict
+from .modes import (
     NO_RULES,
+    READING,
     SEVERITY,
-    CallJudge,
     Outcome,
     Part,
     PermissionMode,
     RuleSet,
-    find_command,
     parse_mode,
 )
-from .decision import ApprovalRecord, RecordedVerdict
-from .invocation import PathContext
 from .refusals import Locale, choose_locale, format_declined, format_refusal
 from .rules import PermissionRule, escape_pattern, find_family, parse_rule
 
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
 
     from ..config import PermissionSettings
     from ..tools.tool import PreparedCall
+    from .invocation import PathContext
 
 
 class Ruling(NamedTuple):
@@ -61,7 +60,7 @@ class Ruling(NamedTuple):
     rule: str | None = None
     """The rule that decided."""
     by: str = "mode"
-    """What decided: mode, rule, session or danger."""
+    """What decided: mode, rule, session or danger; reading where nothing had to be decided."""
     once: bool = False
     """Whether a person may allow it this once although it is refused."""
     text: str = ""
@@ -77,10 +76,13 @@ class ApprovalRequest(NamedTuple):
     ruling: Ruling
 
 
+Answer = Literal["once", "session", "always", "no"]
+
+
 class ApprovalAnswer(NamedTuple):
     """A person's answer."""
 
-    decision: Literal["once", "session", "always", "no"]
+    decision: Answer
     reason: str = ""
 
 
@@ -127,16 +129,17 @@ class PermissionPolicy:
     @property
     def places(self) -> PathContext:
         """The folders that a call is judged against."""
+        from .invocation import PathContext  # noqa: PLC0415 (a tenth of the time of a start)
+
         return PathContext(self.cwd, self.home, self.roots, (self.cwd,))
 
-    async def __call__(self, prepared: PreparedCall) -> RecordedVerdict:
+    async def __call__(self, prepared: PreparedCall) -> Verdict:
         """Decide about a call; ask a person where the rules and the mode say so."""
         arguments: dict[str, Any] = msgspec.to_builtins(prepared.arguments)
         name = prepared.tool.name
         ruling = self.judge(name, arguments)
         if ruling.decision == "allow":
-            record = ApprovalRecord("allow", ruling.by, ruling.rule)
-            return RecordedVerdict.build(record)
+            return self._allow(ruling)
         if ruling.decision == "deny" and not (ruling.once and self.ask is not None):
             record = ApprovalRecord("deny", ruling.by, ruling.rule, ruling.why)
             return RecordedVerdict.build(record, ruling.text)
@@ -146,16 +149,13 @@ class PermissionPolicy:
             return RecordedVerdict.build(record, text)
         return await self._ask_person(prepared.call.id, name, arguments)
 
-    async def _ask_person(
-        self, call_id: str, name: str, arguments: dict[str, Any]
-    ) -> RecordedVerdict:
+    async def _ask_person(self, call_id: str, name: str, arguments: dict[str, Any]) -> Verdict:
         """Ask about one call at a time: an answer to the one before may answer this one."""
         assert self.ask is not None, "somebody is there to ask"
         async with self._asking:
             ruling = self.judge(name, arguments)
             if ruling.decision == "allow":
-                record = ApprovalRecord("allow", ruling.by, ruling.rule)
-                return RecordedVerdict.build(record)
+                return self._allow(ruling)
             request = ApprovalRequest(call_id, name, arguments, ruling)
             try:
                 async with asyncio.timeout(self.timeout):
@@ -170,6 +170,12 @@ class PermissionPolicy:
                 return RecordedVerdict.build(record, text)
             rule = self._keep_grant(answer, ruling)
             return RecordedVerdict.build(ApprovalRecord("allow", "user", rule))
+
+    def _allow(self, ruling: Ruling) -> Verdict:
+        """Return what is allowed; reading, and bypass mode, decide nothing that is recorded."""
+        if self.mode is PermissionMode.BYPASS or ruling.by == "reading":
+            return Verdict(allowed=True)
+        return RecordedVerdict.build(ApprovalRecord("allow", ruling.by, ruling.rule))
 
     def _keep_grant(self, answer: ApprovalAnswer, ruling: Ruling) -> str | None:
         """Keep the offered rules for the session, or for good; return them as one text."""
@@ -202,6 +208,8 @@ class PermissionPolicy:
         choices = [tuple(one.offered for one in asked if one.offered)]
         if len(choices[0]) != len(asked):
             choices.clear()
+        from .call_judge import find_command  # noqa: PLC0415 (as above)
+
         line = find_command(arguments)
         if find_family(name) == "bash" and line and "" not in {one.offered for one in asked}:
             choices.append((f"Bash({escape_pattern(line.strip())})",))
@@ -219,11 +227,14 @@ class PermissionPolicy:
         self, name: str, arguments: Mapping[str, Any], more: tuple[PermissionRule, ...]
     ) -> tuple[Ruling, list[Part]]:
         """Return the decision about a call and about its parts, with more rules that allow."""
+        from .call_judge import CallJudge  # noqa: PLC0415 (as above)
+
         granted = tuple(self.granted)
         allow = (*self.rules.allow, *granted, *more)
         judge = CallJudge(self.places, self.mode, self.rules, allow, granted, self.locale)
         parts = judge.judge(name, arguments)
-        worst = max(parts, key=lambda one: SEVERITY[one.decision], default=Part("allow"))
+        ranks = {one: (SEVERITY[one.decision], one != READING) for one in parts}
+        worst = max(parts, key=ranks.__getitem__, default=READING)
         why = worst.why
         if worst.decision == "ask":
             why = "; ".join(dict.fromkeys(one.why for one in parts if one.decision == "ask"))

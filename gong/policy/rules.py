@@ -24,8 +24,6 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
-from .matching import list_operands
-from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -168,6 +166,9 @@ def find_touching_rule(
 
     A program is compared by its name alone, and with its words as they are and quoted.
     """
+    from .matching import list_operands  # noqa: PLC0415 (a tenth of the time of a start)
+    from .tables import load_tables  # noqa: PLC0415 (as above)
+
     texts = {line.strip()}
     for use in uses:
         name, words = use.name, [one.text for one in use.arguments]

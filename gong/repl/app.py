@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +32,7 @@ from tape.text import measure_width
 
 from .. import signals
 from ..agent.events import (
+    ApprovalRequested,
     CompactionEnd,
     CompactionStart,
     MessageEnd,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from ..agent.events import Event
     from ..agent.opening import OpenSession
     from ..agent.session import Session
+    from ..policy.permissions import Answer
     from .screen import StyledLine
 
 
@@ -128,6 +131,9 @@ def render_status_line(
         known = known[:-1]
 
 
+_ANSWER_KEYS: dict[str, Answer] = {"1": "once", "2": "session", "3": "always", "4": "no"}
+_DEAF_SECONDS = 0.4
+"""A question takes no key so long: one typed for the prompt must not answer it."""
 _EXPECTED_ERRORS = (GongError, TapeError, OSError)
 """Errors that are shown as a line and do not end the session."""
 
@@ -169,6 +175,11 @@ class _Conversation:
         self.interrupted = self.armed = -TWICE_SECONDS
         """When Ctrl+C was the last key; and its value before the current key."""
         self.terminal.run_before_keys(self._disarm_interrupt)
+        self.question: ApprovalRequested | None = None
+        """The question about a call that waits for a key."""
+        self.asked_at = 0.0
+        self.refusing = False
+        """Whether the next text is the reason of a refusal."""
         self.spoken = False
         self.exit_code = 0
 
@@ -210,6 +221,11 @@ class _Conversation:
         keys.add("c-s")(lambda _: self._send_draft(self._stop_tools))
         keys.add("c-j")(lambda _: self.terminal.draft.insert_text("\n"))
 
+        for key, decision in _ANSWER_KEYS.items():
+            keys.add(key, filter=Condition(partial(self._may_answer, decision)))(
+                lambda _, one=decision: self._answer_question(one)
+            )
+
         def is_escaped() -> bool:
             return self.terminal.draft.document.text_before_cursor.endswith("\\")
 
@@ -225,11 +241,36 @@ class _Conversation:
         """Clear the Ctrl+C state at each key; the key's own action runs afterwards."""
         self.armed, self.interrupted = self.interrupted, -TWICE_SECONDS
 
+    def _may_answer(self, decision: Answer) -> bool:
+        """Whether a key answers the open question: deaf at first, and while words are typed."""
+        question = self.question
+        if question is None or self.refusing or self.terminal.draft.text:
+            return False
+        offers = bool(question.offered) or decision in {"once", "no"}
+        return offers and self.clock() - self.asked_at >= _DEAF_SECONDS
+
+    def _answer_question(self, decision: Answer) -> None:
+        """Answer the open question; a refusal waits for its reason."""
+        if decision == "no":
+            self.refusing = True
+            return
+        self._send_answer(decision)
+
+    def _send_answer(self, decision: Answer, reason: str = "") -> None:
+        question, self.question, self.refusing = self.question, None, False
+        if question is not None:
+            said = f"{decision}: {reason}" if reason else decision
+            self.terminal.print([render_remark(f"answered {said}")])
+            self.session.answer_approval(question.call_id, decision, reason)
+
     def _is_busy(self) -> bool:
         return self.begun is not None
 
     def _take_input(self, text: str) -> None:
         """Handle input: a command, steering while the agent works, or a prompt."""
+        if self.refusing:
+            self._send_answer("no", text.strip())
+            return
         if not text.strip():
             return
         if commands.is_command(text):
@@ -269,8 +310,10 @@ class _Conversation:
         match event:
             case RunStart() | CompactionStart() if self.stopping:
                 self.session.abort()
+            case ApprovalRequested():
+                self.question, self.asked_at = event, self.clock()
             case RunEnd():
-                self.over = True
+                self.over, self.question, self.refusing = True, None, False
             case CompactionEnd():
                 self.compacted = True
             case _:
@@ -382,6 +425,8 @@ class _Conversation:
             state.append("Ctrl+C again quits")
         if self.begun is not None:
             state.append(f"working {format_seconds(self.clock() - self.begun)}")
+            if self.question is not None and self.clock() - self.asked_at >= _DEAF_SECONDS:
+                state.append("reason, then Enter" if self.refusing else "waits for 1 to 4")
             if self.screen.doing:
                 state.append(self.screen.doing)
         elif not again:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import msgspec
 
-from tape.model.entries import join_texts, select_tool_calls
+from tape.model.entries import ToolCall, join_texts, select_tool_calls
 from tape.text import measure_width, shorten_to_width, show_controls
 
 from ..agent import events
@@ -28,8 +28,6 @@ from ..context.costs import format_money
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tape.model.entries import ToolCall
 
     _Notice = (
         events.HistoryRepaired
@@ -280,7 +278,7 @@ class Screen:
         self._above = "remark"
         return [render_remark(text, style)]
 
-    def show(self, event: events.Event, columns: int) -> list[StyledLine]:  # noqa: C901, PLR0911 (a case each)
+    def show(self, event: events.Event, columns: int) -> list[StyledLine]:  # noqa: C901, PLR0911, PLR0912 (a case each)
         """Process an event; return the lines it finished, for a screen of `columns`."""
         match event:
             case events.MessageUpdate():
@@ -318,6 +316,8 @@ class Screen:
                 | events.AgentState()
             ):
                 return []
+            case events.ApprovalRequested():
+                return [*self._finish_block(), *self._render_question(event)]
             case events.SteeringInjected():
                 steered = StyledLine(shorten_to_width(f"> {event.text}", columns), "you")
                 return [*self._finish_block(), *self._space_lines("you", [steered])]
@@ -401,6 +401,24 @@ class Screen:
         self._output = ""
         said = render_result(join_texts(event.content), columns, is_error=event.is_error)
         return self._space_lines("tool", [heading, *said])
+
+    def _render_question(self, event: events.ApprovalRequested) -> list[StyledLine]:
+        """Return what is asked about a call: all of it, why, and the keys that answer."""
+        call = ToolCall(event.call_id, event.name, event.args)
+        given = msgspec.json.decode(bytes(event.args) or b"{}")
+        command = given.get("command") if isinstance(given, dict) else None
+        shown = command if isinstance(command, str) else describe_call(call)
+        rows = escape_text(f"{event.name}: {shown}").split("\n")
+        why = f"{'DANGEROUS: ' if event.dangerous else ''}{event.why}"
+        keys = "1 once"
+        if event.offered:
+            keys += f" · 2 this session · 3 always: {', '.join(event.offered)}"
+        return [
+            *self._space_lines("tool", [StyledLine(f"? {rows[0]}", "call")]),
+            *(StyledLine(f"  {row}", "call") for row in rows[1:]),
+            StyledLine(f"  {escape_text(why)}", "error" if event.dangerous else "note"),
+            StyledLine(f"  {escape_text(keys)} · 4 no (a reason, then Enter)", "note"),
+        ]
 
     def _render_notice(self, event: _Notice) -> list[StyledLine]:
         """Return the line of an event that is shown as one remark."""

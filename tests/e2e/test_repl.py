@@ -31,7 +31,8 @@ def home(tmp_path):
 
 @pytest.fixture
 def environ(home):
-    return {**MEASURED, "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    variables = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    return {**MEASURED, **variables, "GONG_PERMISSION": "bypass"}
 
 
 @pytest.fixture

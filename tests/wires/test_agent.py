@@ -10,7 +10,7 @@ import pytest
 from gong.agent import events
 from gong.agent.opening import FrontEnd, open_session
 from gong.agent.recorder import Recorder
-from gong.config import Settings
+from gong.config import PermissionSettings, Settings
 from tape.index.library import Library
 from tape.model.entries import Assistant, Document, Error, Image, Opaque, Text, User
 from tape.store.store import Beginning, Store
@@ -39,7 +39,9 @@ class Stage:
         """Return the session and the events of one run; `steering` is said at its first turn."""
         variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder), variable: server.url}
-        settings = Settings(**{"model": f"{wire.preset}/model-x", **settings})
+        allowed = PermissionSettings(mode="bypass")
+        given = {"model": f"{wire.preset}/model-x", "permissions": allowed, **settings}
+        settings = Settings(**given)
         library = Library(self.store, None)
         front = FrontEnd(library, settings, environ, str(self.folder), "test/1")
         host = await open_session(front, recorder)

@@ -11,7 +11,7 @@ import pytest
 from gong.agent.opening import FrontEnd, open_session
 from gong.agent.queues import DELIVERED, QUEUED, WITHDRAWN
 from gong.agent.recorder import Recorder
-from gong.config import Settings
+from gong.config import PermissionSettings, Settings
 from tape.index.library import Library
 from tape.store.store import Store
 
@@ -28,7 +28,8 @@ class Stage:
     async def host(self, *answers, recorder=None, **settings):
         script = self.folder.parent / f"script{len(self.hosts)}.json"
         script.write_text(json.dumps(answers))
-        settings = Settings(model=f"scripted/{script}", **settings)
+        allowed = {"permissions": PermissionSettings(mode="bypass"), **settings}
+        settings = Settings(model=f"scripted/{script}", **allowed)
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
         host = await open_session(self.front_end(settings, environ), recorder)
         self.hosts.append(host)

@@ -23,7 +23,7 @@ def test_a_piece_of_work_from_its_beginning_to_its_handoff(gong, here, home):
     (home / ".config/gong/config.toml").write_text(
         f'[models."scripted/{script}"]\nprice = {{ input = 2, output = 10 }}\n'
     )
-    gong("chat", "-p", "write auth.py, please", "-m", f"scripted/{script}")
+    gong("chat", "--yolo", "-p", "write auth.py, please", "-m", f"scripted/{script}")
     gong("chat", "-p", "list .", "-m", "offline/rules")
     tapes = json.loads(here("tape", "ls", "--json").stdout)
 

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from gong.agent.opening import FrontEnd, open_session
-from gong.config import Settings
+from gong.config import PermissionSettings, Settings
 from tape.index.library import Library
 from tape.store.store import Store
 
@@ -38,7 +38,7 @@ async def host(folder, store, tmp_path):
     hosts = []
 
     async def make(model="offline/rules", recorder=None):
-        settings = Settings(model=model)
+        settings = Settings(model=model, permissions=PermissionSettings(mode="bypass"))
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
         front = FrontEnd(Library(store, None), settings, environ, str(folder), "gong/test")
         made = await open_session(front, recorder)

@@ -1,0 +1,63 @@
+"""Questions about calls that wait for a person: asked by the policy, answered by a front end.
+
+no question  ──ask──▶  open: `approval_request` is emitted, the session awaits input
+open         ──answer, or the end of the run──▶  no question
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from ..errors import ConfigurationError
+from ..policy.permissions import ApprovalAnswer
+from . import events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..policy.permissions import Answer, ApprovalRequest
+
+
+class Approvals:
+    """The open questions of a session."""
+
+    def __init__(
+        self, emit: Callable[[events.Event], None], note: Callable[[bool], None] = lambda _: None
+    ) -> None:
+        self._emit = emit
+        self._note = note
+        """Called with whether a question is open."""
+        self._open: dict[str, asyncio.Future[ApprovalAnswer]] = {}
+
+    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
+        """Tell the front ends about a question, and wait for its answer."""
+        ruling = request.ruling
+        answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
+        self._open[request.call_id] = answer
+        self._note(True)
+        self._emit(
+            events.ApprovalRequested(
+                request.call_id,
+                request.name,
+                ruling.why,
+                ruling.offered,
+                ruling.by == "danger",
+                Raw(msgspec.json.encode(request.arguments)),
+            )
+        )
+        try:
+            return await answer
+        finally:
+            del self._open[request.call_id]
+            self._note(bool(self._open))
+
+    def answer(self, call_id: str, decision: Answer, reason: str = "") -> None:
+        """Answer a question; raises ConfigurationError where none is open for this call."""
+        question = self._open.get(call_id)
+        if question is None or question.done():
+            raise ConfigurationError(f"no question is open about the call {call_id}")
+        question.set_result(ApprovalAnswer(decision, reason))

@@ -1,0 +1,154 @@
+"""Permissions in real runs: without a person, and asked in a real terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.terminal import ENTER, Terminal
+from tests.e2e.test_print import call, entries
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Place
+
+
+@pytest.fixture
+def asking(place: Place) -> Place:
+    """A place without the setting that lets everything run."""
+    del place.env["GONG_PERMISSION"]
+    return place
+
+
+def read_approvals(place: Place) -> list[dict[str, str]]:
+    return [entry["data"] for entry in entries(place) if entry["type"] == "approval"]
+
+
+def test_what_would_be_asked_is_denied_without_a_person_m177(asking):
+    """M177: the model is told why, nothing is run, and the exit code is 7."""
+    model = asking.script(call("bash", command="touch ran"), {"text": "I could not."})
+    done = asking.run("gong", "-p", "x", "-m", model, code=7)
+    assert done.stdout == "I could not.\n"
+    assert not (asking.folder / "ran").exists()
+    (result,) = [entry["data"] for entry in entries(asking) if entry["type"] == "tool.result"]
+    text = result["content"][0]["text"]
+    assert text.startswith("Not run: it needs a permission, and there is no one to ask (touch ran:")
+    (approval,) = read_approvals(asking)
+    assert (approval["decision"], approval["by"]) == ("deny", "headless")
+
+
+def test_a_refusal_beside_other_work_is_no_failure(asking):
+    """Exit 7 only where nothing else was done; plain reading is no decision."""
+    (asking.folder / "a.txt").write_text("one\n")
+    calls = call("read", path="a.txt"), call("bash", command="touch ran"), {"text": "done"}
+    asking.run("gong", "-p", "x", "-m", asking.script(*calls))
+    (approval,) = read_approvals(asking)
+    assert (approval["decision"], approval["by"]) == ("deny", "headless")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--yolo",),
+        ("--permission", "dont_ask"),
+        ("--allow", "Bash(touch:*)"),
+        ("--permission", "locked", "--allow", "bash"),
+        ("--permission", "accept_edits"),
+    ],
+)
+def test_modes_and_rules_of_flags_let_a_call_run(asking, flags):
+    """M175 M176: flags of `gong -p`."""
+    model = asking.script(call("bash", command="touch ran"), {"text": "done"})
+    asking.run("gong", "-p", "x", "-m", model, *flags)
+    assert (asking.folder / "ran").exists()
+    made = [(one["decision"], one["by"]) for one in read_approvals(asking)]
+    by = "rule" if "--allow" in flags else "mode"
+    assert made == ([] if "--yolo" in flags else [("allow", by)])
+
+
+def test_rules_of_the_settings_and_the_mode_of_the_environment(asking):
+    """M176, C41: [permissions] of config.toml; GONG_PERMISSION beats its mode."""
+    asking.run("gong", "permissions", "add", "Bash(touch:*)")
+    asking.run("gong", "permissions", "add", "--deny", "Bash(touch secret)")
+    model = asking.script(call("bash", command="touch ran"), {"text": "done"})
+    asking.run("gong", "-p", "x", "-m", model)
+    assert (asking.folder / "ran").exists()
+    model = asking.script(call("bash", command="touch secret"), {"text": "done"})
+    asking.run("gong", "-p", "x", "-m", model, code=7)
+    assert not (asking.folder / "secret").exists()
+    done = asking.run("gong", "-p", "x", "-m", model, code=2, GONG_PERMISSION="all")
+    assert "GONG_PERMISSION=all" in done.stderr
+
+
+def test_a_refusal_is_chinese_where_the_locale_is(asking):
+    """C19: English first, Chinese by locale."""
+    model = asking.script(call("bash", command="touch ran"), {"text": "好"})
+    asking.run("gong", "-p", "x", "-m", model, code=7, LC_ALL="zh_CN.UTF-8")
+    (result,) = [entry["data"] for entry in entries(asking) if entry["type"] == "tool.result"]
+    assert result["content"][0]["text"].startswith("未运行: 此操作需要许可")
+
+
+@pytest.fixture
+def ask(asking):
+    """Say something in a terminal whose model runs commands, and wait for the question."""
+    opened = []
+
+    def ask(*commands: str) -> Terminal:
+        calls = [call("bash", command=command) for command in commands]
+        model = asking.script(*calls, {"text": "all done"})
+        command = [str(asking.bin / "gong"), "chat", "-m", model]
+        terminal = Terminal(command, cwd=asking.folder, env=asking.env, columns=100, rows=30)
+        opened.append(terminal)
+        terminal.wait_for("ready")
+        terminal.wait_for_keys()
+        terminal.say("go")
+        return terminal
+
+    yield ask
+    for terminal in opened:
+        terminal.__exit__()
+
+
+def press(terminal: Terminal, key: str, wanted: str) -> None:
+    """Answer the question, once it takes keys."""
+    terminal.wait_for("waits for 1 to 4")
+    terminal.type(key)
+    terminal.wait_for(wanted)
+
+
+def test_a_person_is_asked_and_always_is_kept(ask, asking):
+    """M177 M178: the question shows the command and the rule; the same is not asked twice."""
+    terminal = ask("touch one && touch two", "touch three")
+    terminal.wait_for("? bash: touch one && touch two")
+    terminal.wait_for("3 always: Bash(touch:*)")
+    press(terminal, "3", "answered always")
+    terminal.wait_for("all done")
+    assert (asking.folder / "three").exists()
+    settings = (asking.home / ".config/gong/config.toml").read_text()
+    assert settings == '[permissions]\nallow = ["Bash(touch:*)"]\n'
+    assert [(one["by"], one["rule"]) for one in read_approvals(asking)] == [
+        ("user", "Bash(touch:*)"),
+        ("session", "Bash(touch:*)"),
+    ]
+
+
+def test_a_refusal_takes_a_reason(ask, asking):
+    """M177: the reason is told to the model, and the next call continues."""
+    terminal = ask("rm -rf build")
+    terminal.wait_for("1 once · 4 no")
+    press(terminal, "4", "reason, then Enter")
+    terminal.type("keep it" + ENTER)
+    terminal.wait_for("all done")
+    (approval,) = read_approvals(asking)
+    assert (approval["decision"], approval["by"], approval["reason"]) == ("deny", "user", "keep it")
+    (result,) = [entry["data"] for entry in entries(asking) if entry["type"] == "tool.result"]
+    assert result["content"][0]["text"] == "The user refused this call.\nReason: keep it"
+
+
+def test_a_dangerous_command_is_asked_about_with_a_warning(ask):
+    """The floor may be passed once, after reading, in default mode; here the answer is no."""
+    terminal = ask("rm -rf ~")
+    terminal.wait_for("DANGEROUS: rm -rf ~: removes a system, home or workspace folder")
+    press(terminal, "4", "reason, then Enter")
+    terminal.type(ENTER)
+    terminal.wait_for("all done")

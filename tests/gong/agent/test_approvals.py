@@ -1,0 +1,91 @@
+"""Questions about calls, for host programs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gong.agent.events import ApprovalRequested
+from gong.agent.session import SessionState
+from gong.config import PermissionSettings
+from gong.errors import ConfigurationError
+from tape.model.entries import Approval
+from tests.gong.agent.conftest import call, seen
+
+DEFAULT = PermissionSettings()
+
+
+def approvals(session):
+    return [one.data for one in session.recorder.path if isinstance(one.data, Approval)]
+
+
+async def test_a_host_answers_questions_m177_m178(stage):
+    """M177 M178: the event tells the call; a wrong call id is an error; the session waits."""
+    touch = {"tool_calls": [call("bash", command="touch one")]}
+    again = {"tool_calls": [call("bash", command="touch two")]}
+    session = await stage.session(touch, again, {"text": "done"}, permissions=DEFAULT)
+    session.ask_person()
+    asked = []
+
+    def answer(event):
+        if isinstance(event, ApprovalRequested):
+            asked.append((event.name, event.offered, session.state))
+            with pytest.raises(ConfigurationError, match="no question is open"):
+                session.answer_approval("c_0", "once")
+            session.answer_approval(event.call_id, "session")
+
+    session.subscribe(answer)
+    await seen(session, "go")
+    assert asked == [("bash", ("Bash(touch:*)",), SessionState.AWAITING_INPUT)]
+    assert session.state is SessionState.IDLE
+    assert (stage.folder / "two").exists()
+    assert [(one.decision, one.by) for one in approvals(session)] == [
+        ("allow", "user"),
+        ("allow", "session"),
+    ]
+
+
+async def test_a_question_without_an_answer_is_denied_after_its_time(stage):
+    """C33: a host may set a time."""
+    touch = {"tool_calls": [call("bash", command="touch one")]}
+    session = await stage.session(touch, {"text": "done"}, permissions=DEFAULT)
+    session.ask_person(timeout=0.01)
+    await seen(session, "go")
+    assert [(one.decision, one.by) for one in approvals(session)] == [("deny", "timeout")]
+
+
+async def test_a_stopped_run_leaves_no_question(stage):
+    touch = {"tool_calls": [call("bash", command="touch one")]}
+    session = await stage.session(touch, {"text": "done"}, permissions=DEFAULT)
+    session.ask_person()
+    open_calls = []
+
+    def stop(event):
+        if isinstance(event, ApprovalRequested):
+            open_calls.append(event.call_id)
+            asyncio.get_running_loop().call_soon(session.abort)
+
+    session.subscribe(stop)
+    await seen(session, "go")
+    assert session.state is SessionState.IDLE
+    with pytest.raises(ConfigurationError):
+        session.answer_approval(open_calls[0], "once")
+
+
+async def test_the_mode_may_change_during_a_session(stage):
+    """M175: it holds from the next call."""
+    turns = [{"tool_calls": [call("bash", command=f"touch {name}")]} for name in ("one", "two")]
+    session = await stage.session(*turns, {"text": "done"}, permissions=DEFAULT)
+    watched = []
+
+    def change(event):
+        watched.append(event.kind)
+        if event.kind == "tool_end":
+            session.use_permission("accept_edits")
+
+    session.subscribe(change)
+    await seen(session, "go")
+    assert [one.decision for one in approvals(session)] == ["deny", "allow"]
+    with pytest.raises(ConfigurationError, match="unknown permission mode"):
+        session.use_permission("no")
