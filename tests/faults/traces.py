@@ -30,7 +30,7 @@ CALLS = {
 }
 """What is watched. A call that changes files in another way would show as a difference between the
 model and the folder, which `record` compares at the end."""
-_DERIVED = re.compile(r"(^|/)(index\.db[^/]*$|locks/)")
+_DERIVED = re.compile(r"(^|/)(index\.(db[^/]*|writers)$|locks/)")
 """The index, made anew from entries, and lock files, which hold nothing."""
 
 
