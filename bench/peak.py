@@ -3,10 +3,11 @@
     python bench/peak.py                       nothing: the bare interpreter
     python bench/peak.py tape ARGUMENTS…       a command line
     python bench/peak.py open STORE FOLDER     a tape up to its sendable view
+    python bench/peak.py entries STORE FOLDER  all entries of a tape
     python bench/peak.py verify STORE FOLDER   every hash of a tape
 
-The last line on standard error is `{"before": N, "after": N}`; what is imported for `open` and
-`verify` counts as before. Linux tells it as VmHWM; elsewhere getrusage does (ru_maxrss).
+The last line on standard error is `{"before": N, "after": N}`; what is imported for all but
+`tape` counts as before. Linux tells it as VmHWM; elsewhere getrusage does (ru_maxrss).
 """
 
 import atexit
@@ -40,13 +41,15 @@ def main() -> None:
 
         sys.argv = ["tape", *arguments]
         command()
-    elif what in {"open", "verify"}:
+    elif what in {"open", "entries", "verify"}:
         import reading  # noqa: PLC0415
 
         with reading.opened(*arguments) as tape:
             before = highest()
             if what == "open":
-                reading.sendable(tape, tape.head(), reading.TARGET)
+                reading.build_messages(tape, tape.head(), reading.TARGET)
+            elif what == "entries":
+                tape.entries(tape.head())
             else:
                 reading.verified(tape)
 

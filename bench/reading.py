@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -114,6 +116,54 @@ def _memory_rows(path: Path, scale: Scale) -> list[Row]:
     figure = (taken["after"] - taken["before"]) / _file(store, folder).stat().st_size
     name = f"open to view: peak memory, at {scale.large:,}"
     return [Row(name, "the file's size", figure, "×", 1.8, note="VmHWM of a fresh process")]
+
+
+def typed_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure reading all entries of a long session, checked, and the memory of that."""
+    store, folder = built(path, scale.large)
+    file = _file(store, folder)
+
+    def typed() -> float:
+        forget_checked_runs()
+        with store.open_folder(folder) as tape:
+            return seconds(lambda: tape.entries(tape.head()))
+
+    data = file.read_bytes()
+    pair = by_turns(SLOW, typed, lambda: seconds(lambda: TYPED.decode_lines(data)))
+    taken = peak("entries", str(store.path), folder)
+    figure = (taken["after"] - taken["before"]) / file.stat().st_size
+    name = f"read all entries, at {scale.large:,}"
+    return [
+        Row(name, "typed decode", pair.ratio, "×", 1.15),
+        Row(f"{name}: peak memory", "the file's size", figure, "×", 1.6),
+    ]
+
+
+def show_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure a whole session shown to people, as processes, against decoding its bytes."""
+    store, folder = built(path, scale.large)
+    data = _file(store, folder).read_bytes()
+    identity = store.open_folder(folder).id
+    home = ["--store", str(store.path)]
+    model = ["-m", "anthropic/claude-sonnet-4-5"]
+    rows = []
+    for name, command, target in (
+        ("tape cat", ["tape", *home, "cat", identity], 2.2),
+        ("gong context", ["gong", "context", *home, *model, identity], 6.7),
+    ):
+        command[0] = str(Path(sys.executable).with_name(command[0]))
+        pair = by_turns(
+            3,
+            lambda command=command: seconds(
+                lambda: subprocess.run(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True
+                )
+            ),
+            lambda: seconds(lambda: TYPED.decode_lines(data)),
+        )
+        shown = f"{name}, at {scale.large:,}"
+        rows.append(Row(shown, "typed decode", pair.ratio, "×", target, note="a process"))
+    return rows
 
 
 def _compacted(path: Path, scale: Scale) -> Row:

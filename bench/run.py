@@ -18,6 +18,7 @@ import index
 import llm
 import msgspec
 import reading
+import startup
 import store
 import tools
 from measure import Row, Scale, table
@@ -30,10 +31,14 @@ GROUPS = {
     "view": reading.view_rows,
     "verify": reading.verify_rows,
     "stream": reading.stream_rows,
+    "typed": reading.typed_rows,
+    "show": reading.show_rows,
+    "commands": startup.command_rows,
     "disk": store.disk_rows,
     "fork": store.fork_rows,
     "group": store.group_rows,
     "entry": store.entry_rows,
+    "blob": store.blob_rows,
     "barrier": store.barrier_rows,
     "index": index.index_rows,
     "llm": llm.llm_rows,

@@ -1,5 +1,7 @@
 """Measure what starting each command costs, as a ratio to importing click, sqlite3 and msgspec.
 
+`command_rows` gives the rows of `make bench`, whose ratio is to a Python that does nothing.
+
 The store holds 1 000 tapes. The second ratio is to a Python that does nothing.
 
 Run it with the project's Python: `.venv/bin/python bench/startup.py [ROUNDS]`. Every round runs
@@ -16,6 +18,8 @@ import time
 from pathlib import Path
 from statistics import median
 
+from measure import Row, Scale, by_turns
+
 from tape import Beginning, Text, User, open_store
 
 FLOOR = [sys.executable, "-c", "import click, sqlite3, msgspec"]
@@ -24,15 +28,32 @@ BIN = Path(sys.executable).parent
 TAPES = 1000
 COMMANDS = {
     "tape --version": 1.3,
-    "tape --help": 1.6,
+    "tape --help": 0.6,
+    "tape ls --help": 0.6,
     "tape ls": 1.6,
     "tape ls --all": None,
     "tape search session": None,
     "tape show": 1.8,
     "gong --version": 2.2,
-    "gong --help": 2.2,
+    "gong --help": 0.6,
+    "gong chat --help": 0.6,
 }
 """What is measured, and the most it may cost, as a ratio to the floor; None: no limit is set."""
+
+
+ROWS = {
+    "tape --version": 2.2,
+    "gong --version": 2.2,
+    "tape --help": 2.2,
+    "gong --help": 2.2,
+    "gong chat --help": 2.2,
+    "tape ls": 2.5,
+    "tape ls --json": 2.5,
+    "tape ls -n 20": 2.5,
+    "tape --store .tape ls": 2.5,
+    "tape ls --all": 18.3,
+}
+"""The rows of `make bench`, and the most each may take, as a ratio to an empty Python."""
 
 
 def seconds(command: list[str], home: str) -> float:
@@ -44,15 +65,35 @@ def seconds(command: list[str], home: str) -> float:
     return time.perf_counter() - began
 
 
-def fill(home: str) -> None:
+def fill(home: str, tapes: int = TAPES) -> None:
     """Make the tapes, and wait until the index trusts their folder."""
     with open_store(Path(home) / ".tape") as (store, _):
         store.durable = False
-        for n in range(TAPES):
+        for n in range(tapes):
             beginning = Beginning(home, "bench/1", f"Session {n}", f"session {n}")
             with store.create(beginning) as tape, tape.writer(durability="none") as writer:
                 writer.append(User((Text("Hello"),)))
     time.sleep(0.2)
+
+
+def command_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure whole processes: texts that are known, and lists of a tenth of a long session."""
+    home, tapes = str(path / "home"), scale.large // 10
+    (path / "home").mkdir()
+    fill(home, tapes)
+    rows = []
+    for shown, target in ROWS.items():
+        program, *arguments = shown.split()
+        command = [str(BIN / program), *arguments]
+        seconds(command, home)  # warm
+        pair = by_turns(
+            min(scale.rounds, 15),
+            lambda command=command: seconds(command, home),
+            lambda: seconds(NOTHING, home),
+        )
+        name = f"{shown}, of {tapes:,}" if " ls" in shown else shown
+        rows.append(Row(name, "python -c pass", pair.ratio, "×", target, note="a process"))
+    return rows
 
 
 def main() -> int:

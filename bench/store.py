@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import contextmanager
 from itertools import count, cycle, islice
+from random import Random
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import sample
 from measure import Pair, Row, Scale, by_turns
 
 from tape.index.library import open_store
-from tape.model.entries import Anchor
+from tape.model.entries import Anchor, Text, User
 from tape.store.store import Beginning, Store
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 BEGINNING = Beginning("/src", "bench/1", slug="bench")
 SLOW_SYNC = 0.000_3
 """Seconds of a sync from which on the sterner target of an append holds."""
+LONG_TEXT = 100_000
+"""Characters of a text that is stored as a blob."""
 GROUP = 50
 """Appends timed at once inside a barrier group."""
 
@@ -137,6 +140,19 @@ def entry_rows(path: Path, scale: Scale) -> list[Row]:
             pair = _against_bare(path, writer, scale, 1, sync=True, each=True)
         rows.append(Row(name, "write + fdatasync", pair.ratio, "×", 1.15 if slow else 1.25))
     return rows
+
+
+def blob_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure appends of entries with a text of 100 KB, which is stored as a blob."""
+    texts = sample.Words(Random(sample.SEED))
+    bare = Bare(path / "bare-blob")
+    with _writers(path, "blob", durability="entry") as writer:
+        pair = by_turns(
+            scale.rounds,
+            lambda: appended(writer, [User((Text(text=texts.text(LONG_TEXT)),))], barrier=False),
+            lambda: bare.write([texts.text(LONG_TEXT).encode()], sync=True),
+        )
+    return [Row("append of 100 KB, durability entry", "write + fdatasync", pair.ratio, "×", 3)]
 
 
 def group_rows(path: Path, scale: Scale) -> list[Row]:
