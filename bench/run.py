@@ -19,6 +19,7 @@ import llm
 import msgspec
 import reading
 import startup
+import rounds
 import store
 import tools
 from measure import Row, Scale, table
@@ -42,6 +43,7 @@ GROUPS = {
     "barrier": store.barrier_rows,
     "index": index.index_rows,
     "llm": llm.llm_rows,
+    "rounds": rounds.rounds_rows,
     "tools": tools.tools_rows,
 }
 

@@ -19,7 +19,6 @@ what was asked before.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from tape.context.repair import IncrementalRepair
@@ -158,7 +157,7 @@ class _RunningTotal:
         """Return the tokens of all messages."""
         if not messages.continues(self._messages):
             self._messages, self._tokens = MessageSnapshot([]), 0
-        for message in islice(messages.source, len(self._messages), len(messages)):
+        for message in messages[len(self._messages) :]:
             self._tokens += self.count(message.content) + MESSAGE_TOKENS
         self._messages = messages
         return self._tokens
