@@ -14,12 +14,12 @@ from msgspec import Raw
 
 from gong.agent.compaction import CompactionRequest, compact_branch, merge_branch
 from gong.agent.loop import prepare_next_call
+from gong.agent.queues import SessionQueues
 from gong.agent.recorder import Recorder
 from gong.agent.run_context import (
     AgentModel,
     RunContext,
     RunState,
-    SessionQueues,
     SessionSetup,
 )
 from gong.config import CompactionSettings
