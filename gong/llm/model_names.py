@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec.structs import replace
 
 from ..errors import ConfigurationError, UnknownModel
-from .models import FREE_PRICE, Catalogue, ModelInfo, cost, load_presets
+from .models import FREE_PRICE, Catalogue, ModelInfo, cost, find_limits, load_presets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +78,7 @@ class ModelNames:
         found = self.catalogue.models.get(name)
         preset = self.presets.get(provider)
         if provider not in BUILT_IN_PROVIDERS and not (preset and preset.local):
-            return found or self._find_same_model(name)
+            return _add_limits(name, found or self._find_same_model(name))
         if found is None:
             return ModelInfo(id=name, price=FREE_PRICE)
         return found if found.price else replace(found, price=FREE_PRICE)
@@ -141,3 +141,18 @@ class ModelNames:
         provider = name.partition("/")[0]
         preset = self.presets.get(provider)
         return preset.key_name if preset else provider
+
+
+def _add_limits(name: str, info: ModelInfo | None) -> ModelInfo | None:
+    """Return the facts about a model with the limits that are known under its name."""
+    if info is not None and info.context_window and info.max_output:
+        return info
+    window, output = find_limits(name)
+    if window is None and output is None:
+        return info
+    info = info or ModelInfo(id=name)
+    return replace(
+        info,
+        context_window=info.context_window or window,
+        max_output=info.max_output or output,
+    )

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import msgspec
 from msgspec import Struct, field
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Api = Literal["anthropic-messages", "openai-responses", "openai-chat", "google-generate"]
 Effort = Literal["low", "medium", "high", "xhigh"]
+EffortChoice = Literal["none", "low", "medium", "high", "xhigh"]
+"""An effort, or none: then the model decides."""
 ProfileName = Literal["default", "anthropic", "openai", "gemini"]
 """Model families that know tools and instructions under names of their own."""
 
@@ -299,6 +301,10 @@ class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tools: bool | None = None
     vision: bool | None = None
     reasoning: bool | None = None
+    efforts: tuple[Effort, ...] = ()
+    """The efforts that it accepts, lowest first; empty if that is not known."""
+    effort: EffortChoice | None = None
+    """How hard it thinks unless the session says otherwise."""
     profile: ProfileName | None = None
     """Which tools it is offered; None is by its name."""
     cutoff: str | None = None
@@ -407,3 +413,70 @@ def _load_shipped_models() -> dict[str, ModelInfo]:
 
     rows = tomllib.loads((_DATA / "models.toml").read_text("utf-8"))
     return {name: _parse_model(name, {"tools": True, **row}) for name, row in rows.items()}
+
+
+class ModelLimits(NamedTuple):
+    """Tokens of prompt and answer together, and of one answer; None if not known."""
+
+    window: int | None
+    output: int | None
+
+
+def find_limits(name: str) -> ModelLimits:
+    """Return the shipped limits of `provider/id`, under whatever name the model is known.
+
+    They are those of its row in models.toml, else those in limits.toml.
+    """
+    info = Catalogue(_load_shipped_models()).find_same_model(name)
+    own = ModelLimits(info.context_window, info.max_output) if info else ModelLimits(None, None)
+    if own.window and own.output:
+        return own
+    windows, outputs = _load_shipped_limits()
+    model = normalize_model_id(name)
+    return ModelLimits(own.window or windows.get(model), own.output or outputs.get(model))
+
+
+@cache
+def _load_shipped_limits() -> tuple[dict[str, int], dict[str, int]]:
+    import tomllib  # noqa: PLC0415 (only needed for a model without a row)
+
+    tables = tomllib.loads((_DATA / "limits.toml").read_text("utf-8"))
+    windows, outputs = (
+        {model: int(limit) for limit, models in tables[name].items() for model in models}
+        for name in ("windows", "outputs")
+    )
+    return windows, outputs
+
+
+class FittedEffort(NamedTuple):
+    """An effort that a model accepts, and why it is not the one that was asked for."""
+
+    effort: Effort | None
+    remark: str | None = None
+
+
+_EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh")
+
+
+def fit_effort(
+    wanted: EffortChoice | None, model: str, *, efforts: tuple[Effort, ...], reasons: bool | None
+) -> FittedEffort:
+    """Return the effort to send to a model, None for none.
+
+    `efforts` are those that it accepts, empty if unknown; `reasons` is False for one that has none.
+
+        wanted  efforts             sent
+        none    any                 nothing: the model decides
+        xhigh   low, medium, high   high, the nearest, with a remark
+        high    (unknown)           high
+        high    any, no reasoning   nothing, with a remark
+    """
+    if wanted is None or wanted == "none":
+        return FittedEffort(None)
+    if reasons is False:
+        return FittedEffort(None, f"{model} takes no effort: {wanted} is left out")
+    if not efforts or wanted in efforts:
+        return FittedEffort(wanted)
+    place = _EFFORTS.index(wanted)
+    nearest = min(efforts, key=lambda one: abs(_EFFORTS.index(one) - place))
+    return FittedEffort(nearest, f"{model} has no effort {wanted}: {nearest} is used")

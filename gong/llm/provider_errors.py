@@ -189,6 +189,36 @@ def _classify_error(status: int | None, words: str) -> type[ModelError]:
     return next((kind for pattern, kind in _BY_WORDS if _is_said(pattern, words)), otherwise)
 
 
+_WINDOW_WORDS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"n_ctx: ([\d,]+)",
+        r"> ([\d,]+)",
+        r"exceeds the limit of ([\d,]+)",
+        r"exceeds the maximum number of tokens allowed \(?([\d,]+)",
+        r"with ([\d,]+) maximum context length",
+        r"maximum (?:context |prompt |input |allowed input )?length(?: is| of) ([\d,]+)",
+        r"context (?:length|size|window)(?: is| of)?\W{0,2}([\d,]+)",
+    )
+)
+_LEAST_WINDOW = 1_000
+
+
+def find_window_in_error(text: str) -> int | None:
+    """Return the size of a context window in tokens that an overflow's message names, else None.
+
+    prompt is too long: 210000 tokens > 200000 maximum         200,000
+    This model's maximum context length is 8192 tokens. …        8,192
+    context limit: 188240 + 21333 > 200000                     200,000
+    """
+    for pattern in _WINDOW_WORDS:
+        found = pattern.search(text)
+        size = int(found[1].replace(",", "") or 0) if found else 0
+        if size >= _LEAST_WINDOW:
+            return size
+    return None
+
+
 _NEARLY_FULL = 0.99
 
 

@@ -40,7 +40,8 @@ class Stage:
         variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder), variable: server.url}
         allowed = PermissionSettings(mode="bypass")
-        given = {"model": f"{wire.preset}/model-x", "permissions": allowed, **settings}
+        fixed = {"permissions": allowed, "context_window": 1_000_000}
+        given = {"model": f"{wire.preset}/model-x", **fixed, **settings}
         settings = Settings(**given)
         library = Library(self.store, None)
         front = FrontEnd(library, settings, environ, str(self.folder), "test/1")

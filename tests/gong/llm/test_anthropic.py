@@ -207,6 +207,20 @@ async def test_citations_go_along_with_their_text():
 
 
 @pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("claude-sonnet-4-5", 64_000),
+        ("claude-opus-4-1-20250805", 32_000),
+        ("claude-3-haiku-20240307", 4_096),
+        ("never-heard-of", 16_000),
+    ],
+)
+def test_an_answer_may_be_as_long_as_the_model_can(model, tokens):
+    """The API must be told a limit: it is the model's own."""
+    assert build_envelope(replace(HELLO, model=model), PRESET)["max_tokens"] == tokens
+
+
+@pytest.mark.parametrize(
     ("raw", "ours"),
     [
         ("end_turn", "stop"),
@@ -276,7 +290,7 @@ async def test_a_tool_round_trip_sends_the_result_under_our_id():
         assert second.text == "Done."
         assert server.requests[1].body == {
             "model": "claude-sonnet-5-5",
-            "max_tokens": 16_000,
+            "max_tokens": 128_000,
             "stream": True,
             "system": [{"type": "text", "text": "Be brief.", **MARK}],
             "tools": [
@@ -382,8 +396,9 @@ ADAPTIVE = {"type": "adaptive", "display": "summarized"}
         (
             "claude-opus-4-20250514",
             "xhigh",
-            {"thinking": {"type": "enabled", "budget_tokens": 15_999}},
+            {"thinking": {"type": "enabled", "budget_tokens": 16_384}},
         ),
+        ("claude-3-5-haiku-20241022", "high", {}),
         ("glm-5.2", "high", {"thinking": {"type": "enabled", "budget_tokens": 8192}}),
     ],
 )

@@ -4,7 +4,18 @@ from msgspec.structs import replace
 from gong.config import Settings
 from gong.errors import ConfigurationError, UnknownModel
 from gong.llm.model_names import ModelNames
-from gong.llm.models import Catalogue, LongPrice, ModelInfo, Price, cost, load_presets
+from gong.llm.models import (
+    Catalogue,
+    LongPrice,
+    ModelInfo,
+    Price,
+    _load_shipped_limits,
+    cost,
+    find_limits,
+    fit_effort,
+    load_presets,
+    normalize_model_id,
+)
 from tape.model.entries import Cost, Usage
 
 CATALOGUE = Catalogue.from_rows({})
@@ -119,7 +130,7 @@ def test_an_address_makes_azure_a_provider_like_any_other():
         ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", 200_000, False),
         ("bedrock/anthropic.claude-haiku-4-5-20251001-v1:0", 200_000, False),
         ("vertex/claude-opus-4-5@20251101", 200_000, False),
-        ("openai/gpt-4o-mini", None, False),
+        ("openai/gpt-4o-mini", 128_000, False),
         ("openai/gpt-5-mini-later", None, False),
         ("anthropic/claude-sonnet", None, False),
     ],
@@ -269,3 +280,46 @@ def test_the_profile_of_a_model(name, profile):
         models={"house/b": {"profile": "openai"}},
     )
     assert ModelNames.from_settings(settings).choose_profile(name) == profile
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "output"),
+    [
+        ("anthropic/claude-3-5-haiku-20241022", 200_000, 8_192),
+        ("openrouter/anthropic/claude-opus-4.1", 200_000, 32_000),
+        ("anthropic/claude-sonnet-4-5", 200_000, 64_000),
+        ("mistral/devstral-2512", 262_144, None),
+        ("xai/grok-4-fast-reasoning", 2_000_000, None),
+        ("house/never-heard-of", None, None),
+    ],
+)
+def test_the_limits_of_models_that_people_use(name, window, output):
+    """M183: also of those without a row, under all of their names."""
+    assert find_limits(name) == (window, output)
+    info = NAMES.find_info(name)
+    assert (info and info.context_window) == window
+
+
+def test_every_listed_limit_is_found_by_its_own_name():
+    windows, outputs = _load_shipped_limits()
+    assert len(windows) > 300
+    assert all(normalize_model_id(f"x/{one}") == one for one in (*windows, *outputs))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "efforts", "reasons", "sent", "remark"),
+    [
+        (None, (), None, None, None),
+        ("none", (), True, None, None),
+        ("high", (), None, "high", None),
+        ("xhigh", ("low", "medium", "high"), True, "high", "has no effort xhigh: high is used"),
+        ("low", ("medium", "high"), True, "medium", "medium is used"),
+        ("high", (), False, None, "takes no effort: high is left out"),
+    ],
+)
+def test_an_effort_is_fitted_to_the_model(wanted, efforts, reasons, sent, remark):
+    """M017 M146"""
+    fitted = fit_effort(wanted, "a/b", efforts=efforts, reasons=reasons)
+    assert fitted.effort == sent
+    assert (fitted.remark or "").endswith(remark or "")
+    assert bool(fitted.remark) == bool(remark)

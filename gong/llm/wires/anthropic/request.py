@@ -17,6 +17,7 @@ import msgspec
 
 from tape.formats.anthropic import emit
 
+from ...models import find_limits
 from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
 from ..message_encoding import EncoderCache
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _PATH = "/v1/messages"
 _MAX_TOKENS = 16_000
+"""The length of an answer, of a model whose own limit is not known."""
 _CACHE = {"cache_control": {"type": "ephemeral"}}
 _HAS_MARK = b'"cache_control":'
 _MARKED_MESSAGES = 2
@@ -43,6 +45,7 @@ _CLAUDE = re.compile(r"(?:.*/)?claude-")
 _THINKS_BY_BUDGET = re.compile(
     r"(?:.*/)?claude-(?:[23]|instant|(?:opus|sonnet|haiku)-4(?:[-.@][015](?!\d)|[-@]20|$))"
 )
+_DOES_NOT_THINK = re.compile(r"(?:.*/)?claude-(?:2|instant|3-(?!7))")
 _KNOWS_NO_XHIGH = re.compile(r"(?:.*/)?claude-(?:opus|sonnet)-4[-.]6")
 _TAKES_NO_TEMPERATURE = re.compile(r"(?:.*/)?claude-(?:opus-(?:4[-.][7-9]|[5-9])|fable|mythos)")
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
@@ -122,7 +125,7 @@ def build_envelope(request: Request, preset: Preset) -> WireObject:
     user = (request.metadata or {}).get(_USER_ID)
     return {
         "model": request.model,
-        "max_tokens": _choose_max_tokens(request),
+        "max_tokens": _choose_max_tokens(request, preset),
         "stream": True,
         **_encode_tools(request, preset),
         **({"system": [{"type": "text", "text": text, **_CACHE}]} if text else {}),
@@ -132,8 +135,11 @@ def build_envelope(request: Request, preset: Preset) -> WireObject:
     }
 
 
-def _choose_max_tokens(request: Request) -> int:
-    return request.max_tokens or _MAX_TOKENS
+def _choose_max_tokens(request: Request, preset: Preset) -> int:
+    """Return the length of an answer, which must be named: as asked for, else the model's own."""
+    if request.max_tokens:
+        return request.max_tokens
+    return find_limits(f"{preset.name}/{request.model}").output or _MAX_TOKENS
 
 
 def _encode_tools(request: Request, preset: Preset) -> WireObject:
@@ -188,13 +194,15 @@ def _encode_thinking(request: Request, preset: Preset) -> WireObject:
     forced = request.tool_choice.mode in {"required", "named"}
     if effort is None or forced or preset.quirks.thinking == "none":
         return {}
+    if _DOES_NOT_THINK.match(request.model):
+        return {}
     # every newer Claude decides itself how much it thinks
     if _CLAUDE.match(request.model) and not _THINKS_BY_BUDGET.match(request.model):
         word = "high" if effort == "xhigh" and _KNOWS_NO_XHIGH.match(request.model) else effort
         said = preset.quirks.effort_names.get(effort, word)
         thinking = {"type": "adaptive", "display": "summarized"}
         return {"thinking": thinking, "output_config": {"effort": said}}
-    budget = min(_BUDGETS[effort], _choose_max_tokens(request) - 1)
+    budget = min(_BUDGETS[effort], _choose_max_tokens(request, preset) - 1)
     if budget < _LEAST_BUDGET:
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}

@@ -118,7 +118,7 @@ def _encode_choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
 
 def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
     wanted = choose_effort(request, quirks)
-    if wanted is None or not quirks.reasoning_effort:
+    if wanted is None or not quirks.reasoning_effort or _DOES_NOT_REASON.match(request.model):
         return {}
     return {"reasoning": {"effort": wanted, "summary": "auto"}}
 
