@@ -247,7 +247,8 @@ def build_state(context: RunContext, to: str | None) -> State:
     """Return the session state that an anchor stores; `to` is the model that continues."""
     setup = context.setup
     cwd = setup.env.working_directory
-    return State(model=to or setup.model.name, tools=setup.tools.active, cwd=cwd)
+    model, effort = to or setup.model.name, context.state.effort
+    return State(model=model, effort=effort, tools=setup.tools.active, cwd=cwd)
 
 
 async def write_summary(

@@ -36,11 +36,13 @@ from ..errors import (
     MalformedHistory,
     NothingToCompact,
 )
+from ..llm.model_names import BUILT_IN_PROVIDERS
+from ..llm.provider_errors import find_window_in_error
 from ..tools.background import describe_ended
 from . import events
 from .compaction import CompactionRequest, compact_branch
 from .model_call import call_model, find_advice
-from .recorder import find_last_model
+from .recorder import find_last_effort, find_last_model
 from .repetition import RepetitionGuard
 from .run_context import PreparedRequest, prepare_request
 from .tool_step import run_tools
@@ -119,10 +121,23 @@ def _inject_waiting(context: RunContext) -> None:
 
 
 def record_model(context: RunContext) -> None:
-    """Record the model of the next call where it is not that of the last: the tape shows when."""
-    model, last = context.setup.model, find_last_model(context.recorder.path)
-    if last is not None and last != model.name:
-        context.recorder.append(ModelEntry(model.provider, model.id))
+    """Record model and effort of the next call where they are new: the tape shows when."""
+    model, path, effort = context.setup.model, context.recorder.path, context.state.effort
+    last = find_last_model(path)
+    has_new_effort = effort is not None and effort != find_last_effort(path)
+    if last != model.name and context.window is None and context.setup.compaction.auto:
+        _warn_of_unknown_window(context)
+    if has_new_effort or (last is not None and last != model.name):
+        context.recorder.append(ModelEntry(model.provider, model.id, effort))
+
+
+def _warn_of_unknown_window(context: RunContext) -> None:
+    model = context.setup.model
+    if model.provider not in BUILT_IN_PROVIDERS:
+        context.warn_once(
+            f"the context window of {model.name} is unknown: it is learned when the conversation "
+            f'no longer fits; or set context_window in [models."{model.name}"] of config.toml'
+        )
 
 
 def _is_over_limit(context: RunContext, turns: int, rounds: int) -> bool:
@@ -185,6 +200,7 @@ async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Ans
     """Make one model call; repeat it once if a changed request may be accepted."""
     answer, is_changed = await _call_after_hooks(context, prepared), False
     if isinstance(answer.error, ContextLengthExceeded):
+        learn_window(context, answer.error, prepared)
         is_changed = context.setup.compaction.auto and await shrink_context(context, "overflow")
     elif isinstance(answer.error, MalformedHistory) and not context.state.refused:
         context.state.refused = is_changed = True
@@ -201,6 +217,29 @@ async def _call_after_hooks(context: RunContext, prepared: PreparedRequest) -> A
         request = await hooks.change_request(context.recorder, prepared.request)
         prepared = prepared._replace(request=request)
     return await call_model(context, prepared)
+
+
+_LEARNED_SHARE = 0.95
+"""Share of a request that did not fit that is taken for the context window, if nothing names it."""
+
+
+def learn_window(
+    context: RunContext, error: ContextLengthExceeded, prepared: PreparedRequest
+) -> None:
+    """Remember the context window that an overflow shows: the one it names, else an estimate.
+
+    An estimate is taken only for an unknown one.
+    """
+    model, known = prepared.model, context.window
+    learned = find_window_in_error(str(error))
+    if learned is None and known is None:
+        learned = int(prepared.measure().tokens * _LEARNED_SHARE)
+    if learned is not None and (known is None or learned < known):
+        context.state.windows[model.name] = learned
+        context.warn_once(
+            f"the context window of {model.name} is {learned:,} tokens, as this overflow shows; "
+            f'set context_window = {learned} in [models."{model.name}"] to keep that'
+        )
 
 
 def _inject_message(context: RunContext, queued: QueuedMessage) -> None:
@@ -241,11 +280,12 @@ def prepare_next_call(context: RunContext) -> PreparedRequest:
         load=recorder.tape.load,
         plain=context.state.refused,
         fold=context.state.fold,
+        effort=context.state.effort,
     )
 
 
 def _compute_limit(context: RunContext) -> int | None:
-    settings, window = context.setup.compaction, context.setup.model.window
+    settings, window = context.setup.compaction, context.window
     limits = [] if window is None else [window - min(settings.reserve, window // 4)]
     if settings.limit is not None:
         limits.append(settings.limit)
@@ -254,7 +294,7 @@ def _compute_limit(context: RunContext) -> int | None:
 
 def _find_lowest_mark(context: RunContext, limit: int | None) -> float:
     """Return the tokens up to which `make_room` does nothing."""
-    settings, window = context.setup.compaction, context.setup.model.window
+    settings, window = context.setup.compaction, context.window
     marks = [inf] if window is None else [NEARLY_FULL_SHARE * window]
     if limit is not None and settings.auto:
         marks += [limit, settings.high_water * (window or limit)]
@@ -263,7 +303,7 @@ def _find_lowest_mark(context: RunContext, limit: int | None) -> float:
 
 async def make_room(context: RunContext) -> PreparedRequest:
     """Make room for the next call if needed, and return its request."""
-    state, settings, window = context.state, context.setup.compaction, context.setup.model.window
+    state, settings, window = context.state, context.setup.compaction, context.window
     if state.focus is not None:
         focus, state.focus = state.focus, None
         try:

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Raw
 
 from tape.context.view import Message
-from tape.model.entries import NO_JSON, Assistant, Error, Failure, Text
+from tape.model.entries import NO_JSON, Assistant, Error, Failure, Text, User
 from tape.text import shorten_to_width, to_single_line
 
 from ..errors import (
@@ -89,6 +89,8 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     if done is not None:
         recorder.append(done)
         context.emit(events.HistoryRepaired(len(done.injected), len(done.dropped), done.why))
+    if prepared.remark is not None:
+        context.warn_once(prepared.remark)
     recorder.barrier()
     answer = context.start_answer()
     arguments = _ArgumentsParser(answer)
@@ -243,7 +245,8 @@ async def name_session(context: RunContext, prompt: str, entry: Entry) -> None:
     `entry` is the prompt's. A failure or timeout of the model is ignored.
     """
     model, recorder = context.setup.namer, context.recorder
-    is_new = recorder.path[0].n + 1 == entry.n
+    earlier = (one for one in recorder.path if one.n < entry.n)
+    is_new = recorder.path[0].n == 0 and not any(isinstance(one.data, User) for one in earlier)
     if model is None or not is_new or recorder.tape.refs().title is not None:
         return
     request = Request(

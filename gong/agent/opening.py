@@ -43,7 +43,7 @@ from ..project import has_project_parts
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.profiles import PROFILES, apply_profile
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
-from .recorder import Recorder, find_last_model, read_history
+from .recorder import Recorder, find_last_effort, find_last_model, read_history
 from .run_context import AgentModel, SessionSetup, prepare_request
 from .session import Session
 from .session_config import SessionConfig
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from tape.store.tape import Hit
 
     from ..config import Settings
-    from ..llm.models import ProfileName
+    from ..llm.models import EffortChoice, ProfileName
     from ..llm.types import Provider, Request, StreamEvent
     from .hook_points import SessionHooks
     from .recorder import VisibleHistory
@@ -139,7 +139,11 @@ class ModelFactory:
                 override=self.override,
             ),
             cost=partial(self.names.compute_cost, provider, model),
-            window=self.names.get_context_window(provider, model),
+            window=self.names.get_context_window(provider, model) or self.settings.context_window,
+            max_output=info.max_output if info else None,
+            reasons=info.reasoning if info else None,
+            efforts=info.efforts if info else (),
+            effort=(info.effort if info else None) or self.settings.effort,
             sees_images=self.names.sees_images(provider, model),
             profile=profile,
             instructions=instructions,
@@ -183,6 +187,8 @@ class FrontEnd:
     """Python hooks of the host, asked before those of files."""
     override: PromptOverride = PromptOverride()  # noqa: RUF009 (a tuple)
     """What the user has set of the system prompt."""
+    effort: EffortChoice | None = None
+    """How hard models think in this session, as by `-e`; None if not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +216,15 @@ class SessionPreview:
     history: VisibleHistory
     models: ModelFactory
     tools: ToolRegistry
+    effort: EffortChoice | None
 
     def next_request(self, model: AgentModel) -> PreparedRequest:
         """Return the request of the next call to a model."""
         tape = self.hit.tape
         tools = model.equip(self.tools).specs()
-        return prepare_request(model, tools, *self.history, session=tape.id, load=tape.load)
+        return prepare_request(
+            model, tools, *self.history, session=tape.id, load=tape.load, effort=self.effort
+        )
 
 
 def find_session(front: FrontEnd, ref: str) -> Hit:
@@ -369,7 +378,9 @@ async def _assemble_session(
         hooks=hooks,
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")
-    return OpenSession(Session(setup, recorder), models, name, by_default)
+    session = Session(setup, recorder)
+    session.use_effort(front.effort or find_last_effort(recorder.path if recorder else ()))
+    return OpenSession(session, models, name, by_default)
 
 
 def _build_config(settings: Settings) -> SessionConfig:
@@ -399,7 +410,8 @@ async def read_session(front: FrontEnd, hit: Hit) -> SessionPreview:
     finally:
         await env.cleanup()
     tools = build_session_tools(front.settings)
-    return SessionPreview(hit, read, replace(models, where=where), tools)
+    effort = front.effort or find_last_effort(read.path)
+    return SessionPreview(hit, read, replace(models, where=where), tools, effort)
 
 
 def choose_model(front: FrontEnd, models: ModelFactory, path: Sequence[Entry]) -> str:

@@ -5,13 +5,14 @@ The next model call is computed from the entries appended here. There is no othe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, get_args
 
 from tape.damage import warn_of_damage
 from tape.model.entries import Anchor, Assistant, Model, State
 from tape.store.refs import read_head_at
 
 from ..errors import NothingToUndo
+from ..llm.models import EffortChoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,6 +60,17 @@ def find_last_model(path: Sequence[Entry]) -> str | None:
                 return f"{provider}/{model}"
             case Anchor(state=State(model=str(name))) if name:
                 return name
+            case _:
+                pass
+    return None
+
+
+def find_last_effort(path: Sequence[Entry]) -> EffortChoice | None:
+    """Return the effort that the session was last set to; None if it was not, or is unknown."""
+    for entry in reversed(path):
+        match entry.data:
+            case Model(effort=found) | Anchor(state=State(effort=found)):
+                return next((one for one in get_args(EffortChoice) if one == found), None)
             case _:
                 pass
     return None

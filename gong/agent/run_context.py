@@ -22,6 +22,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from tape.clock import read_clock
 from tape.context.repair import ABORTED
 from tape.context.view import Target
@@ -33,6 +35,7 @@ from ..context.instructions import Instructions
 from ..context.sent_history import HistoryFold
 from ..context.trim import elide_results
 from ..llm.accumulate import StreamAccumulator
+from ..llm.models import fit_effort
 from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request
 from ..policy.decision import allow_all
@@ -52,7 +55,7 @@ if TYPE_CHECKING:
     from ..context.tokens import ContextSize
     from ..env.protocol import ExecutionEnvironment
     from ..errors import ModelError
-    from ..llm.models import ProfileName
+    from ..llm.models import Effort, EffortChoice, ProfileName
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
     from ..tools.registry import ToolRegistry
@@ -77,6 +80,14 @@ class AgentModel:
     window: int | None = None
     """Size of the context window in tokens, None if unknown."""
     sees_images: bool = True
+    max_output: int | None = None
+    """Maximum tokens of one answer, None if unknown."""
+    reasons: bool | None = None
+    """Whether it can be told how hard to think, None if unknown."""
+    efforts: tuple[Effort, ...] = ()
+    """The efforts that it accepts; empty if unknown."""
+    effort: EffortChoice | None = None
+    """How hard it thinks unless the session says otherwise."""
     profile: ProfileName = "default"
     """The family whose tools and instructions it gets."""
     instructions: Instructions = Instructions()  # noqa: RUF009 (a tuple)
@@ -155,6 +166,10 @@ class RunState:
     """Providers' remarks on requests that were already shown."""
     turns: int = 0
     """Model calls of this session."""
+    effort: EffortChoice | None = None
+    """How hard models think in this session; None is as each model's settings say."""
+    windows: dict[str, int] = field(default_factory=dict)
+    """Context windows that overflows have shown, by the model's name."""
     repetition: RepetitionGuard = field(default_factory=RepetitionGuard)
     """The calls since the newest input of a person."""
     background: BackgroundCommands = field(default_factory=BackgroundCommands)
@@ -165,6 +180,10 @@ class RunState:
     def request_compaction(self, focus: str) -> None:
         """Request a compaction before the next model call."""
         self.focus = focus
+
+    def find_window(self, model: AgentModel) -> int | None:
+        """Return a model's context window in tokens, as known or learned; None if unknown."""
+        return min(filter(None, (model.window, self.windows.get(model.name))), default=None)
 
     def count_usage(self, usage: Usage, cost: Cost | None) -> None:
         """Add the usage and cost of a call."""
@@ -191,6 +210,17 @@ class RunContext:
         entry = self.recorder.anchor(anchor)
         self.queues.record_waiting()
         return entry
+
+    def warn_once(self, text: str) -> None:
+        """Pass a warning to the front ends, unless this session has given it before."""
+        if text not in self.state.remarks:
+            self.state.remarks.add(text)
+            self.emit(events.Warn(text))
+
+    @property
+    def window(self) -> int | None:
+        """The context window of the current model, as known or learned; None if unknown."""
+        return self.state.find_window(self.setup.model)
 
     def start_answer(self) -> StreamAccumulator:
         """Return an empty answer, whose calls get ids with a new prefix: c_ and 8 hex digits."""
@@ -231,6 +261,8 @@ class PreparedRequest(NamedTuple):
     model: AgentModel
     request: Request
     history: SentHistory
+    remark: str | None = None
+    """Why it is not what was asked for."""
 
     @property
     def repair(self) -> Repair | None:
@@ -252,22 +284,49 @@ def prepare_request(
     load: Callable[[BlobRef], bytes],
     plain: bool = False,
     fold: HistoryFold | None = None,
+    effort: EffortChoice | None = None,
 ) -> PreparedRequest:
     """Return the next call's request; `plain` leaves out provider-specific blocks.
 
-    `fold` is what an earlier call was given: then only new entries are read.
+    `fold` is what an earlier call was given: then only new entries are read. `effort` is that of
+    the session, None for the model's own.
     """
     target = Target("", "", "", model.target.sees_images) if plain else model.target
     history = (fold or HistoryFold()).follow(model.id, target, path, kept)
+    fitted = fit_effort(
+        effort or model.effort, model.name, efforts=model.efforts, reasons=model.reasons
+    )
     request = Request(
         model=model.id,
         messages=history.messages,
         system=model.build_system(tools),
         tools=tuple(tools),
+        reasoning_effort=fitted.effort,
         session=session,
         load=load,
     )
-    return PreparedRequest(model, request, history)
+    prepared = PreparedRequest(model, request, history, fitted.remark)
+    if model.api == _NAMES_LIMIT:
+        request = replace(request, max_tokens=_limit_answer(prepared))
+    return prepared._replace(request=request)
+
+
+_NAMES_LIMIT = "anthropic-messages"
+"""The wire API that must be told how long an answer may be; with others it is the model's limit."""
+_ESTIMATE_SHARE = 1.05
+_SHORTEST_ANSWER = 4_096
+
+
+def _limit_answer(prepared: PreparedRequest) -> int | None:
+    """Return how long an answer may be, in tokens: the model's limit, or less near a full window.
+
+    None if the limit is unknown.
+    """
+    most, window = prepared.model.max_output, prepared.model.window
+    if most is None or window is None:
+        return most
+    left = window - int(prepared.measure().tokens * _ESTIMATE_SHARE)
+    return max(min(most, left), min(_SHORTEST_ANSWER, most))
 
 
 def apply_elisions(messages: Sequence[Message], seen: View) -> Sequence[Message]:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from ..env.protocol import ExecutionEnvironment
     from ..errors import ModelError
+    from ..llm.models import EffortChoice
     from ..policy.decision import Policy
     from ..policy.permissions import Answer
     from .compaction import CompactionRequest
@@ -300,6 +301,10 @@ class Session:
         self.run_state.refused = self.run_state.warned = False
         if model.name != previous:
             self._queues.emit(events.ModelSelect(model.name, previous))
+
+    def use_effort(self, effort: EffortChoice | None) -> None:
+        """Let models think so hard from the next call on; None is as each model's settings say."""
+        self.run_state.effort = effort
 
     def use_tools(self, names: Iterable[str]) -> None:
         """Offer these tools from the next call on; ConfigurationError for an unknown name."""

@@ -22,6 +22,7 @@ from ..project import has_project_parts
 from .options import (
     add_permission_options,
     add_prompt_options,
+    effort_option,
     load_settings,
     merge_permissions,
     parse_tool_names,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from ..agent.hook_points import SessionHooks
     from ..agent.opening import FrontEnd, OpenSession
+    from ..llm.models import EffortChoice
     from .printing import OutputFormat
     from .session import StartFrom
 
@@ -72,6 +74,7 @@ Examples:
 )
 @click.option("--compact", is_flag=True, help="Summarise older messages first.")
 @click.option("-m", "--model", metavar="MODEL", help="provider/model, such as offline/rules.")
+@effort_option
 @click.option(
     "--from",
     "start",
@@ -105,6 +108,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     carry: bool,
     compact: bool,
     model: str | None,
+    effort: EffortChoice | None,
     start: StartFrom | None,
     max_turns: int | None,
     max_cost: float | None,
@@ -141,7 +145,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     def open_front() -> AbstractContextManager[FrontEnd]:
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
 
-        return open_front_end(settings, model, override)
+        return open_front_end(settings, model, override, effort)
 
     if asked is None:
         return asyncio.run(_run_terminal(open_front, past))

@@ -32,6 +32,7 @@ from ..llm.models import load_presets
 from ..llm.provider_factory import require_package
 from .options import (
     add_prompt_options,
+    effort_option,
     load_settings,
     model_option,
     parse_tool_names,
@@ -49,18 +50,21 @@ if TYPE_CHECKING:
 
     from ..agent.opening import FrontEnd, SessionPreview
     from ..config import Settings
+    from ..llm.models import EffortChoice
 
 
 @click.command(epilog=format_examples("gong context", "gong context 3f2a -m openai/gpt-5 --json"))
 @click.argument("ref", required=False, default="", metavar="[REF]")
 @model_option
+@effort_option
 @tools_option
 @add_prompt_options
 @store_option
 @as_json
-def context(
+def context(  # noqa: PLR0917 (click passes them by name)
     ref: str,
     model: str | None,
+    effort: EffortChoice | None,
     tools: str | None,
     base: str | None,
     base_file: str | None,
@@ -75,7 +79,7 @@ def context(
     """
     settings = load_settings(store=store, tools=parse_tool_names(tools))
     override = read_prompt_override(base, base_file, appended)
-    with open_front_end(settings, model, override) as front:
+    with open_front_end(settings, model, override, effort) as front:
         hit = find_session(front, ref)
         with hit.tape:
             asyncio.run(_print_context(front, hit, as_json=as_json))

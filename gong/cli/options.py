@@ -26,6 +26,12 @@ store_option = click.option(
 model_option = click.option(
     "-m", "--model", metavar="MODEL", help="provider/model; default: the session's last model."
 )
+effort_option = click.option(
+    "-e",
+    "--effort",
+    type=click.Choice(["none", "low", "medium", "high", "xhigh"]),
+    help="How hard the model thinks; none leaves it to the model.",
+)
 tools_option = click.option(
     "--tools", metavar="LIST", help="Tool names, a profile (default, family), a preset, or none."
 )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from ..agent.recorder import Recorder
     from ..config import Settings
+    from ..llm.models import EffortChoice
 
 
 @contextmanager
@@ -43,6 +44,7 @@ def open_front_end(
     settings: Settings,
     model: str | None = None,
     override: PromptOverride = PromptOverride(),  # noqa: B008 (a tuple)
+    effort: EffortChoice | None = None,
 ) -> Iterator[FrontEnd]:
     """Hold the front end of the command line for this folder; `model` is the value of -m.
 
@@ -52,7 +54,15 @@ def open_front_end(
     with open_store(config.locate_store(settings, os.environ)) as library:
         program = f"gong/{__version__}"
         yield FrontEnd(
-            library, settings, os.environ, folder, program, model, print_warning, override
+            library,
+            settings,
+            os.environ,
+            folder,
+            program,
+            model,
+            print_warning,
+            override=override,
+            effort=effort,
         )
 
 

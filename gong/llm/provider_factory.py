@@ -136,7 +136,7 @@ def encode_neutral_body(request: Request) -> bytes:
     told = {
         "model": request.model,
         "system": request.system,
-        "messages": request.messages,
+        "messages": tuple(request.messages),
         "tools": request.tools,
     }
     return encode_json(msgspec.to_builtins(told, enc_hook=lambda raw: decode_json(bytes(raw))))

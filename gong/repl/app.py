@@ -80,7 +80,7 @@ class SessionUsage(NamedTuple):
 
 def measure_usage(session: Session) -> SessionUsage:
     """Return tokens of the next call and cost so far; reads the whole view."""
-    window = session.setup.model.window
+    window = session.run_state.find_window(session.setup.model)
     if session.recorder is None or not window:
         return SessionUsage(cost=_format_session_cost(session))
     try:
@@ -94,7 +94,7 @@ def update_usage(before: SessionUsage, session: Session, event: Event) -> Sessio
     """Return the usage after an event: the provider's count plus the size of tool results."""
     match event:
         case MessageEnd(usage=usage):
-            window = session.setup.model.window
+            window = session.run_state.find_window(session.setup.model)
             return SessionUsage(
                 count_total_tokens(usage) or before.tokens, window, _format_session_cost(session)
             )
@@ -392,7 +392,9 @@ class _Conversation:
 
     def _print_greeting(self) -> None:
         folder = self.session.setup.env.working_directory
-        self.terminal.print([render_remark(f"gong · {self.host.model_name} · {folder} · /help")])
+        effort = self.session.run_state.effort or self.session.setup.model.effort
+        model = f"{self.host.model_name} · effort {effort}" if effort else self.host.model_name
+        self.terminal.print([render_remark(f"gong · {model} · {folder} · /help")])
         if names := self.session.setup.model.instructions.names:
             self.terminal.print([render_remark(f"instructions: {', '.join(names)}")])
         if (recorder := self.session.recorder) is not None:

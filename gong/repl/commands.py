@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from tape.context.view import view
 from tape.errors import TapeError
@@ -19,6 +19,7 @@ from ..agent.loop import prepare_next_call
 from ..context.costs import render_token_usage, sum_spend
 from ..context.usage_report import measure_context_usage, render_context_usage
 from ..errors import GongError
+from ..llm.models import EffortChoice, fit_effort
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -134,6 +135,28 @@ def _switch_model(host: OpenSession, name: str) -> CommandReply:
     return CommandReply(f"current model: {format_model_name(host)}; switch with /model NAME")
 
 
+def _set_effort(host: OpenSession, wanted: str) -> CommandReply:
+    session = host.session
+    choice = next((one for one in get_args(EffortChoice) if one == wanted), None)
+    if wanted and choice is None:
+        efforts = ", ".join(get_args(EffortChoice))
+        return CommandReply(f"unknown effort {wanted}: choose one of {efforts}", failed=True)
+    if choice is not None:
+        session.use_effort(choice)
+    model, own = session.setup.model, session.run_state.effort
+    effort = own or model.effort or "none"
+    fitted = fit_effort(effort, model.name, efforts=model.efforts, reasons=model.reasons)
+    if wanted:
+        text = f"effort: {effort}, from the next call on"
+    else:
+        text = f"effort: {effort}{'' if own else ' (not set here)'}; set with /effort LEVEL"
+    return CommandReply(f"{text}\n{fitted.remark}" if fitted.remark else text)
+
+
+_add_command("effort", "[LEVEL]", "show or set how hard the model thinks", busy=True)(_set_effort)
+_add_command("thinking", "[LEVEL]", "the same as /effort", busy=True)(_set_effort)
+
+
 @_add_command("context", "", "show context usage", busy=True)
 def _show_context(host: OpenSession, _argument: str) -> CommandReply:
     session = host.session
@@ -144,7 +167,7 @@ def _show_context(host: OpenSession, _argument: str) -> CommandReply:
     used = measure_context_usage(
         prepared.request,
         view(recorder.path, recorder.kept),
-        window=model.window,
+        window=session.run_state.find_window(model),
         size=prepared.measure(),
         instructions=model.instructions.files,
     )

@@ -105,3 +105,67 @@ def test_what_is_not_read_is_told(place):
     (place.folder / "AGENTS.md").symlink_to("/etc/hostname")
     assert "AGENTS.md is not read: it leads out of the project" in begin(place).stderr
     assert "is not read" in place.run("gong", "context").stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "expected"),
+    [
+        ("openai/gpt-5", "high", {"reasoning": {"effort": "high", "summary": "auto"}}),
+        ("openai/gpt-5", "xhigh", {"reasoning": {"effort": "high", "summary": "auto"}}),
+        ("openai/gpt-4o", "high", {"reasoning": None}),
+        ("openai-chat/gpt-5", "low", {"reasoning_effort": "low"}),
+        ("openai-chat/gpt-4o", "low", {"reasoning_effort": None}),
+        (
+            "anthropic/claude-sonnet-4-5",
+            "medium",
+            {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 64_000},
+        ),
+        (
+            "anthropic/claude-sonnet-5-5",
+            "medium",
+            {
+                "thinking": {"type": "adaptive", "display": "summarized"},
+                "output_config": {"effort": "medium"},
+            },
+        ),
+        ("anthropic/claude-sonnet-4-5", "none", {"thinking": None, "max_tokens": 64_000}),
+        (
+            "google/gemini-2.5-pro",
+            "medium",
+            {
+                "generationConfig": {
+                    "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 2048}
+                }
+            },
+        ),
+        (
+            "google/gemini-3.8-flash",
+            "low",
+            {
+                "generationConfig": {
+                    "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "LOW"}
+                }
+            },
+        ),
+    ],
+)
+def test_an_effort_as_each_api_takes_it(place, model, effort, expected):
+    """M017 M146"""
+    begin(place)
+    request = next_request(place, "-m", model, "-e", effort)
+    assert {name: request.get(name) for name in expected} == expected
+
+
+def test_the_effort_of_the_settings(place):
+    """M017: at the top, and in a model's own row."""
+    begin(place)
+    folder = place.home / ".config" / "gong"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(
+        'effort = "low"\n[models."openai/gpt-5"]\neffort = "high"\n'
+    )
+    assert next_request(place, "-m", "openai/gpt-5")["reasoning"]["effort"] == "high"
+    assert next_request(place, "-m", "openai/gpt-6.1-sol")["reasoning"]["effort"] == "low"
+    assert "reasoning" not in next_request(place, "-m", "openai/gpt-5", "-e", "none")
+    (folder / "config.toml").write_text('effort = "hihg"\n')
+    assert "config.toml:1" in place.run("gong", "context", code=2).stderr

@@ -32,6 +32,8 @@ async def test_help_lists_every_command_and_every_key(here):
     assert answer_command("/help", here, busy=True) == CommandReply(
         "/help             * show this list\n"
         "/model [NAME]     * show or switch the model; NAME is provider/model\n"
+        "/effort [LEVEL]   * show or set how hard the model thinks\n"
+        "/thinking [LEVEL] * the same as /effort\n"
         "/context          * show context usage\n"
         "/cost             * show tokens and cost of this branch\n"
         "/compact [FOCUS]    replace older messages by a summary\n"

@@ -1,0 +1,168 @@
+"""M017 M146: how hard a model thinks, from the flag to the wire; and limits that are learned."""
+
+import pytest
+
+from gong.agent import events
+from gong.agent.loop import prepare_next_call
+from gong.agent.opening import open_session
+from gong.config import Settings
+from tape.model.entries import Model
+
+from .conftest import call, seen
+
+SONNET, GPT4O, GPT5 = "anthropic/claude-sonnet-4-5", "openai/gpt-4o", "openai/gpt-5"
+
+
+def request_of(session):
+    return prepare_next_call(session.build_run_context()).request
+
+
+async def described(stage, name, chosen=None, **settings):
+    """Return a session whose model is described, and is not called."""
+    host = await stage.host({"text": "one"}, **settings)
+    await seen(host.session, "go")
+    host.session.use_model(host.models.describe(name))
+    host.session.use_effort(chosen)
+    return host.session
+
+
+@pytest.mark.parametrize(
+    ("settings", "effort", "sent"),
+    [
+        ({}, None, None),
+        ({"effort": "low"}, None, "low"),
+        ({"effort": "low", "models": {SONNET: {"effort": "high"}}}, None, "high"),
+        ({"effort": "low", "models": {SONNET: {"effort": "high"}}}, "medium", "medium"),
+        ({"effort": "low"}, "none", None),
+        ({"effort": "low", "models": {SONNET: {"effort": "none"}}}, None, None),
+    ],
+)
+async def test_the_session_goes_before_the_models_row_and_that_before_the_file(
+    stage, settings, effort, sent
+):
+    """M017 M221"""
+    session = await described(stage, SONNET, effort, **settings)
+    assert request_of(session).reasoning_effort == sent
+
+
+async def test_a_change_holds_from_the_next_call_of_the_same_run(stage):
+    """M017: also in the middle of a run, and the tape shows where."""
+    session = await stage.session(
+        {"tool_calls": [call("ls")]}, {"tool_calls": [call("ls")]}, {"text": "done"}
+    )
+    sent = []
+
+    def watch(event):
+        if isinstance(event, events.TurnStart):
+            sent.append(request_of(session).reasoning_effort)
+        if isinstance(event, events.ToolExecutionEnd) and len(sent) == 1:
+            session.use_effort("high")
+
+    session.subscribe(watch)
+    await seen(session, "go")
+    assert sent == [None, "high", "high"]
+    (change,) = (one.data for one in session.recorder.path if isinstance(one.data, Model))
+    assert change.effort == "high"
+
+
+async def test_a_session_keeps_its_effort(stage):
+    host = await stage.host({"text": "one"}, {"text": "two"})
+    host.session.use_effort("high")
+    await seen(host.session, "go")
+    await host.close()
+    again = await stage.host({"text": "two"}, recorder=stage.reopened())
+    assert again.session.run_state.effort == "high"
+    assert request_of(again.session).reasoning_effort == "high"
+
+
+async def test_a_new_session_with_an_effort_still_gets_its_title(stage):
+    title = stage.folder.parent / "title.json"
+    title.write_text('[{"text": "A title"}]')
+    session = await stage.session({"text": "one"}, title_model=f"scripted/{title}")
+    session.use_effort("high")
+    await seen(session, "go")
+    assert session.recorder.tape.refs().title == "A title"
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "words"),
+    [(GPT4O, None, "openai/gpt-4o takes no effort"), (GPT5, "high", "has no effort xhigh: high")],
+)
+async def test_a_model_without_it_is_not_sent_it_and_the_user_is_told(stage, name, sent, words):
+    session = await described(stage, name, "xhigh")
+    prepared = prepare_next_call(session.build_run_context())
+    assert prepared.request.reasoning_effort == sent
+    assert words in prepared.remark
+
+
+async def test_the_warning_comes_once(stage):
+    session = await stage.session(
+        *[{"text": "one"}] * 3, models={f"scripted/{stage.folder.parent}/script0.json": {}}
+    )
+    context = session
+    session.use_effort("high")
+    name = session.setup.model.name
+    assert context.setup.model.reasons is None
+    session.use_model(
+        type(session.setup.model)(
+            **{
+                **{
+                    field: getattr(session.setup.model, field)
+                    for field in session.setup.model.__slots__
+                },
+                "reasons": False,
+            }
+        )
+    )
+    told = [one for _ in range(3) for one in await seen(session, "go")]
+    said = [one.message for one in told if isinstance(one, events.Warn)]
+    assert said == [f"{name} takes no effort: high is left out"]
+
+
+async def test_an_answer_may_be_as_long_as_the_model_can_and_the_window_has_room(stage):
+    session = await described(stage, SONNET)
+    assert request_of(session).max_tokens == 64_000
+    small = {SONNET: {"context_window": 20_000}}
+    tight = await described(stage, SONNET, models=small)
+    assert 4_096 <= request_of(tight).max_tokens < 20_000
+    assert request_of(await described(stage, GPT5)).max_tokens is None
+
+
+OVERFLOW = {"class": "ContextLengthExceeded", "status": 400}
+
+
+@pytest.mark.parametrize(
+    ("message", "learned"),
+    [("maximum context length is 9000 tokens", 9_000), ("too long", None)],
+)
+async def test_a_window_is_learned_from_the_first_overflow(stage, message, learned):
+    """Where the message names none, it is estimated by what did not fit."""
+    long = {"text": "word " * 4_000}
+    session = await stage.session(
+        long, long, {"error": {**OVERFLOW, "message": message}}, *[{"text": "## Goal\nx"}] * 4
+    )
+    for _ in range(3):
+        told = await seen(session, "go")
+    window = session.build_run_context().window
+    assert window == learned if learned else 4_000 < window < 20_000
+    said = [one.message for one in told if isinstance(one, events.Warn)]
+    assert any(f"is {window:,} tokens, as this overflow shows" in one for one in said)
+    assert any(isinstance(one, events.CompactionEnd) for one in told)
+
+
+@pytest.mark.parametrize(
+    ("settings", "warns"),
+    [
+        ({}, True),
+        ({"context_window": 32_000}, False),
+        ({"models": {"house/llm": {"context_window": 32_000}}}, False),
+    ],
+)
+async def test_an_unknown_window_is_told_once(stage, settings, warns):
+    providers = {"house": {"api": "openai-chat", "base_url": "http://127.0.0.1:9"}}
+    settings = Settings(model="house/llm", providers=providers, **settings)
+    host = await open_session(stage.front_end(settings, {"HOME": "/x"}))
+    stage.hosts.append(host)
+    told = [*await seen(host.session, "go"), *await seen(host.session, "go")]
+    said = [one for one in told if isinstance(one, events.Warn) and "is unknown" in one.message]
+    assert len(said) == warns
