@@ -149,3 +149,17 @@ async def test_quit_leaves(here):
 def test_what_moves_the_branch_waits_for_the_agent():
     waiting = [name for name, command in COMMANDS.items() if not command.busy]
     assert waiting == ["compact", "undo", "handoff", "fork"]
+
+
+async def test_effort_is_shown_and_set(here):
+    """M017: from the next call on; /thinking is the same."""
+    assert answer_command("/effort", here, busy=True).text == (
+        "effort: none (not set here); set with /effort LEVEL"
+    )
+    set_high = answer_command("/effort high", here, busy=True).text
+    assert set_high == "effort: high, from the next call on"
+    assert here.session.run_state.effort == "high"
+    assert answer_command("/thinking", here, busy=False).text.startswith("effort: high;")
+    wrong = answer_command("/thinking hihg", here, busy=True)
+    assert wrong.failed
+    assert "none, low, medium, high, xhigh" in wrong.text
