@@ -18,8 +18,8 @@ import index
 import llm
 import msgspec
 import reading
-import startup
 import rounds
+import startup
 import store
 import tools
 from measure import Row, Scale, table
