@@ -49,7 +49,7 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert (out, err) == ("It is alpha.\n", "")
     assert {tool["name"] for tool in first["tools"]} == {
         *PROFILES["anthropic"].tools,
-        "tape_search",
+        *("bash_output", "kill_shell", "tape_search"),
         "tape_read",
         "compact",
     }

@@ -41,7 +41,7 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert (out, err) == ("It is alpha.\n", "")
     (declared,) = first["tools"]
     names = {tool["name"] for tool in declared["functionDeclarations"]}
-    past = {"tape_search", "tape_read", "compact"}
+    past = {"tape_search", "tape_read", "compact", "bash_output", "kill_shell"}
     assert names == {*PROFILES["gemini"].tools, *past}
     assert "Working directory" in first["systemInstruction"]["parts"][0]["text"]
     asked, answered, result = second["contents"]
