@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,8 +153,9 @@ class SessionHooks:
 
         outcome = await self._ask("tool_call", value, accept)
         if outcome.decision == "ask":
-            outcome.decision = "block"
-            outcome.reason = f"{outcome.reason or 'it needs approval'} (nobody can approve it here)"
+            return replace(made, wish="ask", wish_reason=outcome.reason)
+        if outcome.decision == "allow":
+            return replace(made, wish="allow", wish_reason=outcome.reason)
         if outcome.decision != "block":
             return made
         approval = Approval(call.id, "deny", by="hook", rule=outcome.hook, reason=outcome.reason)

@@ -76,6 +76,10 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Decision:
         failure = format_error_line(error)
         text = f"Not run: the policy that decides about calls failed: {failure}"
         return Decision(Verdict(allowed=False, text=text), failure, format_trace(error))
+    if prepared.wish == "ask" and verdict.allowed and not isinstance(verdict, RecordedVerdict):
+        why = f": {prepared.wish_reason}" if prepared.wish_reason else ""
+        text = f"Not run: a hook wants this call to be approved, and nobody can be asked{why}"
+        return Decision(Verdict(allowed=False, text=text))
     if verdict.allowed or verdict.text:
         return Decision(verdict)
     return Decision(Verdict(allowed=False, text=_NO_REASON))

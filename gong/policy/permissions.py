@@ -60,7 +60,7 @@ class Ruling(NamedTuple):
     rule: str | None = None
     """The rule that decided."""
     by: str = "mode"
-    """What decided: mode, rule, session or danger; reading where nothing had to be decided."""
+    """What decided: mode, rule, session, danger or hook; reading where nothing was to decide."""
     once: bool = False
     """Whether a person may allow it this once although it is refused."""
     text: str = ""
@@ -92,6 +92,16 @@ class Asker(Protocol):
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Return the answer; a cancellation is the end of the call."""
         ...
+
+
+def _follow_wish(ruling: Ruling, prepared: PreparedCall) -> Ruling:
+    """Return a ruling as a hook wishes it: it may ask for more, and for less only than the mode."""
+    if prepared.wish == "ask" and ruling.decision == "allow":
+        why = prepared.wish_reason or "a hook wants this call to be approved"
+        return Ruling("ask", why, by="hook")
+    if prepared.wish == "allow" and ruling.decision == "ask" and ruling.by == "mode":
+        return Ruling("allow", prepared.wish_reason, by="hook")
+    return ruling
 
 
 @dataclass(slots=True)
@@ -137,7 +147,7 @@ class PermissionPolicy:
         """Decide about a call; ask a person where the rules and the mode say so."""
         arguments: dict[str, Any] = msgspec.to_builtins(prepared.arguments)
         name = prepared.tool.name
-        ruling = self.judge(name, arguments)
+        ruling = _follow_wish(self.judge(name, arguments), prepared)
         if ruling.decision == "allow":
             return self._allow(ruling)
         if ruling.decision == "deny" and not (ruling.once and self.ask is not None):
@@ -147,16 +157,18 @@ class PermissionPolicy:
             text = format_refusal("headless", self.locale, why=ruling.why)
             record = ApprovalRecord("deny", "headless", ruling.rule, ruling.why)
             return RecordedVerdict.build(record, text)
-        return await self._ask_person(prepared.call.id, name, arguments)
+        return await self._ask_person(prepared, name, arguments)
 
-    async def _ask_person(self, call_id: str, name: str, arguments: dict[str, Any]) -> Verdict:
+    async def _ask_person(
+        self, prepared: PreparedCall, name: str, arguments: dict[str, Any]
+    ) -> Verdict:
         """Ask about one call at a time: an answer to the one before may answer this one."""
         assert self.ask is not None, "somebody is there to ask"
         async with self._asking:
-            ruling = self.judge(name, arguments)
+            ruling = _follow_wish(self.judge(name, arguments), prepared)
             if ruling.decision == "allow":
                 return self._allow(ruling)
-            request = ApprovalRequest(call_id, name, arguments, ruling)
+            request = ApprovalRequest(prepared.call.id, name, arguments, ruling)
             try:
                 async with asyncio.timeout(self.timeout):
                     answer = await self.ask(request)

@@ -231,3 +231,6 @@ class PreparedCall:
     """The model's call."""
     arguments: Struct
     """An instance of `tool.arguments`."""
+    wish: Literal["", "allow", "ask"] = ""
+    """What a hook wants: that nobody is asked, or that somebody is; rules of denial go first."""
+    wish_reason: str = ""

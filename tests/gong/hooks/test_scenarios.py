@@ -4,6 +4,7 @@ M169–M173 and M216 in whole: the three kinds, their order, their errors.
 """
 
 import asyncio
+import dataclasses
 import threading
 import time
 
@@ -14,7 +15,10 @@ from gong.agent import events
 from gong.agent.session import SessionState
 from gong.config import CompactionSettings
 from gong.errors import SessionBusy
-from gong.hooks import HANDLED, Block
+from gong.hooks import HANDLED, Allow, Ask, Block
+from gong.policy.call_judge import RuleSet
+from gong.policy.permissions import ApprovalAnswer, PermissionPolicy
+from gong.policy.rules import parse_rule
 from tape.model.entries import Context, ToolResult, User, join_texts
 from tests.gong.agent.conftest import call, seen, types
 from tests.gong.hooks.conftest import of, result_texts
@@ -419,3 +423,45 @@ async def test_answers_of_a_wrong_kind_are_errors_and_change_nothing(stage):
     assert result_texts(happened) == ["out\n"]
     points = [one.point for one in of(events.HookError, happened)]
     assert points == ["input", "before_agent", "context", "tool_call", "tool_result", "context"]
+
+
+async def test_a_call_that_a_hook_wants_approved_does_not_run_where_nobody_is_asked(stage):
+    """M170: `Ask` is a refusal without a person, and `Allow` changes arguments."""
+    _, happened = await stage.run([hook(before_tool_call=lambda *_: Ask("look"))], ECHO, DONE)
+    assert result_texts(happened) == [
+        "Not run: a hook wants this call to be approved, and nobody can be asked: look"
+    ]
+    allow = hook(before_tool_call=lambda *_: Allow({"command": "echo allowed"}))
+    _, happened = await stage.run([allow], ECHO, DONE)
+    assert result_texts(happened) == ["allowed\n"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "deny", "asked", "said"),
+    [
+        (None, (), 1, "ok\n"),
+        (Allow(), (), 0, "ok\n"),
+        (Allow(), ("Bash",), 0, None),
+        (Ask("look"), (), 1, "ok\n"),
+    ],
+)
+async def test_wishes_of_hooks_stand_between_the_rules_and_the_mode(
+    stage, answer, deny, asked, said
+):
+    """Lessons: deny beats allow, and a hook's allow does not beat a rule of denial."""
+    requests = []
+
+    async def ask(request):
+        requests.append(request)
+        return ApprovalAnswer("once")
+
+    session = await stage.hooked([hook(before_tool_call=lambda *_: answer)], TOUCH, DONE)
+    rules = RuleSet(deny=tuple(map(parse_rule, deny)))
+    policy = PermissionPolicy(str(stage.folder), str(stage.home), rules=rules, ask=ask)
+    session.setup = dataclasses.replace(session.setup, policy=policy)
+    (text,) = result_texts(await seen(session, "go"))
+    assert len(requests) == asked
+    assert (text == said) if said else not (stage.folder / "made").exists()
+
+
+TOUCH = {"tool_calls": [call("bash", command="touch made; echo ok")]}
