@@ -1,0 +1,39 @@
+"""The question about a project, in a real terminal."""
+
+import json
+import sys
+from pathlib import Path
+
+from tests.e2e.terminal import CTRL_D, ENTER, Terminal
+
+GONG = str(Path(sys.executable).parent / "gong")
+HOOKS = {"Stop": [{"hooks": [{"type": "command", "command": "touch hooked"}]}]}
+
+
+def test_a_project_is_asked_about_once_in_a_terminal(place):
+    """A no is kept, a change asks again, and a yes lets hooks run."""
+    work = place.folder
+    (work / ".gong").mkdir()
+    hooks = work / ".gong/hooks.json"
+    hooks.write_text(json.dumps(HOOKS))
+    model = place.script({"text": "done"})
+
+    def chat(*answers):
+        with Terminal([GONG, "chat", "-m", model], cwd=work, env=place.env) as terminal:
+            for answer in answers:
+                terminal.wait_for("Trust this project?")
+                assert "Stop: touch hooked" in terminal.text()
+                terminal.type(answer + ENTER)
+            terminal.wait_for("/help")
+            terminal.say("go")
+            terminal.wait_for("done")
+            terminal.wait_for("ready")
+            assert terminal.wait_for_end(CTRL_D) == 0
+        return (work / "hooked").exists()
+
+    assert not chat("n")
+    assert not chat()
+    hooks.write_text(json.dumps({**HOOKS, "SessionEnd": []}))
+    assert chat("y")
+    (work / "hooked").unlink()
+    assert chat()
