@@ -166,3 +166,10 @@ def test_the_measure_sees_a_heavy_package(tmp_path, run):
     package.mkdir()
     (package / "cli.py").write_text("import sqlite_utils\ndef main(): pass\n")
     assert "sqlite_utils" in run("greedy")
+
+
+def test_a_run_without_hooks_loads_nothing_of_them(run):
+    loaded = run("gong", "chat", "-p", "list .", "-m", "offline/rules")
+    unused = ("gong.hooks", "gong.trust", "gong.agent.hook_points")
+    assert "gong.agent.session" in loaded
+    assert [name for name in loaded if name.startswith(unused)] == []
