@@ -13,7 +13,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tape import reference
 from tape.clock import format_timestamp, read_clock
@@ -305,7 +305,7 @@ async def open_session(
     recorder: Recorder | None = None,
     *,
     must_answer: bool = True,
-    hooks: SessionHooks | None = None,
+    hooks: SessionHooks | Literal["load"] | None = "load",
 ) -> OpenSession:
     """Return a session on an open branch, or a new session whose first prompt creates its tape.
 
@@ -322,7 +322,7 @@ async def open_session(
             )
         if recorder is not None and (file := recorder.writer.torn) is not None:
             front.warn(f"a crash left an incomplete last line; it was moved to quarantine/{file}")
-        hooks = hooks or load_session_hooks(front)
+        hooks = load_session_hooks(front) if hooks == "load" else hooks
         return await _assemble_session(front, recorder, hooks, must_answer=must_answer)
     except BaseException:
         if recorder is not None:

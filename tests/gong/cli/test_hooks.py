@@ -74,14 +74,15 @@ def test_every_event_has_a_sample(gong, home, event):
 def test_a_run_without_a_person_continues_without_hooks_that_are_not_trusted(gong, home, work):
     """An untrusted headless run says "trust" on standard error."""
     model = write_script(home, CALL, {"text": "done"})
-    done = gong("chat", "-p", "go", "-m", model, cwd=work)
+    done = gong("chat", "--yolo", "-p", "go", "-m", model, cwd=work)
     assert done.stdout == "done\n"
+    assert done.stderr.count("trust shows") == 1
     assert "gong: not trusted, so without effect: .claude/settings.json (gong trust" in done.stderr
     assert (work / "ran").exists()
     (work / "ran").unlink()
     gong("trust", "--yes", cwd=work)
     document = json.loads(
-        gong("chat", "-p", "go", "-m", model, "--output-format", "json", cwd=work).stdout
+        gong("chat", "-p", "go", "-m", model, "--output-format", "json", code=7, cwd=work).stdout
     )
     assert document["tool_calls"][0]["is_error"] is True
     assert not (work / "ran").exists()

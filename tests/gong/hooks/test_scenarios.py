@@ -428,9 +428,8 @@ async def test_answers_of_a_wrong_kind_are_errors_and_change_nothing(stage):
 async def test_a_call_that_a_hook_wants_approved_does_not_run_where_nobody_is_asked(stage):
     """M170: `Ask` is a refusal without a person, and `Allow` changes arguments."""
     _, happened = await stage.run([hook(before_tool_call=lambda *_: Ask("look"))], ECHO, DONE)
-    assert result_texts(happened) == [
-        "Not run: a hook wants this call to be approved, and nobody can be asked: look"
-    ]
+    (text,) = result_texts(happened)
+    assert text.startswith("Not run: it needs a permission, and there is no one to ask (look).")
     allow = hook(before_tool_call=lambda *_: Allow({"command": "echo allowed"}))
     _, happened = await stage.run([allow], ECHO, DONE)
     assert result_texts(happened) == ["allowed\n"]
