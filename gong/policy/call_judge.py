@@ -244,8 +244,8 @@ class CallJudge:
                 return rule
         return None
 
-    def _is_covered(self, rule: PermissionRule, path: str) -> bool:
-        return is_path_covered(rule, path, self.places.start, self.places.home)
+    def _is_covered(self, rule: PermissionRule, path: str, *, below: bool = True) -> bool:
+        return is_path_covered(rule, path, self.places.start, self.places.home, below=below)
 
     def _judge_action(self, action: Action) -> Part:
         """Judge a part of a command, after the rules that deny and ask."""
@@ -301,7 +301,11 @@ class CallJudge:
 
         def find(rules: Sequence[PermissionRule]) -> PermissionRule | None:
             mine = (one for one in rules if one.tool == family)
-            return next((one for one in mine if any(self._is_covered(one, p) for p in both)), None)
+            below = rules is not self.allow
+            return next(
+                (one for one in mine if any(self._is_covered(one, p, below=below) for p in both)),
+                None,
+            )
 
         return self._decide(
             find, what, lambda: self._ask_about_file(family, what, both), changes=family == "edit"

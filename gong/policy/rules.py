@@ -186,17 +186,24 @@ def find_touching_rule(
 # files
 
 
-def is_path_covered(rule: PermissionRule, path: str, cwd: str, home: str) -> bool:
-    """Whether a rule of a family of file tools is about an absolute path."""
+def is_path_covered(
+    rule: PermissionRule, path: str, cwd: str, home: str, *, below: bool = True
+) -> bool:
+    """Whether a rule of a family of file tools is about an absolute path.
+
+    With `below` the name of a folder stands for all that is in it; to allow it does not, where no
+    slash and no `**` at its end says so.
+    """
     if rule.is_open:
         return True
     assert rule.pattern is not None
-    return bool(_compile_path_pattern(rule.pattern, cwd, home).fullmatch(path))
+    below = below or rule.pattern.endswith(("/", "**"))
+    return bool(_compile_path_pattern(rule.pattern, cwd, home, below=below).fullmatch(path))
 
 
 @lru_cache(maxsize=512)
-def _compile_path_pattern(pattern: str, cwd: str, home: str) -> re.Pattern[str]:
-    """Return what fits the paths of a pattern of .gitignore; a folder stands for all below it."""
+def _compile_path_pattern(pattern: str, cwd: str, home: str, *, below: bool) -> re.Pattern[str]:
+    """Return what fits the paths of a pattern of .gitignore."""
     anchor, rest = cwd, pattern
     if pattern.startswith("//"):
         anchor, rest = "", pattern[1:]
@@ -212,7 +219,8 @@ def _compile_path_pattern(pattern: str, cwd: str, home: str) -> re.Pattern[str]:
         rest = f"/{pattern}"
     parts = [one for one in re.split(r"(\\.|/\*\*(?=/|$)|\*\*|\*|\?|\[[^\]/]+\])", rest) if one]
     whole = "".join(_translate_path_part(one) for one in parts)
-    return re.compile(re.escape(anchor.rstrip("/")) + whole.rstrip("/") + r"(?:/.*)?", re.DOTALL)
+    ends = "(?:/.*)?" if below else ""
+    return re.compile(re.escape(anchor.rstrip("/")) + whole.rstrip("/") + ends, re.DOTALL)
 
 
 def _translate_path_part(part: str) -> str:

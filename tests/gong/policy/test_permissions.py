@@ -138,6 +138,9 @@ def test_names_of_modes_m175():
         ("Edit(src/**)", "echo x > src/a/b", A),
         ("Write(src/**)", "echo x > lib/a", K),
         ("Edit(*.md)", "echo x > docs/a.md", A),
+        ("Edit(/home/ada/project)", "echo x > a", K),
+        ("Edit(src)", "echo x > src/a", K),
+        ("Edit(src/)", "echo x > src/a", A),
     ],
 )
 def test_a_rule_allows_parts_of_a_command_m176(rule, command, expected):
