@@ -186,7 +186,7 @@ def _find_mode(session: Session) -> str:
 
 
 def _is_all_denied(session: Session, watch: RunWatcher) -> bool:
-    """Whether the run called tools, and every call was denied."""
+    """Whether the run called tools, and permission was denied to every call; hooks do not count."""
     if session.recorder is None or _find_mode(session) == PermissionMode.BYPASS:
         return False
     run = _find_run_entries(session.recorder, watch.first)
@@ -194,7 +194,9 @@ def _is_all_denied(session: Session, watch: RunWatcher) -> bool:
     denied = {
         entry.data.call_id
         for entry in run
-        if isinstance(entry.data, Approval) and entry.data.decision == "deny"
+        if isinstance(entry.data, Approval)
+        and entry.data.decision == "deny"
+        and entry.data.by != "hook"
     }
     return bool(done) and done <= denied
 
