@@ -26,19 +26,24 @@ class Approvals:
     """The open questions of a session."""
 
     def __init__(
-        self, emit: Callable[[events.Event], None], note: Callable[[bool], None] = lambda _: None
+        self, emit: Callable[[events.Event], None], note: Callable[[], None] = lambda: None
     ) -> None:
         self._emit = emit
         self._note = note
-        """Called with whether a question is open."""
+        """Called when a question was opened or closed."""
         self._open: dict[str, asyncio.Future[ApprovalAnswer]] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a question is open."""
+        return bool(self._open)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Tell the front ends about a question, and wait for its answer."""
         ruling = request.ruling
         answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         self._open[request.call_id] = answer
-        self._note(True)
+        self._note()
         self._emit(
             events.ApprovalRequested(
                 request.call_id,
@@ -53,7 +58,7 @@ class Approvals:
             return await answer
         finally:
             del self._open[request.call_id]
-            self._note(bool(self._open))
+            self._note()
 
     def answer(self, call_id: str, decision: Answer, reason: str = "") -> None:
         """Answer a question; raises ConfigurationError where none is open for this call."""

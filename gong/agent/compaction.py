@@ -26,7 +26,17 @@ from tape.context.repair import repair
 from tape.context.view import Message, View, view
 from tape.damage import warn_of_damage
 from tape.history.merge_base import find_merge_base, read_path_to
-from tape.model.entries import Anchor, CoveredRange, State, Summary, SummaryAuthor, Text, Tokens
+from tape.model.entries import (
+    NO_JSON,
+    Anchor,
+    Context,
+    CoveredRange,
+    State,
+    Summary,
+    SummaryAuthor,
+    Text,
+    Tokens,
+)
 from tape.model.summary import render_summary
 
 from ..context import summary as summaries
@@ -42,7 +52,9 @@ from ..errors import (
 from ..llm.summary_format import format_transcript
 from ..llm.tokens import estimate_tokens
 from ..llm.types import Request
+from ..tools.todo import render_todos
 from . import events
+from .dialogue import encode_todos, find_todos
 from .recorder import find_newest_anchor
 from .run_context import apply_elisions, request_text
 
@@ -167,6 +179,8 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
         )
     )
     record_side_usage(context, usage)
+    if request.kind == "compaction":
+        _repeat_todos(context)
     name = f"{by.provider}/{by.model}" if by else None
     context.emit(events.CompactionEnd(request.kind, entry.id, before, after, covers.count, name))
     if hooks is not None:
@@ -248,7 +262,22 @@ def build_state(context: RunContext, to: str | None) -> State:
     setup = context.setup
     cwd = setup.env.working_directory
     model, effort = to or setup.model.name, context.state.effort
-    return State(model=model, effort=effort, tools=setup.tools.active, cwd=cwd)
+    todos = find_todos((*context.recorder.kept, *context.recorder.path))
+    return State(
+        model=model,
+        effort=effort,
+        tools=setup.tools.active,
+        cwd=cwd,
+        todos=encode_todos(todos) if todos else NO_JSON,
+    )
+
+
+def _repeat_todos(context: RunContext) -> None:
+    """Show the model its todo list again, word for word, where something of it is left to do."""
+    todos = find_todos((*context.recorder.kept, *context.recorder.path))
+    if any(one.status != "completed" for one in todos):
+        text = f"Your todo list, as it was before the summary:\n{render_todos(todos)}"
+        context.recorder.append(Context("user", "note", (Text(text),)))
 
 
 async def write_summary(

@@ -28,6 +28,8 @@ from msgspec.structs import force_setattr
 
 from tape.model.entries import NO_JSON, BlobRef, Content, Usage
 
+from ..tools.dialogue import Question, Todo
+
 
 class SessionEvent(Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
     """The envelope of all events."""
@@ -132,6 +134,34 @@ class ApprovalRequested(SessionEvent, frozen=True, tag="approval_request"):
     """The rules that "session" and "always" keep; empty where only "once" and "no" are offered."""
     dangerous: bool = False
     args: Raw = NO_JSON
+
+
+class QuestionAsked(SessionEvent, frozen=True, tag="question"):
+    """The model asks the person at the session: see `Session.answer`."""
+
+    question_id: str
+    """The id of the call that asks."""
+    questions: tuple[Question, ...]
+    waits: bool
+    """Whether an answer is awaited; else no user is present, and the model decides itself."""
+
+
+class PlanProposed(SessionEvent, frozen=True, tag="plan_proposed"):
+    """The model asks to approve a plan: see `Session.answer`."""
+
+    question_id: str
+    """The id of the call that asks."""
+    plan: str
+    mode: str
+    """The permission mode that holds again once it is approved."""
+    waits: bool
+    """Whether an answer is awaited; else no user is present."""
+
+
+class TodosChanged(SessionEvent, frozen=True, tag="todos"):
+    """The model's todo list is another one, and on the tape."""
+
+    todos: tuple[Todo, ...]
 
 
 class ToolExecutionUpdate(SessionEvent, frozen=True, tag="tool_update"):
@@ -339,6 +369,9 @@ Event = (
     | MessageEnd
     | ToolExecutionStart
     | ApprovalRequested
+    | QuestionAsked
+    | PlanProposed
+    | TodosChanged
     | ToolExecutionUpdate
     | ToolExecutionEnd
     | TurnEnd

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
     from ..tools.registry import ToolRegistry
+    from .dialogue import SessionDialogue
     from .hook_points import SessionHooks
     from .queues import SessionQueues
     from .recorder import Recorder
@@ -200,6 +201,8 @@ class RunContext:
     """The open branch."""
     queues: SessionQueues
     state: RunState
+    dialogue: SessionDialogue | None = None
+    """What tools ask the person at the session with; None where there is no session."""
 
     def emit(self, event: events.Event) -> None:
         """Pass an event to the front ends."""

@@ -3,11 +3,12 @@
 A front end submits prompts and reads events. The facts of a session are on the tape: close it at
 any time, and another session can continue.
 
-    state         submit, compact, merge_branch   end or abort of a run   close
-    ----------    -----------------------------   ---------------------   ------
-    idle          processing                      –                       closed
-    processing    raises SessionBusy              idle                    closed, after the run
-    closed        raises SessionClosed            –                       closed
+    state           submit, compact, merge   a question   its answer    end, abort   close
+    --------------  ----------------------   ----------   -----------   ----------   ---------------
+    idle            processing               –            –             –            closed
+    processing      raises SessionBusy       awaiting     –             idle         closed, after
+    awaiting_input  raises SessionBusy       –            processing    idle         closed, after
+    closed          raises SessionClosed     –            –             –            closed
 
 Input during a run goes to its queues (`steer`, `follow_up`); input while idle waits there for the
 next run.
@@ -39,6 +40,7 @@ from ..policy.permissions import PermissionPolicy
 from . import events, loop
 from .approvals import Approvals
 from .compaction import compact_branch, merge_branch
+from .dialogue import SessionDialogue, find_todos
 from .model_call import name_session
 from .queues import SessionQueues
 from .recorder import Recorder
@@ -47,7 +49,7 @@ from .run_context import STOPPED_BY_USER, RunContext, RunState
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 
-    from tape.model.entries import Anchor
+    from tape.model.entries import Anchor, Payload
     from tape.store.refs import Head
 
     from ..env.protocol import ExecutionEnvironment
@@ -55,7 +57,9 @@ if TYPE_CHECKING:
     from ..llm.models import EffortChoice
     from ..policy.decision import Policy
     from ..policy.permissions import Answer
+    from ..tools.dialogue import Todo
     from .compaction import CompactionRequest
+    from .dialogue import Answers
     from .queues import Origin, QueuedMessage
     from .run_context import AgentModel, SessionSetup
 
@@ -98,6 +102,9 @@ class Session:
         self._is_announced = False
         """Whether the start of the session was emitted."""
         self._approvals = Approvals(self._queues.emit, self._note_question)
+        self._dialogue = SessionDialogue(
+            self._queues.emit, self._note_question, self._record, lambda: self.setup.policy
+        )
 
     def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
         """Call `watcher` with every event from now on; call the returned function to stop.
@@ -237,7 +244,9 @@ class Session:
         """Return the loop's current inputs; the branch must be open."""
         assert self.recorder is not None, "the first prompt opens a branch"
         self._queues.attach(self.recorder)
-        context = RunContext(self.setup, self.recorder, self._queues, self.run_state)
+        context = RunContext(
+            self.setup, self.recorder, self._queues, self.run_state, self._dialogue
+        )
         self._context = context
         if not self._is_announced:
             self._is_announced = True
@@ -314,16 +323,46 @@ class Session:
         """Let another policy decide from the next call on which calls may run."""
         self._change_setup(policy=policy)
 
-    def ask_person(self, timeout: float | None = None) -> None:
-        """Ask about calls with an `approval_request` event instead of denying them.
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        """The model's todo list, as it is on the tape; read from the path at each use."""
+        recorder = self.recorder
+        return () if recorder is None else find_todos((*recorder.kept, *recorder.path))
 
-        Whoever watches the session answers with `answer_approval`; after `timeout` seconds without
-        an answer a call is denied. It is for the policy of now, a PermissionPolicy.
+    def ask_person(self, timeout: float | None = None) -> None:
+        """Wait for answers of a person: to questions of the model, and about calls.
+
+        Whoever watches the session answers `question` and `plan_proposed` events with `answer`, and
+        `approval_request` events with `answer_approval`. After `timeout` seconds without an answer
+        the model decides itself, and a call is denied. Calls are asked about by the policy of now,
+        where it is a PermissionPolicy.
         """
+        self._dialogue.has_person, self._dialogue.timeout = True, timeout
         policy = self.setup.policy
-        if not isinstance(policy, PermissionPolicy):
-            raise ConfigurationError("only a PermissionPolicy asks")
-        policy.ask, policy.timeout = self._approvals.ask, timeout
+        if isinstance(policy, PermissionPolicy):
+            policy.ask, policy.timeout = self._approvals.ask, timeout
+
+    def ask_nobody(self) -> None:
+        """Ask nobody: the model decides questions itself, its plans are approved, calls denied."""
+        self._dialogue.has_person, self._dialogue.approves_plans = False, True
+        if isinstance(self.setup.policy, PermissionPolicy):
+            self.setup.policy.ask = None
+
+    def answer(
+        self,
+        question_id: str,
+        answers: Answers = (),
+        *,
+        approve: bool | None = None,
+        reason: str = "",
+    ) -> None:
+        """Answer a `question` with `answers`, a `plan_proposed` with `approve` and a reason.
+
+        `answers` are by the question's text, or in the order of the questions, or one text; each is
+        a text, or several where several may be chosen, of the options or in other words.
+        Raises ConfigurationError where no such question is open, or the answers do not fit it.
+        """
+        self._dialogue.answer(question_id, answers, approve=approve, reason=reason)
 
     def answer_approval(self, call_id: str, decision: Answer, reason: str = "") -> None:
         """Answer an `approval_request`: once, session, always or no.
@@ -332,10 +371,16 @@ class Session:
         """
         self._approvals.answer(call_id, decision, reason)
 
-    def _note_question(self, is_open: bool) -> None:
+    def _note_question(self) -> None:
         if self.state in {SessionState.PROCESSING, SessionState.AWAITING_INPUT}:
+            is_waiting = self._approvals.is_waiting or self._dialogue.is_waiting
             waits, runs = SessionState.AWAITING_INPUT, SessionState.PROCESSING
-            self.state = waits if is_open else runs
+            self.state = waits if is_waiting else runs
+
+    def _record(self, payload: Payload) -> None:
+        """Record an entry of a tool that runs."""
+        assert self.recorder is not None, "tools run on an open branch"
+        self.recorder.append(payload)
 
     def use_permission(self, mode: str) -> None:
         """Let another permission mode decide from the next call on; `mode` is its name.

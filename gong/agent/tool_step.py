@@ -158,6 +158,7 @@ class _RunningCall:
                 timeouts=CommandTimeouts(
                     config.default_command_timeout_ms, config.max_command_timeout_ms
                 ),
+                dialogue=context.dialogue,
             ),
         )
         if (hooks := context.setup.hooks) is not None:

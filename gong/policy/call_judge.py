@@ -67,6 +67,7 @@ _HARMLESS_TOOLS |= {
     "plan",
     "ask",
     "ask_user",
+    "enter_plan_mode",
     "exit_plan_mode",
     "taskoutput",
 }

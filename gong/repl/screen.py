@@ -27,7 +27,9 @@ from ..agent import events
 from ..context.costs import format_money
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from ..tools.dialogue import Todo
 
     _Notice = (
         events.HistoryRepaired
@@ -181,6 +183,60 @@ def render_queue(words: tuple[str, ...], columns: int) -> list[StyledLine]:
     return [*shown, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else shown
 
 
+_TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
+TODO_ROWS = 8
+"""Rows of the todo list above the prompt."""
+
+
+def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
+    """Return a todo list as lines; nothing once all is done, and of a long one what is next."""
+    first = next((n for n, one in enumerate(todos) if one.status != "completed"), None)
+    if first is None:
+        return []
+    start = max(min(first, len(todos) - TODO_ROWS), 0)
+    lines = []
+    for one in todos[start : start + TODO_ROWS]:
+        is_now = one.status == "in_progress"
+        words = (one.active_form if is_now else "") or one.content
+        text = shorten_to_width(f"{_TODO_MARKS[one.status]} {words}", columns)
+        lines.append(StyledLine(text, "call" if is_now else "note"))
+    rest = len(todos) - len(lines)
+    return [*lines, StyledLine(f"… {rest} more to do or done", "note")] if rest else lines
+
+
+PLAN_CHOICES = ("approve", "keep planning")
+
+
+def render_choices(asked: OpenChoice) -> list[StyledLine]:
+    """Return an open question with its numbered answers."""
+    rows = [StyledLine(f"? {escape_text(asked.text)}", "call")]
+    for number, (label, meaning) in enumerate(asked.options, 1):
+        said = f"  {number}  {label}{f' – {meaning}' if meaning else ''}"
+        rows.append(StyledLine(escape_text(said), "call"))
+    how = "numbers, as in 1,3" if asked.is_many else "a number"
+    return [*rows, StyledLine(f"  {f'{how}, or ' if asked.options else ''}your words", "note")]
+
+
+class OpenChoice(NamedTuple):
+    """A question with what can be chosen."""
+
+    text: str
+    options: tuple[tuple[str, str], ...]
+    """Label and meaning of each."""
+    is_many: bool = False
+    """Whether several may be chosen."""
+
+    def read_answer(self, line: str) -> tuple[str, ...]:
+        """Return the labels of a line of numbers, else the line itself."""
+        numbers = line.replace(",", " ").split()
+        if numbers and all(one.isdecimal() for one in numbers):
+            places = [int(one) - 1 for one in numbers]
+            fits = all(0 <= one < len(self.options) for one in places)
+            if fits and (self.is_many or len(places) == 1):
+                return tuple(dict.fromkeys(self.options[one][0] for one in places))
+        return (line.strip(),)
+
+
 TAIL_ROWS = 6
 """Rows shown of an unfinished line, which may be a whole paragraph."""
 OUTPUT_ROWS = 3
@@ -314,10 +370,13 @@ class Screen:
                 | events.MessageQueued()
                 | events.MessageWithdrawn()
                 | events.AgentState()
+                | events.TodosChanged()
             ):
                 return []
             case events.ApprovalRequested():
                 return [*self._finish_block(), *self._render_question(event)]
+            case events.QuestionAsked() | events.PlanProposed():
+                return [*self._finish_block(), *self._render_asked(event)]
             case events.SteeringInjected():
                 steered = StyledLine(shorten_to_width(f"> {event.text}", columns), "you")
                 return [*self._finish_block(), *self._space_lines("you", [steered])]
@@ -419,6 +478,16 @@ class Screen:
             StyledLine(f"  {escape_text(why)}", "error" if event.dangerous else "note"),
             StyledLine(f"  {escape_text(keys)} · 4 no (a reason, then Enter)", "note"),
         ]
+
+    def _render_asked(self, event: events.QuestionAsked | events.PlanProposed) -> list[StyledLine]:
+        """Return a plan, or the questions that nobody answers; `render_choices` has the others."""
+        if isinstance(event, events.PlanProposed):
+            rows = ["? plan", *escape_text(event.plan).split("\n")]
+            return self._space_lines("tool", [StyledLine(row, "call") for row in rows])
+        if event.waits:
+            return []
+        asked = "; ".join(one.question for one in event.questions)
+        return self.remark(f"nobody is asked: {asked}")
 
     def _render_notice(self, event: _Notice) -> list[StyledLine]:
         """Return the line of an event that is shown as one remark."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigurationError
 from . import apply_patch, edit, session_tools
 from . import edit as write
+from .ask import ASK_TOOLS
 from .background import BACKGROUND_TOOLS
 from .bash import MOST_BASH_BYTES, MOST_SHELL_CHARS, build_bash_tool, build_shell_tool
 from .families.file_tools import build_changing_tools, build_reading_tools
@@ -27,6 +28,7 @@ from .limits import (
 )
 from .read import build_read_tool
 from .registry import ToolRegistry, TruncationMiddleware
+from .todo import TODO_TOOL
 from .truncation_service import TruncationService
 
 if TYPE_CHECKING:
@@ -47,11 +49,15 @@ FAMILY_TOOLS = build_family_tools()
 """All tool variants with default settings."""
 
 
-SESSION_TOOLS = tuple(
-    tool.name
-    for tool in (*session_tools.RECALL_TOOLS, session_tools.COMPACT_TOOL, *BACKGROUND_TOOLS)
+_OF_SESSIONS = (
+    *session_tools.RECALL_TOOLS,
+    session_tools.COMPACT_TOOL,
+    *BACKGROUND_TOOLS,
+    TODO_TOOL,
+    *ASK_TOOLS,
 )
-"""The tools that need a session: its tape, or its commands in the background."""
+SESSION_TOOLS = tuple(tool.name for tool in _OF_SESSIONS)
+"""The tools that need a session: its tape, its commands in the background, its person."""
 _SELF_CUTTING_TOOLS = frozenset({"read", "bash", "grep", "find", "ls"})
 """Tools that cut their own text, where it is set to be cut."""
 _MOST_SHOWN = {"bash": MOST_BASH_BYTES, "shell": MOST_SHELL_CHARS}
@@ -81,9 +87,7 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
             *tools,
             patch,
             *build_family_tools(tuning),
-            *session_tools.RECALL_TOOLS,
-            session_tools.COMPACT_TOOL,
-            *BACKGROUND_TOOLS,
+            *_OF_SESSIONS,
         )
     )
     registry.truncation = TruncationMiddleware(TruncationService(tuning.truncation))

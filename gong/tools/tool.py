@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Grammar
+    from .dialogue import Dialogue
     from .limits import OutputLimits, TruncationOverride
     from .output_storage import OutputStorage
 
@@ -186,6 +187,8 @@ class ToolContext:
     """The session's commands in the background; None where there can be none."""
     timeouts: CommandTimeouts | None = None
     """The session's timeouts of commands; None is those the tools were built with."""
+    dialogue: Dialogue | None = None
+    """The person at the session; None where there is no session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,13 @@ PRINTED = {
     1: "8143",
     2: "session_start agent_end True",
     3: "follow_up run echo two",
-    4: "stopped at round",
-    5: "True",
-    6: "Only reading is allowed here.",
-    7: "HELLO",
-    8: "exec: true",
-    9: "2",
+    4: "Which store? awaiting_input\nAdd a table",
+    5: "stopped at round",
+    6: "True",
+    7: "Only reading is allowed here.",
+    8: "HELLO",
+    9: "exec: true",
+    10: "2",
 }
 """A part of what each block prints."""
 

@@ -1,0 +1,215 @@
+"""The person at a session: what tools ask them, and what they answer through the session.
+
+    no user present   a question is told as an event and answered at once: decide yourself
+    a user present    a question is told, the session awaits input, until one of these:
+
+        Session.answer        the answer is the tool's result
+        the time limit        as with no user present
+        an interrupt, a stop  the tool is stopped; the question is closed
+
+The todo list is on the tape: a `custom` entry `gong.todos` for each change, and in the state of
+every anchor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from tape.model.entries import NO_JSON, Anchor, Custom
+
+from ..errors import ConfigurationError
+from ..policy.modes import PermissionMode
+from ..policy.permissions import PermissionPolicy
+from ..tools.dialogue import PlanDecision, Question, Todo
+from . import events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tape.model.entries import Payload
+    from tape.model.line import Entry
+
+    from ..policy.decision import Policy
+
+TODOS = "gong.todos"
+"""The kind of the `custom` entry with a todo list."""
+
+Answers = str | Sequence[str | Sequence[str]] | Mapping[str, str | Sequence[str]]
+"""Answers to questions: by the question's text, in their order, or the only one."""
+
+
+def find_todos(entries: Sequence[Entry]) -> tuple[Todo, ...]:
+    """Return the newest todo list of a path; `entries` are those it keeps, then its own."""
+    for entry in reversed(entries):
+        found = NO_JSON
+        match entry.data:
+            case Custom(kind=kind, data=data) if kind == TODOS:
+                found = data
+            case Anchor(state=state):
+                found = state.todos
+            case _:
+                continue
+        if found != NO_JSON:
+            with suppress(msgspec.MsgspecError):  # another program's entry under our name
+                return msgspec.json.decode(found, type=tuple[Todo, ...])
+    return ()
+
+
+def encode_todos(todos: Iterable[Todo]) -> Raw:
+    """Return a todo list as JSON."""
+    return Raw(msgspec.json.encode([*todos]))
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenQuestion:
+    questions: tuple[Question, ...]
+    """Empty for a plan."""
+    answer: asyncio.Future[dict[str, tuple[str, ...]] | PlanDecision]
+
+
+class SessionDialogue:
+    """What a session asks the person at it; see the table above."""
+
+    def __init__(
+        self,
+        emit: Callable[[events.Event], None],
+        note: Callable[[], None],
+        record: Callable[[Payload], object],
+        find_policy: Callable[[], Policy],
+    ) -> None:
+        self.has_person = False
+        """Whether somebody answers."""
+        self.approves_plans = False
+        """Whether plans are approved where nobody answers."""
+        self.timeout: float | None = None
+        """Seconds to wait for an answer; None waits for ever."""
+        self._emit, self._note = emit, note
+        self._record, self._find_policy = record, find_policy
+        self._open: dict[str, _OpenQuestion] = {}
+        self._mode_before: PermissionMode | None = None
+        """The permission mode that holds again after the plan; None if none was left."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a question is open."""
+        return bool(self._open)
+
+    def record_todos(self, todos: Sequence[Todo]) -> None:
+        """Make these the todo list of the session: on the tape, and told."""
+        self._record(Custom(TODOS, encode_todos(todos)))
+        self._emit(events.TodosChanged(tuple(todos)))
+
+    async def ask(
+        self, question_id: str, questions: Sequence[Question]
+    ) -> Mapping[str, Sequence[str]] | None:
+        """Return the answers to each question by its text; None where nobody answers."""
+        told = events.QuestionAsked(question_id, tuple(questions), self.has_person)
+        answer = await self._wait(question_id, tuple(questions), told)
+        return answer if isinstance(answer, dict) else None
+
+    async def _wait(
+        self, question_id: str, questions: tuple[Question, ...], told: events.Event
+    ) -> dict[str, tuple[str, ...]] | PlanDecision | None:
+        """Tell of a question and wait for its answer; None where nobody answers."""
+        if not self.has_person:
+            self._emit(told)
+            return None
+        question = _OpenQuestion(questions, asyncio.get_running_loop().create_future())
+        self._open[question_id] = question
+        self._note()
+        try:
+            self._emit(told)
+            async with asyncio.timeout(self.timeout):
+                return await question.answer
+        except TimeoutError:
+            return None
+        finally:
+            del self._open[question_id]
+            self._note()
+
+    def answer(
+        self,
+        question_id: str,
+        answers: Answers = (),
+        *,
+        approve: bool | None = None,
+        reason: str = "",
+    ) -> None:
+        """Answer an open question, or approve or refuse a plan.
+
+        Raises ConfigurationError where no such question is open, or the answers do not fit it.
+        """
+        question = self._open.get(question_id)
+        if question is None or question.answer.done():
+            raise ConfigurationError(f"no question {question_id} is open")
+        is_plan = not question.questions
+        if is_plan is (approve is None):
+            need = "approve=True or False" if is_plan else "answers"
+            raise ConfigurationError(f"question {question_id} is answered with {need}")
+        if approve is not None:
+            question.answer.set_result(PlanDecision(approve, reason))
+        else:
+            question.answer.set_result(_assign_answers(question.questions, answers))
+
+    def enter_plan_mode(self) -> str:
+        """Allow only what reads from now on; return why that cannot be, or nothing."""
+        policy = self._find_policy()
+        if not isinstance(policy, PermissionPolicy):
+            return "This session has no permission modes: plan without one, and change nothing."
+        if policy.mode is not PermissionMode.PLAN:
+            self._mode_before = policy.mode
+            policy.mode = PermissionMode.PLAN
+        return ""
+
+    async def request_approval(self, question_id: str, plan: str) -> PlanDecision:
+        """Ask about a plan; approved, the permission mode of before holds again."""
+        policy = self._find_policy()
+        if not isinstance(policy, PermissionPolicy) or policy.mode is not PermissionMode.PLAN:
+            mode = policy.mode if isinstance(policy, PermissionPolicy) else ""
+            return PlanDecision(False, "Plan mode is not on: there is nothing to approve.", mode)
+        after = self._mode_before or PermissionMode.DEFAULT
+        told = events.PlanProposed(question_id, plan, after, self.has_person)
+        decision = await self._wait(question_id, (), told)
+        if not isinstance(decision, PlanDecision):
+            decision = self._decide_alone(after)
+        if not decision.approved:
+            return decision._replace(mode=policy.mode)
+        policy.mode, self._mode_before = after, None
+        return decision._replace(mode=after)
+
+    def _decide_alone(self, after: PermissionMode) -> PlanDecision:
+        """Decide about a plan where nobody answers."""
+        if self.approves_plans or after is PermissionMode.BYPASS:
+            return PlanDecision(True, "No user is present to read it: continue as planned.")
+        return PlanDecision(
+            False, "No user is present to approve it: end with the plan as your answer."
+        )
+
+
+def _assign_answers(questions: Sequence[Question], answers: Answers) -> dict[str, tuple[str, ...]]:
+    """Return the answers by the text of their question; what has none is empty.
+
+    Raises ConfigurationError for an answer to something else.
+    """
+    if isinstance(answers, str):
+        answers = (answers,)
+    if isinstance(answers, Mapping):
+        given = dict(answers)
+    elif len(answers) <= len(questions):
+        given = {one.question: answer for one, answer in zip(questions, answers, strict=False)}
+    else:
+        raise ConfigurationError(f"{len(answers)} answers to {len(questions)} questions")
+    if unknown := set(given) - {one.question for one in questions}:
+        raise ConfigurationError(f"it was not asked: {', '.join(sorted(unknown))}")
+    chosen = {one.question: given.get(one.question, ()) for one in questions}
+    return {
+        text: (answer,) if isinstance(answer, str) else tuple(answer)
+        for text, answer in chosen.items()
+    }
