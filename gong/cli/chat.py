@@ -95,6 +95,9 @@ Examples:
     help="Max time for one prompt.",
 )
 @tools_option
+@click.option(
+    "--afk", is_flag=True, help="No user is present: the model decides its questions itself."
+)
 @click.option("--no-tools", is_flag=True, help="Offer no tools: the same as --tools none.")
 @add_prompt_options
 @add_permission_options
@@ -115,6 +118,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     max_seconds: float | None,
     tools: str | None,
     no_tools: bool,
+    afk: bool,
     base: str | None,
     base_file: str | None,
     appended: str | None,
@@ -148,8 +152,8 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         return open_front_end(settings, model, override, effort)
 
     if asked is None:
-        return asyncio.run(_run_terminal(open_front, past))
-    return asyncio.run(_run_prompt(open_front, past, asked, output))
+        return asyncio.run(_run_terminal(open_front, past, afk=afk))
+    return asyncio.run(_run_prompt(open_front, past, asked, output, afk=afk))
 
 
 class Continuation(NamedTuple):
@@ -233,7 +237,10 @@ async def _require_operation(hooks: SessionHooks, hit: Hit, past: Continuation) 
 
 
 async def _run_terminal(
-    open_front: Callable[[], AbstractContextManager[FrontEnd]], past: Continuation | None
+    open_front: Callable[[], AbstractContextManager[FrontEnd]],
+    past: Continuation | None,
+    *,
+    afk: bool,
 ) -> int:
     """Show a prompt at once, open the session behind it, and converse."""
     folder = config.locate_folder()
@@ -252,7 +259,7 @@ async def _run_terminal(
                 return 0
             from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
 
-            host.session.ask_person()
+            host.session.ask_nobody() if afk else host.session.ask_person()
             return await run_conversation(host, typed)
 
 
@@ -267,6 +274,8 @@ async def _run_prompt(
     past: Continuation | None,
     asked: str,
     output: OutputFormat,
+    *,
+    afk: bool,
 ) -> int:
     from .printing import answer_prompt  # noqa: PLC0415 (only with -p)
 
@@ -277,4 +286,6 @@ async def _run_prompt(
         sys.stdout.flush()
 
     async with _open_chat(open_front, past) as host:
+        if afk:
+            host.session.ask_nobody()
         return await answer_prompt(host, asked, output, out=out, warn=print_warning)

@@ -7,6 +7,7 @@ happens to input depends on the run (/commands are answered at once or refused):
     ----------------------  -----------------  ------------------  --------  ------------------
     none                    a new prompt       a new prompt        –         clears the line
     works                   steers it          queues a follow-up  stops it  stops it
+    asks a question         answers it         queues a follow-up  stops it  stops it
     ends, stops, compacts   is held: it is     is held             stops it  stops it
     (`over`)                the next prompt
 
@@ -36,8 +37,11 @@ from ..agent.events import (
     CompactionEnd,
     CompactionStart,
     MessageEnd,
+    PlanProposed,
+    QuestionAsked,
     RunEnd,
     RunStart,
+    TodosChanged,
     ToolExecutionEnd,
 )
 from ..agent.loop import prepare_next_call
@@ -46,7 +50,18 @@ from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
 from . import commands
 from .first_prompt import TWICE_SECONDS, TypedAhead
-from .screen import Screen, clip_line, format_count, format_seconds, render_queue, render_remark
+from .screen import (
+    PLAN_CHOICES,
+    OpenChoice,
+    Screen,
+    clip_line,
+    format_count,
+    format_seconds,
+    render_choices,
+    render_queue,
+    render_remark,
+    render_todos,
+)
 from .terminal import Terminal
 
 if TYPE_CHECKING:
@@ -138,6 +153,50 @@ _EXPECTED_ERRORS = (GongError, TapeError, OSError)
 """Errors that are shown as a line and do not end the session."""
 
 
+class _Dialogue:
+    """Questions of one call, answered by one line each."""
+
+    def __init__(self, event: QuestionAsked | PlanProposed) -> None:
+        self.question_id = event.question_id
+        self.is_plan = isinstance(event, PlanProposed)
+        self.answers: list[tuple[str, ...]] = []
+        self.has_draft = False
+        """Whether the person was typing something else when the question came."""
+        if isinstance(event, PlanProposed):
+            approval = f"the mode is {event.mode} then"
+            options = tuple(zip(PLAN_CHOICES, (approval, "say what is missing"), strict=True))
+            self.choices = [OpenChoice("Continue with this plan?", options)]
+        else:
+            self.choices = [
+                OpenChoice(
+                    f"{one.header}: {one.question}" if one.header else one.question,
+                    tuple((option.label, option.description) for option in one.options),
+                    one.multi_select,
+                )
+                for one in event.questions
+            ]
+
+    @property
+    def current(self) -> OpenChoice:
+        """The question that the next line answers."""
+        return self.choices[len(self.answers)]
+
+    def take_line(self, line: str) -> bool:
+        """Take a line as the answer to the current question; return whether it was the last."""
+        self.answers.append(self.current.read_answer(line))
+        return len(self.answers) == len(self.choices)
+
+    def answer(self, session: Session) -> None:
+        """Pass the answers on to the session."""
+        if not self.is_plan:
+            session.answer(self.question_id, self.answers)
+            return
+        said, (_, planning) = self.answers[0][0], PLAN_CHOICES
+        is_approved = said.lower() in {"approve", "yes", "y", "ok"}
+        reason = "" if is_approved or said == planning else said
+        session.answer(self.question_id, approve=is_approved, reason=reason)
+
+
 async def run_conversation(
     host: OpenSession, typed: TypedAhead | None = None, *, clock: Callable[[], float] = monotonic
 ) -> int:
@@ -180,6 +239,9 @@ class _Conversation:
         self.asked_at = 0.0
         self.refusing = False
         """Whether the next text is the reason of a refusal."""
+        self.asked: _Dialogue | None = None
+        """The question of the model that the next lines answer."""
+        self.todos = self.session.todos
         self.spoken = False
         self.exit_code = 0
 
@@ -275,10 +337,24 @@ class _Conversation:
             return
         if commands.is_command(text):
             self._run_command(text)
+        elif self.asked is not None and not self.asked.has_draft:
+            self._answer_choice(self.asked, text)
         elif self._is_busy():
             self._send_words(text, self.session.steer)
+            if self.asked is not None:
+                self.asked.has_draft = False
         else:
             self._begin_prompt(text)
+
+    def _answer_choice(self, asked: _Dialogue, line: str) -> None:
+        """Take a line as the answer to the model's question; the last one goes to the session."""
+        choice = asked.current
+        is_last = asked.take_line(line)
+        said = ", ".join(asked.answers[-1])
+        self.terminal.print([*render_choices(choice), render_remark(f"answered {said}")])
+        if is_last:
+            self.asked = None
+            asked.answer(self.session)
 
     def _take_lines(self, lines: Sequence[str]) -> None:
         for text in lines:
@@ -312,8 +388,16 @@ class _Conversation:
                 self.session.abort()
             case ApprovalRequested():
                 self.question, self.asked_at = event, self.clock()
+            case QuestionAsked(waits=True) | PlanProposed(waits=True):
+                self.asked = _Dialogue(event)
+                self.asked.has_draft = bool(self.terminal.draft.text.strip())
+            case TodosChanged(todos=todos):
+                self.todos = todos
+            case ToolExecutionEnd() if self.asked and self.asked.question_id == event.call_id:
+                self.asked = None
             case RunEnd():
                 self.over, self.question, self.refusing = True, None, False
+                self.asked = None
             case CompactionEnd():
                 self.compacted = True
             case _:
@@ -352,7 +436,7 @@ class _Conversation:
             return
         self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
         if not self._is_busy():
-            self.used = measure_usage(self.session)
+            self.used, self.todos = measure_usage(self.session), self.session.todos
 
     def _begin_prompt(self, text: str) -> None:
         self._mark_begin()
@@ -415,7 +499,10 @@ class _Conversation:
 
     def _list_live_lines(self) -> list[StyledLine]:
         columns = self.terminal.columns
-        return [*self.screen.live(columns), *render_queue(self._list_waiting(), columns)]
+        asked = [] if self.asked is None else render_choices(self.asked.current)
+        todos = [] if asked else render_todos(self.todos, columns)
+        live, queue = self.screen.live(columns), render_queue(self._list_waiting(), columns)
+        return [*live, *todos, *asked, *queue]
 
     def _list_waiting(self) -> tuple[str, ...]:
         return (*self.session.list_queued(), *self.held)
@@ -429,7 +516,9 @@ class _Conversation:
             state.append(f"working {format_seconds(self.clock() - self.begun)}")
             if self.question is not None and self.clock() - self.asked_at >= _DEAF_SECONDS:
                 state.append("reason, then Enter" if self.refusing else "waits for 1 to 4")
-            if self.screen.doing:
+            if self.asked is not None:
+                state.append("waits for your answer")
+            elif self.screen.doing:
                 state.append(self.screen.doing)
         elif not again:
             state.append("ready")
