@@ -23,10 +23,11 @@ PRINTED = {
     4: "Which store? awaiting_input\nAdd a table",
     5: "stopped at round",
     6: "True",
-    7: "Only reading is allowed here.",
-    8: "HELLO",
-    9: "exec: true",
-    10: "2",
+    7: "/note.txt)',)\ncompleted\nnote.txt is changed",
+    8: "Only reading is allowed here.",
+    9: "HELLO",
+    10: "exec: true",
+    11: "2",
 }
 """A part of what each block prints."""
 
