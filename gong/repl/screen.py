@@ -198,7 +198,7 @@ def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
     for one in todos[start : start + TODO_ROWS]:
         is_now = one.status == "in_progress"
         words = (one.active_form if is_now else "") or one.content
-        text = shorten_to_width(f"{_TODO_MARKS[one.status]} {words}", columns)
+        text = shorten_to_width(f"{_TODO_MARKS[one.status]} {show_controls(words)}", columns)
         lines.append(StyledLine(text, "call" if is_now else "note"))
     rest = len(todos) - len(lines)
     return [*lines, StyledLine(f"… {rest} more to do or done", "note")] if rest else lines
@@ -209,10 +209,11 @@ PLAN_CHOICES = ("approve", "keep planning")
 
 def render_choices(asked: OpenChoice) -> list[StyledLine]:
     """Return an open question with its numbered answers."""
-    rows = [StyledLine(f"? {escape_text(asked.text)}", "call")]
+    first, *more = escape_text(asked.text).split("\n")
+    rows = [StyledLine(f"? {first}", "call"), *(StyledLine(f"  {row}", "call") for row in more)]
     for number, (label, meaning) in enumerate(asked.options, 1):
-        said = f"  {number}  {label}{f' – {meaning}' if meaning else ''}"
-        rows.append(StyledLine(escape_text(said), "call"))
+        said = f"{number}  {label}{f' – {meaning}' if meaning else ''}"
+        rows.append(StyledLine(f"  {render_remark(said).text}", "call"))
     how = "numbers, as in 1,3" if asked.is_many else "a number"
     return [*rows, StyledLine(f"  {f'{how}, or ' if asked.options else ''}your words", "note")]
 

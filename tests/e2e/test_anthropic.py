@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+from gong.tools.builtin import SESSION_TOOLS
 from gong.tools.profiles import PROFILES
 from tests.tape import reader
 from tests.wires.anthropic import THINKING, start, stop, text_block, tool_block
@@ -49,9 +50,7 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert (out, err) == ("It is alpha.\n", "")
     assert {tool["name"] for tool in first["tools"]} == {
         *PROFILES["anthropic"].tools,
-        *("bash_output", "kill_shell", "tape_search"),
-        "tape_read",
-        "compact",
+        *SESSION_TOOLS,
     }
     assert "Working directory" in first["system"][0]["text"]
     user, assistant, result = second["messages"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+from gong.tools.builtin import SESSION_TOOLS
 from gong.tools.profiles import PROFILES
 from tests.tape import reader
 from tests.wires.google import SIGNATURE, call, chunk, stream, text, thought
@@ -41,8 +42,7 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert (out, err) == ("It is alpha.\n", "")
     (declared,) = first["tools"]
     names = {tool["name"] for tool in declared["functionDeclarations"]}
-    past = {"tape_search", "tape_read", "compact", "bash_output", "kill_shell"}
-    assert names == {*PROFILES["gemini"].tools, *past}
+    assert names == {*PROFILES["gemini"].tools, *SESSION_TOOLS}
     assert "Working directory" in first["systemInstruction"]["parts"][0]["text"]
     asked, answered, result = second["contents"]
     assert asked["parts"][0]["text"] == "what is in a.txt?"

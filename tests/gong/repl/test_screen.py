@@ -5,15 +5,19 @@ from msgspec import Raw
 
 from gong.agent import events
 from gong.repl.screen import (
+    OpenChoice,
     Screen,
     StyledLine,
     clip_line,
     describe_call,
     format_seconds,
+    render_choices,
     render_queue,
     render_result,
+    render_todos,
     wrap_last_rows,
 )
+from gong.tools.dialogue import Todo
 from tape.model.entries import Text, ToolCall, Usage
 
 
@@ -408,3 +412,31 @@ def test_durations_are_for_people():
         "59 s",
         "1 min 1 s",
     ]
+
+
+def test_questions_and_todos_of_a_model_are_harmless_lines_m194():
+    """Control characters are shown, and every line is one line."""
+    evil = "a\x1b[2J\nb\u202ec\r"
+    asked = OpenChoice(evil, ((evil, evil),), is_many=True)
+    todos = [Todo(evil, "in_progress", evil), *(Todo(f"step {n}") for n in range(20))]
+    lines = [*render_choices(asked), *render_todos(todos, 40)]
+    for line in lines:
+        assert not set(line.text) & set("\x1b\n\r\u202e")
+    assert render_todos([Todo("x", "completed")], 40) == []
+    assert lines[-1].text == "… 13 more to do or done"
+
+
+@pytest.mark.parametrize(
+    ("line", "single", "several"),
+    [
+        ("2", ("b",), ("b",)),
+        ("2, 1", ("2, 1",), ("b", "a")),
+        ("3", ("3",), ("3",)),
+        (" my own ", ("my own",), ("my own",)),
+        ("²", ("²",), ("²",)),
+    ],
+)
+def test_a_line_answers_by_number_or_in_words(line, single, several):
+    options = (("a", ""), ("b", ""))
+    assert OpenChoice("?", options).read_answer(line) == single
+    assert OpenChoice("?", options, is_many=True).read_answer(line) == several
