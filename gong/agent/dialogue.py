@@ -7,8 +7,9 @@
         the time limit        as with no user present
         an interrupt, a stop  the tool is stopped; the question is closed
 
-The todo list is on the tape: a `custom` entry `gong.todos` for each change, and in the state of
-every anchor.
+On the tape are `custom` entries: `gong.todos` for each change of the todo list, which is also in
+the state of every anchor, and `gong.plan`, true or false, where plan mode begins and ends. A
+session that continues has both again.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
     from ..policy.decision import Policy
 
-TODOS = "gong.todos"
-"""The kind of the `custom` entry with a todo list."""
+TODOS, PLAN = "gong.todos", "gong.plan"
+"""The kinds of the `custom` entries with a todo list, and with whether plan mode is on."""
 
 Answers = str | Sequence[str | Sequence[str]] | Mapping[str, str | Sequence[str]]
 """Answers to questions: by the question's text, in their order, or the only one."""
@@ -163,10 +164,42 @@ class SessionDialogue:
         policy = self._find_policy()
         if not isinstance(policy, PermissionPolicy):
             return "This session has no permission modes: plan without one, and change nothing."
-        if policy.mode is not PermissionMode.PLAN:
-            self._mode_before = policy.mode
-            policy.mode = PermissionMode.PLAN
+        self.change_mode(policy, PermissionMode.PLAN)
         return ""
+
+    def change_mode(self, policy: PermissionPolicy, mode: PermissionMode) -> None:
+        """Let another mode hold; plan mode remembers the one before it."""
+        is_plan, was_plan = mode is PermissionMode.PLAN, policy.mode is PermissionMode.PLAN
+        if is_plan and not was_plan:
+            self._mode_before = policy.mode
+            self.record_plan_mode()
+        elif was_plan and not is_plan and self._mode_before is not None:
+            self._mode_before = None
+            self._record(Custom(PLAN, Raw(b"false")))
+        policy.mode = mode
+
+    def record_plan_mode(self) -> None:
+        """Record that plan mode was entered, where it was; again in each phase."""
+        if self._mode_before is not None:
+            self._record(Custom(PLAN, Raw(b"true")))
+
+    def restore_plan_mode(self, entries: Sequence[Entry]) -> None:
+        """Enter plan mode if a session that continues was in it; after it the mode of now holds."""
+        policy = self._find_policy()
+        marks = (one.data for one in reversed(entries) if isinstance(one.data, Custom))
+        newest = next((one for one in marks if one.kind == PLAN), None)
+        if newest is None or bytes(newest.data) != b"true":
+            return
+        if isinstance(policy, PermissionPolicy) and policy.mode is not PermissionMode.PLAN:
+            self._mode_before, policy.mode = policy.mode, PermissionMode.PLAN
+
+    def leave_plan_mode(self) -> str | None:
+        """Let the mode of before hold again; return it, or None where plan mode is not on."""
+        policy = self._find_policy()
+        if not isinstance(policy, PermissionPolicy) or policy.mode is not PermissionMode.PLAN:
+            return None
+        self.change_mode(policy, self._mode_before or PermissionMode.DEFAULT)
+        return policy.mode
 
     async def request_approval(self, question_id: str, plan: str) -> PlanDecision:
         """Ask about a plan; approved, the permission mode of before holds again."""
@@ -181,7 +214,7 @@ class SessionDialogue:
             decision = self._decide_alone(after)
         if not decision.approved:
             return decision._replace(mode=policy.mode)
-        policy.mode, self._mode_before = after, None
+        self.change_mode(policy, after)
         return decision._replace(mode=after)
 
     def _decide_alone(self, after: PermissionMode) -> PlanDecision:

@@ -209,9 +209,11 @@ class RunContext:
         self.queues.emit(event)
 
     def set_anchor(self, anchor: Anchor) -> Entry:
-        """Start a phase with this anchor, and take the input that waits along to it."""
+        """Start a phase with this anchor; take the input that waits, and plan mode, along to it."""
         entry = self.recorder.anchor(anchor)
         self.queues.record_waiting()
+        if self.dialogue is not None:
+            self.dialogue.record_plan_mode()
         return entry
 
     def warn_once(self, text: str) -> None:

@@ -105,6 +105,8 @@ class Session:
         self._dialogue = SessionDialogue(
             self._queues.emit, self._note_question, self._record, lambda: self.setup.policy
         )
+        if recorder is not None:
+            self._dialogue.restore_plan_mode((*recorder.kept, *recorder.path))
 
     def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
         """Call `watcher` with every event from now on; call the returned function to stop.
@@ -378,9 +380,9 @@ class Session:
             self.state = waits if is_waiting else runs
 
     def _record(self, payload: Payload) -> None:
-        """Record an entry of a tool that runs."""
-        assert self.recorder is not None, "tools run on an open branch"
-        self.recorder.append(payload)
+        """Record an entry, where a branch is open."""
+        if self.recorder is not None:
+            self.recorder.append(payload)
 
     def use_permission(self, mode: str) -> None:
         """Let another permission mode decide from the next call on; `mode` is its name.
@@ -390,7 +392,14 @@ class Session:
         policy = self.setup.policy
         if not isinstance(policy, PermissionPolicy):
             raise ConfigurationError("the policy of this session has no modes")
-        policy.mode = parse_mode(mode)
+        self._dialogue.change_mode(policy, parse_mode(mode))
+
+    def leave_plan_mode(self) -> str | None:
+        """Let the permission mode of before hold again, without a plan.
+
+        Returns its name, or None where plan mode is not on.
+        """
+        return self._dialogue.leave_plan_mode()
 
     def use_environment(self, env: ExecutionEnvironment) -> ExecutionEnvironment:
         """Let tools act somewhere else from the next call on; return the old environment.

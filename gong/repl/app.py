@@ -48,6 +48,8 @@ from ..agent.loop import prepare_next_call
 from ..context.costs import format_cost
 from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
+from ..policy.modes import PermissionMode
+from ..policy.permissions import PermissionPolicy
 from . import commands
 from .first_prompt import TWICE_SECONDS, TypedAhead
 from .screen import (
@@ -481,6 +483,9 @@ class _Conversation:
         self.terminal.print([render_remark(f"gong · {model} · {folder} · /help")])
         if names := self.session.setup.model.instructions.names:
             self.terminal.print([render_remark(f"instructions: {', '.join(names)}")])
+        policy = self.session.setup.policy
+        if isinstance(policy, PermissionPolicy) and policy.mode is PermissionMode.PLAN:
+            self.terminal.print([render_remark("plan mode is on; /plan off ends it")])
         if (recorder := self.session.recorder) is not None:
             entries = recorder.path[-1].n + 1
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"

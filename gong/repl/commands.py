@@ -20,6 +20,9 @@ from ..context.costs import render_token_usage, sum_spend
 from ..context.usage_report import measure_context_usage, render_context_usage
 from ..errors import GongError
 from ..llm.models import EffortChoice, fit_effort
+from ..policy.modes import PermissionMode
+from ..policy.permissions import PermissionPolicy
+from ..tools.todo import render_todos
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -155,6 +158,31 @@ def _set_effort(host: OpenSession, wanted: str) -> CommandReply:
 
 _add_command("effort", "[LEVEL]", "show or set how hard the model thinks", busy=True)(_set_effort)
 _add_command("thinking", "[LEVEL]", "the same as /effort", busy=True)(_set_effort)
+
+
+@_add_command("todo", "", "show the todo list of the agent", busy=True)
+def _show_todos(host: OpenSession, _argument: str) -> CommandReply:
+    return CommandReply(render_todos(host.session.todos) or "there is nothing on the todo list")
+
+
+@_add_command("plan", "[on|off]", "plan first: nothing is changed while it is on", busy=True)
+def _set_plan_mode(host: OpenSession, wanted: str) -> CommandReply:
+    session = host.session
+    if wanted == "on":
+        session.use_permission("plan")
+        return CommandReply("plan mode is on: nothing is changed until you approve a plan")
+    if wanted == "off":
+        mode = session.leave_plan_mode()
+        return CommandReply(f"the permission mode is {mode} now" if mode else "plan mode is off")
+    if wanted:
+        return CommandReply("/plan takes no argument except on and off", failed=True)
+    policy = session.setup.policy
+    is_on = isinstance(policy, PermissionPolicy) and policy.mode is PermissionMode.PLAN
+    return CommandReply(
+        "plan mode is on; /plan off ends it"
+        if is_on
+        else "plan mode is off; start it with /plan on"
+    )
 
 
 @_add_command("context", "", "show context usage", busy=True)

@@ -330,3 +330,38 @@ async def test_there_is_nothing_to_approve_outside_of_plan_mode(stage):
     found = await seen(session, "go")
     assert "Plan mode is not on" in results(session)[0]
     assert not [event for event in found if event.kind == "plan_proposed"]
+
+
+async def test_plan_mode_survives_a_compaction_and_a_restart(stage):
+    """After the plan, the mode that the continued session was given holds."""
+    long = {"text": "word " * 4000}
+    script = [{"tool_calls": [call("enter_plan_mode")]}, long, long, {"text": "a summary"}]
+    session = await stage.session(*script)
+    for prompt in ("one", "two"):
+        await seen(session, prompt)
+    async for _ in session.compact(CompactionRequest("user", hard=True)):
+        pass
+    await session.close()
+    leave = {"tool_calls": [call("exit_plan_mode", plan="go")]}
+    mild = PermissionSettings(mode="accept_edits")
+    host = await stage.host(leave, DONE, recorder=stage.reopened(), permissions=mild)
+    assert host.session.setup.policy.mode == "plan"
+    host.session.ask_nobody()
+    await seen(host.session, "go on")
+    assert host.session.setup.policy.mode == "accept_edits"
+    await host.session.close()
+    host = await stage.host(DONE, recorder=stage.reopened())
+    assert host.session.setup.policy.mode == "bypass"
+
+
+async def test_a_person_begins_and_ends_plan_mode(stage):
+    """What holds after it is what held before, whatever modes came between."""
+    session = await stage.session(DONE)
+    assert session.leave_plan_mode() is None
+    session.use_permission("plan")
+    session.use_permission("plan")
+    assert session.leave_plan_mode() == "bypass"
+    session.use_permission("plan")
+    session.use_permission("accept_edits")
+    session.use_permission("plan")
+    assert session.leave_plan_mode() == "accept_edits"

@@ -34,6 +34,8 @@ async def test_help_lists_every_command_and_every_key(here):
         "/model [NAME]     * show or switch the model; NAME is provider/model\n"
         "/effort [LEVEL]   * show or set how hard the model thinks\n"
         "/thinking [LEVEL] * the same as /effort\n"
+        "/todo             * show the todo list of the agent\n"
+        "/plan [on|off]    * plan first: nothing is changed while it is on\n"
         "/context          * show context usage\n"
         "/cost             * show tokens and cost of this branch\n"
         "/compact [FOCUS]    replace older messages by a summary\n"
@@ -163,3 +165,18 @@ async def test_effort_is_shown_and_set(here):
     wrong = answer_command("/thinking hihg", here, busy=True)
     assert wrong.failed
     assert "none, low, medium, high, xhigh" in wrong.text
+
+
+async def test_todo_and_plan_m194(here):
+    """M194: what the agent plans to do, and plan mode by hand."""
+    assert answer_command("/todo", here, busy=True).text == "there is nothing on the todo list"
+    said = [answer_command(f"/plan {one}", here, busy=True).text for one in ("", "on", "")]
+    assert said == [
+        "plan mode is off; start it with /plan on",
+        "plan mode is on: nothing is changed until you approve a plan",
+        "plan mode is on; /plan off ends it",
+    ]
+    assert here.session.setup.policy.mode == "plan"
+    said = [answer_command(f"/plan {one}", here, busy=True).text for one in ("off", "off")]
+    assert said == ["the permission mode is bypass now", "plan mode is off"]
+    assert answer_command("/plan maybe", here, busy=True).failed
