@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _CHAT_EXAMPLES = """\b
 Examples:
   gong chat                                 talk in the terminal
+  gong fix the failing test                 the same, with a first message
   gong chat -p "read README.md"             one answer, then exit
   git diff | gong chat -p "review this"     standard input joins the prompt
   gong chat -c                              continue this folder's newest session
@@ -55,7 +56,16 @@ Examples:
 
 
 @click.command(epilog=_CHAT_EXAMPLES)
-@click.option("-p", "--print", "prompt", metavar="PROMPT", help="Answer PROMPT, print, and exit.")
+@click.argument("words", nargs=-1, metavar="[PROMPT]...")
+@click.option(
+    "-p",
+    "--print",
+    "prompt",
+    metavar="PROMPT",
+    is_flag=False,
+    flag_value="",
+    help="Answer the prompt, print, and exit.",
+)
 @click.option(
     "--output-format",
     "output",
@@ -103,6 +113,7 @@ Examples:
 @add_permission_options
 @store_option
 def chat(  # noqa: PLR0917 (click passes them by name)
+    words: tuple[str, ...],
     prompt: str | None,
     output: OutputFormat,
     newest: bool,
@@ -125,7 +136,10 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     store: str | None,
     **permissions: Any,
 ) -> int:
-    """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`."""
+    """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`.
+
+    A PROMPT is the first message.
+    """
     if sum((newest, session is not None, fork is not None)) > 1:
         raise click.UsageError("-c, --session and --fork cannot be combined")
     ref = "" if newest else session if session is not None else fork
@@ -144,7 +158,8 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     given = merge_permissions(settings.permissions, **permissions)
     settings = replace(settings, permissions=given)
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
-    asked = _read_prompt(prompt)
+    first = " ".join(words)
+    asked = _read_prompt(prompt, first)
 
     def open_front() -> AbstractContextManager[FrontEnd]:
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
@@ -152,7 +167,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         return open_front_end(settings, model, override, effort)
 
     if asked is None:
-        return asyncio.run(_run_terminal(open_front, past, afk=afk))
+        return asyncio.run(_run_terminal(open_front, past, first, afk=afk))
     return asyncio.run(_run_prompt(open_front, past, asked, output, afk=afk))
 
 
@@ -169,19 +184,29 @@ class Continuation(NamedTuple):
     start: StartFrom | None
 
 
-def _read_prompt(prompt: str | None) -> str | None:
-    """Return the prompt joined with standard input; None for an interactive terminal."""
+def _read_prompt(prompt: str | None, first: str) -> str | None:
+    """Return what to answer, from -p, the words `first` and standard input; None to converse.
+
+    standard input   -p    words   standard output   result
+    ---------------  ----  ------  ----------------  --------------------------------------
+    a terminal       no    none    any               converse
+    a terminal       no    some    a terminal        converse; the words are the first message
+    a terminal       no    some    no terminal       answer the words
+    a terminal       yes   any     any               answer -p and the words
+    no terminal      any   any     any               answer -p, the words, and what it contains
+    """
     closed = sys.stdin is None
     typed = not closed and sys.stdin.isatty()
-    if prompt is None and typed:
+    if prompt is None and typed and (not first or (sys.stdout and sys.stdout.isatty())):
         return None
+    prompt = " ".join(part for part in (prompt, first) if part)
     given = ""
     if not (typed or closed):
         stream = sys.stdin.buffer
         if not select.select([stream], [], [], 2.0)[0]:
             print_warning("waiting for standard input (end it with Ctrl+D or < /dev/null)")
         given = stream.read().decode("utf-8", "replace")
-    asked = "\n\n".join(part for part in (prompt or "", given.rstrip("\n")) if part.strip())
+    asked = "\n\n".join(part for part in (prompt, given.rstrip("\n")) if part.strip())
     if not asked:
         raise ConfigurationError("the prompt is empty: say what to do, as in gong chat -p 'list .'")
     return asked
@@ -239,10 +264,14 @@ async def _require_operation(hooks: SessionHooks, hit: Hit, past: Continuation) 
 async def _run_terminal(
     open_front: Callable[[], AbstractContextManager[FrontEnd]],
     past: Continuation | None,
+    first: str,
     *,
     afk: bool,
 ) -> int:
-    """Show a prompt at once, open the session behind it, and converse."""
+    """Show a prompt at once, open the session behind it, and converse.
+
+    `first` is handled as if it were typed and entered first; empty is nothing.
+    """
     folder = config.locate_folder()
     if has_project_parts(folder, os.environ):
         from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
@@ -252,7 +281,7 @@ async def _run_terminal(
 
     with use_bare_streams():
         async with AsyncExitStack() as stack:
-            async with hold_prompt() as typed:
+            async with hold_prompt([first] if first.strip() else []) as typed:
                 await asyncio.to_thread(_import_conversation)
                 host = await stack.enter_async_context(_open_chat(open_front, past))
             if typed.has_left:

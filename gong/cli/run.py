@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -71,8 +73,9 @@ class _LazyGroup(click.Group):
 
 gong = _LazyGroup(
     "gong",
-    help="A coding agent that records its sessions on tapes. `gong` alone means `gong chat`.",
-    subcommand_metavar="COMMAND [ARGS]...",
+    help="A coding agent that records its sessions on tapes. Words that name no command are"
+    " a prompt: `gong` and `gong [PROMPT]...` mean `gong chat [PROMPT]...`.",
+    subcommand_metavar="COMMAND [ARGS]... | [PROMPT]...",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 click.version_option(__version__, message="gong %(version)s")(gong)
@@ -86,6 +89,45 @@ def run_command_line(arguments: Sequence[str]) -> int:
     install_interrupt_handlers()
     if words[:1] == ["tape"]:
         return store.run_command([*[_DEBUG_OPTION] * debug, *words[1:]])
-    if not words or (words[0].startswith("-") and words[0] not in _OWN_OPTIONS):
+    return store.run_guarded("gong", lambda: _run_words(words), lambda: debug)
+
+
+def _run_words(words: list[str]) -> int:
+    """Run the command that the words name, else `chat` with them; return the exit code."""
+    if not words or (words[0] not in _COMMANDS and words[0] not in _OWN_OPTIONS):
+        if words and (meant := _find_meant_command(words)):
+            prompt = shlex.join(words)
+            raise click.UsageError(
+                f"no command is called {words[0]}: did you mean gong {meant}?"
+                f" As a prompt: gong chat {prompt}"
+            )
         words = ["chat", *words]
-    return store.run_guarded("gong", lambda: store.invoke_group(gong, words), lambda: debug)
+    return store.invoke_group(gong, words)
+
+
+def _find_meant_command(words: Sequence[str]) -> str | None:
+    """Return the command that the first word is a slip of; None where the words are a prompt.
+
+    A word alone is compared generously, or may be a command of `tape`. One that begins a sentence
+    is a slip only with the same letters in another order, or one too many or too few: `chta`, but
+    not `what` or `show`.
+    """
+    word, *more = words
+    if not word.isascii() or not word.isalpha():
+        return None
+    if not more:
+        from difflib import get_close_matches  # noqa: PLC0415 (only for what is no command)
+
+        near = get_close_matches(word, _COMMANDS, n=1, cutoff=0.7)
+        if near:
+            return near[0]
+        if word == "help":
+            return "--help"
+        return f"tape {word}" if word in store.COMMANDS else None
+    letters = Counter(word)
+    for name in _COMMANDS:
+        theirs = Counter(name)
+        differing = (letters - theirs) + (theirs - letters)
+        if name[0] == word[0] and differing.total() <= 1:
+            return name
+    return None

@@ -27,7 +27,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 from .terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
 TWICE_SECONDS = 2.0
 """A second Ctrl+C within this time quits."""
@@ -45,13 +45,15 @@ class TypedAhead:
 
 
 @asynccontextmanager
-async def hold_prompt() -> AsyncIterator[TypedAhead]:
+async def hold_prompt(given: Sequence[str] = ()) -> AsyncIterator[TypedAhead]:
     """Show a prompt while the block runs; afterwards the value holds what was typed.
+
+    The lines `given` come first, as if they had been entered.
 
     The terminal stays in raw mode for the whole block, so that Enter is never read as Ctrl+J. On a
     terminal that cannot move its cursor nothing is shown, and what is typed waits there.
     """
-    typed, interrupted = TypedAhead(), -TWICE_SECONDS
+    typed, interrupted = TypedAhead([*given]), -TWICE_SECONDS
     if is_dumb_terminal():  # it cannot draw a prompt anew
         yield typed
         return

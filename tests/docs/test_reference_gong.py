@@ -25,6 +25,7 @@ from tests.gong.cli.inside import inside
 
 UNRUN = {
     "gong chat  # talk in the terminal": "tests/e2e drives it",
+    "gong fix the failing test  # the same, with a first message": "the same",
     "gong chat -c  # continue this folder's newest session": "the same",
     "gong chat --fork 3f2a:main~4  # try something else from an earlier entry": "the same",
 }

@@ -1,0 +1,84 @@
+"""What the words after `gong` mean: a command, a slip of one, or a prompt."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.terminal import Terminal
+
+HI = {"text": "Good day."}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("what is this",),
+        ("what", "is", "this"),
+        ("chat", "what", "is", "this"),
+        ("chat", "-p", "what is this"),
+        ("-p", "what is this"),
+        ("-p", "what", "is", "this"),
+        ("what", "is", "this", "-p"),
+        ("--", "what", "is", "this"),
+    ],
+    ids=" ".join,
+)
+def test_words_are_answered_where_there_is_no_terminal(place, words):
+    at = words.index("--") if "--" in words else len(words)
+    argv = [*words[:at], "-m", place.script(HI), *words[at:]]
+    assert place.run("gong", *argv).stdout == "Good day.\n"
+    assert place.json("tape", "show", "--json")["title"] == "what is this"
+
+
+def test_words_and_standard_input_are_one_prompt(place):
+    place.run("gong", "review", "this", "-m", place.script(HI), stdin="a change\n")
+    told = place.json("gong", "context", "--json", "-m", "anthropic/claude-sonnet-4-5")
+    assert "review this\\n\\na change" in str(told["request"]["messages"]).replace("\n", "\\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("chta", "chat"),
+        ("chta fix it", "chat"),
+        ("permisions check bash", "permissions"),
+        ("modles", "models"),
+        ("tools", "tool"),
+        ("ls", "tape ls"),
+        ("help", "--help"),
+    ],
+)
+def test_a_slip_of_a_command_is_named_and_nothing_is_asked(place, words, meant):
+    done = place.run("gong", *words.split(), code=2, GONG_MODEL=place.script(HI))
+    assert f"no command is called {words.split()[0]}: did you mean gong {meant}?" in done.stderr
+    assert "As a prompt: gong chat " in done.stderr
+    assert place.tapes() == []
+
+
+@pytest.mark.parametrize(
+    "words", ["what does chat do", "show me", "take a look", "hello", "word count of README"]
+)
+def test_a_sentence_is_no_slip(place, words):
+    assert place.run("gong", *words.split(), GONG_MODEL=place.script(HI)).stdout == "Good day.\n"
+
+
+@pytest.mark.parametrize("first", [(), ("chat",)], ids=["gong", "gong chat"])
+def test_in_a_terminal_the_words_are_the_first_message(place, first):
+    command = [str(place.bin / "gong"), *first, "-m", place.script(HI, {"text": "Bye."})]
+    with Terminal([*command, "greet", "me"], cwd=place.folder, env=place.env) as now:
+        now.wait_for("> greet me")
+        now.wait_for("Good day.")
+        now.wait_for("ready", on_screen=True)
+        now.say("once more")
+        now.wait_for("Bye.")
+        now.wait_for("ready", on_screen=True)
+        now.say("/quit")
+        assert now.wait_for_end() == 0
+
+
+def test_with_p_a_terminal_gets_one_answer(place):
+    command = [str(place.bin / "gong"), "greet", "me", "-p", "-m", place.script(HI)]
+    with Terminal(command, cwd=place.folder, env=place.env) as now:
+        assert now.wait_for_end() == 0
+        assert "Good day." in now.text()
+        assert "> greet" not in now.text()
