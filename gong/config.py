@@ -15,6 +15,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from .errors import ConfigurationError, FolderGone
+from .project import locate_project
 from .tools.limits import MAX_TIMEOUT_MS, PositiveCount, ToolSettings, TruncationSettings
 
 if TYPE_CHECKING:
@@ -135,15 +136,62 @@ def locate_home(environ: Mapping[str, str]) -> Path:
     return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
 
 
-def load_settings(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
-    """Return the settings; a flag that is None is not set. Raises ConfigurationError."""
-    settings = _load_settings_file(locate_config_file(environ))
+PROJECT_FILE = ".gong/config.toml"
+"""The settings of a project, relative to its root."""
+
+
+def load_settings(
+    environ: Mapping[str, str], flags: Mapping[str, Any], folder: str | None = None
+) -> Settings:
+    """Return the settings; a flag that is None is not set. Raises ConfigurationError.
+
+    The settings of the folder's project count where they are trusted; None is no project.
+    """
+    file = locate_config_file(environ)
+    settings = parse_settings(file, read_settings_file(file))
+    if folder is not None and (project := read_project_settings(folder, environ)):
+        settings = merge_settings(settings, *project)
     if model := environ.get("GONG_MODEL"):
         settings = replace(settings, model=model)
     if mode := environ.get("GONG_PERMISSION"):
         settings = replace(settings, permissions=_replace_mode(settings.permissions, mode))
     given = {name: value for name, value in flags.items() if value is not None}
     return replace(settings, **given)
+
+
+def read_project_settings(folder: str, environ: Mapping[str, str]) -> tuple[Path, bytes] | None:
+    """Return the file of the project's settings and its bytes; None where it may not count."""
+    if not (locate_project(folder) / PROJECT_FILE).is_file():
+        return None
+    from .trust import read_project  # noqa: PLC0415 (only for a project with settings)
+
+    project = read_project(folder, environ)
+    for part in project.parts:
+        if part.path == PROJECT_FILE and part.state == "trusted":
+            return project.root / PROJECT_FILE, part.content
+    return None
+
+
+def merge_settings(settings: Settings, file: Path, data: bytes) -> Settings:
+    """Return the settings with those of a project over them; raises ConfigurationError.
+
+    Tables are merged key by key. The rules and folders of [permissions] are added to the user's: a
+    project takes no refusal away. Its hooks are read by `gong.hooks.sources`.
+    """
+    parse_settings(file, data)  # a wrong setting is named with this file
+    theirs = tomllib.loads(data.decode())
+    theirs.pop("hooks", None)
+    ours = msgspec.to_builtins(settings)
+    for name in ("allow", "deny", "ask", "folders"):
+        if added := theirs.get("permissions", {}).get(name):
+            theirs["permissions"][name] = [*ours["permissions"][name], *added]
+    return msgspec.convert(_merge_tables(ours, theirs), Settings)
+
+
+def _merge_tables(ours: Any, theirs: Any) -> Any:
+    if not (isinstance(ours, dict) and isinstance(theirs, dict)):
+        return theirs
+    return {**ours, **{key: _merge_tables(ours.get(key), one) for key, one in theirs.items()}}
 
 
 def _replace_mode(given: PermissionSettings, mode: str) -> PermissionSettings:
@@ -154,13 +202,18 @@ def _replace_mode(given: PermissionSettings, mode: str) -> PermissionSettings:
         raise ConfigurationError(f"GONG_PERMISSION={mode}: {error}") from error
 
 
-def _load_settings_file(file: Path) -> Settings:
+def read_settings_file(file: Path) -> bytes:
+    """Return the bytes of a config.toml, none where there is none; raises ConfigurationError."""
     try:
-        text = file.read_bytes()
+        return file.read_bytes()
     except FileNotFoundError:
-        return Settings()
+        return b""
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def parse_settings(file: Path, text: bytes) -> Settings:
+    """Return the settings that a file holds; raises ConfigurationError, which names the line."""
     try:
         settings = msgspec.convert(tomllib.loads(text.decode()), Settings)
         if settings.providers:
@@ -206,7 +259,7 @@ def _explain_error(file: Path, text: str, error: str) -> str:
             if key
             else f"{where}: {error}"
         )
-    near = get_close_matches(unknown[1], _list_settings(table), n=1)
+    near = get_close_matches(unknown[1], list_settings(table), n=1)
     meant = f": did you mean {near[0]}?" if near else ""
     return f"{where}: unknown setting {'.'.join(key)}{meant}"
 
@@ -232,7 +285,7 @@ def _split_key(dotted: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("\"'") for part in dotted.split("."))
 
 
-def _list_settings(table: tuple[str, ...]) -> list[str]:
+def list_settings(table: tuple[str, ...]) -> list[str]:
     """Return the names of the settings that a table may contain."""
     from msgspec import inspect  # noqa: PLC0415 (only needed for an error)
 

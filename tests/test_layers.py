@@ -37,6 +37,7 @@ ORDER = {
             "trust",
             "llm.models",
             "tools.limits",
+            "config_file",
             "config",
         ),
         *("credentials", "llm", "llm.wires", "llm.offline", "sdk"),

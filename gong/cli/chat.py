@@ -152,14 +152,18 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         raise click.UsageError("--tools and --no-tools cannot be combined")
     override = read_prompt_override(base, base_file, appended)
     names = () if no_tools else parse_tool_names(tools)
+    first = " ".join(words)
+    asked = _read_prompt(prompt, first)
+    if asked is None and has_project_parts(folder := config.locate_folder(), os.environ):
+        from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
+
+        ask_for_trust(folder, os.environ)  # before the settings, which the project may bring
     settings = load_settings(
         max_turns=max_turns, max_cost=max_cost, max_seconds=max_seconds, tools=names, store=store
     )
     given = merge_permissions(settings.permissions, **permissions)
     settings = replace(settings, permissions=given)
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
-    first = " ".join(words)
-    asked = _read_prompt(prompt, first)
 
     def open_front() -> AbstractContextManager[FrontEnd]:
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
@@ -272,11 +276,6 @@ async def _run_terminal(
 
     `first` is handled as if it were typed and entered first; empty is nothing.
     """
-    folder = config.locate_folder()
-    if has_project_parts(folder, os.environ):
-        from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
-
-        ask_for_trust(folder, os.environ)
     from ..repl.first_prompt import hold_prompt  # noqa: PLC0415 (prompt-toolkit loads slowly)
 
     with use_bare_streams():

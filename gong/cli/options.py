@@ -13,7 +13,7 @@ from tape.cli import terminal
 
 from .. import config
 from ..context.system import PromptOverride
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, FolderGone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +104,11 @@ def merge_permissions(
 
 def load_settings(**flags: Any) -> Settings:
     """Return the settings with these flags; None is a flag that was not given."""
-    return config.load_settings(os.environ, flags)
+    try:
+        folder = config.locate_folder()
+    except FolderGone:
+        folder = None
+    return config.load_settings(os.environ, flags, folder)
 
 
 def locate_store(store: str | None) -> Path:

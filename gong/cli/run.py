@@ -25,6 +25,7 @@ _COMMANDS = {
     "handoff": "Hand a session over to another model or a colleague.",
     "work": "Track work across sessions: goal, to do, handoff.",
     "cost": "Show tokens and cost, by call, turn, branch, tape, provider or day.",
+    "config": "Show and change settings: get, set, list, path.",
     "doctor": "Check settings, store, keys, programs and histories.",
     "models": "List models: context windows, abilities, prices.",
     "auth": "Save, show or remove API keys.",

@@ -43,7 +43,8 @@ SETTINGS = """\
 ## Settings
 
 Keys of `config.toml` in `$GONG_CONFIG_DIR`, else in `$XDG_CONFIG_HOME/gong`, else in
-`~/.config/gong`. All are optional; a flag overrides a key, and `GONG_MODEL` overrides `model`.
+`~/.config/gong`, and over them those of `.gong/config.toml` in a trusted project. All are optional;
+a flag overrides a key, and `GONG_MODEL` overrides `model`.
 """
 
 FINDS = (3, "REF matches nothing, or several things")

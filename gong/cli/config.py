@@ -1,0 +1,194 @@
+"""`gong config`: show the settings and where they come from, and change the user's config.toml."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tape.cli.output import as_json, format_examples, print_json
+from tape.cli.terminal import format_table, print_lines
+from tape.text import to_single_line
+
+from ..config import (
+    list_settings,
+    locate_config_file,
+    locate_folder,
+    parse_settings,
+    read_project_settings,
+    read_settings_file,
+)
+from ..config_file import read_document, write_document
+from ..errors import ConfigurationError
+from .options import load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_VARIABLES = {"model": "GONG_MODEL", "permissions.mode": "GONG_PERMISSION"}
+"""Setting → the variable of the environment that overrides it."""
+
+
+class ListedSetting(Struct, frozen=True):
+    """A setting, its value, and where that comes from."""
+
+    key: str
+    value: Any
+    source: str
+    """default, environment, or the path of a file."""
+
+
+@click.group(
+    epilog=format_examples(
+        "gong config list",
+        "gong config get compaction.keep",
+        "gong config set model offline/rules",
+        "gong config set permissions.mode accept_edits",
+    )
+)
+def config() -> None:
+    """Show the settings, and change those of your config.toml."""
+
+
+@config.command()
+@click.argument("key")
+@as_json
+def get(key: str, *, as_json: bool) -> None:
+    """Print the value of a setting, whether it is set or a default.
+
+    Text is printed as it is, everything else as JSON; nothing where there is no value.
+    """
+    value: Any = msgspec.to_builtins(load_settings())
+    for name in _split_key(key):
+        value = value.get(name) if isinstance(value, dict) else None
+    if as_json:
+        print_json(value)
+    elif value is not None:
+        print_lines([_format_value(value)])
+
+
+@config.command(name="set", context_settings={"ignore_unknown_options": True})
+@click.argument("key")
+@click.argument("value")
+def set_(key: str, value: str) -> None:
+    """Set KEY in your config.toml; comments and order stay.
+
+    VALUE is TOML, such as 3, true or '["read", "bash"]', else text. A wrong one is refused and
+    nothing is written.
+    """
+    file = locate_config_file(os.environ)
+    path = _split_key(key)
+    candidates: list[Any] = [value]
+    with suppress(tomllib.TOMLDecodeError):
+        candidates.insert(0, tomllib.loads(f"value = {value}")["value"])
+    refused: ConfigurationError | None = None
+    for candidate in candidates:
+        document = read_document(file)
+        _set_value(document, path, candidate)
+        try:
+            parse_settings(file, document.as_string().encode())
+        except ConfigurationError as error:
+            refused = refused or error
+            continue
+        write_document(file, document)
+        print_lines([f"{file}: {key} = {_format_value(candidate)}"])
+        return
+    raise ConfigurationError(f"nothing was written: {refused}")
+
+
+@config.command()
+def path() -> None:
+    """Print the path of your config.toml, which need not exist."""
+    print_lines([str(locate_config_file(os.environ))])
+
+
+@config.command(name="list")
+@as_json
+def list_(*, as_json: bool) -> None:
+    """List all settings with their values and where they come from.
+
+    A source is default, environment, or the path of a file: your config.toml, or the one of the
+    project where it is trusted. --json prints [{key, value, source}].
+    """
+    found = [*_list_sources()]
+    if as_json:
+        print_json(found)
+        return
+    rows = [(one.key, to_single_line(_format_value(one.value)), one.source) for one in found]
+    print_lines(format_table(rows))
+
+
+def _list_sources() -> Iterator[ListedSetting]:
+    """Yield each setting with its source; later layers win."""
+    file = locate_config_file(os.environ)
+    layers = [(str(file), {*_flatten_table(_parse_table(read_settings_file(file)))})]
+    if project := read_project_settings(locate_folder(), os.environ):
+        layers.append((str(project[0]), {*_flatten_table(_parse_table(project[1]))} - {"hooks"}))
+    layers.append(("environment", {key for key, one in _VARIABLES.items() if os.environ.get(one)}))
+    for key, value in _flatten_table(msgspec.to_builtins(load_settings())).items():
+        source = "default"
+        for name, keys in layers:
+            source = name if key in keys else source
+        yield ListedSetting(key, value, source)
+
+
+def _parse_table(data: bytes) -> dict[str, Any]:
+    return tomllib.loads(data.decode())
+
+
+def _flatten_table(table: dict[str, Any], above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return dotted key → value; a table whose keys are not fixed is one value."""
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        here = (*above, name)
+        if isinstance(value, dict) and list_settings(here):
+            found |= _flatten_table(value, here)
+        else:
+            found[".".join(here)] = value
+    return found
+
+
+def _split_key(key: str) -> tuple[str, ...]:
+    """Return the names in a dotted key, as TOML writes it; raises ConfigurationError.
+
+    A name that is none of the settings is refused with the nearest one.
+    """
+    try:
+        at: Any = tomllib.loads(f"{key} = 0")
+        names: tuple[str, ...] = ()
+        while isinstance(at, dict):
+            ((name, at),) = at.items()
+            names = (*names, name)
+    except (tomllib.TOMLDecodeError, ValueError):
+        names = tuple(key.split("."))
+    for depth, name in enumerate(names):
+        known = list_settings(names[:depth])
+        if known and name not in known:
+            near = get_close_matches(name, known, n=1)
+            whole = ".".join((*names[:depth], near[0])) if near else ""
+            meant = f": did you mean {whole}?" if near else ": `gong config list` shows all"
+            raise ConfigurationError(f"unknown setting {key}{meant}")
+    return names
+
+
+def _set_value(document: Any, path: tuple[str, ...], value: Any) -> None:
+    import tomlkit  # noqa: PLC0415 (only to change the file)
+
+    table = document
+    for name in path[:-1]:
+        if name not in table:
+            table[name] = tomlkit.table()
+        table = table[name]
+        if not isinstance(table, dict):
+            raise ConfigurationError(f"nothing was written: {name} is no table")
+    table[path[-1]] = value
+
+
+def _format_value(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
