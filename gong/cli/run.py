@@ -32,6 +32,8 @@ _COMMANDS = {
     "hooks": "List hooks, or try them on a sample.",
     "trust": "Show what this project brings, and let it take effect.",
     "permissions": "Check calls against the rules; list, add and remove rules.",
+    "sessions": "List, show and remove the sessions of this folder.",
+    "version": "Show the versions of gong, Python and SQLite.",
     "tool": "Run one tool directly, in this folder.",
     "tape": "Run a command of `tape`: `gong tape ls` is `tape ls`.",
 }

@@ -70,6 +70,8 @@ ENDS: dict[str, tuple[tuple[int, str], ...]] = {
     "models": ((3, "there is no such provider"),),
     "auth login": ((3, "there is no such provider"),),
     "auth logout": ((3, "no key of that provider is saved"),),
+    "sessions show": (FINDS,),
+    "sessions rm": (FINDS, (5, "a branch is being written")),
     "tool": ((1, "the tool failed"), (3, "there is no such tool"), (7, "the call is refused")),
 }
 """Exit codes of commands besides 0, 2 and 130: code and when."""

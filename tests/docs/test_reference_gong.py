@@ -24,6 +24,7 @@ from tests.gong.cli.conftest import environment
 from tests.gong.cli.inside import inside
 
 UNRUN = {
+    "gong sessions rm 3f2a": "it asks; tests/gong/cli/test_sessions.py removes one",
     "gong chat  # talk in the terminal": "tests/e2e drives it",
     "gong fix the failing test  # the same, with a first message": "the same",
     "gong chat -c  # continue this folder's newest session": "the same",
@@ -123,6 +124,8 @@ NOWHERE = {
     "models": "models --provider deadbeef",
     "auth login": "auth login deadbeef",
     "auth logout": "auth logout deadbeef",
+    "sessions show": "sessions show deadbeef",
+    "sessions rm": "sessions rm deadbeef --yes",
     "tool": "tool deadbeef",
 }
 SPOILT = [
@@ -130,6 +133,7 @@ SPOILT = [
     (5, "chat --session {}:main -p hello"),
     (5, "compact {}:main"),
     (5, "handoff {}:main --to offline/rules"),
+    (5, "sessions rm {} --yes"),
     (6, "chat -m anthropic/claude-sonnet-4-5 -p hello"),
     (7, """tool bash '{{"command": "rm -rf /"}}'"""),
     (8, "chat -m offline/rules --max-turns 1 -p 'list .'"),
@@ -171,6 +175,7 @@ def verb_of(line: str) -> str:
 ASKED = {
     "work new": "work new Title",
     "cost": "cost 3f2a",
+    "version": "version",
     "context": "context 3f2a",
     "trust": "trust",
 }

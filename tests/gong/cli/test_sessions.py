@@ -1,0 +1,40 @@
+"""`gong sessions` and `gong version`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+from pathlib import Path
+
+from gong import __version__
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_sessions_are_those_of_the_folder(gong, home):
+    (home / "here").mkdir()
+    (home / "there").mkdir()
+    for name in ("here", "there"):
+        gong("-m", "offline/rules", "-p", f"list {name}", cwd=home / name)
+    (one,) = json.loads(gong("sessions", "list", "--json", cwd=home / "here").stdout)
+    assert one["cwd"] == str(home / "here")
+    assert len(json.loads(gong("sessions", "list", "--all", "--json").stdout)) == 2
+    assert one["id"][:8] in gong("sessions", "show", cwd=home / "here").stdout
+    assert "pass --yes" in gong("sessions", "rm", one["id"], code=2).stderr
+    gong("sessions", "rm", one["id"], "--yes")
+    assert json.loads(gong("sessions", "list", "--json", cwd=home / "here").stdout) == []
+    gong("tape", "restore", one["id"])
+    assert len(json.loads(gong("sessions", "list", "--all", "--json").stdout)) == 2
+
+
+def test_version_names_what_a_report_needs(gong):
+    told = json.loads(gong("version", "--json").stdout)
+    assert told["version"] == __version__
+    assert told["sqlite"] == sqlite3.sqlite_version
+    if (ROOT / ".git").exists():
+        git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+        head = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+        assert told["commit"] == head
+        assert gong("version").stdout.startswith(f"gong {__version__} ({head[:12]})\nPython 3.")
+    assert gong("--version").stdout == f"gong {__version__}\n"
