@@ -8,6 +8,7 @@ import select
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -112,6 +113,7 @@ Examples:
 @add_prompt_options
 @add_permission_options
 @store_option
+@click.option("--no-session", is_flag=True, help="Leave no tape: use a store that is deleted.")
 def chat(  # noqa: PLR0917 (click passes them by name)
     words: tuple[str, ...],
     prompt: str | None,
@@ -134,6 +136,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     base_file: str | None,
     appended: str | None,
     store: str | None,
+    no_session: bool,
     **permissions: Any,
 ) -> int:
     """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`.
@@ -148,6 +151,8 @@ def chat(  # noqa: PLR0917 (click passes them by name)
             raise click.UsageError(f"{option} needs a session to continue: -c, --session or --fork")
     if carry and fork is None:
         raise click.UsageError("--carry needs --fork: it summarises the branch that --fork leaves")
+    if no_session:
+        store = _make_temporary_store(is_free=ref is None and store is None)
     if no_tools and tools is not None:
         raise click.UsageError("--tools and --no-tools cannot be combined")
     override = read_prompt_override(base, base_file, appended)
@@ -173,6 +178,15 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     if asked is None:
         return asyncio.run(_run_terminal(open_front, past, first, afk=afk))
     return asyncio.run(_run_prompt(open_front, past, asked, output, afk=afk))
+
+
+def _make_temporary_store(*, is_free: bool) -> str:
+    """Return a folder that is deleted when the command ends; UsageError where not `is_free`."""
+    if not is_free:
+        raise click.UsageError(
+            "--no-session cannot be combined with -c, --session, --fork or --store"
+        )
+    return click.get_current_context().with_resource(TemporaryDirectory(prefix="gong-"))
 
 
 class Continuation(NamedTuple):

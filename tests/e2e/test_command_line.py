@@ -82,3 +82,12 @@ def test_with_p_a_terminal_gets_one_answer(place):
         assert now.wait_for_end() == 0
         assert "Good day." in now.text()
         assert "> greet" not in now.text()
+
+
+def test_no_session_leaves_nothing(place, tmp_path):
+    (tmp_path / "temp").mkdir()
+    env = {"TMPDIR": str(tmp_path / "temp"), "GONG_MODEL": place.script(HI)}
+    assert place.run("gong", "hello", "--no-session", **env).stdout == "Good day.\n"
+    assert place.tapes() == []
+    assert [*(tmp_path / "temp").glob("gong-*")] == []
+    assert "cannot be combined" in place.run("gong", "-c", "--no-session", "x", code=2).stderr
