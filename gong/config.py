@@ -52,6 +52,8 @@ class PermissionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules for what is asked about, even where another rule allows it."""
     folders: tuple[str, ...] = ()
     """Further folders whose files may be read unasked, as with --add-dir."""
+    read_before_write: bool = True
+    """Refuse to change a file that was not read in the session, or changed since."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):

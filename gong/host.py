@@ -46,6 +46,9 @@ async def open_session(
     calls may run, `hooks` are Python hooks. `settings` are those of the user's config.toml if None,
     and `environ` the variables of this process. `program` is recorded on a new tape.
 
+    Files may be changed without being read before, until
+    `session.configure(read_before_write=True)`.
+
     A refused key closes the session. Raises GongError and TapeError: a wrong setting, an unknown
     model, a folder that is gone, a reference that names nothing.
     """
@@ -68,6 +71,7 @@ async def open_session(
                 session.setup.tools.register(tool)
                 session.setup.tools.activate((tool.name,))
             session.setup = replace(session.setup, closes_without_key=True)
+            session.configure(read_before_write=False)
             if policy is not None:
                 session.use_policy(policy)
             yield session

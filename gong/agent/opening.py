@@ -391,6 +391,7 @@ def _build_config(settings: Settings) -> SessionConfig:
         max_seconds=settings.max_seconds,
         default_command_timeout_ms=settings.default_command_timeout_ms,
         max_command_timeout_ms=settings.max_command_timeout_ms,
+        read_before_write=settings.permissions.read_before_write,
         enable_loop_detection=settings.loop_detection,
     )
 

@@ -40,6 +40,7 @@ from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request
 from ..policy.decision import allow_all
 from ..tools.background import BackgroundCommands
+from ..tools.known_files import READING_TOOLS, KnownFiles
 from . import events
 from .repetition import RepetitionGuard
 from .session_config import SessionConfig
@@ -175,6 +176,8 @@ class RunState:
     """The calls since the newest input of a person."""
     background: BackgroundCommands = field(default_factory=BackgroundCommands)
     """Commands that run in the background."""
+    files: KnownFiles = field(default_factory=KnownFiles)
+    """The files that were read or written."""
     abort_reason: str = STOPPED_BY_USER
     """Why the run is being stopped, as its error entry says."""
 
@@ -226,6 +229,12 @@ class RunContext:
     def window(self) -> int | None:
         """The context window of the current model, as known or learned; None if unknown."""
         return self.state.find_window(self.setup.model)
+
+    @property
+    def guarded_files(self) -> KnownFiles | None:
+        """The files that tools may change; None if they need not be read before, or cannot be."""
+        can_read = not READING_TOOLS.isdisjoint(self.setup.tools.active)
+        return self.state.files if self.setup.config.read_before_write and can_read else None
 
     def start_answer(self) -> StreamAccumulator:
         """Return an empty answer, whose calls get ids with a new prefix: c_ and 8 hex digits."""

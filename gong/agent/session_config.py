@@ -27,6 +27,8 @@ class SessionConfig:
     """Timeout of a command whose call sets none; None is the tool's own (mission.md C1)."""
     max_command_timeout_ms: int = 600_000
     """Maximum timeout of a command, whatever its call asks for."""
+    read_before_write: bool = False
+    """Whether a file has to be read, and again after it changed, before tools change it."""
     enable_loop_detection: bool = True
     """Whether a model that repeats its calls is told so, and then stopped."""
     loop_detection_window: int = WINDOW

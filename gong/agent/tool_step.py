@@ -159,6 +159,7 @@ class _RunningCall:
                     config.default_command_timeout_ms, config.max_command_timeout_ms
                 ),
                 dialogue=context.dialogue,
+                files=context.guarded_files,
             ),
         )
         if (hooks := context.setup.hooks) is not None:

@@ -24,7 +24,8 @@ from .tool import AgentTool, ToolOutcome
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..env.protocol import ChangeRefusal, ExecutionEnvironment
+    from ..env.protocol import ChangeRefusal, ExecutionEnvironment, FileUpdate
+    from .known_files import KnownFiles
     from .patch.parse import Hunk
     from .patch.plan import FileOperation, PatchPaths
     from .tool import ToolContext
@@ -108,20 +109,14 @@ async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) 
     if isinstance(found, PatchFailures):
         return _build_patch_error(found.texts)
     async with hold_locks(found.real.values()):
-        return await _apply_hunks(hunks, found, context.env)
+        return await _apply_hunks(hunks, found, context)
 
 
 async def _apply_hunks(
-    hunks: Sequence[Hunk], found: PatchPaths, env: ExecutionEnvironment
+    hunks: Sequence[Hunk], found: PatchPaths, context: ToolContext
 ) -> ToolOutcome:
-    files: dict[str, bytes | OSError | None] = {}
-    for path in found.real.values():
-        try:
-            files[path] = await env.read_file(path, found.root)
-        except FileNotFoundError:
-            files[path] = None
-        except OSError as error:
-            files[path] = error
+    env = context.env
+    files = await _read_files(found, env)
 
     def read(path: str) -> bytes | None:
         data = files[path]
@@ -132,12 +127,16 @@ async def _apply_hunks(
     planned = await asyncio.to_thread(plan_patch, hunks, read, found.real.__getitem__)
     if isinstance(planned, PatchFailures):
         return _build_patch_error(planned.texts)
+    if context.files and (unknown := _find_unknown(planned.changes, found, context.files)):
+        return _build_patch_error(unknown)
     try:
         refused = await env.change_files(planned.changes, found.root)
     except OSError as error:
         return ToolOutcome.error(f"{error}. {UNCHANGED_TEXT}")
     if refused:
         return ToolOutcome.error(_describe_change_refusal(refused, found.real))
+    if context.files:
+        context.files.note_changes(planned.changes)
     details = await asyncio.to_thread(
         lambda: ApplyPatchDetails(tuple(map(_build_file_details, planned.operations)))
     )
@@ -150,6 +149,30 @@ async def _apply_hunks(
     return ToolOutcome.from_text(
         "\n".join(("Success. Updated the following files:", *lines, *planned.notes)), details
     )
+
+
+async def _read_files(
+    found: PatchPaths, env: ExecutionEnvironment
+) -> dict[str, bytes | OSError | None]:
+    """Return what is in each file now; None where there is none."""
+    files: dict[str, bytes | OSError | None] = {}
+    for path in found.real.values():
+        try:
+            files[path] = await env.read_file(path, found.root)
+        except FileNotFoundError:
+            files[path] = None
+        except OSError as error:
+            files[path] = error
+    return files
+
+
+def _find_unknown(
+    changes: Sequence[FileUpdate], found: PatchPaths, known: KnownFiles
+) -> tuple[str, ...]:
+    """Return a refusal for each change of a file that the model does not know."""
+    names = {place: path for path, place in found.real.items()}
+    refusals = (known.describe_refusal(one.path, one.before, names[one.path]) for one in changes)
+    return tuple(filter(None, refusals))
 
 
 def _build_patch_error(texts: Sequence[str]) -> ToolOutcome:

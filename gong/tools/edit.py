@@ -96,20 +96,18 @@ class TextChange(NamedTuple):
     exact: bool
 
 
-async def replace_text(
-    env: ExecutionEnvironment, wish: ReplaceRequest
-) -> EditDetails | ToolOutcome:
+async def replace_text(context: ToolContext, wish: ReplaceRequest) -> EditDetails | ToolOutcome:
     """Apply the change, or change nothing and return the error."""
-    place = await find_write_target(env, wish.path)
+    place = await find_write_target(context.env, wish.path)
     if isinstance(place, str):
         return ToolOutcome.error(place, kind="PermissionDenied")
     try:
         async with hold_locks((place.real,)):
-            change = await _apply_replacement(env, place, wish)
+            change = await _apply_replacement(context, place, wish)
     except OSError as error:
         return build_path_error(error, wish.path, "File not found")
-    if isinstance(change, str):
-        return ToolOutcome.error(change, kind="EditConflict")
+    if isinstance(change, ToolOutcome):
+        return change
     diff = await asyncio.to_thread(build_diff, change.replacement)
     return EditDetails(
         path=wish.path,
@@ -124,19 +122,23 @@ async def replace_text(
 
 
 async def _apply_replacement(
-    env: ExecutionEnvironment, place: WriteTarget, wish: ReplaceRequest
-) -> TextChange | str:
+    context: ToolContext, place: WriteTarget, wish: ReplaceRequest
+) -> TextChange | ToolOutcome:
+    env = context.env
     data = await env.read_file(place.real, place.root)
+    files = context.files
+    if files and (unknown := files.describe_refusal(place.real, data, wish.path)):
+        return ToolOutcome.error(unknown, kind="EditConflict")
     change = await asyncio.to_thread(build_change, data, wish)
     if isinstance(change, str):
-        return change
-    after = change.replacement.after
+        return ToolOutcome.error(change, kind="EditConflict")
+    update = FileUpdate(place.real, data, change.replacement.after)
     if place.root is None:
-        await env.write_file(place.real, after)
-        return change
-    refused = await env.change_files((FileUpdate(place.real, data, after),), place.root)
-    if refused:
+        await env.write_file(place.real, change.replacement.after)
+    elif refused := await env.change_files((update,), place.root):
         raise refused.error
+    if files:
+        files.note_changes((update,))
     return change
 
 
@@ -182,7 +184,7 @@ async def run_edit(arguments: EditArguments, context: ToolContext) -> ToolOutcom
     wish = ReplaceRequest(
         arguments.path, arguments.old_text, arguments.new_text, every=False, old_name="oldText"
     )
-    made = await replace_text(context.env, wish)
+    made = await replace_text(context, wish)
     if not isinstance(made, EditDetails):
         return made
     return ToolOutcome.from_text(f"Successfully replaced text in {arguments.path}.", made)
@@ -225,7 +227,13 @@ async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolOutc
     try:
         async with hold_locks((place.real,)):
             created = not await env.file_exists(place.real)
+            if context.files and not created:
+                before = await env.read_file(place.real, place.root)
+                if unknown := context.files.describe_refusal(place.real, before, path):
+                    return ToolOutcome.error(unknown, kind="EditConflict")
             await env.write_file(place.real, data, place.root)
+            if context.files:
+                context.files.note(place.real, data)
     except OSError as error:
         return build_path_error(error, path)
     return ToolOutcome.from_text(

@@ -128,6 +128,8 @@ async def read_content(path: str, context: ToolContext) -> FileContent | ToolOut
     try:
         found = await locate_path(context.env, path)
         data = await context.env.read_file(found)
+        if context.files:
+            context.files.note(await context.env.real_path(found), data)
     except OSError as error:
         if isinstance(error, IsADirectoryError):
             return ToolOutcome.error(f"{describe_os_error(error, path)}. List it with ls.")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Grammar
     from .dialogue import Dialogue
+    from .known_files import KnownFiles
     from .limits import OutputLimits, TruncationOverride
     from .output_storage import OutputStorage
 
@@ -189,6 +190,8 @@ class ToolContext:
     """The session's timeouts of commands; None is those the tools were built with."""
     dialogue: Dialogue | None = None
     """The person at the session; None where there is no session."""
+    files: KnownFiles | None = None
+    """The files that may be changed; None where a file need not be read before."""
 
 
 @dataclass(frozen=True, slots=True)

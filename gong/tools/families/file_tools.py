@@ -227,7 +227,7 @@ async def _replace_in_file(
 ) -> ToolOutcome:
     path, old, new = arguments.file_path, arguments.old_string, arguments.new_string
     wish = ReplaceRequest(path, old, new, arguments.every, "old_string")
-    made = await replace_text(context.env, wish)
+    made = await replace_text(context, wish)
     if isinstance(made, ToolOutcome):
         return made
     times = "1 occurrence" if made.replacements == 1 else f"{made.replacements} occurrences"
