@@ -264,8 +264,10 @@ class ContextFill(NamedTuple):
 
 
 def measure_fill(context: RunContext) -> ContextFill:
-    """Return how much of the context window the next call takes."""
-    return ContextFill(prepare_next_call(context).measure().tokens, _compute_limit(context))
+    """Return how much of the context window the next call takes; estimated near the limit only."""
+    prepared, limit = prepare_next_call(context), _compute_limit(context)
+    size = prepared.history.size
+    return ContextFill(size.measure_near(prepared.request, inf if limit is None else limit), limit)
 
 
 def prepare_next_call(context: RunContext) -> PreparedRequest:
@@ -311,9 +313,12 @@ async def make_room(context: RunContext) -> PreparedRequest:
         except NothingToCompact as error:
             context.emit(events.Warn(str(error)))
     prepared, limit = prepare_next_call(context), _compute_limit(context)
-    tokens = prepared.history.size.compute_bound(prepared.request)
-    if tokens > _find_lowest_mark(context, limit):  # else nothing depends on how many they are
-        tokens = prepared.measure().tokens
+    tokens, mark = (
+        prepared.history.size.compute_bound(prepared.request),
+        _find_lowest_mark(context, limit),
+    )
+    if tokens > mark:  # else nothing depends on how many they are
+        tokens = prepared.history.size.measure_near(prepared.request, mark)
     warning = build_fill_warning(tokens, window)
     if warning and not state.warned:
         context.emit(events.Warn(warning))

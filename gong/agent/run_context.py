@@ -339,7 +339,11 @@ def _limit_answer(prepared: PreparedRequest) -> int | None:
     most, window = prepared.model.max_output, prepared.model.window
     if most is None or window is None:
         return most
-    left = window - int(prepared.measure().tokens * _ESTIMATE_SHARE)
+    size, room = prepared.history.size, (window - most) / _ESTIMATE_SHARE
+    tokens = size.compute_bound(prepared.request)
+    if tokens > room:  # else the model's limit holds, however many they are
+        tokens = size.measure_near(prepared.request, room)
+    left = window - int(tokens * _ESTIMATE_SHARE)
     return max(min(most, left), min(_SHORTEST_ANSWER, most))
 
 

@@ -26,6 +26,7 @@ from tape.context.view import MessageSnapshot, Target, view
 from tape.model.entries import Anchor, Assistant, Custom
 
 from .tokens import (
+    CHARS_PER_TOKEN,
     MESSAGE_TOKENS,
     REDUCTION_KINDS,
     ContextSize,
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
 
     from ..llm.types import Request
+
+_FAR_SHARE = 0.5
+"""Share of a limit up to which another tokenizer's count shows that the limit is far away."""
 
 
 class HistoryFold:
@@ -101,25 +105,28 @@ class _ViewFold:
         """Tokens up to the newest answer that its provider counted; 0 if there is none."""
         self._tail: list[Entry] = []
         """The entries after that answer."""
+        self._recorded, self._recorded_end = 0, 0
+        """Tokens up to the newest answer that any provider counted, and its end in `_entries`."""
         self._bounds = _RunningTotal(compute_token_bound)
         self._estimates = _RunningTotal(count_content_tokens)
 
     def read(self, entries: Sequence[Entry]) -> None:
         """Take the next entries of the path."""
         self._repairing.read(entries)
+        before = len(self._entries)
         self._entries += entries
-        for entry in entries:
-            if _is_reduction(entry):
+        for end, entry in enumerate(entries, before + 1):
+            data = entry.data
+            if type(data) is Assistant and (tokens := read_counted_tokens(data, data.model)):
+                self._recorded, self._recorded_end = tokens, end
+                if data.model == self._model:
+                    self._counted = tokens
+                    self._tail.clear()
+                    continue
+            elif _is_reduction(entry):
                 self._has_reductions = self._has_new_reduction = True
-                self._counted = 0
-            elif (
-                (data := entry.data)
-                and type(data) is Assistant
-                and (tokens := read_counted_tokens(data, self._model))
-            ):
-                self._counted = tokens
-                self._tail.clear()
-            elif self._counted:
+                self._counted = self._recorded = 0
+            if self._counted:
                 self._tail.append(entry)
 
     def build_sent(self) -> SentHistory:
@@ -138,7 +145,15 @@ class _ViewFold:
             messages,
             self._repairing.describe_repair(),
             self._repairing.find_unrecorded_repair(),
-            HistorySize(messages, self._counted, [*self._tail], self._bounds, self._estimates),
+            HistorySize(
+                messages,
+                self._counted,
+                [*self._tail],
+                self._recorded,
+                self._entries[self._recorded_end :] if self._recorded else (),
+                self._bounds,
+                self._estimates,
+            ),
         )
 
 
@@ -171,6 +186,10 @@ class HistorySize(NamedTuple):
     """Tokens up to the newest answer that its provider counted; 0 if there is none."""
     tail: Sequence[Entry]
     """The entries after that answer."""
+    recorded: int
+    """Tokens up to the newest answer that any provider counted, by its own tokenizer; 0 if none."""
+    recorded_tail: Sequence[Entry]
+    """The entries after that answer."""
     bounds: _RunningTotal
     estimates: _RunningTotal
 
@@ -186,13 +205,37 @@ class HistorySize(NamedTuple):
         """
         return ContextSize(self._add_up(request, self.estimates), self.counted > 0)
 
+    def measure_near(self, request: Request, limit: float) -> int:
+        """Return the tokens of the call, found as cheaply as `limit` allows.
+
+        An estimate reads the whole past, which another model begins with. So what the provider of
+        an earlier model counted is taken where it is far below the limit, and a part of the bound
+        where nothing was counted and even the bound is within the limit:
+
+            limit 100,000   another model counted 30,000        30,000 and an estimate of the rest
+                            another model counted 70,000        measured
+                            none counted, bound of 90,000       22,500
+                            none counted, bound of 110,000      measured
+        """
+        if not self.counted:
+            if self.recorded:
+                tokens = self._add_tail(self.recorded, self.recorded_tail, self.estimates)
+                if tokens <= _FAR_SHARE * limit:
+                    return tokens
+            elif (bound := self.compute_bound(request)) <= limit:
+                return bound // CHARS_PER_TOKEN
+        return self.measure(request).tokens
+
     def _add_up(self, request: Request, total: _RunningTotal) -> int:
         if self.counted:
-            sent = [get_sent_content(entry.data) for entry in self.tail]
-            return self.counted + sum(
-                total.count(content) + MESSAGE_TOKENS for content in sent if content is not None
-            )
+            return self._add_tail(self.counted, self.tail, total)
         return count_fixed_tokens(request.system, request.tools) + total.add_up(self.messages)
+
+    def _add_tail(self, counted: int, tail: Sequence[Entry], total: _RunningTotal) -> int:
+        sent = [get_sent_content(entry.data) for entry in tail]
+        return counted + sum(
+            total.count(content) + MESSAGE_TOKENS for content in sent if content is not None
+        )
 
 
 class SentHistory(NamedTuple):

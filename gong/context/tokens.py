@@ -102,8 +102,8 @@ _TOOL_TOKENS = 8
 """Tokens of a tool besides its name, description and schema."""
 _PDF_BYTES_PER_TOKEN, _PDF_PAGE_TOKENS, _MAX_PDF_PAGES = 25, 1_500, 100
 """Bytes of a PDF per token; a PDF has at least one page, and providers take at most 100."""
-_CHARS_PER_TOKEN = 4
-_MEDIA_BYTES_PER_TOKEN = {"audio": 500, "text": _CHARS_PER_TOKEN}
+CHARS_PER_TOKEN = 4
+_MEDIA_BYTES_PER_TOKEN = {"audio": 500, "text": CHARS_PER_TOKEN}
 NEARLY_FULL_SHARE = 0.8
 """Share of the context window above which a warning is given."""
 _UNCOUNTED_APIS = frozenset({"rules"})
@@ -258,7 +258,7 @@ def estimate_by_characters(messages: Iterable[Message]) -> int:
                 characters += len(text)
             case ToolCall():
                 characters += len(block.name) + len(read_arguments(block))
-    return ceil(characters / _CHARS_PER_TOKEN)
+    return ceil(characters / CHARS_PER_TOKEN)
 
 
 def _count_block_tokens(block: Block) -> int:
@@ -277,7 +277,7 @@ def _count_block_tokens(block: Block) -> int:
         case Image() | Document() | Audio():
             return _count_media_tokens(block.mime.partition("/")[0], block.blob.bytes)
         case Opaque(raw=raw):
-            return ceil(len(bytes(raw)) / _CHARS_PER_TOKEN)
+            return ceil(len(bytes(raw)) / CHARS_PER_TOKEN)
     return 0  # of an unknown type: never sent
 
 

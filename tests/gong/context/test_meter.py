@@ -58,6 +58,12 @@ def size(payloads, since=0):
     return measure([*anchor, *entries[since:]] if since else entries, entries[:since])
 
 
+def measure_near(payloads, limit):
+    sent_now = HistoryFold().follow("model", TARGET, path(payloads), ())
+    made = Request(model="model", messages=sent_now.messages, system="be brief")
+    return sent_now.size.measure_near(made, limit)
+
+
 def estimated(payloads):
     entries = path(payloads)
     return ContextSize(
@@ -198,6 +204,20 @@ class TestTheSizeOfACall:
         fixed = estimate_tokens("be brief")
         assert found == ContextSize(count_messages_tokens(less) + fixed, exact=False)
         assert found.tokens < count_messages_tokens(sent(entries))
+
+    def test_goes_by_the_count_of_an_earlier_model_far_below_the_limit(self):
+        """The whole past is estimated only where that count is near the limit."""
+        payloads = [say("go"), told("done", COUNTED, model="other"), say(WORDS)]
+        tail = estimate_tokens(WORDS) + 4
+        assert measure_near(payloads, 10_000) == 1_000 + tail
+        assert measure_near(payloads, 1_999) == estimated(payloads).tokens
+        mine = [say("go"), told("mine", Usage(total=50)), *payloads]
+        assert measure_near(mine, 10_000) == size(mine).tokens
+
+    def test_goes_by_the_bound_where_nothing_was_counted(self):
+        payloads = [say("go"), told("done"), say(WORDS * 100)]
+        assert measure_near(payloads, 100) == estimated(payloads).tokens
+        assert 0 < measure_near(payloads, 100_000) < 2 * estimated(payloads).tokens
 
 
 class TestTheWarning:
