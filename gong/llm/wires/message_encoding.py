@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
+from tape.context.view import MessageSnapshot
 from tape.formats.encoder import ArrayEncoder
 from tape.formats.wire import drop_fields, pack_raw, unpack_raw
 from tape.model.entries import NO_JSON, Image, Opaque
@@ -67,6 +68,35 @@ def _has_notes(block: Block) -> bool:
     if type(block) is not Image or block.wire is NO_JSON:
         return False
     return not unpack_raw(block.wire).keys().isdisjoint({URL_KEY, DETAIL_KEY})
+
+
+class HistorySelection:
+    """Messages of the history that was asked for last; each is looked at once while it grows."""
+
+    def __init__(self, keep: Callable[[Message], bool] | None = None) -> None:
+        self._keep = keep
+        self._first: Sequence[Message] = ()
+        self._read = MessageSnapshot([])
+        self._found: list[Message] = []
+
+    def follow(self, messages: Sequence[Message], first: Sequence[Message] = ()) -> MessageSnapshot:
+        """Return `first` and the messages that are kept; without `keep` those are all."""
+        if (
+            not isinstance(messages, MessageSnapshot)
+            or not messages.continues(self._read)
+            or first != self._first
+        ):
+            self._first, self._read, self._found = first, MessageSnapshot([]), [*first]
+        new = messages[len(self._read) :]
+        self._found += new if self._keep is None else filter(self._keep, new)
+        if isinstance(messages, MessageSnapshot):
+            self._read = messages
+        return MessageSnapshot(self._found)
+
+
+def is_system_message(message: Message) -> bool:
+    """Return whether a message has the role "system"."""
+    return message.role == "system"
 
 
 _KEPT = 8

@@ -14,13 +14,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from tape.formats.anthropic import emit
 
 from ...models import find_limits
 from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
-from ..message_encoding import EncoderCache
+from ..message_encoding import EncoderCache, HistorySelection, is_system_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,12 +90,14 @@ class AnthropicRequestEncoder:
             lambda url, _mime: {"type": "image", "source": {"type": "url", "url": url}},
             wrap=_Unmarked,
         )
+        self._system = HistorySelection(is_system_message)
 
     def encode_request(self, request: Request) -> EncodedRequest:
         """Return the call; its options have the last word. Raises MsgspecError for bad options."""
         own = parse_options(request)
         cached, betas = own.pop("auto_cache", True), own.pop("betas", [])
-        wire = build_envelope(request, self.preset)
+        system = self._system.follow(request.messages)
+        wire = build_envelope(replace(request, messages=system), self.preset)
         messages = self._cache.encode_messages(request, self._form)
         if cached:
             places = (n for n in reversed(range(len(messages))) if messages[n].startswith(_USER))

@@ -6,11 +6,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from tape.formats.gemini import emit
 
 from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
-from ..message_encoding import EncoderCache
+from ..message_encoding import EncoderCache, HistorySelection, is_system_message
 
 if TYPE_CHECKING:
     from ...models import Preset
@@ -50,6 +52,7 @@ class GoogleRequestEncoder:
         self._cache = EncoderCache(
             emit.build_encoder, lambda url, mime: {"fileData": {"mimeType": mime, "fileUri": url}}
         )
+        self._system = HistorySelection(is_system_message)
 
     def encode_request(self, request: Request) -> EncodedRequest:
         """Return the call; the request's options have the last word.
@@ -57,7 +60,8 @@ class GoogleRequestEncoder:
         Options for the generation go over ours field by field. Raises MsgspecError for bad ones.
         """
         contents = self._cache.encode_messages(request, self._choose_form(request.model))
-        wire = build_envelope(request, self.preset)
+        system = self._system.follow(request.messages)
+        wire = build_envelope(replace(request, messages=system), self.preset)
         for more in (self.preset.body, parse_options(request)):
             settings = {**wire.get(_SETTINGS, {}), **more.get(_SETTINGS, {})}
             wire = {**wire, **more, **({_SETTINGS: settings} if settings else {})}

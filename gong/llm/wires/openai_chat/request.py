@@ -26,7 +26,7 @@ from tape.model.entries import Text, select_tool_calls
 
 from ..http_client import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
-from ..message_encoding import EncoderCache
+from ..message_encoding import EncoderCache, HistorySelection
 from ..openai_common import (
     choose_effort,
     encode_scalars,
@@ -63,6 +63,7 @@ class OpenAIChatRequestEncoder:
             lambda url, _mime: {"type": "image_url", "image_url": {"url": url}},
             detail=True,
         )
+        self._told = HistorySelection()
 
     def encode_request(self, request: Request) -> EncodedRequest:
         """Return the call to send; raises MsgspecError for options that are not a JSON object."""
@@ -93,7 +94,7 @@ class OpenAIChatRequestEncoder:
             ),
         )
         prompt = (Message("system", (Text(request.system),)),) if request.system.strip() else ()
-        told = replace(request, messages=(*prompt, *request.messages))
+        told = replace(request, messages=self._told.follow(request.messages, prompt))
         elements = self._cache.encode_messages(told, _choose_form(request, quirks))
         if quirks.cache_marks and _KNOWS_MARKS.search(request.model):
             elements = _mark_elements(elements)
