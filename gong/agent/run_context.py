@@ -20,6 +20,7 @@ import random
 import secrets
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -40,7 +41,7 @@ from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request
 from ..policy.decision import allow_all
 from ..tools.background import BackgroundCommands
-from ..tools.known_files import READING_TOOLS, KnownFiles
+from ..tools.known_files import READING_TOOLS, KnownFiles, collect_shown_files
 from . import events
 from .repetition import RepetitionGuard
 from .session_config import SessionConfig
@@ -233,8 +234,12 @@ class RunContext:
     @property
     def guarded_files(self) -> KnownFiles | None:
         """The files that tools may change; None if they need not be read before, or cannot be."""
+        files = self.state.files
+        if files.find_shown is None:
+            entries, resolve = tuple(self.recorder.path), self.setup.env.resolve
+            files.find_shown = partial(collect_shown_files, entries, resolve)
         can_read = not READING_TOOLS.isdisjoint(self.setup.tools.active)
-        return self.state.files if self.setup.config.read_before_write and can_read else None
+        return files if self.setup.config.read_before_write and can_read else None
 
     def start_answer(self) -> StreamAccumulator:
         """Return an empty answer, whose calls get ids with a new prefix: c_ and 8 hex digits."""

@@ -7,17 +7,27 @@
     has the known bytes         nothing
     has other bytes             a refusal that says to read it again
 
-Bytes are compared, whoever wrote them: a command of this session, an editor, a formatter.
+Bytes are compared, whoever wrote them: a command of this session, an editor, a formatter. Of what
+was read before the session was continued the tape has the time: a file that is older is known.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
+from tape.clock import parse_timestamp
+from tape.file_calls import parse_file_calls
+from tape.model.entries import Assistant, ToolResult, select_tool_calls
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tape.model.entries import ToolCall
+    from tape.model.line import Entry
 
     from ..env.protocol import FileUpdate
 
@@ -30,6 +40,9 @@ class KnownFiles:
     """The files that a session knows, by real path, as digests of their bytes."""
 
     _digests: dict[str, bytes] = field(default_factory=dict)
+    find_shown: Callable[[], dict[str, int]] | None = None
+    """Returns when calls before this session showed files: see `collect_shown_files`."""
+    _shown: dict[str, int] | None = None
 
     def note(self, path: str, data: bytes | None) -> None:
         """Know a file as it is now; None where it is gone."""
@@ -51,11 +64,46 @@ class KnownFiles:
         if data is None:
             return None
         known = self._digests.get(path)
+        shown_at = self._find_shown_time(path) if known is None else None
+        if shown_at is not None:
+            if _find_change_time(path) <= shown_at:
+                return None
+            return f"{name} was changed since it was last read: read it again, then change it."
         if known is None:
             return f"{name} is there and has not been read in this session: read it first."
         if known != _hash_bytes(data):
             return f"{name} was changed since it was last read: read it again, then change it."
         return None
+
+    def _find_shown_time(self, path: str) -> int | None:
+        if self._shown is None:
+            self._shown = self.find_shown() if self.find_shown is not None else {}
+        return self._shown.get(path)
+
+
+def collect_shown_files(entries: Iterable[Entry], resolve: Callable[[str], str]) -> dict[str, int]:
+    """Return when calls that succeeded read or changed files, by real path.
+
+    `resolve` returns the absolute path that a model means. Times are microseconds since 1970.
+    """
+    calls: dict[str, ToolCall] = {}
+    shown: dict[str, int] = {}
+    for entry in entries:
+        if isinstance(entry.data, Assistant):
+            calls |= {call.id: call for call in select_tool_calls(entry.data.content)}
+        elif isinstance(entry.data, ToolResult) and not entry.data.is_error:
+            call = calls.get(entry.data.call_id)
+            for file in parse_file_calls(call) if call is not None else ():
+                shown[os.path.realpath(resolve(file.path))] = parse_timestamp(entry.time)
+    return shown
+
+
+def _find_change_time(path: str) -> float:
+    """Return when a file was changed last, in microseconds; never, where that is not known here."""
+    try:
+        return os.stat(path).st_mtime_ns / 1000  # noqa: PTH116 (a text)
+    except OSError:
+        return inf
 
 
 def _hash_bytes(data: bytes) -> bytes:

@@ -59,7 +59,7 @@ def test_a_person_answers_by_number_and_in_words_m194_m225(talk, place):
     """M194 M225: numbered answers above the prompt; a line answers."""
     terminal = talk(ASKS)
     terminal.wait_for("? Which store?")
-    terminal.wait_for("1  SQLite – one file")
+    terminal.wait_for("1 SQLite – one file")
     terminal.wait_for("waits for your answer")
     terminal.type("DuckDB" + ENTER)
     terminal.wait_for("? Which parts?")

@@ -79,3 +79,23 @@ async def test_without_a_tool_that_reads_nothing_is_asked_for_m180(stage):
     session = await stage.session({"tool_calls": [EDIT]}, {"text": "done"}, tools=("edit", "bash"))
     await seen(session, "go")
     assert (stage.folder / "a.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("changed", [False, True])
+async def test_a_continued_session_knows_what_the_tape_shows_unless_it_changed_since_m180(
+    stage, changed
+):
+    file = stage.folder / "a.txt"
+    file.write_text("one\n")
+    on = PermissionSettings(mode="bypass")
+    read = {"tool_calls": [call("read", path="a.txt")]}
+    first = await stage.session(read, {"text": "seen"}, permissions=on)
+    await seen(first, "read it")
+    await first.close()
+    if changed:
+        file.write_text("one and more\n")
+    edit = {"tool_calls": [EDIT]}
+    again = await stage.session(edit, {"text": "done"}, recorder=stage.reopened(), permissions=on)
+    (result,) = [event for event in await seen(again, "change it") if event.kind == "tool_end"]
+    assert result.is_error is changed
+    assert ("two" in file.read_text()) is not changed

@@ -82,7 +82,7 @@ def test_a_run_without_a_person_continues_without_hooks_that_are_not_trusted(gon
     (work / "ran").unlink()
     gong("trust", "--yes", cwd=work)
     document = json.loads(
-        gong("chat", "-p", "go", "-m", model, "--output-format", "json", code=7, cwd=work).stdout
+        gong("chat", "-p", "go", "-m", model, "--output-format", "json", cwd=work).stdout
     )
     assert document["tool_calls"][0]["is_error"] is True
     assert not (work / "ran").exists()
