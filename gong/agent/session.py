@@ -24,7 +24,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tape.model.entries import Text, Usage, User
+from tape.model.entries import Text, Usage, User, join_texts
 
 from ..errors import (
     AuthenticationError,
@@ -282,6 +282,17 @@ class Session:
     def list_queued(self) -> tuple[str, ...]:
         """Return the queued input: steering, then follow-ups."""
         return tuple(message.text for message in self._queues.list_waiting())
+
+    def read_output(self, event: events.ToolExecutionEnd) -> str:
+        """Return the whole output of a tool, whatever its size and whatever cut it.
+
+        Raises NotFound (of the store) if it was redacted since.
+        """
+        if event.full is not None:
+            return event.full
+        if event.kept is not None and self.recorder is not None:
+            return self.recorder.tape.load(event.kept).decode("utf-8", "replace")
+        return join_texts(event.content)
 
     def list_waiting(self) -> tuple[QueuedMessage, ...]:
         """Return the queued input with its ids: steering, then follow-ups."""

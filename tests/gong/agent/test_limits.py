@@ -205,3 +205,13 @@ async def test_an_abort_ends_in_idle_c46(stage):
     session.subscribe(lambda event: event.kind == "tool_start" and session.abort())
     assert (await seen(session, "go"))[-1].stop_reason == "aborted"
     assert session.state == "idle"
+
+
+@pytest.mark.parametrize("lines", [3, 9_000, 900_000])
+async def test_the_whole_output_is_reached_from_the_end_event_m034(stage, lines):
+    """M034: whatever its size: shown, beside the result, or in a blob of the tape."""
+    session = await stage.session(
+        {"tool_calls": [call("bash", command=f"seq 1 {lines}")]}, {"text": "done"}
+    )
+    [end] = only(await seen(session, "go"), "tool_end")
+    assert session.read_output(end) == "".join(f"{n}\n" for n in range(1, lines + 1))
