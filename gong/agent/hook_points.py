@@ -61,7 +61,7 @@ class SessionHooks:
         """
         self.dispatcher = HookDispatcher([_wrap_hook(one) for one in hooks])
         self.cwd, self.tapes = cwd or str(Path.cwd()), tapes
-        self.permission_mode = "default"
+        self._find_mode: Callable[[], str] = lambda: "default"
         self._recorder: Recorder | None = None
         self._emit: Emit = lambda _: None
         self._contexts: list[Context] = []
@@ -75,9 +75,9 @@ class SessionHooks:
         self._watching: asyncio.Queue[dict[str, Any]] | None = None
         self._watcher: asyncio.Task[None] | None = None
 
-    def begin(self, emit: Emit) -> None:
-        """Report failures of hooks as events from now on."""
-        self._emit = emit
+    def begin(self, emit: Emit, find_mode: Callable[[], str]) -> None:
+        """Report failures of hooks as events from now on; `find_mode` gives the permission mode."""
+        self._emit, self._find_mode = emit, find_mode
         self.dispatcher.report = self._report_failure
 
     async def take_input(self, prompt: str, recorder: Recorder | None) -> str | None:
@@ -296,10 +296,10 @@ class SessionHooks:
     def _facts(self) -> SessionFacts:
         recorder = self._recorder
         if recorder is None:
-            return SessionFacts(self.cwd, permission_mode=self.permission_mode)
+            return SessionFacts(self.cwd, permission_mode=self._find_mode())
         phase = f"phases/{recorder.writer.place.phase}/{ENTRIES}"
         transcript = f"{self.tapes}/{recorder.tape.folder.name}/{phase}" if self.tapes else ""
-        return SessionFacts(self.cwd, recorder.tape.id, transcript, self.permission_mode)
+        return SessionFacts(self.cwd, recorder.tape.id, transcript, self._find_mode())
 
     def _report_failure(self, failure: HookFailure) -> None:
         self._emit(events.HookError(failure.hook, failure.point, failure.error, failure.trace))

@@ -36,7 +36,7 @@ from ..errors import (
     SessionClosed,
 )
 from ..policy.modes import parse_mode
-from ..policy.permissions import PermissionPolicy
+from ..policy.permissions import PermissionPolicy, find_mode
 from . import events, loop
 from .approvals import Approvals
 from .compaction import compact_branch, merge_branch
@@ -90,7 +90,7 @@ class Session:
         if recorder is not None:
             self._queues.attach(recorder)
         if (hooks := setup.hooks) is not None:
-            hooks.begin(self._queues.emit)
+            hooks.begin(self._queues.emit, lambda: find_mode(self.setup.policy))
             if hooks.has_watchers:
                 self.subscribe(hooks.watch_event)
         self._run: asyncio.Task[object] | None = None

@@ -33,7 +33,7 @@ from tape.model.entries import (
 from .. import signals
 from ..agent import events
 from ..policy.modes import PermissionMode
-from ..policy.permissions import PermissionPolicy
+from ..policy.permissions import find_mode
 from ..repl.screen import describe_compaction, describe_limit
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ async def answer_prompt(
             "branch": recorder.branch,
             "model": host.model_name,
             "tools": session.setup.tools.active,
-            "mode": _find_mode(session),
+            "mode": find_mode(session.setup.policy),
             "cwd": session.setup.env.working_directory,
         }
         reader.write(_encode_json_line(first))
@@ -180,14 +180,9 @@ async def answer_prompt(
     return watch.exit_code
 
 
-def _find_mode(session: Session) -> str:
-    policy = session.setup.policy
-    return policy.mode if isinstance(policy, PermissionPolicy) else "default"
-
-
 def _is_all_denied(session: Session, watch: RunWatcher) -> bool:
     """Whether the run called tools, and permission was denied to every call; hooks do not count."""
-    if session.recorder is None or _find_mode(session) == PermissionMode.BYPASS:
+    if session.recorder is None or find_mode(session.setup.policy) == PermissionMode.BYPASS:
         return False
     run = _find_run_entries(session.recorder, watch.first)
     done = {entry.data.call_id for entry in run if isinstance(entry.data, ToolResult)}

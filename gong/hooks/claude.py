@@ -124,6 +124,15 @@ def read_tool_input(
     return meant
 
 
+_CLAUDE_MODES = {
+    "accept_edits": "acceptEdits",
+    "dont_ask": "bypassPermissions",
+    "bypass": "bypassPermissions",
+    "locked": "dontAsk",
+}
+"""Claude's names of permission modes, by what they do: its dontAsk denies what no rule allows."""
+
+
 def build_input(event: str, call: HookCall, tool_name: str = "") -> dict[str, Any]:
     """Return the JSON object for an event; `tool_name` is how the hook calls the tool."""
     facts = call.facts
@@ -131,7 +140,7 @@ def build_input(event: str, call: HookCall, tool_name: str = "") -> dict[str, An
         "session_id": facts.session,
         "transcript_path": facts.transcript,
         "cwd": facts.cwd,
-        "permission_mode": facts.permission_mode,
+        "permission_mode": _CLAUDE_MODES.get(facts.permission_mode, facts.permission_mode),
     }
     if facts.agent_id:
         fields |= {"agent_id": facts.agent_id, "agent_type": facts.agent_type}

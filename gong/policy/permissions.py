@@ -272,3 +272,8 @@ def build_policy(
         tuple(posixpath.normpath(posixpath.join(cwd, one)) for one in folders),
         locale=choose_locale(environ),
     )
+
+
+def find_mode(policy: object) -> str:
+    """Return the permission mode of a session's policy; default where it has none."""
+    return policy.mode.value if isinstance(policy, PermissionPolicy) else "default"
