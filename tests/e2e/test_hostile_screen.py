@@ -83,7 +83,7 @@ CASES = {
     "gong config get": ["EVIL", "model"],
     "gong config list": ["", "--json"],
     "gong config path": [""],
-    "gong config set": ["EVIL EVIL", "title_model EVIL"],
+    "gong config set": ["EVIL EVIL", "max_turns EVIL"],
     "gong sessions list": ["", "--json"],
     "gong sessions rm": ["EVIL"],
     "gong sessions show": ["ID", "EVIL"],
