@@ -13,13 +13,13 @@ import msgspec
 from msgspec import Raw
 
 from ..errors import ConfigurationError
-from ..policy.permissions import ApprovalAnswer
+from ..policy.approval import ApprovalAnswer
 from . import events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..policy.permissions import Answer, ApprovalRequest
+    from ..policy.approval import Answer, ApprovalRequest
 
 
 class Approvals:

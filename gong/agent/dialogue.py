@@ -26,8 +26,8 @@ from msgspec import Raw
 from tape.model.entries import NO_JSON, Anchor, Custom
 
 from ..errors import ConfigurationError
+from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
-from ..policy.permissions import PermissionPolicy
 from ..tools.dialogue import PlanDecision, Question, Todo
 from . import events
 
@@ -162,12 +162,12 @@ class SessionDialogue:
     def enter_plan_mode(self) -> str:
         """Allow only what reads from now on; return why that cannot be, or nothing."""
         policy = self._find_policy()
-        if not isinstance(policy, PermissionPolicy):
+        if not isinstance(policy, ModalPolicy):
             return "This session has no permission modes: plan without one, and change nothing."
         self.change_mode(policy, PermissionMode.PLAN)
         return ""
 
-    def change_mode(self, policy: PermissionPolicy, mode: PermissionMode) -> None:
+    def change_mode(self, policy: ModalPolicy, mode: PermissionMode) -> None:
         """Let another mode hold; plan mode remembers the one before it."""
         is_plan, was_plan = mode is PermissionMode.PLAN, policy.mode is PermissionMode.PLAN
         if is_plan and not was_plan:
@@ -190,13 +190,13 @@ class SessionDialogue:
         newest = next((one for one in marks if one.kind == PLAN), None)
         if newest is None or bytes(newest.data) != b"true":
             return
-        if isinstance(policy, PermissionPolicy) and policy.mode is not PermissionMode.PLAN:
+        if isinstance(policy, ModalPolicy) and policy.mode is not PermissionMode.PLAN:
             self._mode_before, policy.mode = policy.mode, PermissionMode.PLAN
 
     def leave_plan_mode(self) -> str | None:
         """Let the mode of before hold again; return it, or None where plan mode is not on."""
         policy = self._find_policy()
-        if not isinstance(policy, PermissionPolicy) or policy.mode is not PermissionMode.PLAN:
+        if not isinstance(policy, ModalPolicy) or policy.mode is not PermissionMode.PLAN:
             return None
         self.change_mode(policy, self._mode_before or PermissionMode.DEFAULT)
         return policy.mode
@@ -204,8 +204,8 @@ class SessionDialogue:
     async def request_approval(self, question_id: str, plan: str) -> PlanDecision:
         """Ask about a plan; approved, the permission mode of before holds again."""
         policy = self._find_policy()
-        if not isinstance(policy, PermissionPolicy) or policy.mode is not PermissionMode.PLAN:
-            mode = policy.mode if isinstance(policy, PermissionPolicy) else ""
+        if not isinstance(policy, ModalPolicy) or policy.mode is not PermissionMode.PLAN:
+            mode = policy.mode if isinstance(policy, ModalPolicy) else ""
             return PlanDecision(False, "Plan mode is not on: there is nothing to approve.", mode)
         after = self._mode_before or PermissionMode.DEFAULT
         told = events.PlanProposed(question_id, plan, after, self.has_person)

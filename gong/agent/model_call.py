@@ -46,7 +46,6 @@ from ..llm.types import (
 )
 from . import events
 from .run_context import request_text
-from .tool_step import is_safe_call
 
 if TYPE_CHECKING:
     from tape.model.entries import Content
@@ -197,7 +196,7 @@ def _record_answer(
     content, stop = response.content, response.stop_reason
     entry = context.recorder.append(_build_assistant(context, model, answer, content, stop, begun))
     tools, calls = context.setup.tools, response.tool_calls
-    if not calls or not all(is_safe_call(tools, call) for call in calls):
+    if not calls or not all(map(tools.is_safe_call, calls)):
         # Calls that only read can be made again: the barrier behind their results is enough.
         context.recorder.barrier()
     state.in_row = 0

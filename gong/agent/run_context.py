@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from ..llm.models import Effort, EffortChoice, ProfileName
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
+    from ..tools.dialogue import Dialogue
     from ..tools.registry import ToolRegistry
-    from .dialogue import SessionDialogue
     from .hook_points import SessionHooks
     from .queues import SessionQueues
     from .recorder import Recorder
@@ -205,8 +205,10 @@ class RunContext:
     """The open branch."""
     queues: SessionQueues
     state: RunState
-    dialogue: SessionDialogue | None = None
+    dialogue: Dialogue | None = None
     """What tools ask the person at the session with; None where there is no session."""
+    after_anchor: Callable[[], None] | None = None
+    """Records again what readers of a new phase need, as plan mode."""
 
     def emit(self, event: events.Event) -> None:
         """Pass an event to the front ends."""
@@ -216,8 +218,8 @@ class RunContext:
         """Start a phase with this anchor; take the input that waits, and plan mode, along to it."""
         entry = self.recorder.anchor(anchor)
         self.queues.record_waiting()
-        if self.dialogue is not None:
-            self.dialogue.record_plan_mode()
+        if self.after_anchor is not None:
+            self.after_anchor()
         return entry
 
     def warn_once(self, text: str) -> None:

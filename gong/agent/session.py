@@ -35,8 +35,8 @@ from ..errors import (
     SessionBusy,
     SessionClosed,
 )
+from ..policy.approval import ModalPolicy, find_mode
 from ..policy.modes import parse_mode
-from ..policy.permissions import PermissionPolicy, find_mode
 from . import events, loop
 from .approvals import Approvals
 from .compaction import compact_branch, merge_branch
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
     from ..errors import ModelError
     from ..llm.models import EffortChoice
+    from ..policy.approval import Answer
     from ..policy.decision import Policy
-    from ..policy.permissions import Answer
     from ..tools.dialogue import Todo
     from .compaction import CompactionRequest
     from .dialogue import Answers
@@ -247,7 +247,12 @@ class Session:
         assert self.recorder is not None, "the first prompt opens a branch"
         self._queues.attach(self.recorder)
         context = RunContext(
-            self.setup, self.recorder, self._queues, self.run_state, self._dialogue
+            self.setup,
+            self.recorder,
+            self._queues,
+            self.run_state,
+            self._dialogue,
+            self._dialogue.record_plan_mode,
         )
         self._context = context
         if not self._is_announced:
@@ -348,17 +353,17 @@ class Session:
         Whoever watches the session answers `question` and `plan_proposed` events with `answer`, and
         `approval_request` events with `answer_approval`. After `timeout` seconds without an answer
         the model decides itself, and a call is denied. Calls are asked about by the policy of now,
-        where it is a PermissionPolicy.
+        where it has modes.
         """
         self._dialogue.has_person, self._dialogue.timeout = True, timeout
         policy = self.setup.policy
-        if isinstance(policy, PermissionPolicy):
+        if isinstance(policy, ModalPolicy):
             policy.ask, policy.timeout = self._approvals.ask, timeout
 
     def ask_nobody(self) -> None:
         """Ask nobody: the model decides questions itself, its plans are approved, calls denied."""
         self._dialogue.has_person, self._dialogue.approves_plans = False, True
-        if isinstance(self.setup.policy, PermissionPolicy):
+        if isinstance(self.setup.policy, ModalPolicy):
             self.setup.policy.ask = None
 
     def answer(
@@ -401,7 +406,7 @@ class Session:
         Raises ConfigurationError for an unknown name, or a policy that has no modes.
         """
         policy = self.setup.policy
-        if not isinstance(policy, PermissionPolicy):
+        if not isinstance(policy, ModalPolicy):
             raise ConfigurationError("the policy of this session has no modes")
         self._dialogue.change_mode(policy, parse_mode(mode))
 

@@ -58,15 +58,9 @@ async def run_tools(context: RunContext, calls: Sequence[ToolCall]) -> None:
     context.recorder.barrier()
 
 
-def is_safe_call(tools: ToolRegistry, call: ToolCall) -> bool:
-    """Return whether a call is known to read only: it may be repeated after a crash."""
-    known = tools.get(call.name)
-    return known is not None and known.replay == "safe"
-
-
 def _group_calls(tools: ToolRegistry, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
     """Yield groups of calls that may run in parallel: adjacent read-only calls."""
-    for safe, group in groupby(calls, lambda call: is_safe_call(tools, call)):
+    for safe, group in groupby(calls, tools.is_safe_call):
         together = [*group]
         yield from [together] if safe else [[call] for call in together]
 

@@ -22,7 +22,7 @@ from ..policy.saved_rules import RULE_KINDS, RuleKind, remove_rule, save_rule
 from .options import add_permission_options, load_settings, merge_permissions, print_warning
 
 if TYPE_CHECKING:
-    from ..policy.permissions import Ruling
+    from ..policy.approval import Ruling
 
 _USAGE_EXIT, _NOTHING_EXIT = 2, 3
 

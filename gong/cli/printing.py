@@ -32,8 +32,8 @@ from tape.model.entries import (
 
 from .. import signals
 from ..agent import events
+from ..policy.approval import find_mode
 from ..policy.modes import PermissionMode
-from ..policy.permissions import find_mode
 from ..repl.screen import describe_compaction, describe_limit
 
 if TYPE_CHECKING:

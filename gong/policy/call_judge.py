@@ -31,12 +31,13 @@ from tape.file_calls import parse_named_call
 
 from ..shell.expansion import Argument
 from .actions import is_guarded
-from .danger import choose_worst, judge_command_line
 from .invocation import DangerLevel, PathContext
-from .modes import READING, SEVERITY, Part, PermissionMode, RuleSet
+from .judge import choose_worst, judge_command_line
+from .modes import READING, SEVERITY, Part, PermissionMode
 from .refusals import Locale, format_danger, format_refusal
 from .rules import (
     PermissionRule,
+    RuleSet,
     build_action_rule,
     build_path_rule,
     find_family,

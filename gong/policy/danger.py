@@ -8,41 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import CommandTooLong, ShellState
-from ..shell.words import ParserMissing
 from .decision import Verdict
 from .invocation import DangerLevel, Judgement, PathContext
-from .judge import CommandJudge
+from .judge import choose_worst, judge_command_line
 from .refusals import Locale, format_danger
 
 if TYPE_CHECKING:
     from ..tools.tool import PreparedCall
     from .decision import Policy
-
-
-def judge_command_line(command: str, places: PathContext) -> CommandJudge:
-    """Return what was found in a command line for bash, told as findings and actions.
-
-    What cannot be analysed is one finding more, which asks; what is too long to be looked at is
-    dangerous.
-    """
-    judge = CommandJudge(places)
-    try:
-        judge.judge_text(command, ShellState(places.home, places.folders), ())
-    except ParserMissing:
-        judge.add_finding(
-            DangerLevel.ASK, "cannot be analysed: tree-sitter-bash is missing", command
-        )
-    except CommandTooLong:
-        judge.add_finding(
-            DangerLevel.DANGEROUS, "holds more commands than can be looked at", command
-        )
-    return judge
-
-
-def choose_worst(found: list[Judgement]) -> Judgement:
-    """Return the first finding of the highest level; a safe one where there is none."""
-    return max(found, key=lambda one: one.level, default=Judgement(DangerLevel.SAFE))
 
 
 def classify_command(

@@ -49,6 +49,7 @@ from ..shell.expansion import (
     limit_values,
 )
 from ..shell.parser import parse_command_line
+from ..shell.words import ParserMissing
 from .actions import Action, build_run_action, build_write_action
 from .checks import find_dangers, find_embedded_commands
 from .hidden import WrittenFiles, find_hidden_commands, split_suspect_parts
@@ -575,3 +576,28 @@ def _explain_unknown_program(use: Invocation) -> str:
     ):
         return f"{use.name} with these arguments may change something, or read elsewhere"
     return f"{use.name} is not one of the commands that only read"
+
+
+def judge_command_line(command: str, places: PathContext) -> CommandJudge:
+    """Return what was found in a command line for bash, told as findings and actions.
+
+    What cannot be analysed is one finding more, which asks; what is too long to be looked at is
+    dangerous.
+    """
+    judge = CommandJudge(places)
+    try:
+        judge.judge_text(command, ShellState(places.home, places.folders), ())
+    except ParserMissing:
+        judge.add_finding(
+            DangerLevel.ASK, "cannot be analysed: tree-sitter-bash is missing", command
+        )
+    except CommandTooLong:
+        judge.add_finding(
+            DangerLevel.DANGEROUS, "holds more commands than can be looked at", command
+        )
+    return judge
+
+
+def choose_worst(found: list[Judgement]) -> Judgement:
+    """Return the first finding of the highest level; a safe one where there is none."""
+    return max(found, key=lambda one: one.level, default=Judgement(DangerLevel.SAFE))

@@ -1,16 +1,11 @@
-"""Modes of permission, sets of rules, and decisions about parts of calls, as values."""
+"""Modes of permission, and decisions about parts of calls, as values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ..errors import ConfigurationError
-from .rules import PermissionRule, parse_rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class PermissionMode(StrEnum):
@@ -58,22 +53,3 @@ class Part(NamedTuple):
 
 READING = Part("allow", by="reading")
 """What only reads where reading is free: nothing had to be decided, so nothing is recorded."""
-
-
-@dataclass(frozen=True, slots=True)
-class RuleSet:
-    """The rules of the settings and flags."""
-
-    allow: tuple[PermissionRule, ...] = ()
-    deny: tuple[PermissionRule, ...] = ()
-    ask: tuple[PermissionRule, ...] = ()
-
-    @classmethod
-    def parse(
-        cls, allow: Iterable[str] = (), deny: Iterable[str] = (), ask: Iterable[str] = ()
-    ) -> RuleSet:
-        """Return the rules of their texts; raises ConfigurationError."""
-        return cls(*(tuple(map(parse_rule, texts)) for texts in (allow, deny, ask)))
-
-
-NO_RULES = RuleSet()

@@ -22,24 +22,16 @@ import os
 import posixpath
 import tempfile
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..errors import ConfigurationError
+from .approval import ApprovalAnswer, ApprovalRequest, Asker, Ruling
 from .decision import ApprovalRecord, RecordedVerdict, Verdict
-from .modes import (
-    NO_RULES,
-    READING,
-    SEVERITY,
-    Outcome,
-    Part,
-    PermissionMode,
-    RuleSet,
-    parse_mode,
-)
+from .modes import READING, SEVERITY, Part, PermissionMode, parse_mode
 from .refusals import Locale, choose_locale, format_declined, format_refusal
-from .rules import PermissionRule, escape_pattern, find_family, parse_rule
+from .rules import NO_RULES, PermissionRule, RuleSet, escape_pattern, find_family, parse_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,51 +39,6 @@ if TYPE_CHECKING:
     from ..config import PermissionSettings
     from ..tools.tool import PreparedCall
     from .invocation import PathContext
-
-
-class Ruling(NamedTuple):
-    """What the rules and the mode say about a call, before anybody is asked."""
-
-    decision: Outcome
-    why: str = ""
-    """Why it is not allowed, or which rule allows it."""
-    offered: tuple[str, ...] = ()
-    """Rules that would allow this very call, and nothing that they do not show; for an answer."""
-    rule: str | None = None
-    """The rule that decided."""
-    by: str = "mode"
-    """What decided: mode, rule, session, danger or hook; reading where nothing was to decide."""
-    once: bool = False
-    """Whether a person may allow it this once although it is refused."""
-    text: str = ""
-    """The refusal for the model."""
-
-
-class ApprovalRequest(NamedTuple):
-    """A question for a person."""
-
-    call_id: str
-    name: str
-    arguments: Mapping[str, Any]
-    ruling: Ruling
-
-
-Answer = Literal["once", "session", "always", "no"]
-
-
-class ApprovalAnswer(NamedTuple):
-    """A person's answer."""
-
-    decision: Answer
-    reason: str = ""
-
-
-class Asker(Protocol):
-    """Asks a person."""
-
-    async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Return the answer; a cancellation is the end of the call."""
-        ...
 
 
 def _follow_wish(ruling: Ruling, prepared: PreparedCall) -> Ruling:
@@ -272,8 +219,3 @@ def build_policy(
         tuple(posixpath.normpath(posixpath.join(cwd, one)) for one in folders),
         locale=choose_locale(environ),
     )
-
-
-def find_mode(policy: object) -> str:
-    """Return the permission mode of a session's policy; default where it has none."""
-    return policy.mode.value if isinstance(policy, PermissionPolicy) else "default"

@@ -314,3 +314,22 @@ def _count_telling_words(words: Sequence[str]) -> int:
 def is_removing(action: Action) -> bool:
     """Whether a program removes something, or runs what does."""
     return action.destructive or any(map(is_removing, action.inner))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The rules of the settings and flags."""
+
+    allow: tuple[PermissionRule, ...] = ()
+    deny: tuple[PermissionRule, ...] = ()
+    ask: tuple[PermissionRule, ...] = ()
+
+    @classmethod
+    def parse(
+        cls, allow: Iterable[str] = (), deny: Iterable[str] = (), ask: Iterable[str] = ()
+    ) -> RuleSet:
+        """Return the rules of their texts; raises ConfigurationError."""
+        return cls(*(tuple(map(parse_rule, texts)) for texts in (allow, deny, ask)))
+
+
+NO_RULES = RuleSet()

@@ -48,8 +48,8 @@ from ..agent.loop import prepare_next_call
 from ..context.costs import format_cost
 from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
+from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
-from ..policy.permissions import PermissionPolicy
 from . import commands
 from .first_prompt import TWICE_SECONDS, TypedAhead
 from .screen import (
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from ..agent.events import Event
     from ..agent.opening import OpenSession
     from ..agent.session import Session
-    from ..policy.permissions import Answer
+    from ..policy.approval import Answer
     from .screen import StyledLine
 
 
@@ -484,7 +484,7 @@ class _Conversation:
         if names := self.session.setup.model.instructions.names:
             self.terminal.print([render_remark(f"instructions: {', '.join(names)}")])
         policy = self.session.setup.policy
-        if isinstance(policy, PermissionPolicy) and policy.mode is PermissionMode.PLAN:
+        if isinstance(policy, ModalPolicy) and policy.mode is PermissionMode.PLAN:
             self.terminal.print([render_remark("plan mode is on; /plan off ends it")])
         if (recorder := self.session.recorder) is not None:
             entries = recorder.path[-1].n + 1

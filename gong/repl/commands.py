@@ -20,8 +20,8 @@ from ..context.costs import render_token_usage, sum_spend
 from ..context.usage_report import measure_context_usage, render_context_usage
 from ..errors import GongError
 from ..llm.models import EffortChoice, fit_effort
+from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
-from ..policy.permissions import PermissionPolicy
 from ..tools.todo import render_todos
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _set_plan_mode(host: OpenSession, wanted: str) -> CommandReply:
     if wanted:
         return CommandReply("/plan takes no argument except on and off", failed=True)
     policy = session.setup.policy
-    is_on = isinstance(policy, PermissionPolicy) and policy.mode is PermissionMode.PLAN
+    is_on = isinstance(policy, ModalPolicy) and policy.mode is PermissionMode.PLAN
     return CommandReply(
         "plan mode is on; /plan off ends it"
         if is_on

@@ -209,6 +209,11 @@ class ToolRegistry:
         """Return the tool of that name, active or not."""
         return self._tools.get(name)
 
+    def is_safe_call(self, call: ToolCall) -> bool:
+        """Return whether a call is known to read only: it may be repeated after a crash."""
+        known = self.get(call.name)
+        return known is not None and known.replay == "safe"
+
     def preset(self, name: str) -> tuple[str, ...]:
         """Return the tools of a preset that are there; ConfigurationError for an unknown one."""
         if name not in TOOL_PRESETS:

@@ -6,7 +6,7 @@ import pytest
 
 from gong.hooks.claude import build_input
 from gong.hooks.hook import HookCall, SessionFacts
-from gong.policy.permissions import find_mode
+from gong.policy.approval import find_mode
 
 
 @pytest.mark.parametrize(

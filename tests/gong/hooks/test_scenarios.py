@@ -16,9 +16,8 @@ from gong.agent.session import SessionState
 from gong.config import CompactionSettings
 from gong.errors import SessionBusy
 from gong.hooks import HANDLED, Allow, Ask, Block
-from gong.policy.call_judge import RuleSet
 from gong.policy.permissions import ApprovalAnswer, PermissionPolicy
-from gong.policy.rules import parse_rule
+from gong.policy.rules import RuleSet, parse_rule
 from tape.model.entries import Context, ToolResult, User, join_texts
 from tests.gong.agent.conftest import call, seen, types
 from tests.gong.hooks.conftest import of, result_texts

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from gong.errors import ConfigurationError
 from gong.policy.danger import classify_command
 from gong.policy.invocation import DangerLevel
-from gong.policy.modes import PermissionMode, RuleSet, parse_mode
+from gong.policy.modes import PermissionMode, parse_mode
 from gong.policy.permissions import PermissionPolicy
-from gong.policy.rules import parse_rule
+from gong.policy.rules import RuleSet, parse_rule
 from tests.gong.policy import cases, more_cases, work_cases
 
 CWD, HOME = "/home/ada/project", "/home/ada"

@@ -1,0 +1,74 @@
+"""A question about a call for a person, its answer, and what a session changes of a policy.
+
+Values and protocols only: front ends and sessions need them, and none of the rules behind them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .modes import Outcome, PermissionMode
+
+
+class Ruling(NamedTuple):
+    """What the rules and the mode say about a call, before anybody is asked."""
+
+    decision: Outcome
+    why: str = ""
+    """Why it is not allowed, or which rule allows it."""
+    offered: tuple[str, ...] = ()
+    """Rules that would allow this very call, and nothing that they do not show; for an answer."""
+    rule: str | None = None
+    """The rule that decided."""
+    by: str = "mode"
+    """What decided: mode, rule, session, danger or hook; reading where nothing was to decide."""
+    once: bool = False
+    """Whether a person may allow it this once although it is refused."""
+    text: str = ""
+    """The refusal for the model."""
+
+
+class ApprovalRequest(NamedTuple):
+    """A question for a person."""
+
+    call_id: str
+    name: str
+    arguments: Mapping[str, Any]
+    ruling: Ruling
+
+
+Answer = Literal["once", "session", "always", "no"]
+
+
+class ApprovalAnswer(NamedTuple):
+    """A person's answer."""
+
+    decision: Answer
+    reason: str = ""
+
+
+class Asker(Protocol):
+    """Asks a person."""
+
+    async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
+        """Return the answer; a cancellation is the end of the call."""
+        ...
+
+
+@runtime_checkable
+class ModalPolicy(Protocol):
+    """A policy with modes, which may ask a person: all can be changed at any time."""
+
+    mode: PermissionMode
+    ask: Asker | None
+    """Asks a person; None in a run without one."""
+    timeout: float | None
+    """Seconds to wait for an answer; None waits for ever."""
+
+
+def find_mode(policy: object) -> str:
+    """Return the permission mode of a session's policy; default where it has none."""
+    return policy.mode.value if isinstance(policy, ModalPolicy) else "default"
