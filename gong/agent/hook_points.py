@@ -36,10 +36,11 @@ from . import events
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tape.model.entries import ToolCall
+
     from ..hooks.dispatcher import HookFailure, HookOutcome
     from ..hooks.hook import Hook, Point
     from ..llm.types import Request
-    from ..tools.registry import ToolRegistry
     from ..tools.tool import PreparedCall
     from .recorder import Recorder
 
@@ -134,9 +135,15 @@ class SessionHooks:
         return replace_fields(request, messages=messages)
 
     async def check_call(
-        self, recorder: Recorder, tools: ToolRegistry, prepared: PreparedCall
+        self,
+        recorder: Recorder,
+        prepare: Callable[[ToolCall], PreparedCall | ToolOutcome],
+        prepared: PreparedCall,
     ) -> PreparedCall | ToolOutcome:
-        """Return the call as hooks changed it, or the refusal for the model."""
+        """Return the call as hooks changed it, or the refusal for the model.
+
+        `prepare` checks changed arguments: that of the registry of tools.
+        """
         if not self.dispatcher.wants("tool_call"):
             return prepared
         call, value = prepared.call, _describe_call(prepared)
@@ -146,7 +153,7 @@ class SessionHooks:
             nonlocal made
             raw = Raw(msgspec.json.encode(changed["args"]))
             name = prepared.tool.name
-            again = tools.prepare(replace_fields(call, name=name, args=raw, args_text=None))
+            again = prepare(replace_fields(call, name=name, args=raw, args_text=None))
             if isinstance(again, ToolOutcome):
                 raise ValueError(join_texts(again.content))  # noqa: TRY004 (of the arguments)
             made = again

@@ -104,8 +104,8 @@ class _RunningCall:
         context.emit(events.ToolExecutionStart(call.id, call.name, "running", call.args))
         prepared = context.setup.tools.prepare(call)
         if context.setup.hooks is not None and not isinstance(prepared, tool.ToolOutcome):
-            tools = context.setup.tools
-            prepared = await context.setup.hooks.check_call(context.recorder, tools, prepared)
+            prepare = context.setup.tools.prepare
+            prepared = await context.setup.hooks.check_call(context.recorder, prepare, prepared)
         if isinstance(prepared, tool.ToolOutcome):
             self.result = prepared
             return None
