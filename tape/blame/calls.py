@@ -364,11 +364,11 @@ class _CallReader:
                     place = place._replace(first=place.first + len(calls))
             case Checkpoint(files=files):
                 for at, state in enumerate(files):
-                    blob = state.after or state.before
-                    if blob is None or not self._has_name(state.path):
+                    saved = state.after or state.before
+                    if not saved or not saved.blob or not self._has_name(state.path):
                         continue
                     with suppress(NotFound):  # what it held is not known any more
-                        text = self.tape.blobs.read(blob.hash).decode("utf-8", "replace")
+                        text = self.tape.blobs.read(saved.blob).decode("utf-8", "replace")
                         look = FileCall("read", state.path, FileRead())
                         seen = SeenVersion(text)
                         self._add_event(place._replace(first=at), look, seen, place.entry)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -338,6 +338,29 @@ class ToolStart(Payload, frozen=True, gc=False):
     replay: str = keep_default("unsafe")
 
 
+class ChangedFile(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a call did to one file; digests are SHA-256 as 64 hex digits."""
+
+    path: str
+    op: Literal["created", "modified", "deleted", "renamed", "mode"]
+    source: str | None = field(name="from", default=None)
+    """The old path of a renamed file."""
+    before: str | None = keep_default(None)
+    """None where it did not exist, or was not read (see `why`)."""
+    after: str | None = keep_default(None)
+    """None where it is gone, or was not read (see `why`)."""
+    mode: str | None = None
+    """Kind and permissions now, as six octal digits: 100644, 100755, 120777."""
+    before_mode: str | None = None
+    """Those before."""
+    before_blob: BlobRef | None = None
+    """The bytes before, where they are stored."""
+    after_blob: BlobRef | None = None
+    """The bytes now, where they are stored."""
+    why: str | None = None
+    """Why bytes are missing: too large, not a regular file, not read in time."""
+
+
 class ToolResult(Payload, frozen=True, gc=False):
     """The result of a tool call: `content` is for the model, `details` for people."""
 
@@ -350,6 +373,8 @@ class ToolResult(Payload, frozen=True, gc=False):
     duration_ms: int = keep_default(0)
     full: str | BlobRef | None = None
     """Written, a reference names an existing blob; read, it is a text too long to load."""
+    files: tuple[ChangedFile, ...] = ()
+    """What the call changed on disk."""
 
     @property
     def whole(self) -> str | None:
@@ -437,19 +462,59 @@ class Error(Payload, frozen=True, gc=False):
     status: int | None = None
 
 
+class SavedFile(Struct, frozen=True, omit_defaults=True, gc=False, kw_only=True):
+    """The bytes of a file (of a link: its target): a blob, or why they are not stored.
+
+    {"$blob":"…","bytes":12,"head":""}   or   {"hash":"…","bytes":9000000,"stored":false,"why":"…"}
+    """
+
+    blob: str | UnsetType = field(name="$blob", default=UNSET)
+    hash: str | UnsetType | None = UNSET
+    """SHA-256 of bytes that are not stored; None if they were not read either."""
+    bytes: int
+    head: str | UnsetType = UNSET
+    stored: bool | UnsetType = UNSET
+    why: str | UnsetType = UNSET
+
+    @classmethod
+    def from_blob(cls, ref: BlobRef) -> SavedFile:
+        """Return the reference of a stored blob as the bytes of a file."""
+        return cls(blob=ref.hash, bytes=ref.bytes, head=ref.head)
+
+    @classmethod
+    def from_skipped(cls, digest: str | None, size: int, why: str) -> SavedFile:
+        """Return a file of `size` bytes whose content is not in the tape."""
+        return cls(hash=digest, bytes=size, stored=False, why=why)
+
+    @property
+    def digest(self) -> str | None:
+        """SHA-256 of the bytes, stored or not; None if it is not known."""
+        return self.blob or self.hash or None
+
+
 class FileState(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A file before and after; None where it did not exist."""
+    """A file as it was before a call; before a restore also as it is to be then."""
 
     path: str
-    before: BlobRef | None = None
-    after: BlobRef | None = None
+    before: SavedFile | None = keep_default(None)
+    """None where it did not exist."""
+    mode: str | None = None
+    """Kind and permissions as six octal digits, as git writes them: 100644, 100600, 120777."""
+    after: SavedFile | UnsetType | None = UNSET
+    """What a restore puts there; None where it deletes. Only with `why` restore."""
+    after_mode: str | None = None
 
 
 class Checkpoint(Payload, frozen=True, gc=False):
-    """Files as they were before a step, so that it can be undone."""
+    """Files as they were before a call or a restore, so that it can be undone."""
 
     entry_type = "checkpoint"
     files: tuple[FileState, ...]
+    why: str = keep_default("tool")
+    """tool or restore."""
+    call_id: str | None = None
+    not_covered: tuple[str, ...] = ()
+    """What the call may change without a record of it, one sentence each."""
 
 
 class AgentStart(Payload, frozen=True, gc=False):

@@ -618,7 +618,9 @@ def decode_payload(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Pay
             full = _BLOB_REF.fullmatch(members.get("full", b""))
             is_long = full is not None and int(full[2]) > READ_BYTES
             members = {
-                key: one if key == "full" and is_long else _expand_blobs(one, expand)
+                key: one
+                if key == "files" or (key == "full" and is_long)
+                else _expand_blobs(one, expand)
                 for key, one in members.items()
             }
         if content is not None:

@@ -37,6 +37,7 @@ from tape.model.entries import (
     Checkpoint,
     FileState,
     Meta,
+    SavedFile,
     Text,
     ToolCall,
     ToolResult,
@@ -500,7 +501,7 @@ def test_what_a_tool_read_or_a_checkpoint_kept_tells_of_changes_outside(sessions
     file.write_text("one\nhand\nthree\nfour\nmore\nfive\n")
     with tape.writer() as writer:
         kept = tape.blobs.put(b"one\nhand\nthree\nfour\nmore\n")
-        writer.append(Checkpoint((FileState(str(file), after=kept),)))
+        writer.append(Checkpoint((FileState(str(file), SavedFile.from_blob(kept)),)))
         text = "one\nhand\nthree\nfour\nmore\nfive\n"
         writer.append(call(4, "write", path="a.py", content=text))
         writer.append(done(4))

@@ -4,6 +4,7 @@ from hashlib import sha256
 import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from tape import clock
 from tape.clock import format_timestamp
@@ -14,10 +15,12 @@ from tape.model.entries import (
     BlobRef,
     Checkpoint,
     Custom,
+    ChangedFile,
     FileState,
     Image,
     Note,
     Opaque,
+    SavedFile,
     Text,
     ToolCall,
     ToolResult,
@@ -299,8 +302,28 @@ class TestBlobsInData:
         )
 
     def test_files_of_a_checkpoint_stay_references(self):
-        checkpoint = Checkpoint((FileState("a", None, BlobRef("ab" * 32, 70000, 'x"y')),))
+        saved = SavedFile.from_blob(BlobRef("ab" * 32, 70000, 'x"y'))
+        checkpoint = Checkpoint((FileState("a", saved, "100644"), FileState("b")), call_id="c_1")
         assert decode_line(written(checkpoint), no_blob).data == checkpoint
+
+    def test_a_file_that_is_not_stored_says_why(self):
+        large = SavedFile.from_skipped(None, 9_000_000, "too large")
+        data = (
+            b'{"path":"a","before":{"hash":null,"bytes":9000000,"stored":false,"why":"too large"}}'
+        )
+        assert msgspec.json.encode(FileState("a", large)) == data
+        assert msgspec.json.decode(data, type=FileState).before.digest is None
+
+    @pytest.mark.parametrize(
+        "decode", [decode_line, lambda raw: decode_lines(raw, no_blob, no_blob)[0]]
+    )
+    def test_changed_files_of_a_result_stay_references(self, decode):
+        ref = BlobRef("ab" * 32, 12)
+        change = ChangedFile("a", "modified", "cd" * 32, ref.hash, mode="100644", after_blob=ref)
+        result = ToolResult("c_1", "bash", (Text(text="x"),), files=(change,))
+        assert decode(written(result)).data == result
+        raw = written(replace(result, details=Raw(b'{"x":1}')))
+        assert decode(raw).data.files == (change,)
 
     def test_a_missing_blob_is_a_placeholder(self):
         read = decode_line(given("note", b'{"text":%b}' % self.REF)).data
