@@ -29,6 +29,7 @@ LEAVES = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
     type(None): st.none(),
+    msgspec.UnsetType: st.just(msgspec.UNSET),
     Raw: JSON.map(msgspec.json.encode).map(Raw),
 }
 

@@ -13,9 +13,9 @@ from tape.model import line
 from tape.model.entries import (
     Assistant,
     BlobRef,
+    ChangedFile,
     Checkpoint,
     Custom,
-    ChangedFile,
     FileState,
     Image,
     Note,
