@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         User,
     )
     from .model.line import Entry
+    from .store.key_values import KeyValues
     from .store.refs import Head
     from .store.store import Beginning, Store
     from .store.tape import Hit, Tape
@@ -77,6 +78,7 @@ __all__ = [
     "Index",
     "InvalidEntry",
     "InvalidName",
+    "KeyValues",
     "Library",
     "Message",
     "Moved",
@@ -125,6 +127,7 @@ _ROOM = {
     "Index": "index.projection",
     "InvalidEntry": "errors",
     "InvalidName": "errors",
+    "KeyValues": "store.key_values",
     "Library": "index.library",
     "Message": "context.view",
     "Moved": "history.follow",

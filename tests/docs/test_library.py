@@ -18,4 +18,4 @@ def test_the_blocks_of_the_library_page_run(tmp_path, monkeypatch, capsys):
         exec(compile(text, str(PAGE), "exec"), names)
     assert len(shown) >= 6
     assert "Why does the login fail?" in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == ["tapes"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "tapes"]

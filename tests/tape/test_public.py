@@ -6,7 +6,7 @@ import tape
 
 PROMISED = """
 Ambiguous Anchor Assistant Beginning Block Busy Content Context Damaged Entry Follower Gained
-Head Hit Index InvalidEntry InvalidName Library Message Moved NewerFormat NotFound Note
+Head Hit Index InvalidEntry InvalidName KeyValues Library Message Moved NewerFormat NotFound Note
 OlderFormat Overtaken Payload Repaired Store Summary Tape TapeError TapeRow Target Text
 Thinking ToolCall ToolResult ToolStart Usage UsageError User View WriteFailed Writer open_store
 """.split()  # noqa: SIM905 (a list of words reads best)
