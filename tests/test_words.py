@@ -90,7 +90,7 @@ def module_texts(path: Path) -> Iterator[Text]:
 
 def help_texts(command: click.Command, name: str) -> Iterator[Text]:
     """Yield the help of a command and of all its subcommands."""
-    context = click.Context(command, info_name=name)
+    context = click.Context(command, info_name=name, help_option_names=["-h", "--help"])
     yield Text(f"{name} --help", 1, " ".join(command.get_help(context).split()))
     if isinstance(command, click.Group):
         for child in command.list_commands(context):

@@ -55,7 +55,7 @@ class Manual:
         return table(("command", "does"), rows)
 
     def _verb(self, one: Verb) -> str:
-        ctx = click.Context(one.command, info_name=one.name)
+        ctx = click.Context(one.command, info_name=one.name, help_option_names=["-h", "--help"])
         shared = {option.name for option in self.shared}
         own = [option for option in one.command.params if option.name not in shared]
         usage = " ".join([self.program, one.name, *one.command.collect_usage_pieces(ctx)])

@@ -221,4 +221,8 @@ def test_json_has_the_keys_that_help_says(name, capsysbinary):
 
 
 def usage(name: str) -> str:
-    return " ".join(verb(name).collect_usage_pieces(click.Context(verb(name))))
+    return " ".join(
+        verb(name).collect_usage_pieces(
+            click.Context(verb(name), help_option_names=["-h", "--help"])
+        )
+    )
