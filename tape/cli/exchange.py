@@ -14,8 +14,10 @@ import click
 from ..errors import NotFound, UsageError
 from ..exchange.arrays import ArrayImportReport, export_array, import_array
 from ..exchange.export import export_tape
-from ..exchange.import_ import import_file
+from ..exchange.import_ import ImportReport, import_file
 from ..exchange.markdown import MaskCount, render_markdown
+from ..exchange.pi_import import SessionImportReport, import_pi_session
+from ..exchange.pi_session import is_pi_header
 from ..formats.registry import FORMATS
 from ..store.store import Beginning
 from ..text import SHORT
@@ -56,10 +58,10 @@ STDIN = "-"
 @click.option(
     "--from",
     "form",
-    type=click.Choice(["jsonl", *FORMATS]),
+    type=click.Choice(["jsonl", "pi", *FORMATS]),
     default="jsonl",
     show_default=True,
-    help="What wrote the file.",
+    help="What wrote the file; a session of pi is recognized without it.",
 )
 @as_json
 @click.pass_obj
@@ -72,6 +74,10 @@ def import_(options: GlobalOptions, file: str, form: str, as_json: bool) -> None
     entries, lost}: entries added, entries in the file, and blobs that are named but missing from
     it.
 
+    FILE may also be a session of pi, of version 1, 2 or 3: its branches become branches, and its
+    compactions anchors. --json adds {branches, skipped, version}: lines that could not be read, and
+    the version of the file.
+
     With --from and an API's name, FILE is the array of messages of a request to it, or the whole
     request. Calls without results, results without calls and other faults are recorded as they are;
     `tape export --to` repairs them. --json adds {unsent}: parts that are not messages, which are
@@ -79,15 +85,22 @@ def import_(options: GlobalOptions, file: str, form: str, as_json: bool) -> None
     """
     beginning = Beginning(clean_argument(get_current_folder()), PROGRAM)
     with _open_source(file) as source, open_library(options) as (store, _):
-        done = (
-            import_array(store, source.read(), form, beginning)
-            if form in FORMATS
-            else import_file(store, source, beginning)
-        )
+        if form == "jsonl" and is_pi_header(source.readline()):
+            form = "pi"
+        source.seek(0)
+        if form == "pi":
+            done: ImportReport = import_pi_session(store, source.read(), beginning)
+        elif form in FORMATS:
+            done = import_array(store, source.read(), form, beginning)
+        else:
+            done = import_file(store, source, beginning)
     if isinstance(done, ArrayImportReport) and done.unsent:
         parts = format_count(done.unsent, "part")
         are = "is not a message" if done.unsent == 1 else "are not messages"
         print_warning(f"{parts} of it {are} of {form}: kept on the tape, never sent")
+    if isinstance(done, SessionImportReport) and done.skipped:
+        lines = format_count(done.skipped, "line")
+        print_warning(f"{lines} could not be read as entries of pi: left out")
     if done.lost:
         are = "is" if done.lost == 1 else "are"
         print_warning(

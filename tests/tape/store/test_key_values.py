@@ -1,4 +1,4 @@
-"""Values by key: what a key may be, what a kill leaves, and writers at once (M205, third part)."""
+"""Values by key: what a key may be, what a kill leaves, and writers at once."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def values(tmp_path):
 
 
 def test_a_value_is_set_read_listed_and_deleted(values):
+    """M205: Get, Set, Delete, List(prefix), Exists; folders and index are tested beside this."""
     assert values.list() == []
     assert not values.exists("editor/theme")
     values.set("editor/theme", b"dark")
