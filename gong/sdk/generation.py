@@ -41,7 +41,7 @@ from ..llm.picture_sources import Pictures
 from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request, Response, StreamFailure, TextDelta, ToolCallDelta, ToolChoice
 from .functions import Tool, run_calls
-from .objects import build_response_format, parse_object
+from .objects import build_response_format, check_object_schema, parse_object
 from .results import GenerateResult, StepFinish, StepResult, StreamResult
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from ..llm.types import Provider, StreamEvent
     from .functions import FunctionResult, Repair
+    from .objects import JsonSchema
 
 
 _T = TypeVar("_T")
@@ -224,11 +225,11 @@ async def generate(model: str, **how: Any) -> GenerateResult:
         await stream.close()
 
 
-async def generate_object(model: str, kind: type, **how: Any) -> GenerateResult:
+async def generate_object(model: str, kind: type | JsonSchema, **how: Any) -> GenerateResult:
     """Return an answer whose `output` is a value of `kind`: a Struct, dataclass or TypedDict.
 
-    Providers that can are held to its schema, others to a tool call. Raises NoObject, which is
-    never tried again, and what `generate` raises.
+    A JSON Schema gives a dict. Providers that can are held to its schema, others to a tool call.
+    Raises NoObject, which is never tried again, and what `generate` raises.
     """
     client = how.pop("client", None) or get_default_client()
     provider, _ = client.resolve(model)
@@ -238,7 +239,9 @@ async def generate_object(model: str, kind: type, **how: Any) -> GenerateResult:
     return GenerateResult(result.steps, parse_object(text, kind))
 
 
-async def stream_object(model: str, kind: type, **how: Any) -> AsyncGenerator[Any, None]:
+async def stream_object(
+    model: str, kind: type | JsonSchema, **how: Any
+) -> AsyncGenerator[Any, None]:
     """Yield the object as a growing dict, and at the end the value of `kind`."""
     client = how.pop("client", None) or get_default_client()
     provider, _ = client.resolve(model)
@@ -256,8 +259,10 @@ async def stream_object(model: str, kind: type, **how: Any) -> AsyncGenerator[An
         await stream.close()
 
 
-def _choose_object_request(provider: Provider, kind: type) -> dict[str, Any]:
+def _choose_object_request(provider: Provider, kind: type | JsonSchema) -> dict[str, Any]:
     """Return the part of a request that asks for an object in the provider's own way."""
+    if isinstance(kind, dict):
+        check_object_schema(kind)
     shape = build_response_format(kind)
     if getattr(provider, "native_objects", False):
         return {"response_format": shape}

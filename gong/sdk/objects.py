@@ -1,9 +1,14 @@
-"""Python types as JSON Schemas for models, and answers validated against them: pure."""
+"""Objects that models answer: Python types and JSON Schemas, and answers checked by them; pure.
+
+A shape is a Python type (Struct, dataclass or TypedDict) or a JSON Schema whose root is an object.
+Schemas are those of draft 2020-12, or of the draft that `$schema` names; nothing is fetched.
+"""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
@@ -11,11 +16,24 @@ from msgspec import Raw
 from ..errors import ConfigurationError, NoObject
 from ..llm.types import ResponseFormat
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 JsonSchema = dict[str, Any]
 """A JSON Schema."""
 
 _NAMED_PARTS = {"properties", "$defs"}
 _LISTED_PARTS = {"anyOf", "oneOf", "prefixItems"}
+_STRICT_WORDS = {"$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum"}
+_STRICT_WORDS |= {"exclusiveMaximum", "exclusiveMinimum", "format", "items", "maxItems", "maximum"}
+_STRICT_WORDS |= {"minItems", "minimum", "multipleOf", "pattern", "properties", "required"}
+_STRICT_WORDS |= {"title", "type"}
+"""The words of a schema that providers take which hold an answer strictly to it."""
+_VALUES = {"const", "default", "enum", "examples"}
+"""Words whose value is no schema."""
+_FENCED = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)
+_MOST_SHOWN = 500
+"""Characters of a fault that a model is told."""
 
 
 def build_json_schema(kind: type) -> JsonSchema:
@@ -37,20 +55,127 @@ def build_json_schema(kind: type) -> JsonSchema:
     return {**root, "$defs": definitions} if referred else dict(root)
 
 
-def build_response_format(kind: type) -> ResponseFormat:
-    """Return the format that holds an answer to `kind`, strict where its schema can be."""
+def parse_object_schema(text: str | bytes) -> JsonSchema:
+    """Return the JSON Schema of an object that a text holds; raises ConfigurationError."""
+    try:
+        schema = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ConfigurationError(f"it is not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise ConfigurationError("it is not a JSON object")
+    schema = {"type": "object", **schema}
+    check_object_schema(schema)
+    return schema
+
+
+def check_object_schema(schema: JsonSchema) -> None:
+    """Raise ConfigurationError for what is no JSON Schema of an object.
+
+    References have to be to places in the schema.
+    """
+    from jsonschema_specifications import REGISTRY  # noqa: PLC0415 (only for schemas of users)
+    from referencing import Resource  # noqa: PLC0415 (as above)
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 (as above)
+    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415 (as above)
+
+    if schema.get("type") != "object":
+        raise ConfigurationError('it does not describe an object: its "type" must be "object"')
+    _build_validator(schema)
+    root = Resource.from_contents(schema, default_specification=DRAFT202012)
+    resolver = REGISTRY.resolver_with_root(root)
+    for reference in _iter_references(schema):
+        try:
+            resolver.lookup(reference)
+        except Unresolvable as error:
+            why = f"it refers to {reference}, which is not in it"
+            raise ConfigurationError(why) from error
+
+
+def _iter_references(part: Any) -> Iterator[str]:
+    """Yield the references of a schema, without those of parts with an address of their own."""
+    if isinstance(part, dict):
+        for word, value in part.items():
+            if word == "$ref" and isinstance(value, str):
+                yield value
+            elif word not in _VALUES and not (isinstance(value, dict) and "$id" in value):
+                yield from _iter_references(value)
+    elif isinstance(part, list):
+        for one in part:
+            yield from _iter_references(one)
+
+
+def _build_validator(schema: JsonSchema) -> Any:
+    """Return what checks values by a schema; raises ConfigurationError for a wrong one."""
+    # only here, because they take a tenth of a second
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
+    from jsonschema.validators import Draft202012Validator, validator_for  # noqa: PLC0415
+    from jsonschema_specifications import REGISTRY  # noqa: PLC0415 (nothing else is looked up)
+
+    kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except SchemaError as error:
+        raise ConfigurationError(_describe_fault(error)) from error
+    return kind(schema, registry=REGISTRY)
+
+
+def _describe_fault(error: Any) -> str:
+    """Return what a validator found, and where: `$.issues[0]: 'a' is not of type 'object'`."""
+    return f"{error.json_path}: {error.message}"[:_MOST_SHOWN]
+
+
+def build_response_format(kind: type | JsonSchema) -> ResponseFormat:
+    """Return the format that holds an answer to `kind`, strict where its schema can be.
+
+    A JSON Schema is sent as it is.
+    """
+    if isinstance(kind, dict):
+        return ResponseFormat("answer", Raw(msgspec.json.encode(kind)), _is_strict(kind))
     schema, strict = build_json_schema(kind), False
     with suppress(_OpenSchema):
         schema, strict = _close_schema(schema), True
     return ResponseFormat(kind.__name__, Raw(msgspec.json.encode(schema)), strict)
 
 
-def parse_object(text: str, kind: type) -> Any:
+def parse_object(text: str, kind: type | JsonSchema) -> Any:
     """Return the value of `kind` in a JSON text; raises NoObject if it does not match."""
+    name = "JSON object" if isinstance(kind, dict) else kind.__name__
     try:
-        return msgspec.json.decode(text, type=kind)
+        value: Any = msgspec.json.decode(text, type=dict if isinstance(kind, dict) else kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise NoObject(f"the answer is not a {kind.__name__}: {error}", text) from error
+        raise NoObject(f"the answer is not a {name}: {error}", text) from error
+    if isinstance(kind, dict):
+        try:
+            faults = [*_build_validator(kind).iter_errors(value)]
+        except RecursionError as error:
+            raise NoObject("the answer cannot be checked: the schema has no end", text) from error
+        if faults:
+            from jsonschema.exceptions import best_match  # noqa: PLC0415 (loaded by now)
+
+            why = _describe_fault(best_match(faults))
+            raise NoObject(f"the answer does not fit the schema: {why}", text)
+    return value
+
+
+def remove_fence(text: str) -> str:
+    """Return a text without space around it, and without a Markdown fence around all of it."""
+    text = text.strip()
+    fenced = _FENCED.fullmatch(text)
+    return fenced[1] if fenced else text
+
+
+def _is_strict(schema: JsonSchema) -> bool:
+    """Return whether a provider can be held strictly to a schema: all is named and required."""
+    if not schema.keys() <= _STRICT_WORDS:
+        return False
+    fields = schema.get("properties", {})
+    if "properties" in schema or schema.get("type") == "object":
+        is_closed = schema.get("additionalProperties") is False
+        if not is_closed or {*fields} != {*schema.get("required", ())}:
+            return False
+    named = (one for key in _NAMED_PARTS for one in schema.get(key, {}).values())
+    parts = [*named, *schema.get("anyOf", ()), schema.get("items", {})]
+    return all(isinstance(part, dict) and (not part or _is_strict(part)) for part in parts)
 
 
 class _OpenSchema(Exception):

@@ -24,7 +24,13 @@ from gong.llm import (
     stream_text,
 )
 from gong.llm.types import StreamStart, TextDelta, ToolChoice
-from gong.sdk.objects import build_json_schema, build_response_format
+from gong.sdk.objects import (
+    build_json_schema,
+    build_response_format,
+    parse_object,
+    parse_object_schema,
+    remove_fence,
+)
 from tape.context.view import Message
 from tape.model.entries import Text
 
@@ -349,3 +355,82 @@ def test_a_schema_is_strict_where_all_its_fields_can_be_named():
     assert schema["$defs"]["Inner"]["additionalProperties"] is False
     assert not build_response_format(Free).strict
     assert build_json_schema(City)["required"] == ["name"]
+
+
+CITY_SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "people": {"type": "integer", "minimum": 1}},
+    "required": ["name", "people"],
+    "additionalProperties": False,
+}
+
+
+async def test_an_object_of_a_json_schema_is_a_dict(scripted):
+    """M152."""
+    how = scripted(calling(("answer", {"name": "Rome", "people": 3})))
+    result = await generate_object(kind=CITY_SCHEMA, prompt="x", **how)
+    assert result.output == {"name": "Rome", "people": 3}
+
+
+async def test_what_does_not_fit_a_json_schema_is_named_with_its_place(scripted):
+    how = scripted(calling(("answer", {"name": "Rome", "people": 0})))
+    with pytest.raises(NoObject, match=r"the schema: \$\.people: 0 is less than the minimum of 1"):
+        await generate_object(kind=CITY_SCHEMA, prompt="x", **how)
+
+
+@pytest.mark.parametrize(
+    ("changes", "strict"),
+    [
+        ({}, True),
+        ({"required": ["name"]}, False),
+        ({"additionalProperties": True}, False),
+        ({"minProperties": 1}, False),
+        ({"$defs": {"part": {"type": "object"}}}, False),
+    ],
+)
+def test_a_json_schema_is_sent_as_it_is_and_strict_where_it_is_closed(changes, strict):
+    schema = CITY_SCHEMA | changes
+    shape = build_response_format(schema)
+    assert (json.loads(bytes(shape.schema)), shape.strict) == (schema, strict)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "it is not JSON"),
+        ("[]", "it is not a JSON object"),
+        ('{"type": "array"}', 'its "type" must be "object"'),
+        ('{"type": "objekt"}', 'its "type" must be "object"'),
+        (
+            '{"properties": {"a": {"type": "text"}}}',
+            r"\$\.properties\.a\.type: 'text' is not",
+        ),
+        ('{"required": "a"}', "'a' is not of type 'array'"),
+        ('{"properties": {"a": {"$ref": "#/$defs/b"}}}', "refers to #/\\$defs/b, which is not in"),
+        ('{"$ref": "http://127.0.0.1:9/schema"}', "which is not in it"),
+    ],
+)
+def test_what_is_no_schema_of_an_object_is_refused(text, why):
+    """Without any request to another host."""
+    with pytest.raises(ConfigurationError, match=why):
+        parse_object_schema(text)
+
+
+def test_schemas_of_older_drafts_and_with_definitions_are_taken():
+    schema = parse_object_schema(
+        '{"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"n": {"type":'
+        ' "integer"}}, "properties": {"a": {"$ref": "#/definitions/n"}, "$ref": {}}}'
+    )
+    assert parse_object('{"a": 1}', schema) == {"a": 1}
+    with pytest.raises(NoObject, match=r"\$\.a: 'x' is not of type 'integer'"):
+        parse_object('{"a": "x"}', schema)
+
+
+def test_a_schema_without_end_is_an_error_of_the_answer():
+    with pytest.raises(NoObject, match="the schema has no end"):
+        parse_object("{}", parse_object_schema('{"$ref": "#"}'))
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', ' {"a": 1}\n', '```json\n{"a": 1}\n```\n'])
+def test_a_fence_around_an_object_is_removed(text):
+    assert remove_fence(text) == '{"a": 1}'
