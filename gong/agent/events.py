@@ -203,7 +203,8 @@ class TurnEnd(SessionEvent, frozen=True, tag="turn_end"):
 class SteeringInjected(SessionEvent, frozen=True, tag="steering_injected"):
     """Queued input was added to the conversation; `origin` is steering or follow_up.
 
-    Origins loop_detection and background are no input, but what the session tells the model.
+    Origins loop_detection, background and answer_form are no input, but what the session tells the
+    model.
     """
 
     text: str

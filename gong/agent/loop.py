@@ -24,7 +24,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.model.entries import Context, Text, ToolResult, select_tool_calls
+from tape.model.entries import Context, Text, ToolResult, join_texts, select_tool_calls
 from tape.model.entries import Model as ModelEntry
 
 from ..context.costs import CostBudget
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from tape.model.entries import ToolCall
     from tape.model.line import Entry
 
-    from ..errors import ModelError
+    from ..errors import ModelError, NoObject
+    from .answer_form import AnswerForm
     from .model_call import Answer
     from .queues import QueuedMessage
     from .run_context import RunContext
@@ -64,7 +65,7 @@ class RunOutcome(NamedTuple):
 
     stop_reason: str
     """The stop reason of the newest answer (tape.md §3)."""
-    error: ModelError | None = None
+    error: ModelError | NoObject | None = None
 
 
 async def run_loop(context: RunContext) -> RunOutcome:
@@ -73,7 +74,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
     turns = rounds = 0
     stop, paused = "stop", False
     hooks = context.setup.hooks
-    state.repetition = RepetitionGuard(context.setup.config.loop_detection_window)
+    state.begin_run(context.setup.config.loop_detection_window)
     while True:
         if not paused:
             _inject_waiting(context)
@@ -100,14 +101,33 @@ async def run_loop(context: RunContext) -> RunOutcome:
         context.emit(events.TurnEnd(turns, len(calls), elapsed_ms))
         if calls and _is_going_in_circles(context, calls):
             return RunOutcome(stop)
-        if calls or paused or queues.steering:
+        if (calls and not state.is_settled) or paused or queues.steering:
             continue
-        if not queues.follow_ups:
-            if hooks is not None and await hooks.keep_working(context.recorder):
-                continue
-            return RunOutcome(stop)
-        _inject_message(context, queues.follow_ups.popleft())
-        rounds = 0
+        if queues.follow_ups:
+            _inject_message(context, queues.follow_ups.popleft())
+            rounds = 0
+        elif not await _keep_working(context, answer):
+            return _finish_run(state.form, stop)
+
+
+async def _keep_working(context: RunContext, answer: Answer) -> bool:
+    """Return whether a hook, or the form of the answer, has more for the model to do."""
+    hooks, form = context.setup.hooks, context.state.form
+    if hooks is not None and await hooks.keep_working(context.recorder):
+        return True
+    told = None if form is None else form.take_text(join_texts(answer.content))
+    if told is None:
+        return False
+    context.recorder.append(Context("user", "steering", (Text(told),)))
+    context.emit(events.SteeringInjected(told, "answer_form"))
+    return True
+
+
+def _finish_run(form: AnswerForm | None, stop: str) -> RunOutcome:
+    """Return how a run ended that has nothing left to do: perhaps without the object it needed."""
+    if form is None:
+        return RunOutcome(stop)
+    return RunOutcome("stop") if form.error is None else RunOutcome("error", form.error)
 
 
 def _inject_waiting(context: RunContext) -> None:
@@ -216,6 +236,10 @@ async def _call_after_hooks(context: RunContext, prepared: PreparedRequest) -> A
     if (hooks := context.setup.hooks) is not None:
         request = await hooks.change_request(context.recorder, prepared.request)
         prepared = prepared._replace(request=request)
+    if (form := context.state.form) is not None:
+        forces_calls = prepared.model.forces_calls
+        shaped = form.begin_turn(prepared.request, forces_calls=forces_calls)
+        prepared = prepared._replace(request=shaped)
     return await call_model(context, prepared)
 
 

@@ -83,7 +83,12 @@ class ModelFactory:
         """
         provider, _ = self.client.resolve(name := self.names.resolve_name(name))
         stream = partial(self.client.stream, provider=provider)
-        return self._build_model(name, provider.api, provider.endpoint, stream)
+        supports = getattr(provider, "supports_tool_choice", None)
+        return replace(
+            self._build_model(name, provider.api, provider.endpoint, stream),
+            native_objects=getattr(provider, "native_objects", False),
+            forces_calls=supports is None or supports("named"),
+        )
 
     def choose_or_failing(self, name: str) -> AgentModel:
         """Return a model that can be called, else one whose every call fails with the reason.

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from ..policy.decision import Policy
     from ..tools.dialogue import Dialogue
     from ..tools.registry import ToolRegistry
+    from .answer_form import AnswerForm
     from .hook_points import SessionHooks
     from .queues import SessionQueues
     from .recorder import Recorder
@@ -97,6 +98,10 @@ class AgentModel:
     """What the system prompt has from AGENTS.md and its relatives."""
     equip: Callable[[ToolRegistry], ToolRegistry] = lambda tools: tools
     """Returns a registry with the tools that this model is offered."""
+    native_objects: bool = False
+    """Whether its provider takes a `response_format`."""
+    forces_calls: bool = True
+    """Whether its provider can be told which tool to call."""
 
     @property
     def name(self) -> str:
@@ -106,6 +111,10 @@ class AgentModel:
     def build_system(self, tools: Sequence[ToolSpec]) -> str:
         """Return the system prompt of a call with these tools."""
         return self.system if isinstance(self.system, str) else self.system(tools)
+
+    def can_hold_objects(self, *, has_tools: bool) -> bool:
+        """Return whether its provider itself holds an answer to a schema, beside tools or not."""
+        return self.native_objects and (not has_tools or self.api == "openai-responses")
 
     @property
     def target(self) -> Target:
@@ -179,8 +188,21 @@ class RunState:
     """Commands that run in the background."""
     files: KnownFiles = field(default_factory=KnownFiles)
     """The files that were read or written."""
+    form: AnswerForm | None = None
+    """The form of the answer that a run has to end with; None for any."""
     abort_reason: str = STOPPED_BY_USER
     """Why the run is being stopped, as its error entry says."""
+
+    def begin_run(self, window: int) -> None:
+        """Forget the calls and the answer of the run before; `window` is that of the guard."""
+        self.repetition = RepetitionGuard(window)
+        if self.form is not None:
+            self.form.begin_run()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether this turn has ended the run, with the object of the form or without one."""
+        return self.form is not None and self.form.is_settled
 
     def request_compaction(self, focus: str) -> None:
         """Request a compaction before the next model call."""

@@ -29,6 +29,7 @@ from tape.model.entries import Text, Usage, User, join_texts
 from ..errors import (
     AuthenticationError,
     ConfigurationError,
+    ModelError,
     NothingToCompact,
     NothingToUndo,
     OperationCancelled,
@@ -37,7 +38,9 @@ from ..errors import (
 )
 from ..policy.approval import ModalPolicy, find_mode
 from ..policy.modes import parse_mode
+from ..sdk.objects import check_object_schema
 from . import events, loop
+from .answer_form import ANSWER_TOOL, AnswerForm
 from .approvals import Approvals
 from .compaction import compact_branch, merge_branch
 from .dialogue import SessionDialogue, find_todos
@@ -53,10 +56,11 @@ if TYPE_CHECKING:
     from tape.store.refs import Head
 
     from ..env.protocol import ExecutionEnvironment
-    from ..errors import ModelError
+    from ..errors import NoObject
     from ..llm.models import EffortChoice
     from ..policy.approval import Answer
     from ..policy.decision import Policy
+    from ..sdk.objects import JsonSchema
     from ..tools.dialogue import Todo
     from .compaction import CompactionRequest
     from .dialogue import Answers
@@ -228,11 +232,14 @@ class Session:
             elapsed_ms = context.measure_elapsed_ms(begun)
             context.emit(events.RunEnd(stop, tally.turns, tally.usage, elapsed_ms))
 
-    def _report_failure(self, context: RunContext, error: ModelError, turns: int) -> None:
+    def _report_failure(
+        self, context: RunContext, error: ModelError | NoObject, turns: int
+    ) -> None:
         kind = type(error).__name__
         if isinstance(error, AuthenticationError):
             self._has_no_key = self.setup.closes_without_key
-        context.emit(events.RunFailure(kind, str(error), error.retryable, error.exit_code))
+        retryable = isinstance(error, ModelError) and error.retryable
+        context.emit(events.RunFailure(kind, str(error), retryable, error.exit_code))
         context.emit(events.AgentState("error", str(error), turns))
 
     def open_recorder(self, prompt: str) -> Recorder:
@@ -332,6 +339,27 @@ class Session:
     def use_effort(self, effort: EffortChoice | None) -> None:
         """Let models think so hard from the next call on; None is as each model's settings say."""
         self.run_state.effort = effort
+
+    def require_object(self, schema: JsonSchema) -> None:
+        """Let each run from now on end with an object that fits a JSON Schema: `object_answer`.
+
+        A run without one is tried again once, then it fails with an `error` event, NoObject.
+        Raises ConfigurationError where it is not the schema of an object.
+        """
+        check_object_schema(schema)
+        tools = self.setup.tools
+        is_held = self.setup.model.can_hold_objects(has_tools=bool(tools.active))
+        form = AnswerForm(schema, by_tool=not is_held)
+        if form.by_tool:
+            tools.register(form.build_tool())
+            tools.activate((ANSWER_TOOL,))
+        self.run_state.form = form
+
+    @property
+    def object_answer(self) -> dict[str, Any] | None:
+        """The object that the last run ended with; None if none was required, or none came."""
+        form = self.run_state.form
+        return None if form is None else form.answer
 
     def use_tools(self, names: Iterable[str]) -> None:
         """Offer these tools from the next call on; ConfigurationError for an unknown name."""

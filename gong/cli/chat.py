@@ -8,6 +8,7 @@ import select
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ..agent.hook_points import SessionHooks
     from ..agent.opening import FrontEnd, OpenSession
     from ..llm.models import EffortChoice
+    from ..sdk.objects import JsonSchema
     from .printing import OutputFormat
     from .session import StartFrom
 
@@ -74,6 +76,12 @@ Examples:
     default="text",
     show_default=True,
     help="What -p prints: text, one JSON document, or one JSON object per line.",
+)
+@click.option(
+    "--json-schema",
+    "schema",
+    metavar="FILE|JSON",
+    help="With -p: answer with a JSON object that fits this JSON Schema.",
 )
 @click.option(
     "-c", "--continue", "newest", is_flag=True, help="Continue this folder's newest session."
@@ -118,6 +126,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     words: tuple[str, ...],
     prompt: str | None,
     output: OutputFormat,
+    schema: str | None,
     newest: bool,
     session: str | None,
     fork: str | None,
@@ -159,6 +168,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     names = () if no_tools else parse_tool_names(tools)
     first = " ".join(words)
     asked = _read_prompt(prompt, first)
+    shape = _read_schema(schema, is_answering=asked is not None)
     if asked is None and has_project_parts(folder := config.locate_folder(), os.environ):
         from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
 
@@ -177,7 +187,26 @@ def chat(  # noqa: PLR0917 (click passes them by name)
 
     if asked is None:
         return asyncio.run(_run_terminal(open_front, past, first, afk=afk))
-    return asyncio.run(_run_prompt(open_front, past, asked, output, afk=afk))
+    return asyncio.run(_run_prompt(open_front, past, asked, output, shape, afk=afk))
+
+
+def _read_schema(given: str | None, *, is_answering: bool) -> JsonSchema | None:
+    """Return the JSON Schema of --json-schema; raises UsageError, ConfigurationError."""
+    if given is None:
+        return None
+    if not is_answering:
+        raise click.UsageError("--json-schema needs -p: it is about one answer")
+    from ..sdk.objects import parse_object_schema  # noqa: PLC0415 (only with --json-schema)
+
+    text: str | bytes = given
+    try:
+        if not given.lstrip().startswith("{"):
+            text = Path(given).read_bytes()
+        return parse_object_schema(text)
+    except OSError as error:
+        raise ConfigurationError(f"{given} cannot be read: {error.strerror}") from error
+    except ConfigurationError as error:
+        raise click.UsageError(f"--json-schema: {error}") from error
 
 
 def _make_temporary_store(*, is_free: bool) -> str:
@@ -316,6 +345,7 @@ async def _run_prompt(
     past: Continuation | None,
     asked: str,
     output: OutputFormat,
+    schema: JsonSchema | None,
     *,
     afk: bool,
 ) -> int:
@@ -330,4 +360,6 @@ async def _run_prompt(
     async with _open_chat(open_front, past) as host:
         if afk:
             host.session.ask_nobody()
+        if schema is not None:
+            host.session.require_object(schema)
         return await answer_prompt(host, asked, output, out=out, warn=print_warning)

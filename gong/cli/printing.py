@@ -13,7 +13,7 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import astuple
 
 from tape.cli.streams import silence_stream
@@ -32,6 +32,7 @@ from tape.model.entries import (
 
 from .. import signals
 from ..agent import events
+from ..agent.answer_form import ANSWER_TOOL
 from ..policy.approval import find_mode
 from ..policy.modes import PermissionMode
 from ..repl.screen import describe_compaction, describe_limit
@@ -75,6 +76,8 @@ class RunDocument(Struct, frozen=True):
     tool_calls: tuple[PrintedCall, ...]
     is_error: bool
     error: Failure | None
+    structured_output: dict[str, Any] | UnsetType = UNSET
+    """The answer of --json-schema."""
 
 
 class RunResult(RunDocument, frozen=True, tag_field="type", tag="result"):
@@ -170,7 +173,8 @@ async def answer_prompt(
         watch.exit_code = DENIED_EXIT
     done = build_document(session, watch)
     if output == "text":
-        reader.write(f"{done.result}\n".encode() if done.result else b"")
+        is_shown = done.result and not _is_object_missing(session)
+        reader.write(f"{done.result}\n".encode() if is_shown else b"")
     else:
         reader.write(_encode_json_line(done if output == "json" else RunResult(*astuple(done))))
     if reader.left and interrupted:
@@ -185,7 +189,8 @@ def _is_all_denied(session: Session, watch: RunWatcher) -> bool:
     if session.recorder is None or find_mode(session.setup.policy) == PermissionMode.BYPASS:
         return False
     run = _find_run_entries(session.recorder, watch.first)
-    done = {entry.data.call_id for entry in run if isinstance(entry.data, ToolResult)}
+    results = [entry.data for entry in run if isinstance(entry.data, ToolResult)]
+    done = {one.call_id for one in results if one.name != ANSWER_TOOL}
     denied = {
         entry.data.call_id
         for entry in run
@@ -194,6 +199,11 @@ def _is_all_denied(session: Session, watch: RunWatcher) -> bool:
         and entry.data.by != "hook"
     }
     return bool(done) and done <= denied
+
+
+def _is_object_missing(session: Session) -> bool:
+    """Whether an object was required as answer, and none came."""
+    return session.run_state.form is not None and session.object_answer is None
 
 
 class _OutputPipe:
@@ -248,11 +258,13 @@ def build_document(session: Session, watch: RunWatcher) -> RunDocument:
     run = _find_run_entries(recorder, watch.first) if recorder else ()
     answers = [entry.data for entry in run if isinstance(entry.data, Assistant)]
     calls = [entry.data for entry in run if isinstance(entry.data, Assistant | SideUsage)]
+    found = session.object_answer
+    text = join_texts(answers[-1].content) if answers else ""
     known = [call.cost.amount for call in calls if call.cost is not None]
     return RunDocument(
         session=recorder.tape.id if recorder else "",
         branch=recorder.branch if recorder else "",
-        result=join_texts(answers[-1].content) if answers else "",
+        result=text if found is None else msgspec.json.encode(found).decode(),
         stop_reason=watch.end.stop_reason,
         usage=watch.end.usage,
         cost=Cost("USD", sum(known)) if known and len(known) == len(calls) else None,
@@ -260,6 +272,7 @@ def build_document(session: Session, watch: RunWatcher) -> RunDocument:
         tool_calls=_list_tool_calls(run, answers),
         is_error=watch.exit_code != 0,
         error=watch.error,
+        structured_output=UNSET if found is None else found,
     )
 
 

@@ -71,6 +71,7 @@ _HARMLESS_TOOLS |= {
     "enter_plan_mode",
     "exit_plan_mode",
     "taskoutput",
+    "structured_output",
 }
 """Tools that change nothing but the session itself."""
 _READ_PATHS: tuple[str, ...] = (

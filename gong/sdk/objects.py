@@ -69,7 +69,7 @@ def parse_object_schema(text: str | bytes) -> JsonSchema:
 
 
 def check_object_schema(schema: JsonSchema) -> None:
-    """Raise ConfigurationError for what is no JSON Schema of an object.
+    """Raise ConfigurationError where it is not the schema of an object.
 
     References have to be to places in the schema.
     """

@@ -247,7 +247,7 @@ class ToolRegistry:
             ToolSpec(
                 tool.name,
                 tool.description,
-                msgspec.Raw(msgspec.json.encode(build_schema(tool.arguments))),
+                msgspec.Raw(msgspec.json.encode(tool.schema or build_schema(tool.arguments))),
                 tool.freeform,
             )
             for tool in map(self._tools.__getitem__, self.active)
@@ -262,12 +262,14 @@ class ToolRegistry:
         tool = self._tools[call.name]
         schema = build_schema(tool.arguments)
         try:
-            value = coerce_value(_parse_arguments(call, tool), schema)
+            value = _parse_arguments(call, tool)
+            value = coerce_value(value, schema) if tool.schema is None else {"value": value}
             arguments = msgspec.convert(value, tool.arguments, strict=False)
         except (ValueError, RecursionError) as error:
             said = f"Invalid arguments for tool: {tool.name}: {error}."
-            expected = f"Expected: {describe_fields(schema)}"
-            return ToolOutcome.error(f"{said} {expected}", kind="ValidationError")
+            expected = "a JSON object" if tool.schema else describe_fields(schema)
+            text = f"{said} Expected: {expected}"
+            return ToolOutcome.error(text, kind="ValidationError")
         meant = tool.divert(arguments) if tool.divert else None
         if isinstance(meant, ToolOutcome):
             return meant

@@ -194,6 +194,12 @@ class ToolContext:
     """The files that may be changed; None where a file need not be read before."""
 
 
+class AnyObject(Struct, frozen=True):
+    """The arguments of a tool with a schema of its own, which it checks itself."""
+
+    value: dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class AgentTool:
     """One tool."""
@@ -218,6 +224,8 @@ class AgentTool:
     """Its result text if it is cancelled while it runs."""
     divert: Callable[[Any], Diversion | ToolOutcome | None] | None = None
     """Given the arguments: another tool that is meant by them, or why nothing may run."""
+    schema: dict[str, Any] | None = None
+    """A JSON Schema of an object, shown instead of that of `arguments`, which is `AnyObject`."""
 
 
 class Diversion(NamedTuple):

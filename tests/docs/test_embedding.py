@@ -21,13 +21,14 @@ PRINTED = {
     2: "session_start agent_end True",
     3: "follow_up run echo two",
     4: "Which store? awaiting_input\nAdd a table",
-    5: "stopped at round",
-    6: "True",
-    7: "/note.txt)',)\ncompleted\nnote.txt is changed",
-    8: "Only reading is allowed here.",
-    9: "HELLO",
-    10: "exec: true",
-    11: "2",
+    5: "['No tests']",
+    6: "stopped at round",
+    7: "True",
+    8: "/note.txt)',)\ncompleted\nnote.txt is changed",
+    9: "Only reading is allowed here.",
+    10: "HELLO",
+    11: "exec: true",
+    12: "2",
 }
 """A part of what each block prints."""
 
