@@ -1,4 +1,4 @@
-"""The grammar of a REF, `[TAPE][:BRANCH][@ENTRY | @{N}][~N]`: text to parts and back; pure."""
+"""The grammar of a REF, `[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]`: text to parts and back; pure."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from typing import NamedTuple
 
 from .errors import UsageError
 
-GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N]"
+GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
 _NAME = "[a-z0-9][a-z0-9._-]{0,47}"
 _REFERENCE = re.compile(
-    r"(?P<tape>[^:@~/\x00-\x1f]+)?"
+    r"(?P<tape>[^:@~^/\x00-\x1f]+)?"
     rf"(?::(?P<branch>{_NAME}))?"
     rf"(?:@(?:(?P<entry>{_NAME})|\{{(?P<moves_ago>[0-9]{{1,9}})\}}))?"
-    r"(?:~(?P<back>[0-9]{1,9}))?\Z"
+    r"(?:~(?P<back>[0-9]{0,9})|\^(?P<prompts_back>[0-9]{0,9}))?\Z"
 )
-_PREFIX = re.compile(r"[0-9a-f]{4,40}\Z")
+_PREFIX = re.compile(r"[0-9a-f]{3,40}\Z")
+LEAST_SURE_DIGITS = 4
+"""A prefix of fewer digits may as well be a word: whatever has exactly that name comes first."""
 
 
 class Reference(NamedTuple):
     """What a REF says; a part it leaves out is None."""
 
     tape: str | None = None
-    """Id prefix or folder name of a tape; a bare word may also be an entry's id or a label."""
+    """Id prefix or folder name of a tape, or a branch of this folder's tape; a bare word may also
+    be an entry's id or a label."""
     branch: str | None = None
     entry: str | None = None
     """Id prefix or label of an entry."""
@@ -31,11 +34,21 @@ class Reference(NamedTuple):
     """The head of the branch this many ref moves ago."""
     back: int = 0
     """This many entries earlier."""
+    prompts_back: int = 0
+    """The entry before this newest prompt: 1 is the newest one, 2 the one before it."""
 
     @property
     def is_bare(self) -> bool:
-        """Return whether it is a single word, which may be a tape, an entry or a label."""
+        """Return whether it is a single word: a tape, an entry, a label or a branch."""
         return self.tape is not None and self[1:4] == (None, None, None)
+
+    @property
+    def names_entry(self) -> bool:
+        """Return whether it names an entry, rather than a tape or a branch as a whole."""
+        return self[2:] != _WHOLE[2:]
+
+
+_WHOLE = Reference()
 
 
 def parse_reference(text: str) -> Reference:
@@ -48,14 +61,15 @@ def parse_reference(text: str) -> Reference:
         )
     parts = found.groupdict()
     moves_ago = None if parts["moves_ago"] is None else int(parts["moves_ago"])
-    return Reference(
-        parts["tape"], parts["branch"], parts["entry"], moves_ago, int(parts["back"] or 0)
+    back, prompts_back = (
+        0 if parts[name] is None else int(parts[name] or 1) for name in ("back", "prompts_back")
     )
+    return Reference(parts["tape"], parts["branch"], parts["entry"], moves_ago, back, prompts_back)
 
 
 def render_reference(reference: Reference) -> str:
     """Return the text that `parse_reference` reads as this reference."""
-    tape, branch, entry, moves_ago, back = reference
+    tape, branch, entry, moves_ago, back, prompts_back = reference
     return "".join(
         (
             tape or "",
@@ -63,10 +77,11 @@ def render_reference(reference: Reference) -> str:
             f"@{entry}" if entry else "",
             f"@{{{moves_ago}}}" if moves_ago is not None else "",
             f"~{back}" if back else "",
+            f"^{prompts_back}" if prompts_back else "",
         )
     )
 
 
 def is_id_prefix(word: str) -> bool:
-    """Return whether a word can be the beginning of an id: four hex digits or more."""
+    """Return whether a word can be the beginning of an id: three hex digits or more."""
     return _PREFIX.match(word) is not None

@@ -2,31 +2,38 @@
 
 The first of these that finds something decides; more than one hit raises Ambiguous:
 
-    TAPE             id prefix of a tape · folder name · id in a folder's name
-    a bare word      the same · id prefix of an entry of any tape · label of any tape
+    TAPE             id prefix of a tape · folder name · id in a folder's name ·
+                     branch of this folder's tape
+    a bare word      the same, but before the branch: id prefix of an entry of any tape ·
+                     label of any tape
     @ENTRY           id prefix of an entry of the tape, else of its origin · label of the tape
-    nothing          the newest tape of the working folder; of a tape, its current branch's head
+    nothing          the newest tape of the working folder, else of its repository;
+                     of a tape, its current branch's head
+
+Three digits can be an id too, and as well a word: then a label or branch of that name comes first.
 
 Each question is asked of the index if there is one, else of the files, with the same answer.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from .errors import Ambiguous, InvalidName, NotFound, TapeError
+from .errors import Ambiguous, NotFound, TapeError
 from .index.library import ask_index, list_tapes, read_tape_row
-from .reference import Reference, is_id_prefix, parse_reference
+from .reference import LEAST_SURE_DIGITS, Reference, is_id_prefix, parse_reference
 from .store.phase import ORIGIN
-from .store.refs import check_ref_name, read_head_at
+from .store.refs import is_ref_name, read_head_at
 from .store.tape import Hit
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from .index.projection import Index
-    from .index.tables import EntryLocation
+    from .index.tables import EntryLocation, TapeRow
     from .store.refs import Head
     from .store.store import Store
     from .store.tape import Tape
@@ -34,33 +41,66 @@ if TYPE_CHECKING:
 
 _TAPE_ID = 32
 """Hex digits of a tape's id; a longer prefix can only be an entry's."""
+_MOST_LISTED = 10
+"""How many hits of an ambiguous word are listed."""
 
 
 class _FoundPlace(NamedTuple):
-    """A tape's folder, and the id of an entry in it if one was found."""
+    """A tape's folder, and the id of an entry in it, or one of its branches, if that was found."""
 
     folder: str
     entry: str | None = None
+    branch: str | None = None
+
+
+class FoundReference(NamedTuple):
+    """The tape that a REF means, and the rest of it."""
+
+    folder: str
+    """Name of the tape's folder."""
+    reference: Reference
+    """What the REF says of that tape; a bare word that is no tape has become a branch or entry."""
+
+
+def find_reference(store: Store, index: Index | None, text: str, cwd: str) -> FoundReference:
+    """Return the tape that a REF means; its branch and entry are not looked up.
+
+    A REF that names no tape means the one with the newest head among those whose cwd is `cwd`, else
+    among those of the same repository; `cwd` may be "" for REFs without branch names. Raises
+    UsageError, NotFound and Ambiguous.
+    """
+    reference = parse_reference(text)
+    found = _find_meant_tape(store, index, reference, cwd)
+    reference = reference._replace(tape=None)
+    if found.entry is not None:
+        reference = reference._replace(entry=found.entry)
+    if found.branch is not None:
+        reference = reference._replace(branch=found.branch)
+    return FoundReference(found.folder, reference)
 
 
 def resolve_reference(store: Store, index: Index | None, text: str, cwd: str) -> Hit:
     """Return the entry a REF means, with its tape, which the caller closes.
 
-    A REF that names no tape means the one with the newest head among those whose cwd is `cwd`;
-    `cwd` may be "" for other REFs. Raises UsageError, NotFound, Ambiguous, and Damaged or
+    `cwd` is as in `find_reference`. Raises UsageError, NotFound, Ambiguous, and Damaged or
     NewerFormat of the tape.
     """
-    reference = parse_reference(text)
-    folder, entry = _find_meant_tape(store, index, reference, cwd)
-    if entry is not None:
-        reference = Reference(entry=entry, back=reference.back)
-    tape = store.open_folder(folder)
+    return open_found_entry(store, index, find_reference(store, index, text, cwd))
+
+
+def open_found_entry(store: Store, index: Index | None, found: FoundReference) -> Hit:
+    """Return the entry of a REF whose tape is found, as `resolve_reference` does."""
+    reference = found.reference
+    tape = store.open_folder(found.folder)
     try:
         if reference.entry is not None:
             hit = _find_entry_or_label(tape, index, reference)
         else:
             hit = Hit(tape, tape.head(reference.branch, moves_ago=reference.moves_ago or 0))
-        hit = hit.tape.find_ancestor(hit.head, reference.back)
+        if reference.prompts_back:
+            hit = hit.tape.find_before_prompt(hit.head, reference.prompts_back)
+        else:
+            hit = hit.tape.find_ancestor(hit.head, reference.back)
     except BaseException:
         tape.close()
         raise
@@ -70,28 +110,71 @@ def resolve_reference(store: Store, index: Index | None, text: str, cwd: str) ->
         return Hit(store.open(hit.tape.id), hit.head)
 
 
+def find_tape_here(store: Store, index: Index | None, cwd: str) -> TapeRow | None:
+    """Return the newest tape that works in a folder now, else the newest of its repository."""
+    here = list_tapes(store, index, cwd=cwd, limit=1)
+    root = None if here else locate_repository(cwd)
+    if root is not None:
+        here = list_tapes(store, index, project=root, limit=1)
+    return here[0] if here else None
+
+
 def _find_meant_tape(
     store: Store, index: Index | None, reference: Reference, cwd: str
 ) -> _FoundPlace:
-    """Return the tape that a reference names, and for a bare word perhaps the entry."""
+    """Return the tape that a reference names, and for a bare word perhaps the entry or branch."""
     word = reference.tape
     if word is None:
-        here = list_tapes(store, index, cwd=cwd, limit=1)
-        if not here:
+        here = find_tape_here(store, index, cwd)
+        if here is None:
             raise NotFound(f"no tape for {cwd} yet; `tape ls --all` lists those of other folders")
-        return _FoundPlace(here[0].folder)
-    tapes = _find_tapes(store, index, word)
-    if tapes or not reference.is_bare:
-        return _require_single_place(store, word, tapes, "tape")
-    entries = _find_entries(store, index, word) or _find_labels(store, index, word)
-    if not entries and cwd and (here := list_tapes(store, index, cwd=cwd, limit=1)):
-        branches: Container[str] = ()
-        # a damaged tape cannot be the one with this branch
-        with suppress(OSError, TapeError), store.open_folder(here[0].folder) as tape:
-            branches = tape.refs().branches
-        if word in branches:
-            raise NotFound(f"no tape, entry or label {word!r}; a branch is written :{word}")
-    return _require_single_place(store, word, entries, "tape, entry or label")
+        return _FoundPlace(here.folder)
+    ids, names = [_find_tapes], []
+    if reference.is_bare:
+        ids.append(_find_entries)
+        names.append(_find_labels)
+    if reference.branch is None:
+        names.append(partial(_find_branch_here, cwd=cwd))
+    questions = [*ids, *names] if len(word) >= LEAST_SURE_DIGITS else [*names, *ids]
+    for ask in questions:
+        found = ask(store, index, word)
+        if found:
+            return _require_single_place(store, word, found)
+    kinds = "tape" if reference.branch else "tape or branch"
+    if reference.is_bare:
+        kinds = "tape, entry, label or branch"
+    hint = "`tape ls --all` lists the tapes"
+    if word in _HEAD_WORDS:
+        hint = "the head of the current branch is named by leaving it out: ~1, ^1 or nothing"
+    raise NotFound(f"no {kinds} {word!r}; {hint}")
+
+
+_HEAD_WORDS = frozenset({"HEAD", "head"})
+"""Words by which git names what a REF leaves out."""
+
+
+def _find_branch_here(
+    store: Store, index: Index | None, word: str, *, cwd: str
+) -> list[_FoundPlace]:
+    """Return the branch of this folder's tape that has this name."""
+    here = find_tape_here(store, index, cwd) if cwd and is_ref_name(word) else None
+    # a damaged tape cannot be the one with this branch
+    with suppress(OSError, TapeError):
+        if here is not None:
+            with store.open_folder(here.folder) as tape:
+                if word in tape.refs().branches:
+                    return [_FoundPlace(here.folder, branch=word)]
+    return []
+
+
+def locate_repository(folder: str) -> str | None:
+    """Return the top of the repository that a folder is in; None outside of one."""
+    while not os.path.exists(os.path.join(folder, ".git")):  # noqa: PTH110, PTH118 (a str is what a tape keeps)
+        above = os.path.dirname(folder)  # noqa: PTH120 (as above)
+        if above == folder or not folder:
+            return None
+        folder = above
+    return folder
 
 
 def _find_tapes(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
@@ -159,9 +242,7 @@ def _list_entries_once(hits: Iterable[tuple[str, str, str]]) -> list[_FoundPlace
 
 
 def _find_labels(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
-    try:
-        check_ref_name("label", word)
-    except InvalidName:
+    if not is_ref_name(word):
         return []
 
     def read_labels() -> list[tuple[str, str]]:
@@ -187,19 +268,19 @@ def _open_readable_tapes(store: Store) -> Iterator[tuple[str, Tape]]:
             yield folder, tape
 
 
-def _require_single_place(
-    store: Store, word: str, found: list[_FoundPlace], kinds: str
-) -> _FoundPlace:
-    if not found:
-        raise NotFound(f"no {kinds} {word!r}; `tape ls --all` lists the tapes")
+def _require_single_place(store: Store, word: str, found: list[_FoundPlace]) -> _FoundPlace:
     if len(found) == 1:
         return found[0]
     digits, shown = max(len(word) + 4, 8), []
-    for folder, entry in found:  # enough of each id to be unique, and the tape's title
+    for folder, entry, _ in found[
+        :_MOST_LISTED
+    ]:  # enough of each id to be unique, and the tape's title
         row = read_tape_row(store, folder)
         tape = row.id[:digits] if row else folder
         title = f' "{row.title}"' if row and row.title else ""
         shown.append(f"{entry[:digits]} in {tape}{title}" if entry else f"{tape}{title}")
+    if len(found) > _MOST_LISTED:
+        shown.append(f"{len(found) - _MOST_LISTED} more")
     raise Ambiguous(word, tuple(shown))
 
 
@@ -216,14 +297,18 @@ def _find_entry_hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:
 
 def _find_entry_or_label(tape: Tape, index: Index | None, reference: Reference) -> Hit:
     """Return the entry with an id prefix or label, on the reference's branch if it has one."""
-    assert reference.entry is not None
-    hits = _find_entry_hits(tape, index, reference.entry) if is_id_prefix(reference.entry) else []
-    if not hits and (entry := tape.refs().labels.get(reference.entry)):
-        hits = _find_entry_hits(tape, index, entry)
+    word = reference.entry
+    assert word is not None
+    labelled = tape.refs().labels.get(word)
+    hits = []
+    if is_id_prefix(word) and not (labelled and len(word) < LEAST_SURE_DIGITS):
+        hits = _find_entry_hits(tape, index, word)
+    if not hits and labelled:
+        hits = _find_entry_hits(tape, index, labelled)
     if not hits:
-        raise NotFound(f"no entry or label {reference.entry!r} in tape {tape.id[:8]}")
+        raise NotFound(f"no entry or label {word!r} in tape {tape.id[:8]}")
     if len(hits) > 1:
-        raise Ambiguous(reference.entry, tuple(f"{h.head.entry} in {h.head.phase}" for h in hits))
+        raise Ambiguous(word, tuple(f"{h.head.entry} in {h.head.phase}" for h in hits))
     (hit,) = hits
     if reference.branch is None or hit.tape is not tape:
         return hit

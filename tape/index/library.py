@@ -119,15 +119,24 @@ def ask_index(index: Index | None, question: Callable[[Index], T], otherwise: Ca
 
 
 def list_tapes(
-    store: Store, index: Index | None, *, cwd: str | None = None, limit: int | None = None
+    store: Store,
+    index: Index | None,
+    *,
+    cwd: str | None = None,
+    project: str | None = None,
+    limit: int | None = None,
 ) -> list[tables.TapeRow]:
-    """Return the tapes newest first, at most `limit`; with `cwd` those that work there now.
+    """Return the tapes newest first, at most `limit`.
+
+    With `cwd` those that work there now; with `project`, the top of a repository, those whose
+    project it is, or that work at its top.
 
     A tape that cannot be read is omitted: `find_unlisted` says which and why. Raises NewerFormat or
     Damaged of the store itself.
     """
     store.check()
     cwd = None if cwd is None else replace_surrogates(cwd)
+    project = None if project is None else replace_surrogates(project)
 
     def scan() -> list[tables.TapeRow]:
         found: dict[str, tables.TapeRow] = {}
@@ -135,10 +144,14 @@ def list_tapes(
             row = read_tape_row(store, folder)
             if row is not None:
                 found.setdefault(row.id, row)
-        here = [row for row in found.values() if cwd in (None, row.cwd)]
+        here = [
+            row
+            for row in found.values()
+            if cwd in (None, row.cwd) and project in (None, row.project, row.cwd)
+        ]
         return sorted(here, key=lambda row: (row.updated, row.id), reverse=True)[:limit]
 
-    return ask_index(index, lambda index: index.rows(cwd, limit), scan)
+    return ask_index(index, lambda index: index.rows(cwd, limit, project), scan)
 
 
 def read_tape_row(store: Store, folder: str) -> tables.TapeRow | None:

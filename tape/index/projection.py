@@ -192,9 +192,9 @@ class Index:
         except (Error, OSError):
             self._drop_index()
 
-    def rows(self, cwd: str | None, limit: int | None) -> list[TapeRow]:
+    def rows(self, cwd: str | None, limit: int | None, project: str | None = None) -> list[TapeRow]:
         """Return the tapes newest first; raise as `answer` does."""
-        return self.answer(lambda db: tables.select_tape_rows(db, cwd, limit))
+        return self.answer(lambda db: tables.select_tape_rows(db, cwd, limit, project))
 
     def folders(self, prefix: str) -> list[str]:
         """Return the folders of tapes whose id begins with `prefix`; raise as `answer` does."""

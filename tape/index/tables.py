@@ -193,12 +193,14 @@ class EntryLocation(NamedTuple):
     entry: str
 
 
-def select_tape_rows(db: Connection, cwd: str | None, limit: int | None) -> list[TapeRow]:
-    """Return tapes newest first."""
+def select_tape_rows(
+    db: Connection, cwd: str | None, limit: int | None, project: str | None = None
+) -> list[TapeRow]:
+    """Return tapes newest first; those of a project are in it or at its top."""
     found = db.execute(
         f"SELECT {_TAPE_COLUMNS} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "  # noqa: S608 (our own names)
-        "ORDER BY updated DESC, id DESC LIMIT ?2",
-        (cwd, -1 if limit is None else limit),
+        "AND (?3 IS NULL OR project = ?3 OR cwd = ?3) ORDER BY updated DESC, id DESC LIMIT ?2",
+        (cwd, -1 if limit is None else limit, project),
     )
     return [_to_tape_row(*values) for values in found]
 

@@ -129,9 +129,14 @@ class _RefLine(Struct, gc=False):
 _DECODER = msgspec.json.Decoder(_RefLine)
 
 
+def is_ref_name(name: str) -> bool:
+    """Return whether a name may be that of a branch or label."""
+    return bool(_BRANCH.match(name)) and ".." not in name and name != "refs"
+
+
 def check_ref_name(kind: str, name: str) -> str:
     """Return a branch or label name that may become part of a path; raise InvalidName."""
-    if not _BRANCH.match(name) or ".." in name or name == "refs":
+    if not is_ref_name(name):
         raise InvalidName(kind, name, _RULE)
     return name
 

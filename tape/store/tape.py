@@ -365,15 +365,40 @@ class Tape:
         """Return the entry `steps` before a head, in the origin if the path leads there."""
         if steps == 0:
             return Hit(self, head)
-        for segment in self.walk_path_back(head):
-            offsets = [offset for offset, _ in segment.lines()]
-            if steps < len(offsets):
-                tape = self.find_tape(segment.source)
-                branch = tape.find_branch(segment.phase)
-                at = read_head_at(tape.phases, branch, segment.phase, offsets[-1 - steps])
-                return Hit(tape, at)
-            steps -= len(offsets)
+        for segment, offset, _ in islice(self._walk_lines_back(head), steps, None):
+            return self._open_head(segment, offset)
         raise NotFound("that is before the first entry")
+
+    def find_before_prompt(self, head: Head, count: int) -> Hit:
+        """Return the entry before the `count`-th newest prompt of a path; 1 is the newest prompt.
+
+        Raises NotFound where the path has fewer prompts, or begins with that one.
+        """
+        left = count
+        for segment, offset, line in self._walk_lines_back(head):
+            if left == 0:
+                return self._open_head(segment, offset)
+            left -= read_type(line) == User.entry_type
+        if left == 0:
+            raise NotFound("nothing comes before that prompt: it is the first entry")
+        found = count - left
+        how_many = f"{found} prompt{'s' * (found != 1)}" if found else "no prompt"
+        raise NotFound(f"there is no prompt {count} to go back to: the path has {how_many}")
+
+    def _walk_lines_back(self, head: Head) -> Iterator[tuple[Segment, int, bytes]]:
+        """Yield segment, offset and line of each entry of a path, newest first; unchecked."""
+        for segment in self.walk_path_back(head):
+            with segment.source.phases.open(segment.phase) as file:
+                for offset, line in file.read_lines_back(segment.end):
+                    if offset < segment.start:
+                        break
+                    yield segment, offset, line
+
+    def _open_head(self, segment: Segment, offset: int) -> Hit:
+        """Return the entry at a place of a path, with the tape that holds it."""
+        tape = self.find_tape(segment.source)
+        branch = tape.find_branch(segment.phase)
+        return Hit(tape, read_head_at(tape.phases, branch, segment.phase, offset))
 
     def fork(
         self, base: Head, name: str | None = None, *, why: str = "fork", switch: bool = False

@@ -11,11 +11,12 @@ from tape.reference import GRAMMAR, Reference, is_id_prefix, parse_reference, re
 
 NAME = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,47}", fullmatch=True)
 REFERENCES = st.builds(
-    lambda tape, branch, at, back: Reference(tape, branch, *at, back),
-    st.none() | st.from_regex(r"[^:@~/\x00-\x1f]+", fullmatch=True),
+    lambda tape, branch, at, back: Reference(tape, branch, *at, *back),
+    st.none() | st.from_regex(r"[^:@~^/\x00-\x1f]+", fullmatch=True),
     st.none() | NAME,
     st.tuples(st.none() | NAME, st.none()) | st.tuples(st.none(), st.integers(0, 999_999_999)),
-    st.integers(0, 999_999_999),
+    st.tuples(st.integers(0, 999_999_999), st.just(0))
+    | st.tuples(st.just(0), st.integers(0, 999_999_999)),
 )
 
 
@@ -24,7 +25,7 @@ def test_what_is_rendered_is_read_back(reference):
     assert parse_reference(render_reference(reference)) == reference
 
 
-@given(st.text() | st.text("ab1.-:@~{}/ ", max_size=12))
+@given(st.text() | st.text("ab1.-:@~^{}/ ", max_size=12))
 def test_any_text_is_a_reference_or_a_usage_error(text):
     with suppress(UsageError):
         again = parse_reference(text)
@@ -46,6 +47,10 @@ def test_any_text_is_a_reference_or_a_usage_error(text):
         ("3f2a:main@{1}~2", Reference("3f2a", "main", None, 1, 2)),
         ("3f2a@9c1bd2~0", Reference("3f2a", None, "9c1bd2")),
         ("3f2a~7", Reference("3f2a", None, None, None, 7)),
+        ("main~", Reference("main", None, None, None, 1)),
+        ("^", Reference(None, None, None, None, 0, 1)),
+        ("^3", Reference(None, None, None, None, 0, 3)),
+        ("3f2a:main@good^12", Reference("3f2a", "main", "good", None, 0, 12)),
     ],
 )
 def test_each_part_may_be_left_out(text, reference):
@@ -55,7 +60,20 @@ def test_each_part_may_be_left_out(text, reference):
 @pytest.mark.parametrize(
     "text",
     [
-        *(":", "@", "~", "@{}", "@{x}", "@{1", "@{" + "9" * 30 + "}", "~٣", "a~-1", "a~1~2"),
+        *(
+            ":",
+            "@",
+            "@{}",
+            "@{x}",
+            "@{1",
+            "@{" + "9" * 30 + "}",
+            "~٣",
+            "a~-1",
+            "a~1~2",
+            "^x",
+            "^1~2",
+            "^^",
+        ),
         *("a:B", "a:../x", "a::b", "a@b:c", "a:main\n", "a/b", "a\nb", "\x00"),
     ],
 )
@@ -75,7 +93,7 @@ def test_a_bare_word_names_neither_branch_nor_entry(text, bare):
 
 @pytest.mark.parametrize(
     ("word", "fits"),
-    [("abcd", True), ("0" * 40, True), ("abc", False), ("abcg", False), ("0" * 41, False)],
+    [("abc", True), ("0" * 40, True), ("ab", False), ("abcg", False), ("0" * 41, False)],
 )
-def test_four_hex_digits_can_be_the_beginning_of_an_id(word, fits):
+def test_three_hex_digits_can_be_the_beginning_of_an_id(word, fits):
     assert is_id_prefix(word) == fits

@@ -7,7 +7,7 @@ import pytest
 
 from tape.errors import Ambiguous, Damaged, NewerFormat, NotFound, UsageError
 from tape.index.library import open_store
-from tape.model.entries import Text, User
+from tape.model.entries import Context, Text, User
 from tape.resolve import resolve_reference
 from tape.store.store import Beginning
 
@@ -126,17 +126,32 @@ def test_nothing_means_the_tape_that_worked_here_last(library, said, place):
     assert place("", "/one")[0] == ONE
 
 
+def _deny(word):
+    return f"no tape, entry, label or branch '{word}'; `tape ls --all` lists the tapes"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("", "no tape for /three yet; `tape ls --all` lists those of other folders"),
-        ("ffff", "no tape, entry or label 'ffff'; `tape ls --all` lists the tapes"),
-        ("f" * 40, f"no tape, entry or label '{'f' * 40}'; `tape ls --all` lists the tapes"),
-        ("f" * 35, f"no tape, entry or label '{'f' * 35}'; `tape ls --all` lists the tapes"),
-        ("1a2", "no tape, entry or label '1a2'; `tape ls --all` lists the tapes"),
-        ("w" * 300, f"no tape, entry or label '{'w' * 300}'; `tape ls --all` lists the tapes"),
-        ("..", "no tape, entry or label '..'; `tape ls --all` lists the tapes"),
-        ("\ud800", "no tape, entry or label '\\ud800'; `tape ls --all` lists the tapes"),
+        ("ffff", _deny("ffff")),
+        (
+            "f" * 40,
+            _deny("f" * 40),
+        ),
+        (
+            "f" * 35,
+            _deny("f" * 35),
+        ),
+        ("1a", _deny("1a")),
+        ("side", _deny("side")),
+        ("side@{0}", "no tape or branch 'side'; `tape ls --all` lists the tapes"),
+        (
+            "w" * 300,
+            _deny("w" * 300),
+        ),
+        ("..", _deny("..")),
+        ("\ud800", _deny("\\ud800")),
         ("main:main", "no tape 'main'; `tape ls --all` lists the tapes"),
         ("1a2b:none", "no branch 'none'; there are: main, try, side"),
         ("1a2b:none@good", "no branch 'none'; there are: main, try, side"),
@@ -155,16 +170,80 @@ def test_what_is_not_there_is_said_with_what_to_do(library, said, text, words):
     assert open_files() <= before
 
 
-def test_a_bare_word_that_is_a_branch_here_is_told_how_to_write_it(library, said):
-    for word, cwd, end in [
-        ("side", "/one", "a branch is written :side"),
-        ("side~1", "/one", "a branch is written :side"),
-        ("side", "/two", "`tape ls --all` lists the tapes"),
-        ("side", "", "`tape ls --all` lists the tapes"),
+def test_a_bare_word_may_be_a_branch_of_this_folders_tape(library, said, place):
+    start, a, b, c, _ = said
+    for text, branch, entry in [
+        ("side", "side", a),
+        ("main", "main", c),
+        ("main~1", "main", b),
+        ("main^1", "main", b),
+        ("main^", "main", b),
+        ("try@{1}", "try", a),
+        ("side@good~1", "main", start),
+        ("try^2", "main", start),
+    ]:
+        assert (text, *place(text)) == (text, ONE, branch, entry)
+    with pytest.raises(NotFound, match=r"or branch 'HEAD'; .* leaving it out"):
+        resolve_reference(*library, "HEAD~1", "/one")
+
+
+def test_a_caret_goes_back_before_a_prompt(library, said, place):
+    """`^N` is the entry before the Nth newest prompt, whatever stands between them."""
+    start, a, b, _, _ = said
+    with library.store.open("1a2b") as one, one.writer("main") as writer:
+        note = writer.append(Context("user", "note", (Text("aside"),))).id
+        e = writer.append(User((Text("e"),))).id
+        tail = writer.append(Context("user", "note", (Text("behind"),))).id
+    for text, entry in [
+        (":main", tail),
+        (":main^", note),
+        (":main^1", note),
+        (":main^2", b),
+        (":main^3", a),
+        (":main^4", start),
+        (":main^0", tail),
+        (f"@{e}^", note),
+        (f"@{note}^", b),
+        ("@good^1", start),
+        ("^2", start),
+    ]:
+        assert (text, place(text)[2]) == (text, entry)
+    for text, words in [
+        (":main^5", "there is no prompt 5 to go back to: the path has 4 prompts"),
+        (f"@{start}^", "there is no prompt 1 to go back to: the path has no prompt"),
     ]:
         with pytest.raises(NotFound) as caught:
-            resolve_reference(*library, word, cwd)
-        assert str(caught.value) == f"no tape, entry or label 'side'; {end}"
+            resolve_reference(*library, text, "/one")
+        assert str(caught.value) == words
+
+
+def test_three_digits_are_an_id_if_nothing_has_exactly_that_name(library, said, place):
+    library.store.create(Beginning("/three", "test/1", "Third")).close()
+    assert place("3d4")[0] == CHILD
+    with pytest.raises(Ambiguous) as caught:
+        resolve_reference(*library, "1a2", "/one")
+    assert caught.value.hits == ('1a2b0000 "First"', '1a2c0000 "Second"')
+    a, b = said[1], said[2]
+    for word in {a[:3], b[:3]} - {one[:3] for one in said if one not in {a, b}} - {"1a2", "3d4"}:
+        assert place(f"@{word}")[2][:3] == place(word)[2][:3] == word
+    with library.store.open("1a2b") as one:
+        one.label("3d4", b)
+        one.label(a[:3], b)
+    assert place("3d4") == place(f"@{a[:3]}") == (ONE, "main", b)
+    assert place("3d4e")[0] == CHILD
+
+
+def test_nothing_means_a_tape_of_the_repository_if_none_worked_in_the_folder(
+    library, said, place, tmp_path
+):
+    root = tmp_path / "repository"
+    (root / ".git").mkdir(parents=True)
+    (root / "src/deep").mkdir(parents=True)
+    library.store.create(Beginning(str(root / "other"), "test/1", project=str(root))).close()
+    assert place("", str(root / "src/deep"))[0] == CHILD
+    assert place("main", str(root / "src"))[0] == CHILD
+    with pytest.raises(NotFound, match="no tape for"):
+        resolve_reference(*library, "", str(tmp_path))
 
 
 def test_a_store_that_is_not_there_is_not_made(library, tmp_path):
