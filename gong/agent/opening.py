@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tape import reference
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
-from tape.resolve import resolve_reference
+from tape.reference import parse_reference
+from tape.resolve import find_reference, resolve_reference
 from tape.store.store import Beginning
 
 from ..config import locate_config_file, locate_home
@@ -252,11 +252,11 @@ def resume_branch(front: FrontEnd, hit: Hit, ref: str) -> Recorder:
     Raises UsageError for a REF to an earlier entry (that needs a fork), and Locked if another
     program is writing the named branch.
     """
-    parsed = reference.parse_reference(ref)
-    earlier = parsed.is_bare and hit.head.entry != hit.tape.head().entry
-    if earlier or parsed.entry or parsed.moves_ago is not None or parsed.back:
+    found = find_reference(*front.library, ref, front.folder).reference
+    is_head = parse_reference(ref).is_bare and hit.head.entry == hit.tape.head().entry
+    if found.names_entry and not is_head:
         raise UsageError(f"{ref} is an earlier entry: use --fork {ref} to continue from there")
-    return Recorder.open(hit.tape, parsed.branch, durability=front.settings.durability)
+    return Recorder.open(hit.tape, found.branch, durability=front.settings.durability)
 
 
 def fork_branch(front: FrontEnd, hit: Hit) -> Recorder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +10,7 @@ import click
 from ..errors import NotFound, UsageError
 from ..model.entries import Meta, Start
 from ..reference import is_id_prefix
-from ..store.refs import MAIN_BRANCH, check_ref_name
+from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name
 from ..store.store import Beginning
 from ..text import SHORT, to_single_line
 from .entry_lines import read_path
@@ -100,21 +101,30 @@ def branches(options: GlobalOptions, ref: str, as_json: bool) -> None:
         print_json(rows) if as_json else print_lines(format_branches(rows))
 
 
-@click.command(epilog=format_examples("tape switch 3f2a:try-redis", "tape switch :main"))
-@click.argument("ref", metavar="[TAPE]:BRANCH", shell_complete=complete_ref)
+@click.command(epilog=format_examples("tape switch try-redis", "tape switch 3f2a:main"))
+@click.argument("ref", metavar="[TAPE:]BRANCH", shell_complete=complete_ref)
 @wait
 @as_json
 @click.pass_obj
 def switch(options: GlobalOptions, ref: str, as_json: bool) -> None:
     """Choose the current branch of a tape. --json prints {tape, branch}."""
-    with open_ref(options, ref) as (tape, head, branch):
+    with open_ref(options, _find_branch_reference(options, ref)) as (tape, head, branch):
         if branch is None or head is not None:
-            raise UsageError(f"{ref!r} does not name a branch: write TAPE:BRANCH")
+            raise UsageError(f"{ref!r} does not name a branch: write BRANCH or TAPE:BRANCH")
         tape.switch(branch)
         if as_json:
             print_json({"tape": tape.id, "branch": branch})
         else:
             print_lines([f"{tape.id[:SHORT]}: switched to branch {branch}"])
+
+
+def _find_branch_reference(options: GlobalOptions, word: str) -> str:
+    """Return the REF of the branch that has this name in this folder's tape; else the word."""
+    if is_ref_name(word):
+        with suppress(NotFound), open_ref(options, f":{word}", warns=False) as (tape, _, __):
+            if word in tape.refs().branches:
+                return f":{word}"
+    return word
 
 
 @click.command(

@@ -103,6 +103,8 @@ def diff(options: GlobalOptions, a: str, b: str, only_files: bool, as_json: bool
         second = parse_reference(b)
         if not second.tape:  # the same tape
             b = render_reference(second._replace(tape=one.tape.id))
+        elif not second.branch and second.tape in one.tape.refs().branches:
+            b = render_reference(second._replace(tape=one.tape.id, branch=second.tape))
         with open_entry(options, b) as two:
             found = compare_places(one, two)
     if as_json:

@@ -75,9 +75,10 @@ PAGED_COMMANDS = {
 """The commands whose text goes through a pager if it is taller than the terminal."""
 
 EPILOG = """\b
-REF is [TAPE][:BRANCH][@ENTRY | @{N}][~N]: ids by any unique prefix of four
-digits or more, @{N} the head N moves ago, ~N entries back.
-Without a REF: the newest tape of this folder.
+REF is [TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N], or a branch of this folder's
+tape: ids by any unique prefix of three digits or more, @LABEL too, @{N} the
+head N moves ago, ~N entries back, ^N before the Nth newest prompt.
+Without a REF: the newest tape of this folder, else of its repository.
 """
 
 

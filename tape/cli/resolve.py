@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
 from ..errors import NotFound, TapeError
-from ..index.library import ask_index, find_unlisted, list_tapes, open_store
-from ..reference import Reference, is_id_prefix, parse_reference
-from ..resolve import resolve_reference
+from ..index.library import find_unlisted, open_store
+from ..reference import parse_reference
+from ..resolve import find_reference, open_found_entry
 from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE
 from ..store.refs import JOURNAL_NAME, find_head
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..index.library import Library
+    from ..resolve import FoundReference
     from ..store.refs import Head
     from ..store.tape import Hit, Tape
     from .group import GlobalOptions
@@ -33,8 +34,6 @@ PROGRAM = f"tape/{__version__}"
 """The name of this program as a tape records it."""
 _MAX_NAMED = 5
 """How many skipped tapes are named one by one."""
-TAPE_ID_DIGITS = 32
-"""Digits of a tape's id."""
 
 
 class ResolvedRef(NamedTuple):
@@ -60,10 +59,8 @@ def open_library(options: GlobalOptions) -> Library:
 @contextmanager
 def open_entry(options: GlobalOptions, text: str) -> Iterator[Hit]:
     """Yield the entry that a REF names; for a tape or a branch, its head."""
-    with open_library(options) as (store, index):
-        hit = resolve_reference(
-            store, index, text, get_current_folder(is_needed=not parse_reference(text).tape)
-        )
+    with open_library(options) as opened:
+        hit = open_found_entry(*opened, _find_given_reference(opened, text))
         with hit.tape:
             warn_of_skipped_refs(hit.tape)
             yield hit
@@ -72,19 +69,22 @@ def open_entry(options: GlobalOptions, text: str) -> Iterator[Hit]:
 @contextmanager
 def open_ref(options: GlobalOptions, text: str, *, warns: bool = True) -> Iterator[ResolvedRef]:
     """Yield the tape that a REF names, and the entry if it names one."""
-    reference = parse_reference(text)
     with open_library(options) as opened:
-        hit = _open_named_tape(opened, reference)
-        if hit is None:
-            tape, head = resolve_reference(
-                *opened, text, get_current_folder(is_needed=not reference.tape)
-            )
+        found = _find_given_reference(opened, text)
+        if found.reference.names_entry:
+            tape, head = open_found_entry(*opened, found)
         else:
-            tape, head = hit, None
+            tape, head = opened.store.open_folder(found.folder), None
         with tape:
             if warns:
                 warn_of_skipped_refs(tape)
-            yield ResolvedRef(tape, head, reference.branch)
+            yield ResolvedRef(tape, head, found.reference.branch)
+
+
+def _find_given_reference(opened: Library, text: str) -> FoundReference:
+    """Return the tape that a REF means in the current folder, and the rest of the REF."""
+    is_needed = not parse_reference(text).tape
+    return find_reference(*opened, text, get_current_folder(is_needed=is_needed))
 
 
 def warn_of_skipped_refs(tape: Tape) -> None:
@@ -125,26 +125,6 @@ def warn_of_left_out(opened: Library) -> LeftOutTapes:
             f"{len(found) - _MAX_NAMED} more are left out; `tape verify --all` names them"
         )
     return LeftOutTapes(len(found), int(any(one.is_unread for one in found)))
-
-
-def _open_named_tape(opened: Library, reference: Reference) -> Tape | None:
-    """Return the tape a REF names even if its heads are damaged; None where `find` has to look."""
-    (store, index), word = opened, reference.tape
-    if reference[2:] != Reference()[2:]:
-        return None
-    if word is None:
-        hits = [row.folder for row in list_tapes(store, index, cwd=get_current_folder(), limit=1)]
-    elif not word.startswith(".") and (store.tapes / word).is_dir():
-        hits = [word]
-    elif is_id_prefix(word) and len(word) <= TAPE_ID_DIGITS:
-        hits = ask_index(
-            index,
-            lambda index: index.folders(word),
-            lambda: [name for name in store.folders() if store.read_tape_id(name).startswith(word)],
-        )
-    else:
-        hits = []
-    return store.open_folder(hits[0]) if len(hits) == 1 else None
 
 
 def clean_argument(text: str) -> str:

@@ -38,6 +38,22 @@ def test_a_fork_says_how_to_go_on(tape, talk):
     assert tape("show", talk, "--json").json["current"] == "fork-2"
 
 
+def test_a_bare_branch_name_works_wherever_a_ref_does(tape, talk):
+    """A branch of this folder's tape needs no colon, in any command that takes a REF."""
+    tape("fork", "^1", "--name", "side")
+    tape("append", "side", stdin=line("note", text="side"))
+    assert tape("log", "side", "--json").json == tape("log", f"{talk}:side", "--json").json
+    assert tape("show", "side~1").text == tape("show", f"{talk}:side~1").text
+    assert tape("diff", "main", "side").text == tape("diff", ":main", ":side").text
+    assert tape("diff", f"{talk}:side", "main").text == tape("diff", ":side", ":main").text
+    assert tape("switch", "side").text == f"{talk[:8]}: switched to branch side\n"
+    assert tape("fork", "main^", "--json").json["branch"] == "fork-1"
+    tape("label", "main~1", "main")  # a label of that name comes first, but not where a branch must
+    assert tape("show", "main").text == tape("show", ":main~1").text
+    assert tape("switch", "main").text == f"{talk[:8]}: switched to branch main\n"
+    assert tape.refused("switch", talk, code=2).startswith(f"'{talk}' does not name a branch")
+
+
 def test_a_new_tape_reads_through_into_its_parent(tape, talk):
     made = tape("fork", f"{talk}~1", "--new", "--json").json
     assert made["tape"] != talk
