@@ -21,6 +21,7 @@ from tape.cli.streams import use_bare_streams
 from .. import config
 from ..errors import ConfigurationError, OperationCancelled
 from ..project import has_project_parts
+from ..tools.limits import MAX_TIMEOUT_MS
 from .options import (
     add_permission_options,
     add_prompt_options,
@@ -113,6 +114,13 @@ Examples:
     metavar="SECONDS",
     help="Max time for one prompt.",
 )
+@click.option(
+    "--command-timeout",
+    "command_seconds",
+    type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_MS / 1000),
+    metavar="SECONDS",
+    help="Timeout of a command whose call sets none; at most 600.",
+)
 @tools_option
 @click.option(
     "--afk", is_flag=True, help="No user is present: the model decides its questions itself."
@@ -138,6 +146,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     max_turns: int | None,
     max_cost: float | None,
     max_seconds: float | None,
+    command_seconds: float | None,
     tools: str | None,
     no_tools: bool,
     afk: bool,
@@ -174,7 +183,12 @@ def chat(  # noqa: PLR0917 (click passes them by name)
 
         ask_for_trust(folder, os.environ)  # before the settings, which the project may bring
     settings = load_settings(
-        max_turns=max_turns, max_cost=max_cost, max_seconds=max_seconds, tools=names, store=store
+        max_turns=max_turns,
+        max_cost=max_cost,
+        max_seconds=max_seconds,
+        default_command_timeout_ms=command_seconds and max(round(command_seconds * 1000), 1),
+        tools=names,
+        store=store,
     )
     given = merge_permissions(settings.permissions, **permissions)
     settings = replace(settings, permissions=given)

@@ -314,3 +314,13 @@ def test_a_reader_that_leaves_stops_the_run_and_the_prompt_is_recorded(place, pr
 def test_tools_that_name_none_are_a_usage_error(place, tools):
     done = place.run("gong", "chat", "-p", "hi", "--tools", tools, code=2)
     assert "names no tool" in done.stderr
+
+
+def test_the_timeout_of_commands_is_set_by_a_flag_c1(place):
+    """C1: a command that never ends cannot hang -p; more than 600 seconds are refused."""
+    model = place.script(call("bash", command="tail -f /dev/null"), {"text": "done"})
+    place.run("gong", "-p", "go", "-m", model, "--command-timeout", "0.3")
+    (result,) = (one["data"] for one in entries(place) if one["type"] == "tool.result")
+    assert "Command timed out after 0.3 seconds" in result["content"][0]["text"]
+    done = place.run("gong", "-p", "go", "--command-timeout", "601", code=2)
+    assert "601.0 is not in the range 0<x<=600.0" in done.stderr
