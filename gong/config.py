@@ -73,6 +73,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum cost of one session in USD; 0 is no limit."""
     max_seconds: float = 0.0
     """Maximum time for one prompt; 0 is no limit."""
+    max_output_tokens: Annotated[int, Meta(ge=0)] = 0
+    """Maximum tokens of one answer; 0 is the model's own limit."""
     loop_detection: bool = True
     """Tell a model that repeats its calls so, and stop it if it continues."""
     compaction: CompactionSettings = CompactionSettings()

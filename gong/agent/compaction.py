@@ -261,7 +261,7 @@ def build_state(context: RunContext, to: str | None) -> State:
     """Return the session state that an anchor stores; `to` is the model that continues."""
     setup = context.setup
     cwd = setup.env.working_directory
-    model, effort = to or setup.model.name, context.state.effort
+    model, effort = to or setup.model.name, setup.config.effort
     todos = find_todos((*context.recorder.kept, *context.recorder.path))
     return State(
         model=model,

@@ -142,7 +142,8 @@ def _inject_waiting(context: RunContext) -> None:
 
 def record_model(context: RunContext) -> None:
     """Record model and effort of the next call where they are new: the tape shows when."""
-    model, path, effort = context.setup.model, context.recorder.path, context.state.effort
+    model, effort = context.setup.model, context.setup.config.effort
+    path = context.recorder.path
     last = find_last_model(path)
     has_new_effort = effort is not None and effort != find_last_effort(path)
     if last != model.name and context.window is None and context.setup.compaction.auto:
@@ -306,7 +307,8 @@ def prepare_next_call(context: RunContext) -> PreparedRequest:
         load=recorder.tape.load,
         plain=context.state.refused,
         fold=context.state.fold,
-        effort=context.state.effort,
+        effort=context.setup.config.effort,
+        max_output=context.setup.config.max_output_tokens,
     )
 
 

@@ -222,13 +222,21 @@ class SessionPreview:
     models: ModelFactory
     tools: ToolRegistry
     effort: EffortChoice | None
+    max_output: int
+    """Maximum tokens of one answer; 0 is the model's own limit."""
 
     def next_request(self, model: AgentModel) -> PreparedRequest:
         """Return the request of the next call to a model."""
         tape = self.hit.tape
         tools = model.equip(self.tools).specs()
         return prepare_request(
-            model, tools, *self.history, session=tape.id, load=tape.load, effort=self.effort
+            model,
+            tools,
+            *self.history,
+            session=tape.id,
+            load=tape.load,
+            effort=self.effort,
+            max_output=self.max_output,
         )
 
 
@@ -394,6 +402,7 @@ def _build_config(settings: Settings) -> SessionConfig:
         max_tool_rounds_per_input=settings.max_rounds,
         max_cost=settings.max_cost,
         max_seconds=settings.max_seconds,
+        max_output_tokens=settings.max_output_tokens,
         default_command_timeout_ms=settings.default_command_timeout_ms,
         max_command_timeout_ms=settings.max_command_timeout_ms,
         read_before_write=settings.permissions.read_before_write,
@@ -417,7 +426,8 @@ async def read_session(front: FrontEnd, hit: Hit) -> SessionPreview:
         await env.cleanup()
     tools = build_session_tools(front.settings)
     effort = front.effort or find_last_effort(read.path)
-    return SessionPreview(hit, read, replace(models, where=where), tools, effort)
+    max_output = front.settings.max_output_tokens
+    return SessionPreview(hit, read, replace(models, where=where), tools, effort, max_output)
 
 
 def choose_model(front: FrontEnd, models: ModelFactory, path: Sequence[Entry]) -> str:

@@ -178,8 +178,6 @@ class RunState:
     """Providers' remarks on requests that were already shown."""
     turns: int = 0
     """Model calls of this session."""
-    effort: EffortChoice | None = None
-    """How hard models think in this session; None is as each model's settings say."""
     windows: dict[str, int] = field(default_factory=dict)
     """Context windows that overflows have shown, by the model's name."""
     repetition: RepetitionGuard = field(default_factory=RepetitionGuard)
@@ -328,11 +326,13 @@ def prepare_request(
     plain: bool = False,
     fold: HistoryFold | None = None,
     effort: EffortChoice | None = None,
+    max_output: int = 0,
 ) -> PreparedRequest:
     """Return the next call's request; `plain` leaves out provider-specific blocks.
 
     `fold` is what an earlier call was given: then only new entries are read. `effort` is that of
-    the session, None for the model's own.
+    the session, None for the model's own, and `max_output` its limit of an answer in tokens, 0 for
+    the model's own.
     """
     target = Target("", "", "", model.target.sees_images) if plain else model.target
     history = (fold or HistoryFold()).follow(model.id, target, path, kept)
@@ -349,8 +349,9 @@ def prepare_request(
         load=load,
     )
     prepared = PreparedRequest(model, request, history, fitted.remark)
-    if model.api == _NAMES_LIMIT:
-        request = replace(request, max_tokens=_limit_answer(prepared))
+    if model.api == _NAMES_LIMIT or max_output:
+        most = min(filter(None, (max_output, model.max_output)), default=None)
+        request = replace(request, max_tokens=_limit_answer(prepared, most))
     return prepared._replace(request=request)
 
 
@@ -360,12 +361,12 @@ _ESTIMATE_SHARE = 1.05
 _SHORTEST_ANSWER = 4_096
 
 
-def _limit_answer(prepared: PreparedRequest) -> int | None:
-    """Return how long an answer may be, in tokens: the model's limit, or less near a full window.
+def _limit_answer(prepared: PreparedRequest, most: int | None) -> int | None:
+    """Return how long an answer may be, in tokens: `most`, or less near a full window.
 
     None if the limit is unknown.
     """
-    most, window = prepared.model.max_output, prepared.model.window
+    window = prepared.model.window
     if most is None or window is None:
         return most
     size, room = prepared.history.size, (window - most) / _ESTIMATE_SHARE

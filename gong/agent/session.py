@@ -99,7 +99,7 @@ class Session:
                 self.subscribe(hooks.watch_event)
         self._run: asyncio.Task[object] | None = None
         self._context: RunContext | None = None
-        """What the current run works with."""
+        """What runs on the open branch work with."""
         self._compacting = False
         self._has_no_key = False
         """Whether the provider refused the key of a session that closes then."""
@@ -250,18 +250,23 @@ class Session:
         return self.recorder
 
     def build_run_context(self) -> RunContext:
-        """Return the loop's current inputs; the branch must be open."""
+        """Return the loop's current inputs, always the same ones of a branch, which must be open.
+
+        So a change reaches a run, whoever else has looked at its inputs meanwhile.
+        """
         assert self.recorder is not None, "the first prompt opens a branch"
         self._queues.attach(self.recorder)
-        context = RunContext(
-            self.setup,
-            self.recorder,
-            self._queues,
-            self.run_state,
-            self._dialogue,
-            self._dialogue.record_plan_mode,
-        )
-        self._context = context
+        context = self._context
+        if context is None or context.recorder is not self.recorder:
+            context = self._context = RunContext(
+                self.setup,
+                self.recorder,
+                self._queues,
+                self.run_state,
+                self._dialogue,
+                self._dialogue.record_plan_mode,
+            )
+        context.setup = self.setup
         if not self._is_announced:
             self._is_announced = True
             cwd = self.setup.env.working_directory
@@ -338,7 +343,7 @@ class Session:
 
     def use_effort(self, effort: EffortChoice | None) -> None:
         """Let models think so hard from the next call on; None is as each model's settings say."""
-        self.run_state.effort = effort
+        self.configure(effort=effort)
 
     def require_object(self, schema: JsonSchema) -> None:
         """Let each run from now on end with an object that fits a JSON Schema: `object_answer`.
@@ -457,7 +462,7 @@ class Session:
     def configure(self, **limits: Any) -> None:
         """Change limits and timeouts from the next call on; the names are those of SessionConfig.
 
-        Raises ConfigurationError for a number below 0, TypeError for an unknown name.
+        Raises ConfigurationError for a wrong value, TypeError for an unknown name.
         """
         self._change_setup(config=replace(self.setup.config, **limits))
 

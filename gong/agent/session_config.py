@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from ..errors import ConfigurationError
+from ..llm.models import EffortChoice
 from .repetition import WINDOW
 
 
@@ -12,7 +14,7 @@ from .repetition import WINDOW
 class SessionConfig:
     """Limits of a session; 0 is no limit. A change holds from the next model call.
 
-    Raises ConfigurationError for a negative number.
+    Raises ConfigurationError for a negative number, and an effort that is none.
     """
 
     max_turns: int = 0
@@ -23,6 +25,10 @@ class SessionConfig:
     """Maximum cost of the session in USD."""
     max_seconds: float = 0.0
     """Maximum time for one prompt; what runs then is stopped."""
+    max_output_tokens: int = 0
+    """Maximum tokens of one answer; without it, or above it, the model's own limit holds."""
+    effort: EffortChoice | None = None
+    """How hard models think; None is as each model's settings say."""
     default_command_timeout_ms: int | None = None
     """Timeout of a command whose call sets none; None is the tool's own (mission.md C1)."""
     max_command_timeout_ms: int = 600_000
@@ -35,8 +41,10 @@ class SessionConfig:
     """Calls that a repeating pattern is looked for in."""
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Check the values."""
         for name in self.__slots__:
             value = getattr(self, name)
-            if value is not None and value < 0:
+            if isinstance(value, int | float) and value < 0:
                 raise ConfigurationError(f"{name} is {value}: give 0 for no limit, or more")
+        if self.effort not in {None, *(efforts := get_args(EffortChoice))}:
+            raise ConfigurationError(f"effort is {self.effort}: give one of {', '.join(efforts)}")

@@ -478,7 +478,7 @@ class _Conversation:
 
     def _print_greeting(self) -> None:
         folder = self.session.setup.env.working_directory
-        effort = self.session.run_state.effort or self.session.setup.model.effort
+        effort = self.session.setup.config.effort or self.session.setup.model.effort
         model = f"{self.host.model_name} · effort {effort}" if effort else self.host.model_name
         self.terminal.print([render_remark(f"gong · {model} · {folder} · /help")])
         if names := self.session.setup.model.instructions.names:

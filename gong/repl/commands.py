@@ -146,7 +146,7 @@ def _set_effort(host: OpenSession, wanted: str) -> CommandReply:
         return CommandReply(f"unknown effort {wanted}: choose one of {efforts}", failed=True)
     if choice is not None:
         session.use_effort(choice)
-    model, own = session.setup.model, session.run_state.effort
+    model, own = session.setup.model, session.setup.config.effort
     effort = own or model.effort or "none"
     fitted = fit_effort(effort, model.name, efforts=model.efforts, reasons=model.reasons)
     if wanted:

@@ -71,7 +71,7 @@ async def test_a_session_keeps_its_effort(stage):
     await seen(host.session, "go")
     await host.close()
     again = await stage.host({"text": "two"}, recorder=stage.reopened())
-    assert again.session.run_state.effort == "high"
+    assert again.session.setup.config.effort == "high"
     assert request_of(again.session).reasoning_effort == "high"
 
 
@@ -126,6 +126,18 @@ async def test_an_answer_may_be_as_long_as_the_model_can_and_the_window_has_room
     tight = await described(stage, SONNET, models=small)
     assert 4_096 <= request_of(tight).max_tokens < 20_000
     assert request_of(await described(stage, GPT5)).max_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "sent"),
+    [(SONNET, 9_000, 9_000), (SONNET, 90_000, 64_000), (GPT5, 9_000, 9_000), (GPT5, 0, None)],
+)
+async def test_a_session_may_limit_an_answer_below_the_models_own_limit(stage, name, asked, sent):
+    """In each wire's own field, as from config.toml so from the library, from the next call on."""
+    session = await described(stage, name, max_output_tokens=asked)
+    assert request_of(session).max_tokens == sent
+    session.configure(max_output_tokens=5_000)
+    assert request_of(session).max_tokens == 5_000
 
 
 OVERFLOW = {"class": "ContextLengthExceeded", "status": 400}

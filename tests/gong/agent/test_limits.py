@@ -172,8 +172,11 @@ def test_limits_have_the_defaults_of_the_mission():
     assert (config.max_turns, config.max_tool_rounds_per_input) == (0, 200)
     assert (config.enable_loop_detection, config.loop_detection_window) == (True, 10)
     assert config.max_command_timeout_ms == 600_000
+    assert (config.max_output_tokens, config.effort) == (0, None)
     with pytest.raises(ConfigurationError, match="max_turns is -1"):
         SessionConfig(max_turns=-1)
+    with pytest.raises(ConfigurationError, match="effort is hihg: give one of none, low, medium"):
+        SessionConfig(effort="hihg")
 
 
 def test_every_event_is_of_a_known_kind():

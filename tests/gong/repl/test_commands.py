@@ -160,7 +160,7 @@ async def test_effort_is_shown_and_set(here):
     )
     set_high = answer_command("/effort high", here, busy=True).text
     assert set_high == "effort: high, from the next call on"
-    assert here.session.run_state.effort == "high"
+    assert here.session.setup.config.effort == "high"
     assert answer_command("/thinking", here, busy=False).text.startswith("effort: high;")
     wrong = answer_command("/thinking hihg", here, busy=True)
     assert wrong.failed
