@@ -220,14 +220,14 @@ def parse_settings(file: Path, text: bytes) -> Settings:
     """Return the settings that a file holds; raises ConfigurationError, which names the line."""
     try:
         settings = msgspec.convert(tomllib.loads(text.decode()), Settings)
-        if settings.providers:
-            from .llm.models import load_presets  # noqa: PLC0415 (only if providers are configured)
+        if settings.providers or settings.models:
+            # only if providers or models are configured
+            from .llm.models import Catalogue, load_presets  # noqa: PLC0415
 
-            load_presets(settings.providers)
-        if settings.models:
-            from .llm.models import Catalogue  # noqa: PLC0415 (only if models are configured)
-
-            Catalogue.from_rows(settings.models)
+            presets = load_presets(settings.providers)
+            models = Catalogue.from_rows(settings.models).models
+            for name in settings.models:
+                models[name].check_options(presets)
     except ConfigurationError as error:
         raise ConfigurationError(f"{file}: {error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -149,6 +149,7 @@ class ModelFactory:
             reasons=info.reasoning if info else None,
             efforts=info.efforts if info else (),
             effort=(info.effort if info else None) or self.settings.effort,
+            options=self.names.get_options(name),
             sees_images=self.names.sees_images(provider, model),
             profile=profile,
             instructions=instructions,

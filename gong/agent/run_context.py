@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from tape.clock import read_clock
 from tape.context.repair import ABORTED
 from tape.context.view import Target
-from tape.model.entries import Error, SideUsage
+from tape.model.entries import NO_JSON, Error, SideUsage
 
 from ..config import CompactionSettings
 from ..context.costs import Spend, compute_spend
@@ -48,6 +48,8 @@ from .session_config import SessionConfig
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from msgspec import Raw
 
     from tape.context.view import Message, View
     from tape.model.entries import Anchor, BlobRef, Cost, Repair, Usage
@@ -83,6 +85,8 @@ class AgentModel:
     """Returns the cost of a call; None if unknown."""
     window: int | None = None
     """Size of the context window in tokens, None if unknown."""
+    options: Raw = field(default_factory=lambda: NO_JSON)
+    """A JSON object of the provider's own, for the body of each request."""
     sees_images: bool = True
     max_output: int | None = None
     """Maximum tokens of one answer, None if unknown."""
@@ -346,6 +350,7 @@ def prepare_request(
         tools=tuple(tools),
         reasoning_effort=fitted.effort,
         session=session,
+        options=model.options,
         load=load,
     )
     prepared = PreparedRequest(model, request, history, fitted.remark)
@@ -397,6 +402,7 @@ async def request_text(
     Raises ModelError if the call fails; with `retries` after the retries of the setup.
     """
     answer = context.start_answer()
+    request = replace(request, options=model.options)
     source = context.stream_with_retries(model, request) if retries else model.stream(request)
     async with aclosing(source) as stream:
         async for event in stream:

@@ -10,7 +10,11 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
+
+from tape.model.entries import NO_JSON
 
 from ..errors import ConfigurationError, UnknownModel
 from .models import FREE_PRICE, Catalogue, ModelInfo, cost, find_limits, load_presets
@@ -97,6 +101,18 @@ class ModelNames:
         preset, info = self.presets.get(provider), self.find_info(f"{provider}/{model}")
         takes = preset is None or preset.quirks.images
         return takes and (info is None or info.vision is not False)
+
+    def get_options(self, name: str) -> Raw:
+        """Return the options of `provider/model` for the body of requests; NO_JSON without any.
+
+        They are those of its row, or of the same model's at the same provider. Raises
+        ConfigurationError where they set what gong sets itself.
+        """
+        row = self.catalogue.models.get(name) or self.catalogue.find_same_model(name)
+        if row is None or row.provider != name.partition("/")[0] or not row.provider_options:
+            return NO_JSON
+        row.check_options(self.presets)
+        return Raw(msgspec.json.encode(row.provider_options))
 
     def choose_profile(self, name: str) -> ProfileName:
         """Return the profile of `provider/model`: its row's, its family's, its provider's."""

@@ -31,6 +31,22 @@ EffortChoice = Literal["none", "low", "medium", "high", "xhigh"]
 ProfileName = Literal["default", "anthropic", "openai", "gemini"]
 """Model families that know tools and instructions under names of their own."""
 
+_OWN_FIELDS: Mapping[Api, frozenset[str]] = {
+    "anthropic-messages": frozenset(
+        {"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens"}
+    ),
+    "openai-responses": frozenset(
+        {"model", "input", "instructions", "tools", "tool_choice", "stream", "max_output_tokens"}
+        | {"previous_response_id", "conversation", "background"}
+    ),
+    "openai-chat": frozenset(
+        {"model", "messages", "tools", "tool_choice", "stream", "stream_options", "n"}
+        | {"max_tokens", "max_completion_tokens"}
+    ),
+    "google-generate": frozenset({"contents", "systemInstruction", "tools", "toolConfig"}),
+}
+"""Fields of each API's body that options may not set: the session, its model and its limits."""
+
 _SHORT_FAMILY = 2
 _DATA = Path(__file__).parent / "data"
 NO_KEY = "no-key-needed"
@@ -239,6 +255,13 @@ def _load_shipped_presets() -> dict[str, Preset]:
     return {name: _parse_preset(name, row) for name, row in rows.items()}
 
 
+def check_options(options: Mapping[str, Any], api: str, where: str) -> None:
+    """Raise ConfigurationError where options of a provider set what gong sets itself."""
+    for name in options:
+        if any(name in fields for known, fields in _OWN_FIELDS.items() if known == api):
+            raise ConfigurationError(f"{where}: provider_options may not set {name}: gong does")
+
+
 Ability = Literal["tools", "vision", "reasoning"]
 
 CATALOGUE_DATE = "2026-11-22"
@@ -311,6 +334,8 @@ class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The month that its knowledge ends with, as YYYY-MM."""
     price: Price | None = None
     long: LongPrice | None = None
+    provider_options: dict[str, Any] = field(default_factory=dict)
+    """Fields for the body of each request that only the provider knows; they have the last word."""
 
     @property
     def provider(self) -> str:
@@ -321,6 +346,11 @@ class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def model(self) -> str:
         """The provider's own id."""
         return self.id.partition("/")[2]
+
+    def check_options(self, presets: Mapping[str, Preset]) -> None:
+        """Raise ConfigurationError where `provider_options` set what gong sets itself."""
+        if self.provider_options and (preset := presets.get(self.provider)) is not None:
+            check_options(self.provider_options, preset.api, f"models.{self.id!r}")
 
     def can(self, ability: Ability) -> bool:
         """Return whether the model is known to have an ability."""

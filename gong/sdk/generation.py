@@ -28,6 +28,8 @@ from random import random
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
 
 from tape.context.view import Message
@@ -36,6 +38,7 @@ from tape.model.entries import Text
 from ..errors import Aborted, ConfigurationError, ModelError, RequestTimeout
 from ..llm.accumulate import StreamAccumulator
 from ..llm.client import Client
+from ..llm.models import check_options
 from ..llm.partial_json import parse_partial_arguments
 from ..llm.picture_sources import Pictures
 from ..llm.retry import RetryPolicy, stream_with_retries
@@ -45,7 +48,7 @@ from .objects import build_response_format, check_object_schema, parse_object
 from .results import GenerateResult, StepFinish, StepResult, StreamResult
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from tape.model.entries import Content
@@ -170,6 +173,7 @@ def stream_text(
     step_timeout: float | None = None,
     abort_signal: asyncio.Event | None = None,
     client: Client | None = None,
+    provider_options: Mapping[str, Mapping[str, Any]] | None = None,
     **request: Any,
 ) -> StreamResult:
     """Start an answer of `provider/model` to a prompt or to messages, one of the two.
@@ -177,8 +181,10 @@ def stream_text(
     `pictures` go with the prompt, each as `Pictures.image` takes it. Calls of tools with `execute`
     are run and sent back, at most `max_tool_rounds` times; 0 leaves them to the caller, as one call
     of a tool without `execute` does. `repair_tool_call` is given a call that cannot run, and why,
-    and returns a better one or None. `request` takes the other fields of Request: system,
-    tool_choice, max_tokens, temperature, top_p, reasoning_effort, metadata, options, …
+    and returns a better one or None. `provider_options` are by provider: fields of the body that
+    only it knows; ConfigurationError for one that gong sets itself. `request` takes the other
+    fields of Request: system, tool_choice, max_tokens, temperature, top_p, reasoning_effort,
+    metadata, options, …
 
     Seconds are limited by `timeout`, tools and all, and by `step_timeout` for each model call with
     its tools; `abort_signal` stops when it is set. Iterating raises ModelError: RequestTimeout,
@@ -191,6 +197,9 @@ def stream_text(
     if (prompt is None) == (messages is None):
         raise ConfigurationError("give either a prompt or messages")
     shown = Pictures()
+    if own := (provider_options or {}).get(provider.name):
+        check_options(own, provider.api, provider.name)
+        request = {"options": Raw(msgspec.json.encode(own)), **request}
     if messages is None:
         messages = (Message("user", (Text(prompt or ""), *map(shown.image, pictures))),)
     if pictures:

@@ -107,3 +107,21 @@ async def test_a_busy_host_is_tried_again(place, model):
         assert len(server.requests) == 2
     assert out == "Here I am.\n"
     assert "try 2" in err
+
+
+async def test_options_of_a_models_row_are_in_each_body(place):
+    """M130: what is not known is passed on, and a format stands beside the user's own text."""
+    config = place.home / ".config/gong/config.toml"
+    config.parent.mkdir(parents=True)
+    row = '[models."openai/gpt-6.1-sol"]\nprovider_options = '
+    config.write_text(f'{row}{{ service_tier = "flex", text = {{ verbosity = "low" }} }}\n')
+    replies = (Reply(called_in_responses("ls", path=".")), Reply(said_in_responses('{"a": 1}')))
+    async with WireServer(*replies) as server:
+        how = ("-p", "x", "--json-schema", '{"type": "object"}')
+        await chat(place, server, "openai/gpt-6.1-sol", *how)
+        bodies = [seen.body for seen in server.requests]
+    assert [body["service_tier"] for body in bodies] == ["flex"] * 2
+    assert [sorted(body["text"]) for body in bodies] == [["format", "verbosity"]] * 2
+    config.write_text(f"{row}{{ input = [] }}\n")
+    done = place.run("gong", "-p", "x", code=2)
+    assert "models.'openai/gpt-6.1-sol': provider_options may not set input" in done.stderr

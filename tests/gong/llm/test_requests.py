@@ -343,3 +343,49 @@ def test_a_picture_block_says_nothing_new_on_a_tape():
         "image/webp",
         b'{"$url":"https://x.example/p"}',
     )
+
+
+OPTIONS = {
+    "anthropic": ({"service_tier": "auto", "made_later": {"x": [1]}}, "messages"),
+    "openai": ({"text": {"verbosity": "low"}}, "input"),
+    "openai-chat": ({"seed": 1}, "max_completion_tokens"),
+    "google": ({"safetySettings": [{"category": "X"}]}, "toolConfig"),
+}
+
+
+@every_wire
+async def test_options_of_the_provider_reach_the_body_and_those_of_others_do_not(wire):
+    """M152: provider_options."""
+    own, _ = OPTIONS[wire.preset]
+    async with WireServer(Reply(wire.said("x"))) as server:
+        variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"
+        async with Client.from_env({variable: server.url}) as client:
+            model = f"{wire.preset}/{MODELS[wire.preset]}"
+            given = {wire.preset: own, "other": {"never": 1}}
+            await generate(model, prompt="x", client=client, provider_options=given)
+        (body,) = (one.body for one in server.requests)
+    assert {name: body.get(name) for name in own} == own
+    assert "never" not in body
+
+
+@every_wire
+async def test_what_gong_sets_itself_is_refused_by_name(wire):
+    _, reserved = OPTIONS[wire.preset]
+    variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"
+    async with Client.from_env({variable: "http://127.0.0.1:9"}) as client:
+        given = {wire.preset: {"made_later": 1, reserved: []}}
+        with pytest.raises(ConfigurationError, match=f"may not set {reserved}: gong does"):
+            await generate(f"{wire.preset}/m", prompt="x", client=client, provider_options=given)
+
+
+async def test_beta_headers_of_anthropic_are_no_part_of_the_body():
+    """M130."""
+    async with WireServer(Reply(WIRES[0].said("x"))) as server:
+        async with Client.from_env({"ANTHROPIC_BASE_URL": server.url}) as client:
+            given = {"anthropic": {"beta_headers": ["one"], "auto_cache": False}}
+            name = "anthropic/claude-haiku-4-5"
+            await generate(name, prompt="x", client=client, provider_options=given)
+        (seen,) = server.requests
+    assert seen.headers["anthropic-beta"] == "one"
+    assert not {"beta_headers", "auto_cache"} & seen.body.keys()
+    assert "cache_control" not in json.dumps(seen.body)

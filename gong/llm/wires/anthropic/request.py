@@ -3,8 +3,8 @@
 At most four prompt-cache marks: the last tool, the system prompt, and the last block of the two
 newest user messages, so that the newest call finds what the one before it has stored.
 
-Two of the request's options are no part of the body: `auto_cache`, false for no marks, and `betas`,
-a list of words for the anthropic-beta header.
+Some of the request's options are no part of the body: `auto_cache`, false for no marks, and
+`beta_headers`, or `betas`, a list of words for the anthropic-beta header.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class AnthropicRequestEncoder:
     def encode_request(self, request: Request) -> EncodedRequest:
         """Return the call; its options have the last word. Raises MsgspecError for bad options."""
         own = parse_options(request)
-        cached, betas = own.pop("auto_cache", True), own.pop("betas", [])
+        cached = own.pop("auto_cache", True)
+        betas = [*own.pop("betas", []), *own.pop("beta_headers", [])]
         system = self._system.follow(request.messages)
         wire = build_envelope(replace(request, messages=system), self.preset)
         messages = self._cache.encode_messages(request, self._form)

@@ -48,6 +48,8 @@ class OpenAIResponsesRequestEncoder:
     def encode_request(self, request: Request) -> EncodedRequest:
         """Return the call to send; raises MsgspecError for options that are not a JSON object."""
         quirks = self.preset.quirks
+        own = {**self.preset.body, **parse_options(request)}
+        shape = _encode_format(request)
         fields = {
             "model": request.model,
             "stream": True,
@@ -56,10 +58,11 @@ class OpenAIResponsesRequestEncoder:
             **_encode_tools(request, quirks),
             **_encode_thinking(request, quirks),
             **_encode_sampling(request, self.preset),
-            **_encode_format(request),
-            **self.preset.body,
-            **parse_options(request),
+            **shape,
+            **own,
         }
+        if shape and isinstance(own.get("text"), dict):  # such as its verbosity
+            fields["text"] = {**shape["text"], **own["text"]}
         form = emit.OpenAIResponsesOptions(
             system_role=quirks.system_role,
             thinking_as_text=quirks.thinking_as_text,
