@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -82,3 +84,37 @@ def test_both_commands_are_installed_beside_the_python_that_runs_them():
         assert scripts[name].value == f"{name}.cli:main"
         assert callable(scripts[name].load())
         assert (Path(sys.executable).parent / name).exists()
+
+
+def test_a_copy_installed_from_a_repository_names_its_commit(tmp_path):
+    """By what the installer notes of the repository (PEP 610); an index has nothing of it."""
+    source, installed = tmp_path / "source", tmp_path / "installed"
+    source.mkdir()
+    for name in ("tape", "gong", "migrations"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    git = ["git", "-C", source, "-c", "user.name=a", "-c", "user.email=a@b.example"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "One"]):
+        subprocess.run([*git, *words], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip += ["--no-deps", "--no-build-isolation", "--no-index", "--target", installed]
+    subprocess.run([*pip, f"git+file://{source}"], check=True)
+    code = "from gong.cli.version import find_commit; print(find_commit())"
+
+    def told():
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(installed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    assert told() == head.stdout.strip()
+    (note,) = installed.glob("gong-*.dist-info/direct_url.json")
+    note.unlink()
+    assert told() == "None"

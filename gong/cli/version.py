@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import click
+import msgspec
 from msgspec import Struct
 
 from tape.cli.output import as_json, format_examples, print_json
@@ -22,7 +23,7 @@ class VersionReport(Struct, frozen=True):
 
     version: str
     commit: str | None
-    """None where it does not run from a repository."""
+    """None where it neither runs from a repository nor was installed from one."""
     python: str
     sqlite: str
 
@@ -30,9 +31,10 @@ class VersionReport(Struct, frozen=True):
 @click.command(epilog=format_examples("gong version", "gong version --json"))
 @as_json
 def version(*, as_json: bool) -> None:
-    """Print the version, the commit of the repository it runs from, and those of Python and SQLite.
+    """Print the version and commit, and the versions of Python and SQLite.
 
-    --json prints {version, commit, python, sqlite}.
+    The commit is that of the repository it runs from, or was installed from with git; it is left
+    out where it came as a package from an index. --json prints {version, commit, python, sqlite}.
     """
     report = VersionReport(
         __version__, find_commit(), platform.python_version(), sqlite3.sqlite_version
@@ -47,11 +49,29 @@ def version(*, as_json: bool) -> None:
 
 
 def find_commit() -> str | None:
-    """Return the commit of the repository this runs from; None where it is installed."""
+    """Return the commit of the repository this runs from, or was installed from; else None."""
     root = Path(__file__).parent.parent.parent
     with suppress(OSError, subprocess.SubprocessError):
         if (root / ".git").exists():
             command = ["git", "-C", str(root), "rev-parse", "--verify", "HEAD"]
             done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)  # noqa: S603 (fixed words)
             return done.stdout.strip()
+    return _read_installed_commit(root)
+
+
+class _VcsInfo(Struct, frozen=True):
+    commit_id: str
+
+
+class _DirectUrl(Struct, frozen=True):
+    """What an installer notes of an installation from a repository (PEP 610)."""
+
+    vcs_info: _VcsInfo
+
+
+def _read_installed_commit(root: Path) -> str | None:
+    """Return the commit that the packages in a folder were installed from; None if not known."""
+    for note in root.glob("gong-*.dist-info/direct_url.json"):
+        with suppress(OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(note.read_bytes(), type=_DirectUrl).vcs_info.commit_id
     return None
