@@ -124,6 +124,21 @@ def trust_project(project: Project, environ: Mapping[str, str]) -> None:
     _write_answers(project, _Answers(trusted=digests), environ)
 
 
+def trust_part(folder: str, path: str, environ: Mapping[str, str]) -> None:
+    """Record a yes to one part as it is now; the answers about the others stay.
+
+    Raises as `trust_project`.
+    """
+    project = read_project(folder, environ)
+    states = {part.path: part.state for part in project.parts} | {path: "trusted"}
+    digests = {part.path: part.digest for part in project.parts}
+    chosen = {
+        state: {path: digest for path, digest in digests.items() if states[path] == state}
+        for state in ("trusted", "refused")
+    }
+    _write_answers(project, _Answers(**chosen), environ)
+
+
 def refuse_project(project: Project, environ: Mapping[str, str]) -> None:
     """Record a no to the parts that are not trusted; the others stay. Raises as `trust_project`."""
     trusted = {part.path: part.digest for part in project.parts if part.state == "trusted"}

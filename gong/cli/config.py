@@ -6,6 +6,7 @@ import os
 import tomllib
 from contextlib import suppress
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from tape.cli.terminal import format_table, print_lines
 from tape.text import to_single_line
 
 from ..config import (
+    PROJECT_FILE,
     list_settings,
     locate_config_file,
     locate_folder,
@@ -26,6 +28,7 @@ from ..config import (
 )
 from ..config_file import read_document, write_document
 from ..errors import ConfigurationError
+from ..trust import read_project, trust_part
 from .options import load_settings
 
 if TYPE_CHECKING:
@@ -50,10 +53,11 @@ class ListedSetting(Struct, frozen=True):
         "gong config get compaction.keep",
         "gong config set model offline/rules",
         "gong config set permissions.mode accept_edits",
+        "gong config set --project max_turns 50",
     )
 )
 def config() -> None:
-    """Show the settings, and change those of your config.toml."""
+    """Show the settings, and change those of your config.toml or of a project."""
 
 
 @config.command()
@@ -76,13 +80,15 @@ def get(key: str, *, as_json: bool) -> None:
 @config.command(name="set", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
 @click.argument("value")
-def set_(key: str, value: str) -> None:
+@click.option("--project", "of_project", is_flag=True, help="In .gong/config.toml of the project.")
+def set_(key: str, value: str, *, of_project: bool) -> None:
     """Set KEY in your config.toml; comments and order stay.
 
     VALUE is TOML, such as 3, true or '["read", "bash"]', else text. A wrong one is refused and
-    nothing is written.
+    nothing is written. With --project the file is that of the project; one that is there already
+    has to be trusted (gong trust), and what is written then is trusted, too.
     """
-    file = locate_config_file(os.environ)
+    file = _find_project_file() if of_project else locate_config_file(os.environ)
     path = _split_key(key)
     candidates: list[Any] = [value]
     with suppress(tomllib.TOMLDecodeError):
@@ -97,9 +103,26 @@ def set_(key: str, value: str) -> None:
             refused = refused or error
             continue
         write_document(file, document)
+        if of_project:
+            trust_part(locate_folder(), PROJECT_FILE, os.environ)
         print_lines([f"{file}: {key} = {_format_value(candidate)}"])
         return
     raise ConfigurationError(f"nothing was written: {refused}")
+
+
+def _find_project_file() -> Path:
+    """Return the file of the project's settings, for changes; raises ConfigurationError."""
+    folder = locate_folder()
+    project = read_project(folder, os.environ)
+    file = project.root / PROJECT_FILE
+    home = os.environ.get("HOME")
+    if home and str(project.root) == os.path.realpath(home):
+        raise ConfigurationError("the home folder is no project: leave out --project")
+    if not Path(os.path.realpath(file)).is_relative_to(project.root):
+        raise ConfigurationError(f"{file} is a link that leaves the project: nothing was written")
+    if any(part.path == PROJECT_FILE and part.state != "trusted" for part in project.parts):
+        raise ConfigurationError(f"{file} is not trusted: read it, then run gong trust --yes")
+    return file
 
 
 @config.command()

@@ -77,3 +77,50 @@ def test_settings_of_a_project_count_once_they_are_trusted(gong, file, home):
     theirs.write_text('efort = "high"\n')
     run("trust", "--yes")
     assert f"{theirs}:1: unknown setting efort" in run("config", "get", "effort", code=2).stderr
+
+
+@pytest.fixture
+def project(home):
+    (home / "work/.git").mkdir(parents=True)
+    (home / "work/inner").mkdir()
+    return home / "work"
+
+
+def test_set_writes_a_project_s_settings_which_count_at_once(gong, file, project):
+    """From any folder of the project, with comments kept; the user's own file stays."""
+    inner = project / "inner"
+    gong("config", "set", "--project", "max_turns", "7", cwd=inner)
+    theirs = project / ".gong/config.toml"
+    theirs.write_text(f"# ours\n{theirs.read_text()}")
+    assert (
+        "is not trusted" in gong("config", "set", "--project", "x", "1", code=2, cwd=inner).stderr
+    )
+    gong("trust", "--yes", cwd=inner)
+    gong("config", "set", "--project", "effort", "high", cwd=inner)
+    assert theirs.read_text() == '# ours\nmax_turns = 7\neffort = "high"\n'
+    assert gong("config", "get", "effort", cwd=inner).stdout == "high\n"
+    assert gong("config", "get", "effort").stdout == "low\n"
+    assert file.read_text() == MINE
+    said = gong("config", "set", "--project", "efort", "high", code=2, cwd=inner).stderr
+    assert "did you mean effort?" in said
+
+
+def test_set_of_a_project_leaves_its_other_parts_as_they_were(gong, project):
+    hooks = project / ".gong/hooks.json"
+    hooks.parent.mkdir()
+    hooks.write_text('{"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}')
+    gong("config", "set", "--project", "max_turns", "7", cwd=project)
+    parts = json.loads(gong("trust", "--json", cwd=project).stdout)["parts"]
+    states = {one["path"]: one["state"] for one in parts}
+    assert states == {".gong/config.toml": "trusted", ".gong/hooks.json": "new"}
+
+
+def test_set_of_a_project_never_writes_elsewhere(gong, home, project):
+    """A repository may hold links."""
+    (home / "mine").write_text("")
+    (project / ".gong").mkdir()
+    (project / ".gong/config.toml").symlink_to("../../mine")
+    done = gong("config", "set", "--project", "max_turns", "7", code=2, cwd=project)
+    assert "leaves the project" in done.stderr
+    assert (home / "mine").read_text() == ""
+    assert "is no project" in gong("config", "set", "--project", "max_turns", "7", code=2).stderr
