@@ -26,6 +26,7 @@ from .. import config
 from ..env.local import LocalEnvironment
 from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all, decide_call
+from ..policy.refusals import choose_locale
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.output_storage import FolderStorage, build_temporary_path
 from ..tools.tool import PreparedCall, ToolContext, ToolOutcome, encode_details
@@ -157,7 +158,8 @@ async def _open_runner() -> ToolRunner:
     settings, folder = load_settings(), config.locate_folder()
     env = LocalEnvironment(folder, os.environ, policy=settings.environment)
     await env.initialize()
-    floor = DangerPolicy(allow_all, folder, os.environ.get("HOME", "/"))
+    locale = choose_locale(os.environ)
+    floor = DangerPolicy(allow_all, folder, os.environ.get("HOME", "/"), locale)
     kept = settings.truncation
     place = kept.storage_dir or build_temporary_path(env.temporary_directory)
     storage = FolderStorage(place, kept.retention_days)

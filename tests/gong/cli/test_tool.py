@@ -150,3 +150,14 @@ def test_an_interrupt_ends_the_command_as_well(home):
 @pytest.mark.parametrize("argv", [(), ("read", "--jsonl"), ("list", "--what")])
 def test_what_cannot_be_meant_is_a_wrong_use(gong, argv):
     assert "gong tool --help" in gong("tool", *argv, code=2).stderr
+
+
+def test_a_refusal_is_chinese_where_the_locale_is(gong):
+    """C19: as in a session."""
+    given = ("tool", "bash", '{"command": "rm -rf /"}')
+    texts = [
+        json.loads(gong(*given, code=7, LC_ALL=locale).stdout)["content"]
+        for locale in ("C.UTF-8", "zh_CN.UTF-8")
+    ]
+    assert texts[0].startswith("Error: ")
+    assert texts[1].startswith("错误: 危险命令已被拦截")
