@@ -44,7 +44,8 @@ async def open_session(
     the tapes; None is the user's. `ref` continues a session, and with `fork` from any entry of it;
     None starts a new one. `tools` are offered besides those of the settings, `policy` decides which
     calls may run, `hooks` are Python hooks. `settings` are those of the user's config.toml if None,
-    and `environ` the variables of this process. `program` is recorded on a new tape.
+    and of the folder's project where they are trusted; `environ` the variables of this process.
+    `program` is recorded on a new tape.
 
     Files may be changed without being read before, until
     `session.configure(read_before_write=True)`.
@@ -53,10 +54,10 @@ async def open_session(
     model, a folder that is gone, a reference that names nothing.
     """
     environ = os.environ if environ is None else environ
-    settings = load_settings(environ, {}) if settings is None else settings
+    where = os.path.abspath(folder)  # noqa: ASYNC240, PTH100 (a link stays one)
+    settings = load_settings(environ, {}, where) if settings is None else settings
     if store is not None:
         settings = replace_fields(settings, store=os.fspath(store))
-    where = os.path.abspath(folder)  # noqa: ASYNC240, PTH100 (a link stays one)
     with open_store(locate_store(settings, environ)) as library:
         front = opening.FrontEnd(library, settings, environ, where, program, model, hooks=hooks)
         recorder = None
