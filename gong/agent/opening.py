@@ -195,6 +195,8 @@ class FrontEnd:
     """What the user has set of the system prompt."""
     effort: EffortChoice | None = None
     """How hard models think in this session, as by `-e`; None if not named."""
+    is_kept: bool = True
+    """Whether the store is there after the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,8 @@ class OpenSession:
     """provider/model of the session."""
     by_default: bool
     """Whether no model is configured and the offline one is used."""
+    is_kept: bool = True
+    """Whether its tape is there afterwards, so that it can be continued."""
 
     async def close(self) -> None:
         """Stop the run and close the branch and all connections."""
@@ -394,7 +398,7 @@ async def _assemble_session(
     by_default = not (front.model or settings.model) and name.startswith("offline/")
     session = Session(setup, recorder)
     session.use_effort(front.effort or find_last_effort(recorder.path if recorder else ()))
-    return OpenSession(session, models, name, by_default)
+    return OpenSession(session, models, name, by_default, front.is_kept)
 
 
 def _build_config(settings: Settings) -> SessionConfig:

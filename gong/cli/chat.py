@@ -197,7 +197,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     def open_front() -> AbstractContextManager[FrontEnd]:
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
 
-        return open_front_end(settings, model, override, effort)
+        return open_front_end(settings, model, override, effort, is_kept=not no_session)
 
     if asked is None:
         return asyncio.run(_run_terminal(open_front, past, first, afk=afk))

@@ -103,13 +103,19 @@ def encode_event(event: events.Event) -> bytes:
 class RunWatcher:
     """Collects from events how the run ended, and with which exit code."""
 
-    def __init__(self, emit: Callable[[bytes], None] | None, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        emit: Callable[[bytes], None] | None,
+        warn: Callable[[str], None],
+        *,
+        is_kept: bool = True,
+    ) -> None:
         self.exit_code = 0
         self.error: Failure | None = None
         self.end = events.RunEnd("error", 0, Usage(), 0)
         self.first: str | None = None
         """Id of the user entry that the run answers."""
-        self._emit, self._warn = emit, warn
+        self._emit, self._warn, self._is_kept = emit, warn, is_kept
 
     def take_event(self, event: events.Event) -> None:  # noqa: C901 (a case each)
         """Record one event."""
@@ -122,7 +128,7 @@ class RunWatcher:
                 self.error, self.exit_code = Failure(kind, message), code
                 self._warn(message)
             case events.TurnLimit() | events.CostLimit() | events.LoopDetection():
-                self._warn(describe_limit(event))
+                self._warn(describe_limit(event, is_kept=self._is_kept))
                 if not isinstance(event, events.LoopDetection) or event.stopped:
                     self.exit_code = LIMIT_EXIT
             case events.CompactionEnd():
@@ -167,7 +173,7 @@ async def answer_prompt(
         }
         reader.write(_encode_json_line(first))
         emit = lambda line: reader.write(line + b"\n")  # noqa: E731 (one use)
-    watch = RunWatcher(emit, warn)
+    watch = RunWatcher(emit, warn, is_kept=host.is_kept)
     interrupted = await _watch_run(session, prompt, watch, reader)
     if not watch.exit_code and _is_all_denied(session, watch):
         watch.exit_code = DENIED_EXIT

@@ -45,10 +45,12 @@ def open_front_end(
     model: str | None = None,
     override: PromptOverride = PromptOverride(),  # noqa: B008 (a tuple)
     effort: EffortChoice | None = None,
+    *,
+    is_kept: bool = True,
 ) -> Iterator[FrontEnd]:
     """Hold the front end of the command line for this folder; `model` is the value of -m.
 
-    Raises FolderGone.
+    `is_kept` says whether the store is there afterwards. Raises FolderGone.
     """
     folder = config.locate_folder()
     with open_store(config.locate_store(settings, os.environ)) as library:
@@ -63,6 +65,7 @@ def open_front_end(
             print_warning,
             override=override,
             effort=effort,
+            is_kept=is_kept,
         )
 
 

@@ -215,7 +215,7 @@ class _Conversation:
 
     def __init__(self, host: OpenSession, clock: Callable[[], float]) -> None:
         self.host, self.session, self.clock = host, host.session, clock
-        self.screen = Screen()
+        self.screen = Screen(is_kept=host.is_kept)
         self.terminal = Terminal(
             self._list_live_lines, self._render_status, self._take_input, self._build_keys()
         )
@@ -494,7 +494,7 @@ class _Conversation:
 
     def _print_goodbye(self) -> None:
         recorder = self.session.recorder
-        if self.spoken and recorder is not None:
+        if self.spoken and recorder is not None and self.host.is_kept:
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"
             current = recorder.tape.refs().current == recorder.branch
             how = "-c" if current else f"--session {where}"

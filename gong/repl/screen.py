@@ -258,8 +258,10 @@ def describe_call(call: ToolCall) -> str:
     return f"{call.name} {bytes(call.args).decode() if arguments else ''}"
 
 
-def describe_limit(event: events.TurnLimit | events.CostLimit | events.LoopDetection) -> str:
-    """Return in one line which limit a run came to, and how to continue."""
+def describe_limit(
+    event: events.TurnLimit | events.CostLimit | events.LoopDetection, *, is_kept: bool = True
+) -> str:
+    """Return in one line which limit a run came to, and how to continue where the tape is kept."""
     match event:
         case events.LoopDetection():
             what = event.message.partition(":")[2].strip().partition(".")[0]
@@ -276,7 +278,7 @@ def describe_limit(event: events.TurnLimit | events.CostLimit | events.LoopDetec
             said = f"stopped at the limit of {rounds} for one prompt"
         case _:
             said = f"stopped at the limit of {format_count(int(event.value), 'model call')}"
-    return f"{said}; a new prompt continues (gong chat -c)"
+    return f"{said}; a new prompt continues (gong chat -c)" if is_kept else said
 
 
 def describe_compaction(event: events.CompactionEnd) -> str:
@@ -292,9 +294,13 @@ def describe_compaction(event: events.CompactionEnd) -> str:
 
 
 class Screen:
-    """The state of the display: the unfinished block of the answer, and the running tools."""
+    """The state of the display: the unfinished block of the answer, and the running tools.
 
-    def __init__(self) -> None:
+    `is_kept` says whether the session can be continued after its end.
+    """
+
+    def __init__(self, *, is_kept: bool = True) -> None:
+        self._is_kept = is_kept
         self._block: tuple[str, int] | None = None
         self._tail = ""
         self._above = ""
@@ -506,7 +512,7 @@ class Screen:
             case events.SessionNamed():
                 said = f"session title: {event.title!r}"
             case events.CostLimit() | events.TurnLimit() | events.LoopDetection():
-                said = describe_limit(event)
+                said = describe_limit(event, is_kept=self._is_kept)
             case events.Warn():
                 said = event.message
             case events.HookError():

@@ -91,3 +91,21 @@ def test_no_session_leaves_nothing(place, tmp_path):
     assert place.tapes() == []
     assert [*(tmp_path / "temp").glob("gong-*")] == []
     assert "cannot be combined" in place.run("gong", "-c", "--no-session", "x", code=2).stderr
+
+
+def test_what_is_not_kept_is_not_said_to_be_continued(place):
+    """With --no-session, at the end of a conversation and of a run that was stopped."""
+    looking = {"tool_calls": [{"name": "ls", "args": {}}]}
+    model = place.script(looking, HI)
+    limited = ("gong", "look", "-m", model, "--max-turns", "1")
+    assert "continues (gong chat -c)" in place.run(*limited, code=8).stderr
+    stopped = place.run(*limited, "--no-session", code=8).stderr
+    assert stopped == "gong: stopped at the limit of 1 model call\n"
+    for argv, is_kept in (([], True), (["--no-session"], False)):
+        command = [str(place.bin / "gong"), "look", "-m", model, "--max-turns", "1", *argv]
+        with Terminal(command, cwd=place.folder, env=place.env) as now:
+            now.wait_for("stopped at the limit of 1 model call")
+            now.wait_for("ready")
+            now.say("/quit")
+            assert now.wait_for_end() == 0
+            assert ("gong chat -c" in now.text()) == is_kept
