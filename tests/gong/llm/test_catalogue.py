@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -5,6 +7,7 @@ from gong.config import Settings
 from gong.errors import ConfigurationError, UnknownModel
 from gong.llm.model_names import ModelNames
 from gong.llm.models import (
+    CATALOGUE_DATE,
     Catalogue,
     LongPrice,
     ModelInfo,
@@ -323,3 +326,12 @@ def test_an_effort_is_fitted_to_the_model(wanted, efforts, reasons, sent, remark
     assert fitted.effort == sent
     assert (fitted.remark or "").endswith(remark or "")
     assert bool(fitted.remark) == bool(remark)
+
+
+def test_a_cutoff_is_a_month_before_the_date_of_the_data():
+    """M134: the environment block names it, and says so where it is not known."""
+    found = {one.id: one.cutoff for one in CATALOGUE.models.values() if one.cutoff is not None}
+    assert found["anthropic/claude-opus-5-5"] == "2026-06"
+    assert found["openai/gpt-5"] == "2024-09"
+    assert all(re.fullmatch(r"20\d\d-(0[1-9]|1[0-2])", one) for one in found.values())
+    assert max(found.values()) < CATALOGUE_DATE
