@@ -16,6 +16,7 @@ from ..render import render_blob_head, render_entry_line
 from ..store.path import Segment
 from ..text import SHORT, measure_width, to_single_line
 from .entry_lines import decode_legible, iter_lines
+from .log_view import LogFilter
 from .terminal import can_colour, get_columns, style_text, warn_of_left_out_part
 
 if TYPE_CHECKING:
@@ -35,15 +36,15 @@ _FOLDED_TYPES = frozenset({"start", "branch", "anchor", "user"})
 class EntryFilter(NamedTuple):
     """Which entries are listed; entries with a branch or label always are."""
 
-    types: frozenset[str] = frozenset()
-    """Only these types, if any are given."""
+    choice: LogFilter = LogFilter()
     fold: bool = False
     """List only prompts and first entries of phases, unless types are given, and count the rest."""
 
-    def is_listed(self, kind: str) -> bool:
-        """Return whether entries of a type are listed; "" is a type that cannot be read."""
-        types = self.types or (_FOLDED_TYPES if self.fold else None)
-        return types is None or not kind or kind in types
+    def is_listed(self, line: bytes) -> bool:
+        """Return whether the entry of a verified line is listed."""
+        if self.fold and not self.choice.types:
+            return self.choice._replace(types=_FOLDED_TYPES).is_shown(line)
+        return self.choice.is_shown(line)
 
 
 class GraphRow(NamedTuple):
@@ -205,7 +206,7 @@ def _draw_stretch(
     whole = Segment(node.source, node.phase, stretch.end, stretch.start)
     for line in iter_lines([whole], back=True):
         kind, names = read_type(line.line), listing.names.get(read_id(line.line), [])
-        if not names and not listing.choice.is_listed(kind):
+        if not names and not listing.choice.is_listed(line.line):
             passed[kind] += 1
             continue
         for step in decode_legible([line], render_blob_head):

@@ -64,6 +64,19 @@ def format_examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
+class CountedCommand(click.Command):
+    """A command that takes -5 for -n 5, as git and tail do."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a number with a dash counts up to `--`."""
+        end = args.index("--") if "--" in args else len(args)
+        counted = [
+            f"-n{arg[1:]}" if arg[:1] == "-" and arg[1:].isdecimal() and arg.isascii() else arg
+            for arg in args[:end]
+        ]
+        return super().parse_args(ctx, [*counted, *args[end:]])
+
+
 class CountType(click.IntRange):
     """A count of at least `min`; a number above the upper bound means all."""
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..clock import read_clock
 from ..errors import UsageError
 from ..history.follow import Moved, follow
+from ..model.entries import User
 from ..render import (
     render_blob_head,
     render_conversation,
@@ -20,7 +22,7 @@ from ..render import (
     render_entry_line,
     render_turn,
 )
-from ..text import SHORT
+from ..text import SHORT, measure_width
 from .entry_lines import (
     LocatedLine,
     decode_legible,
@@ -29,7 +31,9 @@ from .entry_lines import (
     read_line_at,
     read_path,
 )
+from .log_view import LogFilter, read_log
 from .output import (
+    CountedCommand,
     CountType,
     as_json,
     format_examples,
@@ -40,13 +44,23 @@ from .output import (
 )
 from .resolve import get_store_home, open_entry, open_ref
 from .tape_summary import describe_tape, summarize_tape
-from .terminal import get_columns, print_lines, print_shown, print_warning, warn_of_left_out_part
+from .terminal import (
+    get_columns,
+    print_lines,
+    print_shown,
+    print_warning,
+    strip_style,
+    style_text,
+    warn_of_left_out_part,
+)
+from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .entry_lines import DecodedLine
     from .group import GlobalOptions
+    from .log_view import LoggedEntry
     from .resolve import ResolvedRef
 
 
@@ -85,20 +99,38 @@ def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None
 
 
 @click.command(
+    cls=CountedCommand,
     epilog=format_examples(
-        "tape log --oneline",
-        "tape log 3f2a:fork-1 -n 5",
-        "tape log --type user --json",
+        "tape log --oneline -5",
+        "tape log try-redis --since 2d",
+        "tape log --type user",
+        "tape log --all --author-model opus --json",
         "tape log --graph",
         "tape log --graph --fold",
-    )
+    ),
 )
 @ref
 @click.option("--oneline", "short", is_flag=True, help="Show one line per entry.")
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type; repeatable."
 )
-@click.option("-n", "newest", type=CountType(), metavar="N", help="Show only the newest N.")
+@click.option(
+    "-n", "newest", type=CountType(), metavar="N", help="Show only the newest N; -5 is -n 5."
+)
+@click.option("--since", metavar="TIME", help=f"Only entries since: {TIME_FORMS}.")
+@click.option("--until", metavar="TIME", help="Only entries before this time.")
+@click.option(
+    "--author-model",
+    metavar="NAME",
+    help="Only what matching models wrote: part of PROVIDER/MODEL.",
+)
+@click.option("--all", "every", is_flag=True, help="Entries of all branches, by time.")
+@click.option(
+    "--reverse/--newest-first",
+    "reverse",
+    default=None,
+    help="Oldest first, or newest first: the default on a terminal.",
+)
 @click.option("--graph", "graphic", is_flag=True, help="Draw all branches as a tree, newest first.")
 @click.option(
     "--fold",
@@ -110,17 +142,24 @@ def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None
 def log(
     options: GlobalOptions,
     ref: str,
+    *,
     short: bool,
     types: tuple[str, ...],
     newest: int | None,
+    since: str | None,
+    until: str | None,
+    author_model: str | None,
+    every: bool,
+    reverse: bool | None,
     graphic: bool,
     fold: bool,
     as_json: bool,
 ) -> None:
-    """List the entries of a path, newest last.
+    """List the entries of a path: newest first on a terminal, else newest last.
 
-    Long entries are cut, with a count; `tape cat` and `tape show` cut nothing. --json prints an
-    array of the lines as stored.
+    Long entries are cut, with a count; `tape cat` and `tape show` cut nothing. --type user numbers
+    the prompts as ^N takes them: `tape fork ^2` begins before the one numbered ^2. --json prints an
+    array of the lines as stored, oldest first.
 
     --graph draws the whole tape of REF, as git does: one line per entry, newest first, each branch
     before its base. `*` is an entry, `#` an anchor, `o` an undone entry: it is on the tape but on
@@ -130,24 +169,45 @@ def log(
     """
     if fold and not graphic:
         raise UsageError("--fold needs --graph")
+    now = read_clock()
+    choice = LogFilter(
+        frozenset(types),
+        parse_moment(since, now) if since else "",
+        parse_moment(until, now) if until else "",
+        (author_model or "").casefold(),
+    )
     if graphic:
-        print_graph(options, ref, frozenset(types), newest, fold=fold, as_json=as_json)
+        if reverse is not None:
+            raise UsageError("--graph is drawn newest first: omit --reverse and --newest-first")
+        print_graph(options, ref, choice, newest, fold=fold, as_json=as_json)
         return
-    with open_entry(options, ref) as (tape, head):
-        chosen = read_path(tape, head, render_blob_head, types=frozenset(types), newest=newest)
+    is_newest_first = not reverse if reverse is not None else sys.stdout.isatty() and not as_json
+    with open_ref(options, ref) as place:
+        head = None if every else place.head or place.tape.head(place.branch)
+        chosen = read_log(place.tape, head, choice, newest=newest, newest_first=is_newest_first)
         if as_json:
-            print_json_array(step.line for step in chosen)
-        elif short:
-            wide = get_columns()
-            print_lines(render_entry_line(step.entry, wide) for step in chosen)
+            print_json_array(one.step.line for one in chosen)
         else:
-            print_entries(chosen)
+            print_log(chosen, numbered=User.entry_type in choice.types, short=short)
+
+
+def print_log(chosen: Iterable[LoggedEntry], *, numbered: bool, short: bool) -> None:
+    """Print entries as text, in one line each if `short`; prompts with their numbers if asked."""
+    wide = get_columns()
+    for step, prompt in chosen:
+        mark = style_text(f"^{prompt}", bold=True) + "  " if numbered and prompt else ""
+        if short:
+            room = wide - measure_width(strip_style(mark))
+            print_lines([mark + render_entry_line(step.entry, room)])
+        else:
+            heading, *body = render_entry(step.entry, SHOWN_LINES)
+            print_lines([mark + heading, *body, ""])
 
 
 def print_graph(
     options: GlobalOptions,
     ref: str,
-    types: frozenset[str],
+    choice: LogFilter,
     newest: int | None,
     *,
     fold: bool,
@@ -160,7 +220,7 @@ def print_graph(
         if as_json:
             print_json(build_tree(place.tape))
         else:
-            print_lines(draw_tree(place.tape, EntryFilter(types, fold=fold), newest))
+            print_lines(draw_tree(place.tape, EntryFilter(choice, fold=fold), newest))
 
 
 @click.command(epilog=format_examples("tape cat", "tape cat 3f2a:main --md > session.md"))
@@ -189,12 +249,13 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
 
 
 @click.command(
+    cls=CountedCommand,
     epilog=format_examples(
         "tape tail",
         "tape tail 3f2a:main -n 3 --json",
         "tape tail -f 3f2a",
         "tape tail -f --json | jq .type",
-    )
+    ),
 )
 @ref
 @click.option(
