@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from tape.git_patch import count_equal_lines
 from tape.model.entries import Text
 
 from ..llm.types import Grammar
-from .diff import build_diff, count_equal_lines
+from .diff import build_diff
 from .limits import keep_full_text
 from .patch.parse import InvalidPatch, PatchCommand, find_patch_in_command, parse_patch
 from .patch.plan import PatchFailures, plan_patch, resolve_patch_paths
