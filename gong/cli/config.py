@@ -13,7 +13,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from tape.cli.output import as_json, format_examples, print_json
+from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.text import to_single_line
 
@@ -48,13 +48,14 @@ class ListedSetting(Struct, frozen=True):
 
 
 @click.group(
+    cls=NamingGroup,
     epilog=format_examples(
         "gong config list",
         "gong config get compaction.keep",
         "gong config set model offline/rules",
         "gong config set permissions.mode accept_edits",
         "gong config set --project max_turns 50",
-    )
+    ),
 )
 def config() -> None:
     """Show the settings, and change those of your config.toml or of a project."""

@@ -12,7 +12,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from tape.cli.output import as_json, format_examples, print_json
+from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.text import to_single_line
 
@@ -56,9 +56,10 @@ class TestedHook(Struct, frozen=True, omit_defaults=True):
 
 
 @click.group(
+    cls=NamingGroup,
     epilog=format_examples(
         "gong hooks list", 'gong hooks test PreToolUse --tool bash --args \'{"command": "ls"}\''
-    )
+    ),
 )
 def hooks() -> None:
     """List the hooks of this folder, or try them on a sample."""

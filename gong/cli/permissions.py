@@ -13,7 +13,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from tape.cli.output import as_json, format_examples, print_bytes, print_json
+from tape.cli.output import NamingGroup, as_json, format_examples, print_bytes, print_json
 from tape.cli.terminal import format_table, print_lines
 
 from .. import config
@@ -47,12 +47,13 @@ class CheckAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 @click.group(
+    cls=NamingGroup,
     epilog=format_examples(
         "gong permissions list",
         "gong permissions add 'Bash(npm test:*)'",
         "gong permissions add --deny 'Read(secrets/**)'",
         """gong permissions check bash '{"command": "npm test"}'""",
-    )
+    ),
 )
 def permissions() -> None:
     """Check calls against the rules of permission, and edit your own rules."""

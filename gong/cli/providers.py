@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from tape.cli.output import as_json, format_examples, print_json
+from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound
@@ -35,12 +35,13 @@ provider_argument = click.argument("name", metavar="PROVIDER")
 
 
 @click.group(
+    cls=NamingGroup,
     epilog=format_examples(
         "gong auth login anthropic",
         "gong auth login openai < key.txt",
         "gong auth status",
         "gong auth logout openai",
-    )
+    ),
 )
 def auth() -> None:
     """Save API keys in the system keyring, or in a file that only you can read."""
@@ -121,6 +122,7 @@ _ABILITIES = ("tools", "vision", "reasoning")
 
 
 @click.group(
+    cls=NamingGroup,
     invoke_without_command=True,
     epilog=format_examples(
         "gong models --provider anthropic", "gong models --json", "gong models show sonnet"

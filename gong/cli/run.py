@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tape.cli import group as store
+from tape.cli.git_words import ALIASES
 from tape.cli.group import tape as store_group
 
 from .. import __version__
@@ -126,7 +127,7 @@ def _find_meant_command(words: Sequence[str]) -> str | None:
             return near[0]
         if word == "help":
             return "--help"
-        return f"tape {word}" if word in store.COMMANDS else None
+        return f"tape {word}" if word in store.COMMANDS or word in ALIASES else None
     letters = Counter(word)
     for name in _COMMANDS:
         theirs = Counter(name)

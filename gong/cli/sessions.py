@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tape.cli import group as store
-from tape.cli.output import as_json, format_examples
+from tape.cli.output import NamingGroup, as_json, format_examples
 
 from .. import config
 from .options import locate_store, store_option
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 @click.group(
-    epilog=format_examples("gong sessions list", "gong sessions show", "gong sessions rm 3f2a")
+    cls=NamingGroup,
+    epilog=format_examples("gong sessions list", "gong sessions show", "gong sessions rm 3f2a"),
 )
 def sessions() -> None:
     """List, show and remove the sessions of this folder. Each is a tape: see `gong tape`."""

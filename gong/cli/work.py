@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tape.cli.files import require_writable, write_output
 from tape.cli.group import GlobalOptions
-from tape.cli.output import as_json, complete_ref, format_examples, print_json
+from tape.cli.output import NamingGroup, as_json, complete_ref, format_examples, print_json
 from tape.cli.resolve import get_current_folder, open_ref
 from tape.cli.terminal import format_table, print_lines
 from tape.clock import format_timestamp, read_clock, shorten_timestamp
@@ -42,12 +42,13 @@ work_argument = click.argument("ref", metavar="ID")
 
 
 @click.group(
+    cls=NamingGroup,
     epilog=format_examples(
         'gong work new "OAuth login" --goal "People log in with GitHub"',
         'gong work add oauth --todo "Write the tests" --tape 3f2a',
         "gong work done oauth 1",
         "gong work handoff oauth -o handoff.md",
-    )
+    ),
 )
 def work() -> None:
     """Track the goal of a piece of work, what is done and to do, and hand it over.

@@ -10,12 +10,21 @@ import click
 from ..errors import NotFound, UsageError
 from ..model.entries import Meta, Start
 from ..reference import is_id_prefix
-from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name
+from ..resolve import find_tape_here
+from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name, make_ref_name
 from ..store.store import Beginning
 from ..text import SHORT, to_single_line
 from .entry_lines import read_path
 from .output import as_json, complete_ref, format_examples, print_json, ref, wait
-from .resolve import PROGRAM, clean_argument, open_entry, open_library, open_ref
+from .resolve import (
+    PROGRAM,
+    clean_argument,
+    get_current_folder,
+    open_entry,
+    open_library,
+    open_ref,
+    split_optional_ref,
+)
 from .tape_summary import format_branches, summarize_branches
 from .terminal import format_table, print_lines, print_warning, style_text
 
@@ -49,19 +58,39 @@ def fork(
     if new and switch:
         raise UsageError("--switch chooses among the branches of one tape; omit it with --new")
     if name is not None and not new:
-        check_ref_name("branch", name)
-    with open_library(options) as (store, _), open_entry(options, ref) as (tape, head):
+        name = choose_ref_name("branch", name)
+    with open_library(options) as (store, index), open_entry(options, ref) as (tape, head):
         if new:
             identity, branch = create_forked_tape(store, tape, head, name), MAIN_BRANCH
         else:
             identity, branch = tape.id, tape.fork(head, name, switch=switch)
+        place = identity[:SHORT] if new or switch else f"{identity[:SHORT]}:{branch}"
+        how = f"tape append {place}"
+        if tape.info.by.startswith("gong/") and not new:
+            here = get_current_folder(is_needed=False) if switch else ""
+            newest = find_tape_here(store, index, here) if here else None
+            is_newest = newest is not None and newest.id == identity
+            how = "gong chat -c" if is_newest else f"gong chat --session {place}"
     if as_json:
         print_json({"tape": identity, "branch": branch, "entry": head.entry})
+    elif switch:
+        begun = f"Switched to a new branch {branch!r} at {head.entry[:SHORT]}"
+        print_lines([f"{begun}; continue with `{how}`"])
     else:
-        place = identity[:SHORT] if new or switch else f"{identity[:SHORT]}:{branch}"
-        print_lines(
-            [f"{place} begins at {head.entry[:SHORT]}; continue with `tape append {place}`"]
-        )
+        print_lines([f"{place} begins at {head.entry[:SHORT]}; continue with `{how}`"])
+
+
+def choose_ref_name(kind: str, given: str) -> str:
+    """Return the name of a branch or label as typed, or the nearest allowed one, which is told.
+
+    Raises InvalidName where no part of the text can be a name.
+    """
+    name = given if is_ref_name(given) else make_ref_name(given)
+    if not name:
+        return check_ref_name(kind, given)
+    if name != given:
+        print_warning(f"Named {name!r} (from {given!r})")
+    return name
 
 
 def create_forked_tape(store: Store, tape: Tape, head: Head, title: str | None) -> str:
@@ -107,7 +136,16 @@ def branches(options: GlobalOptions, ref: str, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def switch(options: GlobalOptions, ref: str, as_json: bool) -> None:
-    """Choose the current branch of a tape. --json prints {tape, branch}."""
+    """Choose the current branch of a tape; `-` is the one that was current before.
+
+    --json prints {tape, branch}.
+    """
+    if ref == "-":
+        with open_ref(options, "", warns=False) as (tape, _, __):
+            previous = tape.refs().previous
+            if previous is None:
+                raise NotFound(f"no other branch of {tape.id[:SHORT]} was current before this one")
+            ref = f"{tape.id}:{previous}"
     with open_ref(options, _find_branch_reference(options, ref)) as (tape, head, branch):
         if branch is None or head is not None:
             raise UsageError(f"{ref!r} does not name a branch: write BRANCH or TAPE:BRANCH")
@@ -127,19 +165,19 @@ def _find_branch_reference(options: GlobalOptions, word: str) -> str:
     return word
 
 
-@click.command(
-    epilog=format_examples('tape rename 3f2a "Login bug"', "tape rename 3f2a Login --json")
+@click.command(epilog=format_examples('tape rename "Login bug"', "tape rename 3f2a Login --json"))
+@click.argument(
+    "words", metavar="[REF] TITLE", nargs=-1, required=True, shell_complete=complete_ref
 )
-@click.argument("ref", metavar="REF", shell_complete=complete_ref)
-@click.argument("title")
 @wait
 @as_json
 @click.pass_obj
-def rename(options: GlobalOptions, ref: str, title: str, as_json: bool) -> None:
-    """Give a tape a title. Its folder keeps its name.
+def rename(options: GlobalOptions, words: tuple[str, ...], as_json: bool) -> None:
+    """Give a tape a title, this folder's newest one without a REF. Its folder keeps its name.
 
     --json prints {tape, title, was}.
     """
+    ref, title = split_optional_ref(options, words, "a title")
     title = clean_argument(title).strip()
     if not title:
         raise UsageError("a title needs a word")
@@ -186,6 +224,7 @@ def label(options: GlobalOptions, ref: str, name: str, gone: str | None, as_json
                 raise NotFound(f"no label {gone!r} in tape {tape.id[:SHORT]}; {known}")
             _move_label(tape, gone, None, as_json=as_json)
         elif name:
+            name = choose_ref_name("label", name)
             head = place.head or tape.head(place.branch)
             _move_label(tape, name, head.entry, as_json=as_json)
         elif as_json:

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..damage import catch_damage_warnings
+from ..errors import UsageError
 from ..store.locks import DEFAULT_LOCK_WAIT, limit_lock_wait
 from ..version import __version__
+from .git_words import ALIASES, explain_unknown_command, translate_git_words
 from .streams import INTERRUPTED_CODE, silence_stream, use_visible_streams
 from .terminal import open_pager, print_warning
 
@@ -37,8 +39,9 @@ COMMANDS = {
     "new": ("record", "Create a tape and print its id."),
     "append": ("record", "Record entries from JSON lines on standard input."),
     "ls": ("listing", "List tapes, newest first."),
+    "status": ("status", "Show where a tape stands, and what was left unfinished."),
     "show": ("show", "Show a tape, or one entry."),
-    "log": ("show", "List the entries of a path, newest last."),
+    "log": ("show", "List the entries of a path."),
     "cat": ("show", "Print a whole conversation."),
     "tail": ("show", "Show the newest entries; with -f, follow new ones."),
     "fork": ("branching", "Start a branch, or a new tape, at an entry."),
@@ -79,6 +82,9 @@ REF is [TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N], or a branch of this folder's
 tape: ids by any unique prefix of three digits or more, @LABEL too, @{N} the
 head N moves ago, ~N entries back, ^N before the Nth newest prompt.
 Without a REF: the newest tape of this folder, else of its repository.
+
+Words of git (checkout, branch, tag, commit …) do here what they do there, or
+say what does it.
 """
 
 
@@ -153,6 +159,16 @@ class CommandGroup(click.Group):
             verb.callback = _wrap_paged(verb.callback) if name in PAGED_COMMANDS else verb.callback
         verb.short_help = help_line
         return verb
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name, in git's words too, and the rest of them."""
+        if args[0] not in COMMANDS or args[0] == "switch":
+            args = translate_git_words(args)
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UsageError(explain_unknown_command("tape", args[0], [*COMMANDS, *ALIASES]))
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands, or options, that begin with `incomplete`, without importing any."""

@@ -26,7 +26,14 @@ from .output import (
     print_json,
     ref,
 )
-from .resolve import clean_argument, get_current_folder, open_entry, open_library, open_ref
+from .resolve import (
+    clean_argument,
+    get_current_folder,
+    open_entry,
+    open_library,
+    open_ref,
+    split_optional_ref,
+)
 from .terminal import format_table, print_lines, print_warning, show_progress
 
 if TYPE_CHECKING:
@@ -148,16 +155,19 @@ def detach(options: GlobalOptions, ref: str, yes: bool, dry_run: bool, as_json: 
     return 0 if agreed else how.report_refusal()
 
 
-@click.command(epilog=format_examples("tape mv 3f2a .", "tape mv 3f2a ~/src/new-place --json"))
-@click.argument("ref", metavar="REF", shell_complete=complete_ref)
-@click.argument("folder", metavar="DIR", type=click.Path())
+@click.command(
+    epilog=format_examples("tape mv ../new-place", "tape mv 3f2a ~/src/new-place --json")
+)
+@click.argument("words", metavar="[REF] DIR", nargs=-1, required=True, shell_complete=complete_ref)
 @as_json
 @click.pass_obj
-def mv(options: GlobalOptions, ref: str, folder: str, as_json: bool) -> None:
+def mv(options: GlobalOptions, words: tuple[str, ...], as_json: bool) -> None:
     """Record that the project of a tape moved to DIR: a new entry on its current branch.
 
-    The tape itself stays where it is. --json prints {tape, entry, cwd, was}.
+    Without a REF it is this folder's newest tape. The tape itself stays where it is. --json prints
+    {tape, entry, cwd, was}.
     """
+    ref, folder = split_optional_ref(options, words, "a folder")
     here = "" if os.path.isabs(folder) else get_current_folder()  # noqa: PTH117 (links stay as they are written)
     cwd = clean_argument(os.path.normpath(os.path.join(here, folder)))  # noqa: PTH118 (as above)
     with open_library(options) as opened, open_ref(options, ref) as (tape, _, __):

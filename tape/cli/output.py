@@ -12,6 +12,7 @@ import msgspec
 from ..errors import UsageError
 from ..store.locks import DEFAULT_LOCK_WAIT, limit_lock_wait
 from ..text import replace_surrogates
+from .git_words import explain_unknown_command
 from .terminal import erase_progress, print_lines, print_warning
 
 if TYPE_CHECKING:
@@ -75,6 +76,18 @@ class CountedCommand(click.Command):
             for arg in args[:end]
         ]
         return super().parse_args(ctx, [*counted, *args[end:]])
+
+
+class NamingGroup(click.Group):
+    """A group that answers a word that is none of its commands with the one it may be a slip of."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name, and the rest of them; raise UsageError."""
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            raise UsageError(explain_unknown_command(ctx.command_path, args[0], self.commands))
+        return super().resolve_command(ctx, args)
 
 
 class CountType(click.IntRange):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
-from ..errors import NotFound, TapeError
+from ..errors import NotFound, TapeError, UsageError
 from ..index.library import find_unlisted, open_store
-from ..reference import parse_reference
+from ..reference import LEAST_SURE_DIGITS, is_id_prefix, parse_reference
 from ..resolve import find_reference, open_found_entry
 from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE
@@ -21,7 +21,7 @@ from .environment import find_store_home
 from .terminal import print_warning, show_progress, warn_of_left_out_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..index.library import Library
     from ..resolve import FoundReference
@@ -125,6 +125,21 @@ def warn_of_left_out(opened: Library) -> LeftOutTapes:
             f"{len(found) - _MAX_NAMED} more are left out; `tape verify --all` names them"
         )
     return LeftOutTapes(len(found), int(any(one.is_unread for one in found)))
+
+
+def split_optional_ref(options: GlobalOptions, words: Sequence[str], what: str) -> tuple[str, str]:
+    """Return the REF, "" if it was left out, and the last word of a command that takes two.
+
+    `what` names the last word. Raises UsageError for more words, and for an id alone, after which
+    that word was probably forgotten.
+    """
+    if len(words) > 2:  # noqa: PLR2004
+        raise UsageError(f"{len(words)} words were given: put {what} of several words in quotes")
+    *ref, last = words
+    if not ref and is_id_prefix(last) and len(last) >= LEAST_SURE_DIGITS:
+        with suppress(NotFound), open_ref(options, last, warns=False):
+            raise UsageError(f"{last!r} names a tape: give {what} after it")
+    return (ref or [""])[0], last
 
 
 def clean_argument(text: str) -> str:

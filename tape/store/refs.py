@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,6 +47,7 @@ JOURNAL_NAME = "refs.jsonl"
 MAIN_BRANCH = "main"
 _HASHED = 24  # offset of the hashed rest: after `{"h":"`, 16 digits and `",`
 _BRANCH = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}\Z")
+_MOST_NAME = 48
 _RULE = "it must match [a-z0-9][a-z0-9._-]{0,47} without '..', and not be 'refs'"
 
 
@@ -79,6 +81,8 @@ class Refs(Struct, gc=False):
     """Messages about lines with a wrong hash: readers skip them with a warning, writers refuse."""
     size: int = 0
     """Size up to the end of the last good line; the rest is torn."""
+    previous: str | None = None
+    """The branch that was current before `current`."""
 
     def copy(self) -> Refs:
         """Return an independent copy that the caller may change."""
@@ -141,6 +145,18 @@ def check_ref_name(kind: str, name: str) -> str:
     return name
 
 
+def make_ref_name(text: str) -> str:
+    """Return the name of a branch or label that comes nearest to a text; "" if none does.
+
+    "Try Redis!" becomes try-redis, "Größe.." becomes grosse.
+    """
+    plain = unicodedata.normalize("NFKD", text.replace("ß", "ss").casefold())
+    plain = "".join(char for char in plain if not unicodedata.combining(char))
+    name = re.sub(r"[^a-z0-9._-]+", "-", plain)
+    name = re.sub(r"\.{2,}", ".", name).strip("-._")[:_MOST_NAME].rstrip("-._")
+    return name if is_ref_name(name) else ""
+
+
 def encode_ref_line(fields: dict[str, Any]) -> bytes:
     """Return one journal line, with its hash and newline."""
     rest = msgspec.json.encode(fields)[1:]
@@ -191,6 +207,8 @@ def _apply_ref_line(refs: Refs, line: _RefLine) -> None:
         move = Move(line.branch, line.phase, line.pin, line.why, line.time)
         refs.branches[line.branch] = (*refs.branches.get(line.branch, ()), move)
     elif line.current is not None:
+        if line.current != refs.current:
+            refs.previous = refs.current
         refs.current = line.current
     elif line.label is not None:
         if line.entry is None:

@@ -28,6 +28,7 @@ CASES = {
     "tape new": ["--title EVIL", "--title EVIL --json", "EVIL"],
     "tape append": ["ID EVIL", "nothing-EVIL", "ID --durability EVIL"],
     "tape ls": ["", "--all", "--all --json", "--all --sort EVIL", "-n EVIL", "--project EVIL"],
+    "tape status": ["ID", "ID:b", "ID --json", "EVIL"],
     "tape show": ["ID", "ID@good", "ID@good --raw", "ID --json", "ID:b", "EVIL", "ID@EVIL"],
     "tape log": ["ID", "ID:b --graph", "ID --oneline", "ID --json", "ID --type EVIL", "ID --graph"],
     "tape cat": ["ID", "ID:b", "ID --md", "ID --json"],
@@ -96,7 +97,7 @@ CASES = {
     "gong permissions rm": ["EVIL"],
     "gong trust": ["", "--json", "--yes"],
     "gong tool": ["list", "EVIL", "read CALL", "read EVIL", "bash BASH"],
-    "tape": ["", "EVIL", "--EVIL", "--help", "--version"],
+    "tape": ["", "EVIL", "--EVIL", "--help", "--version", "checkout EVIL", "tag EVIL ID"],
     "gong": ["EVIL", "--EVIL", "--help", "--version"],
 }
 """The arguments of each command; ID is the hostile tape, EVIL the hostile text."""

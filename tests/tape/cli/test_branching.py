@@ -6,8 +6,10 @@ import os
 
 import pytest
 
+from tape.index.library import open_store
 from tape.store.disk import Folder
 from tape.store.locks import hold_lock
+from tape.store.store import Beginning
 from tests.tape.cli.conftest import TALK, TYPES, line, words
 
 
@@ -34,8 +36,51 @@ def test_a_fork_says_how_to_go_on(tape, talk):
     assert said.endswith(f"; continue with `tape append {talk[:8]}:fork-1`\n")
     tape(*said.split("`")[1].split()[1:], stdin=line("note", text="on"))
     said = tape("fork", f"{talk}~1", "--switch").text
+    assert said.startswith("Switched to a new branch 'fork-2' at ")
     assert said.endswith(f"; continue with `tape append {talk[:8]}`\n")
     assert tape("show", talk, "--json").json["current"] == "fork-2"
+
+
+def test_a_fork_says_how_the_program_that_wrote_the_tape_goes_on(tape):
+    """`gong chat -c` where that would find the tape, else --session with its name."""
+    store = open_store(tape.store).store
+    with store.create(Beginning(str(tape.work), "gong/0.1.0", "One", "one")) as made:
+        one = made.id[:8]
+    assert tape("fork", "--name", "a").text.endswith(
+        f"; continue with `gong chat --session {one}:a`\n"
+    )
+    assert tape("fork", "--name", "b", "--switch").text.endswith("; continue with `gong chat -c`\n")
+    store.create(Beginning(str(tape.work), "gong/0.1.0", "Two", "two")).close()
+    said = tape("fork", one, "--switch").text
+    assert said.endswith(f"; continue with `gong chat --session {one}`\n")
+
+
+def test_a_dash_switches_to_the_branch_that_was_current_before(tape, talk):
+    assert tape.refused("switch", "-", code=3).startswith("no other branch of ")
+    tape("fork", "--name", "a", "--switch")
+    tape("fork", "main", "--name", "b", "--switch")
+    for name in ("a", "b", "a"):
+        assert tape("switch", "-").text == f"{talk[:8]}: switched to branch {name}\n"
+    tape("switch", "a")
+    assert tape("switch", "-", "--json").json["branch"] == "b"
+
+
+def test_rename_and_mv_take_the_current_tape(tape, talk):
+    assert tape("rename", "Login bug", "--json").json == {
+        "tape": talk,
+        "title": "Login bug",
+        "was": "First",
+    }
+    moved = tape("mv", ".", "--json").json
+    assert (moved["tape"], moved["cwd"]) == (talk, str(tape.work))
+    for verb, what in [("rename", "a title"), ("mv", "a folder")]:
+        assert (
+            tape.refused(verb, talk[:6], code=2)
+            == f"{talk[:6]!r} names a tape: give {what} after it"
+        )
+        told = tape.refused(verb, "a", "b", "c", code=2)
+        assert told == f"3 words were given: put {what} of several words in quotes"
+    assert tape("rename", "abc").text.startswith(f'{talk[:8]}: renamed to "abc"')
 
 
 def test_a_bare_branch_name_works_wherever_a_ref_does(tape, talk):
@@ -75,7 +120,29 @@ def test_a_new_tape_works_where_its_parent_went(tape, talk):
     assert tape("show", made["tape"], "--json").json["cwd"] == "/moved"
 
 
-@pytest.mark.parametrize("name", ["../../x", "x/y", "", "refs", "a..b", "A", "x" * 49, "-x"])
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("Try Redis!", "try-redis"),
+        ("../../x", "x"),
+        ("x/y", "x-y"),
+        ("a..b", "a.b"),
+        ("A", "a"),
+        ("Größe é", "grosse-e"),
+        ("-x", "x"),
+        ("x" * 49, "x" * 48),
+    ],
+)
+def test_a_name_is_made_into_an_allowed_one_and_told(tape, talk, given, name):
+    for typed in (("fork", talk, f"--name={given}"), ("label", talk, "--", given)):
+        ran = tape(*typed)
+        assert ran.err == f"tape: Named {name!r} (from {given!r})\n"
+    assert tape("branches", talk, "--json").json[1]["branch"] == name
+    assert tape("label", talk, "--json").json[0]["label"] == name
+    assert tape("fork", talk, "--name", "good").err == ""
+
+
+@pytest.mark.parametrize("name", ["", "refs", "..", "///", "试"])
 def test_a_name_that_may_not_become_a_path_is_refused(tape, talk, name):
     assert tape.refused("fork", talk, f"--name={name}", code=2)
     assert tape("branches", talk, "--json").json[1:] == []

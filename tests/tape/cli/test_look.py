@@ -359,7 +359,7 @@ def test_the_exit_codes_of_the_command(tape, talk):
     """As a shell sees them: found, misuse, not found, damaged, busy, newer."""
     tape.real("log", talk)
     tape.real("log", "--nothing", code=2)
-    tape.real("fork", talk, "--name", "../../x", code=2)
+    tape.real("fork", talk, "--name", "///", code=2)
     tape.real("log", "abcdef", code=3)
     with tape.open("append", f"{talk}:main") as process:
         process.stdin.write(line("note", text="x"))

@@ -73,7 +73,9 @@ class TestFolding:
         ]
         moves = (move("b", "0001-main-start", Pin(5, "ab")), move("b", "0002-b"))
         data = b"".join(lines)
-        refs = Refs({"main": STARTED, "b": moves}, {"good": "ab"}, "b", "New", (), len(data))
+        refs = Refs(
+            {"main": STARTED, "b": moves}, {"good": "ab"}, "b", "New", (), len(data), "main"
+        )
         assert replay_journal(data) == refs
         assert refs.phases() == {"0001-main-start", "0002-b"}
 
