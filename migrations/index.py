@@ -170,6 +170,12 @@ def m004_words(db: Database) -> None:
     _make_costs_view(db)
 
 
+@steps()
+def m005_stamps(db: Database) -> None:
+    """Note size and time of the files that were read, so that any other writer is noticed."""
+    db.execute("ALTER TABLE tapes ADD COLUMN stamps TEXT")
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(

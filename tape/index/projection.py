@@ -40,6 +40,7 @@ from .database import (
     scrub_index,
     write_transaction,
 )
+from .fast import find_changed_tapes
 from .tables import TapeLocation, TapeRow
 from .tape_sync import apply_changes, sync_tape
 from .writer_log import LARGE_LOG, ActiveWriter, WriterLog
@@ -272,7 +273,7 @@ class Index:
                 tables.delete_writers(db, rows)
 
     def _read_changed_tapes(self, db: Connection) -> None:
-        """Find dead writers before reading, so that their last entries are read."""
+        """Read what changed; find dead writers before, so that their last entries are read."""
         if self._log.read_position() != tables.select_log_position(db):
             with write_transaction(db):
                 self._fold_log(db)
@@ -281,6 +282,9 @@ class Index:
         self._scan_tapes_folder(db)
         done = {tape for tape in {writer.tape for writer in writers} if self._try_read(db, tape)}
         self._remove_writers(db, [writer for writer in dead if writer.tape in done])
+        with suppress(FileNotFoundError):  # no folder of tapes yet
+            for tape in [*find_changed_tapes(db, os.fspath(self._store.path))]:
+                self._try_read(db, tape)
         self._truncate_log(db)
 
     def _fold_log(self, db: Connection, known: Collection[int] = ()) -> None:

@@ -392,6 +392,18 @@ def update_location(db: Connection, tape: str, where: TapeLocation) -> None:
     )
 
 
+def select_stamps(db: Connection, tape: str) -> str | None:
+    """Return size and time of a tape's files when they were read: see `fast.describe_stamps`."""
+    found = db.execute("SELECT stamps FROM tapes WHERE id = ?", (bytes.fromhex(tape),)).fetchone()
+    stamps: str | None = found[0] if found else None
+    return stamps
+
+
+def save_stamps(db: Connection, tape: str, stamps: str | None) -> None:
+    """Store those; with None the tape counts as changed."""
+    db.execute("UPDATE tapes SET stamps = ? WHERE id = ?", (stamps, bytes.fromhex(tape)))
+
+
 def select_writers(db: Connection, schema: str = "main") -> list[ActiveWriter]:
     """Return all writers that entered and did not leave."""
     found = db.execute(f"SELECT lower(hex(tape)), pid, serial FROM {schema}.writers")  # noqa: S608 (ours)

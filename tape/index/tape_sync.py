@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import TapeError
 from ..store.phase import ORIGIN
-from ..store.refs import read_head_at
+from ..store.refs import JOURNAL_NAME, read_head_at
 from . import tables
 from .database import write_transaction
+from .fast import describe_stamps
 from .tables import IndexedBranch, PhaseTally, TapeLocation, TapeRecord, TapeRow, is_entry_id
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def _try_sync(
     """Index what is new; return whether no other process did so meanwhile."""
     from .ingest import delete_phases, read_runs  # noqa: PLC0415 (a list may need none of it)
 
+    stamps = _read_stamps(tape, tape.refs())  # first, so that what is written later is noticed
     refs, old = tape.refs(), tables.select_tape_record(db, tape.id)
     phases = tables.select_tallies(db, tape.id)
     before, last = set(phases), None
@@ -72,6 +74,9 @@ def _try_sync(
     gone = before - phases.keys()
     new = build_tape_record(tape, where.folder, refs, phases, {} if gone else pinned)
     if last is None and not gone and new == old:
+        if stamps != tables.select_stamps(db, tape.id):
+            with write_transaction(db):
+                tables.save_stamps(db, tape.id, stamps)
         return True
     with write_transaction(db):
         if last is not None and not _insert_next_run(db, tape.id, last):
@@ -80,6 +85,7 @@ def _try_sync(
         if tables.select_tallies(db, tape.id) != phases:
             return False
         tables.save_tape_record(db, new, old)
+        tables.save_stamps(db, tape.id, stamps)
         if old is None or not old.row.folder:
             tables.update_location(db, tape.id, where)
     return True
@@ -153,16 +159,20 @@ def apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
     """Index the changes in a tape; return whether that is complete.
 
     It is not for a tape or a phase whose beginning is not indexed, nor if another process was
-    faster.
+    faster, or made moves that are not among the changes.
     """
     from .ingest import read_runs  # noqa: PLC0415 (most commands write nothing)
 
+    refs, known = tape.journal.read(), tables.select_stamps(db, tape.id)
+    stamps = _read_stamps(tape, refs)
+    if stamps is None or known is None or not _is_only_change(tape, refs, changes, known, stamps):
+        return False
     before = tables.select_tallies(db, tape.id, changes.phases)
     phases = dict(before)
     if not changes.phases <= before.keys() | changes.begun:
         return False
     redacted = tables.select_redacted_ids(db, tape.id)
-    for run in read_runs(tape, tape.journal.read(), phases, redacted, only=changes.phases):
+    for run in read_runs(tape, refs, phases, redacted, only=changes.phases):
         with write_transaction(db):
             if not _insert_next_run(db, tape.id, run):
                 return False
@@ -182,7 +192,39 @@ def apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
             {name: refs.labels.get(name) for name in changes.labels},
             [(before.get(name, PhaseTally()), tally) for name, tally in phases.items()],
         )
+        tables.save_stamps(db, tape.id, stamps)
     return True
+
+
+def _read_stamps(tape: WritableTape, refs: Refs) -> str | None:
+    """Return the stamps of a tape's files; None where one is missing.
+
+    Its segments are those that can still grow: the newest one of each branch that is not pinned.
+    """
+    growing = {moves[-1].phase for moves in refs.branches.values() if moves[-1].pin is None}
+    with suppress(OSError):
+        return describe_stamps(tape.folder.fd, b"", sorted(growing))
+    return None
+
+
+def _is_only_change(
+    tape: WritableTape, refs: Refs, changes: Changes, before: str, after: str
+) -> bool:
+    """Return whether, between two stamps of a tape, nobody wrote but the one with these changes."""
+    old, new = _split_stamps(before), _split_stamps(after)
+    journal = old.pop(JOURNAL_NAME), new.pop(JOURNAL_NAME)
+    if journal[0] != journal[1]:
+        moved = tape.journal.read_names_since(int(journal[0].partition("/")[0]))
+        if moved is None or not moved <= changes.branches | changes.labels:
+            return False
+    moves = (refs.branches[name][-1] for name in changes.branches & refs.branches.keys())
+    own = changes.phases & {move.phase for move in moves}
+    return all(new[name] == old.get(name) for name in new.keys() - own)
+
+
+def _split_stamps(stamps: str) -> dict[str, str]:
+    fields = stamps.split("/")
+    return {fields[at]: "/".join(fields[at + 1 : at + 3]) for at in range(0, len(fields), 3)}
 
 
 def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:

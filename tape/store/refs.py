@@ -245,6 +245,17 @@ class Journal:
             self._known = data, refs
         return refs
 
+    def read_names_since(self, offset: int) -> set[str] | None:
+        """Return the branches and labels that lines behind an offset move.
+
+        None where the journal was cut or a line does not match its hash.
+        """
+        data = self._read_bytes()
+        lines = [_decode_ref_line(line) for line in data[offset:].split(b"\n")[:-1]]
+        if len(data) < offset or None in lines:
+            return None
+        return {name for line in lines if line for name in (line.branch, line.label) if name}
+
     def sync_journal(self) -> None:
         """Sync the journal: its last writer may have been killed before its sync."""
         if self.folder.durable:
