@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from tape.index import fast
 from tape.index.fast import fetch_newest_tapes
 from tape.index.library import list_tapes, open_store, search_entries
 from tape.store.store import Store
@@ -109,6 +110,24 @@ def test_a_change_beside_a_writer_with_the_index_is_seen(library, bare, change):
         writer.append(say("after"))
     settle(library)
     held(library)
+
+
+def test_of_many_tapes_the_old_ones_are_compared_once_a_minute(library, bare, monkeypatch):
+    monkeypatch.setattr(fast, "_ALWAYS_CHECKED", 1)
+    home = os.fspath(library.store.path)
+    assert [row.title for row in listed(library)] == ["two", "one"]
+    rename(bare)  # the older one
+    assert [row.title for row in list_tapes(*library)] == ["two", "one"]
+    checked = library.store.path / fast.CHECK_NAME
+    then = checked.stat().st_mtime - 61
+    os.utime(checked, (then, then))
+    assert fetch_newest_tapes(home, -1) is None
+    assert [row.title for row in listed(library)] == ["two", "needle"]
+    rename(bare)
+    os.utime(checked, (then + 1e6, then + 1e6))  # the clock was set back
+    assert [row.title for row in listed(library)] == ["two", "needle"]
+    checked.unlink()
+    listed(library)
 
 
 def test_a_writer_with_the_index_leaves_it_caught_up(library):
