@@ -97,11 +97,7 @@ class ApplyPatchDetails(Struct, frozen=True):
 
 async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) -> ToolOutcome:
     """Apply the whole patch, or change no file and report all errors."""
-    text, folder = arguments.input or arguments.patch, ""
-    called = find_patch_in_command(text)
-    if isinstance(called, PatchCommand):
-        text, folder = called.patch, called.folder or ""
-    hunks = parse_patch(text)
+    hunks, folder = _parse_arguments(arguments)
     if isinstance(hunks, InvalidPatch):
         return ToolOutcome.error(f"{hunks}. {UNCHANGED_TEXT}")
     if not hunks:
@@ -111,6 +107,28 @@ async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) 
         return _build_patch_error(found.texts)
     async with hold_locks(found.real.values()):
         return await _apply_hunks(hunks, found, context)
+
+
+def _parse_arguments(
+    arguments: ApplyPatchArguments,
+) -> tuple[Sequence[Hunk] | InvalidPatch, str]:
+    """Return the hunks, and the folder that their paths start from."""
+    text, folder = arguments.input or arguments.patch, ""
+    called = find_patch_in_command(text)
+    if isinstance(called, PatchCommand):
+        text, folder = called.patch, called.folder or ""
+    return parse_patch(text), folder
+
+
+async def find_patch_targets(
+    arguments: ApplyPatchArguments, env: ExecutionEnvironment
+) -> Sequence[str]:
+    """Return the files that a patch names, none where it is refused."""
+    hunks, folder = _parse_arguments(arguments)
+    if isinstance(hunks, InvalidPatch):
+        return ()
+    found = await resolve_patch_paths(hunks, folder, env)
+    return () if isinstance(found, PatchFailures) else tuple(dict.fromkeys(found.real.values()))
 
 
 async def _apply_hunks(
@@ -239,4 +257,5 @@ APPLY_PATCH_TOOL = AgentTool(
     arguments=ApplyPatchArguments,
     run=run_apply_patch,
     freeform=PATCH_GRAMMAR,
+    find_targets=find_patch_targets,
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from .dialogue import MOST_QUESTIONS, Question
-from .tool import AgentTool, ToolOutcome
+from .tool import AgentTool, ToolOutcome, find_no_targets
 
 if TYPE_CHECKING:
     from .tool import ToolContext
@@ -61,6 +61,7 @@ ASK_TOOL = AgentTool(
     arguments=AskArguments,
     run=run_ask_user,
     stopped="The user did not answer.",
+    find_targets=find_no_targets,
 )
 
 
@@ -117,6 +118,7 @@ ENTER_PLAN_TOOL = AgentTool(
     ),
     arguments=EnterPlanArguments,
     run=run_enter_plan_mode,
+    find_targets=find_no_targets,
 )
 
 EXIT_PLAN_TOOL = AgentTool(
@@ -128,6 +130,7 @@ EXIT_PLAN_TOOL = AgentTool(
     arguments=ExitPlanArguments,
     run=run_exit_plan_mode,
     stopped="The user did not decide about the plan.",
+    find_targets=find_no_targets,
 )
 
 ASK_TOOLS = (ASK_TOOL, ENTER_PLAN_TOOL, EXIT_PLAN_TOOL)

@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 
 from .command import classify_ending, execute_command
 from .limits import MAX_BYTES, MAX_LINES, truncate_tail
-from .tool import NO_BACKGROUND, AgentTool, ToolOutcome
+from .tool import NO_BACKGROUND, AgentTool, ToolOutcome, find_no_targets
 
 if TYPE_CHECKING:
     from .tool import ToolContext
@@ -242,6 +242,7 @@ BASH_OUTPUT_TOOL = AgentTool(
     ),
     arguments=BashOutputArguments,
     run=run_bash_output,
+    find_targets=find_no_targets,
 )
 
 KILL_SHELL_TOOL = AgentTool(
@@ -249,6 +250,7 @@ KILL_SHELL_TOOL = AgentTool(
     description="End a command that runs in the background, with all its processes.",
     arguments=KillShellArguments,
     run=run_kill_shell,
+    find_targets=find_no_targets,
 )
 
 BACKGROUND_TOOLS = (BASH_OUTPUT_TOOL, KILL_SHELL_TOOL)

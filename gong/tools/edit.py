@@ -26,6 +26,8 @@ from .text_files import (
 from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..env.protocol import ExecutionEnvironment
     from .text_files import FileReplacement
     from .tool import ToolContext
@@ -59,6 +61,18 @@ async def find_write_target(
             f" It leads to {real}: name that file, if it is meant."
         )
     return WriteTarget(real, None)
+
+
+async def find_edit_target(path: str, env: ExecutionEnvironment) -> Sequence[str]:
+    """Return the file that an edit of `path` changes, none where the edit is refused."""
+    place = await find_write_target(env, path)
+    return () if isinstance(place, str) else (place.real,)
+
+
+async def find_new_target(path: str, env: ExecutionEnvironment) -> Sequence[str]:
+    """Return the file that writing `path` creates or replaces, none where that is refused."""
+    place = await find_write_target(env, path, new=True)
+    return () if isinstance(place, str) else (place.real,)
 
 
 class ReplaceRequest(NamedTuple):
@@ -198,6 +212,7 @@ EDIT_TOOL = AgentTool(
     ),
     arguments=EditArguments,
     run=run_edit,
+    find_targets=lambda arguments, env: find_edit_target(arguments.path, env),
 )
 
 
@@ -249,4 +264,5 @@ WRITE_TOOL = AgentTool(
     ),
     arguments=WriteArguments,
     run=run_write,
+    find_targets=lambda arguments, env: find_new_target(arguments.path, env),
 )

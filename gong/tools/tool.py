@@ -6,6 +6,7 @@ Two channels leave a tool: `content` for the model, `details` for people and pro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from tape.model.entries import NO_JSON, BlobRef, Content, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from tape.model.entries import ToolCall
 
@@ -194,6 +195,15 @@ class ToolContext:
     """The files that may be changed; None where a file need not be read before."""
 
 
+TargetFinder = Callable[[Any, "ExecutionEnvironment"], "Awaitable[Sequence[str]]"]
+"""Given arguments and environment: the real paths of all files that a call may change."""
+
+
+async def find_no_targets(_arguments: Struct, _env: ExecutionEnvironment) -> Sequence[str]:
+    """Return no files: those of a tool that changes the session, or nothing."""
+    return ()
+
+
 class AnyObject(Struct, frozen=True):
     """The arguments of a tool with a schema of its own, which it checks itself."""
 
@@ -226,6 +236,8 @@ class AgentTool:
     """Given the arguments: another tool that is meant by them, or why nothing may run."""
     schema: dict[str, Any] | None = None
     """A JSON Schema of an object, shown instead of that of `arguments`, which is `AnyObject`."""
+    find_targets: TargetFinder | None = None
+    """Returns the files that a call may change; None where they are not known before it."""
 
 
 class Diversion(NamedTuple):

@@ -244,6 +244,7 @@ def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
             WriteFileArguments,
             _run_write_file,
             limits=choose_family_limits("write_file", tuning),
+            find_targets=lambda arguments, env: edit.find_new_target(arguments.file_path, env),
         ),
         AgentTool(
             "edit_file",
@@ -251,6 +252,7 @@ def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
             EditFileArguments,
             _replace_in_file,
             limits=choose_family_limits("edit_file", tuning),
+            find_targets=lambda arguments, env: edit.find_edit_target(arguments.file_path, env),
         ),
         AgentTool(
             "replace",
@@ -258,5 +260,6 @@ def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
             ReplaceArguments,
             _replace_in_file,
             limits=choose_family_limits("replace", tuning),
+            find_targets=lambda arguments, env: edit.find_edit_target(arguments.file_path, env),
         ),
     )
