@@ -56,6 +56,19 @@ class PermissionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Refuse to change a file that was not read in the session, or changed since."""
 
 
+class CheckpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [checkpoints]: what is recorded of files; see docs/files.md."""
+
+    commands: bool = True
+    """Record what commands change in the working folder, not only what file tools change."""
+    max_file_bytes: Annotated[int, Meta(ge=0)] = 1 << 20
+    """Largest file whose bytes are stored because a command may change it."""
+    max_total_bytes: Annotated[int, Meta(ge=0)] = 64 << 20
+    """Bytes that are stored for one call; also the largest file of a file tool."""
+    max_files: Annotated[int, Meta(ge=0)] = 20_000
+    """Files of a folder without git, or outside of its commits, that are looked at."""
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings: one field for each key of config.toml."""
 
@@ -103,6 +116,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether AGENTS.md and its relatives are part of the system prompt."""
     permissions: PermissionSettings = PermissionSettings()
     """Mode and rules of permission."""
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    """What is recorded of the files that calls change."""
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
     """Variables that commands see; default: all but keys, tokens, passwords and secrets."""
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)

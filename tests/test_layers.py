@@ -42,7 +42,7 @@ ORDER = {
             "config",
         ),
         *("credentials", "llm", "llm.wires", "llm.offline", "sdk"),
-        *("env", "tools", "shell", "policy", "hooks"),
+        *("env", "tools", "shell", "policy", "hooks", "checkpoints"),
         *("context", "agent", "host", "repl"),
         *("__init__", "cli", "__main__"),
     ],

@@ -21,6 +21,7 @@ from tape.reference import parse_reference
 from tape.resolve import find_reference, resolve_reference
 from tape.store.store import Beginning
 
+from ..checkpoints.file_recorder import FileRecorder
 from ..config import locate_config_file, locate_home
 from ..context.instructions import Instructions, read_instructions
 from ..context.system import (
@@ -394,6 +395,7 @@ async def _assemble_session(
         config=_build_config(settings),
         find_model=models.choose,
         hooks=hooks,
+        file_recorder=FileRecorder(settings.checkpoints),
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")
     session = Session(setup, recorder)

@@ -18,6 +18,7 @@ groups. What a call leaves on the tape, and what a stop (Ctrl+C) during its grou
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,9 @@ from . import events
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tape.model.entries import ToolCall
+    from tape.model.entries import ChangedFile, ToolCall
 
+    from ..checkpoints.file_recorder import RecordedCall
     from ..policy.decision import Verdict
     from ..tools.registry import ToolRegistry
     from ..tools.tool import PreparedCall
@@ -75,8 +77,13 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
             async with asyncio.TaskGroup() as group:
                 for one, prepared in allowed:
                     group.create_task(one.run(prepared))
+        for one in running:
+            await one.find_changes()
     except asyncio.CancelledError:
         for one in running:
+            while not one.is_settled:
+                with suppress(asyncio.CancelledError):  # the person presses Ctrl+C again
+                    await one.find_changes()
             one.record_stop()
         context.record_abort()
         raise
@@ -96,6 +103,11 @@ class _RunningCall:
         self.stopped = ""
         """The result text of a call that is stopped while it runs."""
         self.result: tool.ToolOutcome | None = None
+        self.recorded: RecordedCall | None = None
+        """The files that it may change, as they were before it."""
+        self.finding: asyncio.Task[tuple[ChangedFile, ...]] | None = None
+        self.files: tuple[ChangedFile, ...] | None = None
+        """What it changed on disk; None where nobody looked."""
 
     async def admit(self) -> PreparedCall | None:
         """Look up, check and approve the call; record its start, or set its refusal as result."""
@@ -117,10 +129,39 @@ class _RunningCall:
         if not verdict.allowed:
             self.result = tool.ToolOutcome.error(verdict.text, kind="PermissionDenied")
             return None
+        await self._record_checkpoint(prepared)
         args = NO_JSON if prepared.call is call else prepared.call.args  # a hook changed them
         context.recorder.append(ToolStart(call.id, call.name, args, prepared.tool.replay))
         self.started, self.stopped = True, prepared.tool.stopped
         return prepared
+
+    async def _record_checkpoint(self, prepared: PreparedCall) -> None:
+        """Record the files that the call may change as they are now; synced with its start."""
+        context, recorder = self.context, self.context.recorder
+        if (files := context.setup.file_recorder) is None:
+            return
+        self.recorded = await files.begin_call(
+            prepared, context.setup.env, recorder.tape.blobs, recorder.path
+        )
+        if self.recorded is not None and self.recorded.checkpoint is not None:
+            recorder.append(self.recorded.checkpoint)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what the call changed is known."""
+        return not self.started or self.recorded is None or self.files is not None
+
+    async def find_changes(self) -> None:
+        """Find what the call has changed on disk, if it was started.
+
+        When it is cancelled the work continues, and the next use waits for it.
+        """
+        if not self.started or self.recorded is None:
+            return
+        if self.finding is None:
+            self.finding = asyncio.create_task(self.recorded.find_changes())
+        await asyncio.wait({self.finding})
+        self.files = self.finding.result()
 
     def _record_approval(self, verdict: Verdict) -> None:
         """Record who decided what about the call, where the policy says so."""
@@ -181,6 +222,7 @@ class _RunningCall:
                 details=details,
                 duration_ms=duration_ms,
                 full=result.kept or result.full,
+                files=self.files or (),
             )
         )
         self.context.emit(

@@ -195,13 +195,13 @@ class LocalEnvironment:
         """
         _require_folder(self._folder)
         if root is not None:
-            await _run_to_end(write_file_below, root, path, data)
+            await run_to_end(write_file_below, root, path, data)
         else:
-            await _run_to_end(write_file_atomically, self._resolve_path(path), data)
+            await run_to_end(write_file_atomically, self._resolve_path(path), data)
 
     async def change_files(self, changes: Sequence[FileUpdate], root: str) -> ChangeRefusal | None:
         """Make every change, or none; once begun they are finished, even if cancelled."""
-        return await _run_to_end(commit_changes, root, changes)
+        return await run_to_end(commit_changes, root, changes)
 
     async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """Search with ripgrep where it is installed; see the protocol."""
@@ -311,7 +311,7 @@ _PLATFORMS: Mapping[str, Platform] = {
 }
 
 
-async def _run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do blocking work in a thread and wait for its end, even if cancelled meanwhile."""
     doing = asyncio.create_task(asyncio.to_thread(work, *args, **kwargs))
     try:

@@ -1,0 +1,1 @@
+"""What calls do to files: checkpoints before them, and the changes after them (tape.md §3)."""
