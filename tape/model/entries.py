@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 if TYPE_CHECKING:
@@ -233,14 +234,18 @@ class Summary(Struct, frozen=True, gc=False):
     requests: tuple[str, ...] = ()
 
 
-class KeptRange(Struct, frozen=True, gc=False):
-    """A run of entries that stays in view after an anchor: ids of its first and last."""
+class KeptRange(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A run of entries that stays in view after an anchor: ids of its first and last.
+
+    `tape` (32 hex digits) only if it is in another tape, the origin of a fork.
+    """
 
     phase: str
     offset: int
     count: int
     first: str
     last: str
+    tape: str | None = None
 
 
 class CoveredRange(Struct, frozen=True, gc=False):
@@ -249,6 +254,20 @@ class CoveredRange(Struct, frozen=True, gc=False):
     first: str = field(name="from")
     last: str = field(name="to")
     count: int
+
+
+class MergedBranch(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The branch that the anchor of a merge tells of, up to its entry `entry`.
+
+    `picks` are the ids of the entries that were asked for by name; `reason` is "left" if the branch
+    was not joined, but left for another one.
+    """
+
+    tape: str = keep_default("")
+    branch: str = keep_default("")
+    entry: str = keep_default("")
+    picks: tuple[str, ...] = keep_default(())
+    reason: Literal["merge", "left"] = keep_default("merge")
 
 
 class Tokens(Struct, frozen=True, gc=False):
@@ -300,6 +319,16 @@ class Anchor(Payload, frozen=True, kw_only=True, gc=False):
     reason: str = keep_default("")
     state: State = field(default_factory=State)
     other: Raw = NO_JSON
+
+    @property
+    def merged(self) -> MergedBranch | None:
+        """The branch that a merge tells of; None for other kinds, or if it cannot be read."""
+        if self.kind != "merge" or not bytes(self.other):
+            return None
+        try:
+            return msgspec.json.decode(self.other, type=MergedBranch)
+        except msgspec.DecodeError:  # written by another program, in another shape
+            return None
 
 
 class User(Payload, frozen=True, gc=False):

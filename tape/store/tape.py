@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..clock import read_clock
 from ..damage import warn_of_damage
@@ -19,7 +20,6 @@ from ..model.line import (
     JSON_ERRORS,
     decode_line,
     encode_id_prefix,
-    read_header,
     read_id,
     read_type,
 )
@@ -203,10 +203,23 @@ class Tape:
                 break
             lines = deque(segment.lines(), maxlen=count)
             (offset, first), (_, last) = lines[0], lines[-1]
-            ends = read_header(first).id, read_header(last).id
-            ranges.append(KeptRange(segment.phase, offset, len(lines), *ends))
+            ranges.append(self.build_kept_range(segment, offset, first, last, len(lines)))
             count -= len(lines)
         return tuple(reversed(ranges))
+
+    def build_kept_range(
+        self, segment: Segment, offset: int, first: bytes, last: bytes, count: int
+    ) -> KeptRange:
+        """Return the range of `count` lines of a path that begins at `offset` of a segment."""
+        tape = segment.source.tape
+        return KeptRange(
+            tape=None if tape == self.id else tape,
+            phase=segment.phase,
+            offset=offset,
+            count=count,
+            first=read_id(first),
+            last=read_id(last),
+        )
 
     def kept(self, anchor: Anchor, skipped: Callable[[str], None] = warn_of_damage) -> list[Entry]:
         """Return the entries an anchor keeps in view; raise Damaged if the ranges do not exist.
@@ -236,7 +249,7 @@ class Tape:
             before = [*takewhile(lambda line: read_id(line) != first, lines)]
             if len(before) < len(lines):
                 offset = kept.offset + sum(len(line) + 1 for line in before)
-                rest = KeptRange(kept.phase, offset, kept.count - len(before), first, kept.last)
+                rest = replace(kept, offset=offset, count=kept.count - len(before), first=first)
                 return (rest, *anchor.kept[place + 1 :])
         return ()
 

@@ -247,6 +247,9 @@ class Writer:
         """
         self._require_lock()
         self.barrier()
+        if anchor.kind == "merge":  # entries of other branches, whose writers may have been killed
+            for phase in dict.fromkeys(one.phase for one in anchor.kept if one.tape is None):
+                self._tape.phases.sync(phase)
         begun: list[Anchor] = []
 
         def first(phase: str) -> Anchor:

@@ -121,6 +121,32 @@ def path(folder: Path, entry: str) -> list[dict[str, Any]]:
     return found[::-1]
 
 
+def view(folder: Path, entry: str) -> tuple[Any, list[dict[str, Any]]]:
+    """Return what a model sees at an entry: the newest anchor's summary, and the entries in view.
+
+    These are the ranges that the anchor keeps, in their order, then what follows it; without an
+    anchor the summary is None and the whole path is in view.
+    """
+    found = path(folder, entry)
+    places = [at for at, one in enumerate(found) if one["type"] == "anchor"]
+    if not places:
+        return None, found
+    data = found[places[-1]]["data"]
+    kept = [one for run in data["kept"] for one in _kept(folder, run)]
+    return data["summary"], [*kept, *found[places[-1] + 1 :]]
+
+
+def _kept(folder: Path, run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the entries of a range, and check that they are where it says."""
+    tape = folder if run.get("tape") is None else _tape(folder, run["tape"])
+    lines = phases(tape)[run["phase"]]
+    first = next(at for at, one in enumerate(lines) if one.offset == run["offset"])
+    found = [one.entry for one in lines[first : first + run["count"]]]
+    if (len(found), found[0]["id"], found[-1]["id"]) != (run["count"], run["first"], run["last"]):
+        raise ValueError(run)
+    return found
+
+
 def _info(folder: Path) -> dict[str, Any]:
     info: dict[str, Any] = json.loads((folder / "tape.json").read_bytes())
     return info
