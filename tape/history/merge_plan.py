@@ -1,0 +1,373 @@
+"""Merge: what one branch has that another lacks, and the anchor that tells of it (tape.md §8).
+
+Nothing is copied. The anchor keeps the whole view of the branch it continues, then the picked
+entries, as ranges of the files they are in; its summary is what the first branch's was, and what
+the second one did:
+
+    main   1 ─ 2 ─ 3 ─ 4 ─ 5 ─ A       A.kept    1–5, then 7–8 of try
+                   └ 6 ─ 7 ─ 8 ─ 9     A.covers  6–9
+           try                         A.other   {branch try, entry 9, picks [7]}
+
+A pick is widened until no call is cut from its results: of an answer with calls and their results
+all of them stand in view or none (7 above is an answer, 8 the result of its call).
+
+| the merged entry | result |
+|---|---|
+| is on the path merged into, or was merged there | nothing new: `since` is empty |
+| has entries the other path lacks | these, from the newest common or merged entry on |
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ..damage import warn_of_damage
+from ..errors import Damaged
+from ..model.entries import (
+    Anchor,
+    Assistant,
+    CoveredRange,
+    KeptRange,
+    MergedBranch,
+    Meta,
+    Mode,
+    Model,
+    Start,
+    State,
+    ToolResult,
+    select_tool_calls,
+)
+from ..model.line import decode_line, describe_missing_blob, read_header, read_id, read_type
+from ..store.path import Segment
+from .merge_base import find_merge_base, read_path_to
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ..model.entries import Payload, Summary, SummaryAuthor
+    from ..model.line import Entry
+    from ..store.refs import Head
+    from ..store.tape import Tape
+    from ..store.writer import Writer
+
+_SENT_TYPES = frozenset({"user", "assistant", "tool.result", "context"})
+"""Entry types that a model is sent."""
+
+
+class MergePlan(NamedTuple):
+    """What a merge would bring to a branch."""
+
+    into: Head
+    other: Head
+    base: Head | None
+    """The newest entry that both paths have."""
+    since: tuple[Segment, ...]
+    """What only the merged branch has, oldest first, without what was merged earlier."""
+    ours: tuple[Segment, ...]
+    """What only the branch that is merged into has."""
+    common: tuple[Segment, ...]
+    covers: CoveredRange | None
+    """The entries of `since`; None if there are none."""
+    kept: tuple[KeptRange, ...]
+    """The view of `into`, then the picked entries."""
+    picks: tuple[str, ...]
+    """Full ids of the entries that were asked for."""
+    picked: int
+    """How many entries the picks bring, those of their calls and results included."""
+    notes: tuple[str, ...]
+    """What happened to picks that could not be taken as they are, for people."""
+    earlier: Entry | None
+    """The newest anchor of the path that merged entries of this branch before."""
+
+    @property
+    def has_news(self) -> bool:
+        """Return whether the merge would change what a model sees."""
+        return self.covers is not None or self.picked > 0
+
+
+class _PickedLine(NamedTuple):
+    """A line of a pick and where it is."""
+
+    segment: Segment
+    offset: int
+    line: bytes
+
+
+def plan_merge(
+    tape: Tape,
+    into: Head,
+    other: Head,
+    picks: Sequence[Head] = (),
+    skipped: Callable[[str], None] = warn_of_damage,
+) -> MergePlan:
+    """Return what merging the path of `other` into that of `into` brings; nothing is written.
+
+    All are entries of this tape or of the past it shares with its origin. Raises Damaged where a
+    path, or an entry that is in view, cannot be read.
+    """
+    ours, theirs = read_path_to(tape, into), read_path_to(tape, other)
+    parted = find_merge_base(ours, theirs)
+    if parted.base is None:
+        why = "; ".join(parted.broken) or "it has no common entry with the branch merged into"
+        raise Damaged(f"branch {other.branch} cannot be merged: {why}")
+    merged = _find_earlier_merges(parted.a)
+    since, newest = _cut_merged_entries(parted.b, merged)
+    in_view: set[str] = set()
+    view = tuple(_list_view_ranges(tape, into, in_view))
+    names, batches, notes = _choose_picks(tape, picks, in_view, skipped)
+    return MergePlan(
+        into,
+        other,
+        parted.base,
+        since,
+        parted.a,
+        parted.common,
+        _measure_covered_range(since),
+        (*view, *chain.from_iterable(_group_ranges(tape, batch) for batch in batches)),
+        names,
+        sum(map(len, batches)),
+        notes,
+        newest,
+    )
+
+
+def read_entries_since(
+    plan: MergePlan, skipped: Callable[[str], None] = warn_of_damage
+) -> Iterator[Entry]:
+    """Yield the entries that the merge tells of, oldest first."""
+    return read_segment_entries(plan.since, skipped)
+
+
+def read_segment_entries(
+    segments: Sequence[Segment], skipped: Callable[[str], None]
+) -> Iterator[Entry]:
+    """Yield the entries of parts of a path, in their order."""
+    return (entry for part in segments for run in part.read_runs(skipped) for entry in run)
+
+
+def record_merge(
+    tape: Tape,
+    writer: Writer,
+    plan: MergePlan,
+    summary: Summary | str,
+    *,
+    reason: str,
+    left: bool = False,
+    by: SummaryAuthor | None = None,
+    state: State | None = None,
+) -> Entry:
+    """Write the anchor of a merge to the branch that `writer` holds; durable when this returns.
+
+    One phase and one line of the journal, so `rewind` to its base undoes it. `left` tells of a
+    branch that was left rather than joined.
+    """
+    other = MergedBranch(
+        tape.id, plan.other.branch, plan.other.entry, plan.picks, "left" if left else "merge"
+    )
+    tape.phases.sync(plan.other.phase)  # its writer may have been killed before its sync
+    return writer.anchor(
+        Anchor(
+            kind="merge",
+            summary=summary,
+            kept=plan.kept,
+            covers=plan.covers,
+            by=by,
+            reason=reason,
+            state=state or find_view_state(tape, plan.into),
+            other=Raw(msgspec.json.encode(other)),
+        )
+    )
+
+
+def find_view_state(tape: Tape, head: Head) -> State:
+    """Return the session state at a head: that of the newest anchor, and what changed since."""
+    state = State()
+    for run in tape.read_runs(head, to_anchor=True, skipped=lambda _: None):
+        for entry in run:
+            state = _update_state(state, entry.data)
+    return state
+
+
+def _update_state(state: State, data: Payload) -> State:
+    match data:
+        case Anchor():
+            return data.state
+        case Assistant(provider=provider, model=model) if provider and model:
+            return replace(state, model=f"{provider}/{model}")
+        case Model(provider=provider, model=model, effort=effort):
+            return replace(state, model=f"{provider}/{model}", effort=effort)
+        case Mode(permission=mode, tools=tools):
+            return replace(state, mode=mode, tools=tools)
+        case Start(cwd=cwd) | Meta(cwd=str(cwd)):
+            return replace(state, cwd=cwd)
+        case _:
+            return state
+
+
+def _find_earlier_merges(ours: Sequence[Segment]) -> dict[str, Entry]:
+    """Return the id of each entry that was merged into a path → the anchor that tells of it."""
+    found: dict[str, Entry] = {}
+    for segment in ours:
+        first = segment.source.phases.first(segment.phase, describe_missing_blob)
+        if segment.start == 0 and first is not None and isinstance(first.data, Anchor):
+            merged = first.data.merged
+            if merged is not None and merged.reason == "merge":
+                found[merged.entry] = first
+    return found
+
+
+def _cut_merged_entries(
+    theirs: Sequence[Segment], merged: dict[str, Entry]
+) -> tuple[tuple[Segment, ...], Entry | None]:
+    """Return what of a path comes after the newest entry that was merged, and its anchor."""
+    cut: tuple[int, int, Entry] | None = None
+    for number, segment in enumerate(theirs if merged else ()):
+        for offset, line in segment.lines():
+            if anchor := merged.get(read_id(line)):
+                cut = number, offset + len(line) + 1, anchor
+    if cut is None:
+        return tuple(theirs), None
+    number, end, anchor = cut
+    rest = theirs[number]._replace(start=end)
+    return (*((rest,) if rest.start < rest.end else ()), *theirs[number + 1 :]), anchor
+
+
+def _measure_covered_range(segments: Sequence[Segment]) -> CoveredRange | None:
+    lines = [read_id(line) for segment in segments for _, line in segment.lines()]
+    return CoveredRange(lines[0], lines[-1], len(lines)) if lines else None
+
+
+def _list_view_ranges(tape: Tape, head: Head, in_view: set[str]) -> Iterator[KeptRange]:
+    """Yield the view of a head as ranges, oldest first, and add the ids of its entries.
+
+    The anchor that the view begins with is left out: its summary goes into that of the merge.
+    """
+    path = [*tape.walk_path_back(head, to_anchor=True)][::-1]
+    for number, segment in enumerate(path):
+        lines = [*segment.lines()]
+        if number == 0 and (anchor := _read_first_anchor(segment, lines)) is not None:
+            for kept in anchor.kept:
+                in_view.update(map(read_id, tape.read_kept_lines(kept)[0]))
+            yield from anchor.kept
+            del lines[0]
+        if lines:
+            (offset, first), (_, last) = lines[0], lines[-1]
+            in_view.update(read_id(line) for _, line in lines)
+            yield tape.build_kept_range(segment, offset, first, last, len(lines))
+
+
+def _read_first_anchor(segment: Segment, lines: Sequence[tuple[int, bytes]]) -> Anchor | None:
+    if not lines or read_type(lines[0][1]) != Anchor.entry_type:
+        return None
+    data = decode_line(lines[0][1], segment.source.expand).data
+    if not isinstance(data, Anchor):
+        raise Damaged(f"{segment.phase}: its anchor cannot be read; `tape fsck` explains it")
+    return data
+
+
+def _choose_picks(
+    tape: Tape, picks: Sequence[Head], in_view: set[str], skipped: Callable[[str], None]
+) -> tuple[tuple[str, ...], list[list[_PickedLine]], tuple[str, ...]]:
+    """Return the ids of the picks, the lines that each brings, oldest first, and the notes."""
+    names = tuple(dict.fromkeys(pick.entry for pick in picks))
+    batches: list[list[_PickedLine]] = []
+    notes: list[str] = []
+    seen = {*in_view}
+    for pick in {pick.entry: pick for pick in picks}.values():
+        short = pick.entry[:8]
+        if pick.entry in seen:
+            notes.append(f"{short} is in view already")
+            continue
+        batch = _read_picked_lines(tape, pick, skipped)
+        if read_id(batch[0].line) in seen:  # its answer, which has results of its own there
+            notes.append(f"{short} is the result of a call that is in view already")
+            continue
+        new = [one for one in batch if read_id(one.line) not in seen]
+        if len(batch) > 1:
+            notes.append(
+                f"{short} was widened to {len(batch)} entries: a call comes with its results"
+            )
+        elif pick.header.type not in _SENT_TYPES:
+            notes.append(f"{short} is of type {pick.header.type}, which no model is sent")
+        seen.update(read_id(one.line) for one in new)
+        batches.append(new)
+    batches.sort(key=lambda batch: (read_header(batch[0].line).time, read_header(batch[0].line).n))
+    return names, batches, tuple(notes)
+
+
+def _read_picked_lines(tape: Tape, pick: Head, skipped: Callable[[str], None]) -> list[_PickedLine]:
+    """Return the lines from the call of a pick to its last result; of other entries its own."""
+    entry = tape.entry(pick)
+    back = _walk_lines_back(tape, pick)
+    lines = [next(back)]
+    if isinstance(entry.data, ToolResult):
+        call = entry.data.call_id
+        for one in back:
+            lines.insert(0, one)
+            if read_type(one.line) == Assistant.entry_type:
+                answer = decode_line(one.line, one.segment.source.expand).data
+                calls = select_tool_calls(answer.content) if isinstance(answer, Assistant) else ()
+                if any(one.id == call for one in calls):
+                    return _follow_results(tape, pick, lines, {one.id for one in calls})
+        skipped(f"{pick.entry[:8]} is the result of a call that is not on its path")
+        return lines[-1:]
+    if isinstance(entry.data, Assistant) and (calls := select_tool_calls(entry.data.content)):
+        return _follow_results(tape, pick, lines, {one.id for one in calls})
+    return lines
+
+
+def _walk_lines_back(tape: Tape, head: Head) -> Iterator[_PickedLine]:
+    """Yield the lines of the path to a head, newest first."""
+    for segment in tape.walk_path_back(head):
+        for offset, line in [*segment.lines()][::-1]:
+            yield _PickedLine(segment, offset, line)
+
+
+def _follow_results(
+    tape: Tape, pick: Head, lines: list[_PickedLine], calls: set[str]
+) -> list[_PickedLine]:
+    """Return the lines from an answer on to the last result of its calls.
+
+    They end where the phase of the pick ends, or with the next answer or prompt: calls without a
+    result until then have none.
+    """
+    with tape.phases.open(pick.phase) as file:
+        end = file.tail().end
+    after = Segment(tape.source, pick.phase, end, pick.end)
+    later = [_PickedLine(after, offset, line) for offset, line in after.lines()]
+    last = len(lines)
+    for place, one in enumerate((*lines, *later), 1):
+        kind = read_type(one.line)
+        if place > len(lines) and kind in {"user", "assistant"}:
+            break
+        if kind == ToolResult.entry_type:
+            data = decode_line(one.line, one.segment.source.expand).data
+            if isinstance(data, ToolResult) and data.call_id in calls:
+                last = max(last, place)
+    return [*lines, *later][:last]
+
+
+def _group_ranges(tape: Tape, lines: Sequence[_PickedLine]) -> Iterator[KeptRange]:
+    """Yield lines as ranges, each of lines that follow each other in one file."""
+    run: list[_PickedLine] = []
+    for one in lines:
+        if run and (
+            one.segment.phase != run[-1].segment.phase
+            or one.segment.source.tape != run[-1].segment.source.tape
+            or one.offset != run[-1].offset + len(run[-1].line) + 1
+        ):
+            yield _build_picked_range(tape, run)
+            run = []
+        run.append(one)
+    if run:
+        yield _build_picked_range(tape, run)
+
+
+def _build_picked_range(tape: Tape, run: Sequence[_PickedLine]) -> KeptRange:
+    first, last = run[0], run[-1]
+    return tape.build_kept_range(first.segment, first.offset, first.line, last.line, len(run))

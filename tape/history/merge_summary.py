@@ -1,0 +1,201 @@
+"""What a merge says of the branch it brings: made by rules, attributed, pure but for the reading.
+
+The summary of the branch that is merged into stays as it is, word for word; what the other branch
+did is added to it, each point with the name of the branch:
+
+    ## Done
+    - (the points of the earlier summary)
+    - Merged 'try-redis' (12 entries, 3 prompts), up to 9c1b04d2
+    - on branch try-redis: asked "use redis" → "Redis caches the sessions now."
+
+Prompts stand there word for word. Files that both branches changed are named: on disk there is only
+one of each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from ..damage import warn_of_damage
+from ..model.entries import Anchor, Assistant, Context, Meta, Start, Summary, User, join_texts
+from ..model.line import decode_line, describe_missing_blob, read_type
+from ..text import SHORT
+from .activity import summarize_activity
+from .merge_plan import read_entries_since, read_segment_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ..model.entries import Content
+    from ..model.line import Entry
+    from ..store.path import Segment
+    from ..store.tape import Tape
+    from .activity import Activity
+    from .merge_plan import MergePlan
+
+ANSWER_CHARACTERS = 4_000
+"""How much of a branch's last answer a summary by rules quotes."""
+_TYPED = frozenset({"steering", "follow_up"})
+"""Origins of context entries that a person typed."""
+
+
+class MergeFacts(NamedTuple):
+    """What is known of a merged branch without asking a model."""
+
+    activity: Activity
+    requests: tuple[str, ...]
+    """What its users typed, word for word."""
+    answer: str
+    """The beginning of its last answer; "" if it has none."""
+    both: tuple[str, ...]
+    """Files that both branches changed since they parted, sorted."""
+
+
+def collect_merge_facts(
+    plan: MergePlan, skipped: Callable[[str], None] = warn_of_damage
+) -> MergeFacts:
+    """Read what both branches did since they parted."""
+    requests: list[str] = []
+    answer = ""
+
+    def read_entries() -> Iterator[Entry]:
+        nonlocal answer
+        for entry in read_entries_since(plan, skipped):
+            match entry.data:
+                case User(content=content):
+                    _add_request(requests, content)
+                case Context(origin=origin, content=content) if origin in _TYPED:
+                    _add_request(requests, content)
+                case Assistant(content=content):
+                    answer = join_texts(content).strip()[:ANSWER_CHARACTERS] or answer
+                case _:
+                    pass
+            yield entry
+
+    cwd = _find_folder(plan.common)
+    theirs = summarize_activity(read_entries(), cwd)
+    ours = summarize_activity(read_segment_entries(plan.ours, lambda _: None), cwd)
+    both = {file.path for file in theirs.files} & {file.path for file in ours.files}
+    return MergeFacts(theirs, tuple(requests), answer, tuple(sorted(both)))
+
+
+def _add_request(requests: list[str], content: Content) -> None:
+    if text := join_texts(content).strip():
+        requests.append(text)
+
+
+def _find_folder(common: Sequence[Segment]) -> str:
+    """Return the working folder in force where the branches parted."""
+    for segment in reversed(common):
+        for _, line in [*segment.lines()][::-1]:
+            if read_type(line) in {Start.entry_type, Meta.entry_type}:
+                data = decode_line(line, describe_missing_blob).data
+                if isinstance(data, Start | Meta) and data.cwd:
+                    return data.cwd
+    return ""
+
+
+def describe_merge(plan: MergePlan, facts: MergeFacts) -> str:
+    """Return what is merged in a few words: `merged 'try-redis' (12 entries, 3 prompts)`."""
+    entries, prompts = plan.covers.count if plan.covers else 0, len(facts.requests)
+    counts = f"{entries} {'entry' if entries == 1 else 'entries'}"
+    counts += f", {prompts} prompt{'s' * (prompts != 1)}"
+    return f"merged {plan.other.branch!r} ({counts})"
+
+
+def summarize_merge(
+    plan: MergePlan, facts: MergeFacts, earlier: Summary | str, given: str | None = None
+) -> Summary:
+    """Return the summary of a merge: `earlier` and what the branch did, by rules or as `given`."""
+    if given is None:
+        branch = summarize_branch_by_rules(facts)
+    else:
+        branch = Summary(done=(given,), files_changed=list_changed_files(facts))
+    return join_merge_summaries(earlier, branch, plan, facts)
+
+
+def list_changed_files(facts: MergeFacts) -> tuple[str, ...]:
+    """Return the paths of the files that the branch changed, sorted."""
+    return tuple(file.path for file in facts.activity.files)
+
+
+def summarize_branch_by_rules(facts: MergeFacts) -> Summary:
+    """Return what a branch did, from its prompts, answers, tools and files."""
+    done, tools, waiting = [], [], []
+    for exchange in facts.activity.exchanges:
+        asked = f'asked "{exchange.prompt.text}"' if exchange.prompt else "answered"
+        done.append(f'{asked} → "{exchange.answer.text}"' if exchange.answer else asked)
+    for use in facts.activity.tools:
+        tools.append(f"{use.name} {use.calls}" + f" ({use.failed} failed)" * bool(use.failed))
+        if use.open:
+            waiting.append(f"{use.open} of the calls of {use.name} have no result")
+    context = [f"tool calls: {', '.join(tools)}"] if tools else []
+    if facts.answer:
+        context.append(f"its last answer: {facts.answer}")
+    return Summary(
+        done=tuple(done),
+        in_progress=tuple(waiting),
+        critical_context=tuple(context),
+        files_changed=list_changed_files(facts),
+        requests=facts.requests,
+    )
+
+
+def join_merge_summaries(
+    earlier: Summary | str, branch: Summary, plan: MergePlan, facts: MergeFacts
+) -> Summary:
+    """Return the earlier summary of the branch merged into, and that of the merged one."""
+    into, name = plan.into.branch, plan.other.branch
+    title = describe_merge(plan, facts)
+    head = f"{title[0].upper()}{title[1:]}, up to {plan.other.entry[:SHORT]}"
+    if plan.picked:
+        what = "entry" if plan.picked == 1 else "entries"
+        head += f"; {plan.picked} {what} of it follow{'s' * (plan.picked == 1)} word for word"
+    found = join_summaries(earlier, branch, f"on branch {name}", head)
+    if facts.both:
+        told = f"Changed on {into} and on {name} since they parted, look before you rely on either:"
+        found = replace(
+            found,
+            critical_context=(*found.critical_context, f"{told} {', '.join(facts.both)}"),
+        )
+    return found
+
+
+def join_summaries(
+    earlier: Summary | str, branch: Summary, label: str, head: str | None = None
+) -> Summary:
+    """Return an earlier summary with the points of another branch added, each after its label.
+
+    `head` is the first of them, without a label.
+    """
+    base = earlier
+    if not isinstance(base, Summary):
+        base = Summary(critical_context=(base,) if base else ())
+
+    def tell(texts: Iterable[str]) -> list[str]:
+        return [f"{label}: {text}" for text in texts]
+
+    goal = tell([f"the goal was: {branch.goal}"] if branch.goal else [])
+    return replace(
+        base,
+        constraints=(*base.constraints, *tell(branch.constraints)),
+        done=(*base.done, *((head,) if head else ()), *tell(branch.done)),
+        in_progress=(*base.in_progress, *tell(branch.in_progress)),
+        blocked=(*base.blocked, *tell(branch.blocked)),
+        decisions=(*base.decisions, *tell(branch.decisions)),
+        next_steps=(*base.next_steps, *tell(branch.next_steps)),
+        critical_context=(*base.critical_context, *goal, *tell(branch.critical_context)),
+        files_read=tuple(dict.fromkeys((*base.files_read, *branch.files_read))),
+        files_changed=tuple(dict.fromkeys((*base.files_changed, *branch.files_changed))),
+        requests=tuple(dict.fromkeys((*base.requests, *tell(branch.requests)))),
+    )
+
+
+def read_view_summary(tape: Tape, plan: MergePlan) -> Summary | str:
+    """Return the summary that the view of the branch merged into begins with; "" for none."""
+    for run in tape.read_runs(plan.into, to_anchor=True, skipped=lambda _: None):
+        data = run[0].data if run else None
+        return data.summary if isinstance(data, Anchor) else ""
+    return ""
