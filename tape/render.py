@@ -60,6 +60,19 @@ def name_reason(why: str) -> str:
     return "continued" if why == "go-on" else why
 
 
+def _name_anchor(anchor: Anchor) -> str:
+    """Return what an anchor is: `Merged 'try-redis' (12 entries, 3 prompts)`, `handoff on main`."""
+    other, covers = anchor.merged, anchor.covers
+    if other is None:
+        return f"{anchor.kind} on {anchor.branch}"
+    if anchor.reason.startswith("merged "):
+        text = f"M{anchor.reason[1:]}"
+    else:
+        count = f" ({covers.count} {'entry' if covers.count == 1 else 'entries'})" if covers else ""
+        text = f"{'Left' if other.reason == 'left' else 'Merged'} {other.branch!r}{count}"
+    return f"{text}, {len(other.picks)} picked" if other.picks else text
+
+
 def render_entry_line(entry: Entry, columns: int = 100) -> str:
     """Return an entry on one line: short id, type, and the beginning of its content."""
     start = show_controls(f"{entry.id[:SHORT]}  {entry.type:<11}  ")
@@ -97,7 +110,7 @@ def _describe_payload(data: Payload) -> str:
                 f"{data.branch} from {data.base.entry[:SHORT]} ({name_reason(data.why or 'fork')})"
             )
         case Anchor():
-            return f"{data.kind} on {data.branch}: {render_summary(data.summary)}"
+            return f"{_name_anchor(data)}: {render_summary(data.summary)}"
         case Model():
             return f"{data.provider}/{data.model} {data.effort or ''}".rstrip()
         case Unread():
@@ -163,6 +176,8 @@ def _render_parts(data: Payload) -> Iterator[str]:
                 yield "in full:"
                 yield from _show_text(data.whole)
         case Anchor():
+            if data.kind == "merge":
+                yield from _show_text(f"{_name_anchor(data)}\n")
             yield from _show_text(render_summary(data.summary))
         case _:
             yield from _show_text(_describe_payload(data))

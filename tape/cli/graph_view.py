@@ -191,8 +191,11 @@ def _draw_rows(tree: TapeGraph, style: _EntryStyle) -> Iterator[GraphRow]:
     lanes = GraphLanes()
     for number in order_newest_first(found):
         column = lanes.begin(number)
-        yield from _draw_stretch(found[number], lanes, column, style)
-        yield from map(GraphRow, lanes.end(column, found[number].parent))
+        run = found[number]
+        yield from _draw_stretch(run, lanes, column, style)
+        if run.merged is not None:
+            yield from map(GraphRow, lanes.add_merge_line(column, run.merged))
+        yield from map(GraphRow, lanes.end(column, run.parent))
 
 
 def _draw_stretch(

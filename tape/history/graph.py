@@ -1,4 +1,4 @@
-"""The shape of a tape: its phases, what each is forked from, and where branches are (tape.md §4).
+r"""The shape of a tape: its phases, what each is forked from, and where branches are (tape.md §4).
 
 Read from the ends of files: the cost grows with the phases, not with the entries. Damaged parts are
 reported and left out, so that the rest can still be shown.
@@ -9,6 +9,12 @@ the run that its own run is forked from; two that wait for the same one are join
     begin(3)         @ |        column 0: the lane that waits for run 3, else a new one
     end(3, parent)   |/         the other lane waits for that parent too: they are joined
     begin(1)         @
+
+A merge has a second line, from its anchor to the newest entry that it merged:
+
+    begin(4)           @          the anchor of the merge
+    add_merge_line(2)  |\         a new lane that waits for run 2
+    begin(2)           | @        what was merged
 """
 
 from __future__ import annotations
@@ -16,7 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Damaged, NotFound
-from ..model.line import describe_missing_blob, read_header
+from ..model.entries import Anchor
+from ..model.line import describe_missing_blob, encode_id_prefix, read_header
 from ..store.path import find_origin_end, read_base, require_root
 from ..store.phase import ORIGIN
 from ..store.refs import find_head, read_head_at
@@ -24,7 +31,7 @@ from ..store.refs import find_head, read_head_at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..model.entries import Place
+    from ..model.entries import MergedBranch, Place
     from ..model.line import Header
     from ..store.path import Source
     from ..store.refs import Head
@@ -62,6 +69,8 @@ class PhaseNode(NamedTuple):
     """Offset after the last entry."""
     base: ForkPoint | None
     """None at a root, or if the base cannot be read."""
+    merged: MergedBranch | None = None
+    """The branch that the phase begins with a merge of."""
 
     @property
     def key(self) -> PhaseKey:
@@ -90,6 +99,8 @@ class PhaseRun(NamedTuple):
     """Number of the run it is forked from or continues."""
     undone: bool
     """No branch includes it any more."""
+    merged: int | None = None
+    """Number of the run that ends with what this one begins with a merge of."""
 
 
 def read_graph(tape: Tape) -> TapeGraph:
@@ -166,7 +177,8 @@ def _read_phase_node(owner: Tape, phase: str, end: int | None) -> tuple[PhaseNod
     branch = getattr(first.data, "branch", None)
     name = branch if isinstance(branch, str) else None
     base = None if phase == ORIGIN else read_base(first)
-    return PhaseNode(owner.source, phase, name, header, last, end, None), base
+    merged = first.data.merged if isinstance(first.data, Anchor) and phase != ORIGIN else None
+    return PhaseNode(owner.source, phase, name, header, last, end, None, merged), base
 
 
 def _find_phase_base(owner: Tape, base: Place) -> tuple[Tape, Head]:
@@ -185,11 +197,17 @@ def _find_phase_base(owner: Tape, base: Place) -> tuple[Tape, Head]:
 
 
 def split_runs(tree: TapeGraph) -> list[PhaseRun]:
-    """Return the phases split at forks, and where undone entries begin."""
+    """Return the phases split at forks, at what was merged, and where undone entries begin."""
     cuts = {key: {node.end, tree.reached.get(key, 0)} - {0} for key, node in tree.nodes.items()}
-    for node in tree.nodes.values():
+    merged: dict[PhaseKey, ForkPoint] = {}
+    for key, node in tree.nodes.items():
         if node.base is not None and node.base.key in cuts:
             cuts[node.base.key].add(node.base.end)
+        if node.merged is not None and key in tree.reached:  # an undone merge joins nothing
+            joint = _find_merged_entry(tree, key.tape, node.merged)
+            if joint is not None and joint.key != key:
+                merged[key] = joint
+                cuts[joint.key].add(joint.end)
     found: list[tuple[PhaseNode, int, int, bool]] = []
     number: dict[ForkPoint, int] = {}
     for key, node in tree.nodes.items():
@@ -198,37 +216,72 @@ def split_runs(tree: TapeGraph) -> list[PhaseRun]:
             number[ForkPoint(key, end)] = len(found)
             found.append((node, start, end, end > tree.reached.get(key, 0)))
             start = end
-    return [
-        PhaseRun(node, start, end, number.get(joint) if joint else None, undone)
-        for node, start, end, undone in found
-        for joint in [ForkPoint(node.key, start) if start else node.base]
-    ]
+    runs = []
+    for node, start, end, undone in found:
+        joint = ForkPoint(node.key, start) if start else node.base
+        other = None if start else merged.get(node.key)
+        parent, second = (number.get(one) if one else None for one in (joint, other))
+        runs.append(PhaseRun(node, start, end, parent, undone, second))
+    return runs
+
+
+def _find_merged_entry(tree: TapeGraph, tape: str, merged: MergedBranch) -> ForkPoint | None:
+    """Return where the newest entry of a merged branch is; None if it is not in the tree.
+
+    Usually it is the last of a phase or a head, else the phases of the branch are searched.
+    """
+    for head in tree.heads:
+        if head.entry == merged.entry and PhaseKey(tape, head.phase) in tree.nodes:
+            return ForkPoint(PhaseKey(tape, head.phase), head.end)
+    for key, node in tree.nodes.items():
+        if node.last.id == merged.entry:
+            return ForkPoint(key, node.end)
+    start = encode_id_prefix(merged.entry)
+    for key, node in tree.nodes.items():
+        if key.tape == tape and node.branch == merged.branch:
+            with node.source.phases.open(node.phase) as file:
+                for offset, line in file.read_lines_back(node.end):
+                    if line.startswith(start):
+                        return ForkPoint(key, offset + len(line) + 1)
+    return None
 
 
 def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
-    """Yield the numbers of runs, what is forked from one before it, the newest tip first.
+    """Yield the numbers of runs, what is forked from one or merged it before it, newest tip first.
 
     All children of a fork are together, the one with the newest tip first: so a drawing needs no
-    more lanes than the depth of nested forks.
+    more lanes than the depth of nested forks, and one for each merge.
     """
     children: dict[int | None, list[int]] = {}
+    mergers: dict[int, list[int]] = {}
     for number, one in enumerate(found):
         children.setdefault(one.parent, []).append(number)
-    order = [*children.pop(None, [])]
-    roots = len(order)
+        if one.merged is not None:
+            mergers.setdefault(one.merged, []).append(number)
+    roots = children.pop(None, [])
+    order = [*roots]
     for number in order:
         order += children.get(number, [])
     newest: dict[int, str] = {}
     for number in reversed(order):
         tips = [newest[child] for child in children.get(number, [])]
         newest[number] = max(tips, default=found[number].node.last.time)
-    ready = sorted(order[:roots], key=newest.__getitem__)
+    ready = sorted(roots, key=newest.__getitem__)
+    opened: set[int] = set()
+    drawn: set[int] = set()
     while ready:
-        grown = children.pop(ready[-1], [])
-        if grown:
-            ready += sorted(grown, key=newest.__getitem__)
-        else:
-            yield ready.pop()
+        number = ready[-1]
+        if number in opened or number not in newest:
+            ready.pop()
+            if number in newest and number not in drawn:
+                drawn.add(number)
+                yield number
+            continue
+        opened.add(number)
+        later = [*children.get(number, []), *mergers.get(number, [])]
+        ready += sorted(
+            (one for one in later if one in newest and one not in opened), key=newest.__getitem__
+        )
 
 
 CellRow = list["GraphCell"]
@@ -271,6 +324,20 @@ class GraphLanes:
         row[2 * column] = GraphCell(mark, self._open[column].number)
         return row
 
+    def add_merge_line(self, column: int, run: int) -> list[CellRow]:
+        """Begin a line from a column's row to another run that is drawn later; return its rows."""
+        twin = next((at for at, lane in enumerate(self._open) if lane.waits_for == run), None)
+        new = _Lane(run, self._count)
+        self._count += 1
+        beyond = self._open[column + 1 :]
+        row = [*self._draw_lines(column + 1)[:-1], GraphCell("\\", new.number)]
+        row += [cell for lane in beyond for cell in (BLANK_CELL, GraphCell("\\", lane.number))]
+        self._open.insert(column + 1, new)
+        if twin is None:
+            return [row]
+        left, right = sorted((column + 1, twin if twin <= column else twin + 1))
+        return [row, *self._join_lanes(left, right)]
+
     def end(self, column: int, parent: int | None) -> list[CellRow]:
         """End the run in a column, continuing at its parent; return the rows this takes."""
         if parent is None:
@@ -279,11 +346,12 @@ class GraphLanes:
             return [row] if column < len(self._open) else []
         twin = next((at for at, lane in enumerate(self._open) if lane.waits_for == parent), None)
         self._open[column] = self._open[column]._replace(waits_for=parent)
-        if twin is None:
-            return []
-        left, right = sorted((twin, column))
+        return [] if twin is None else self._join_lanes(*sorted((twin, column)))
+
+    def _join_lanes(self, left: int, right: int) -> list[CellRow]:
+        """Join the lane `right` into `left`, those beyond move left; return the rows this takes."""
         lane = self._open[right].number
-        first = self._draw_lines(right)  # the lane `right` joins `left`, those beyond move left
+        first = self._draw_lines(right)
         for between in range(left + 1, right - 1):
             first[2 * between + 1] = GraphCell("_", lane)
         first[2 * right - 1] = GraphCell("/", lane)
