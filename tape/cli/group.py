@@ -52,6 +52,7 @@ COMMANDS = {
     "anchors": ("context", "Show the phases of a tape with their summaries."),
     "context": ("context", "Show what the next model call would be built from."),
     "diff": ("diff", "Show how two branches differ."),
+    "merge": ("merge", "Bring a branch back as a summary, with picked entries."),
     "replay": ("playback", "Replay a session, or check that it still gives the same view."),
     "search": ("listing", "Search all tapes for words."),
     "stats": ("stats_view", "Show tokens, cost, tools and time."),

@@ -37,6 +37,7 @@ UNRUN = {
     "tape tail -f 3f2a": "goes on until interrupted; tests/tape/cli/test_tail.py follows",
     "tape tail -f --json | jq .type": "the same",
     "tape export 3f2a --no-redact | ssh host tape import -": "wants another machine",
+    "tape merge --undo": "needs a merge; tests/tape/cli/test_merge.py undoes one",
 }
 """Examples that no test can run from here, with the reason."""
 
@@ -187,6 +188,7 @@ def test_damage_ends_with_4(name, store, demo):
 
 
 ASKED = {
+    "merge": ["3f2a:try-redis"],
     "log": ["3f2a", "--graph"],
     "search": ["login"],
     "blame": ["src/auth.py"],

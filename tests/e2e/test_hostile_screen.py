@@ -41,6 +41,10 @@ CASES = {
     "tape anchors": ["ID:b", "ID:b --json"],
     "tape context": ["ID", "ID:b", "ID --json"],
     "tape diff": ["ID:main ID:b", "ID:main ID:b --json", "EVIL EVIL", "--files ID:main ID:b"],
+    "tape merge": [
+        *("ID:b --into EVIL", "ID:b --pick EVIL", "ID:EVIL", "ID:main --into b", "ID:b --undo"),
+        *("ID:b --summary EVIL --pick ID@good", "ID:b --json", "ID --undo --json"),
+    ],
     "tape replay": ["ID --speed 100000", "ID --check", "ID --json", "ID --speed EVIL"],
     "tape search": ["zebra", "zebra --json", "EVIL", "zebra --model EVIL", "zebra --type EVIL"],
     "tape stats": ["ID", *(f"--by {by}" for by in ("tape", "branch", "model", "day")), "ID --json"],

@@ -1,0 +1,247 @@
+"""`merge`: bring what a branch did to another one, as a summary and picked entries."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from ..errors import NotFound, UsageError
+from ..history.merge_plan import plan_merge, record_merge
+from ..history.merge_summary import (
+    collect_merge_facts,
+    describe_merge,
+    read_view_summary,
+    summarize_merge,
+)
+from ..model.entries import Anchor
+from ..reference import Reference, parse_reference, render_reference
+from ..resolve import resolve_reference
+from ..store.refs import read_head_at
+from ..text import SHORT, to_single_line
+from .output import as_json, complete_ref, format_count, format_examples, print_json
+from .resolve import clean_argument, get_current_folder, open_library, warn_of_skipped_refs
+from .terminal import print_lines, print_warning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..history.merge_plan import MergePlan
+    from ..index.library import Library
+    from ..store.refs import Head
+    from ..store.tape import Hit, Tape
+    from .group import GlobalOptions
+
+_SPOKEN_TYPES = frozenset({"user", "assistant", "tool.result", "context"})
+"""Types of entries that someone built on a merge."""
+
+
+class MergeOutcome(NamedTuple):
+    """What `merge` prints: as JSON the first three, else the text."""
+
+    tape: str
+    branch: str
+    entry: str
+    text: str
+
+
+@click.command(
+    epilog=format_examples(
+        "tape merge :try-redis",
+        "tape merge :try-redis --into main --pick :try-redis~2",
+        'tape merge 3f2a:try-redis --summary "Redis was slower."',
+        "tape merge --undo",
+    )
+)
+@click.argument("ref", default="", metavar="REF", shell_complete=complete_ref)
+@click.option("--into", metavar="BRANCH", help="Merge into this branch. Default: the current one.")
+@click.option(
+    "--pick",
+    "picks",
+    metavar="REF",
+    multiple=True,
+    help="Also keep this entry in view, word for word; of TAPE:BRANCH its head. Repeatable.",
+)
+@click.option(
+    "--summary",
+    metavar="TEXT|FILE",
+    help="What the branch did: a text, a file, or - for standard input. Default: made by rules.",
+)
+@click.option("--undo", is_flag=True, help="Undo the newest merge of the branch.")
+@click.option("--wait", is_flag=True, help="Wait while the branch merged into is being written.")
+@as_json
+@click.pass_obj
+def merge(
+    options: GlobalOptions,
+    ref: str,
+    into: str | None,
+    picks: tuple[str, ...],
+    summary: str | None,
+    undo: bool,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Bring a branch back as a summary that says where it comes from.
+
+    Everything that the branch merged into has in view stays there. The summary tells what the
+    branch REF did since the two parted; picked entries follow word for word, a call always with its
+    results. Nothing is copied and nothing is lost: :BRANCH@{1} is the branch before, and --undo
+    goes back to it. Files on disk are not touched; those that both branches changed are named.
+
+    --json prints {tape, branch, entry}: the branch merged into, and the entry of the merge.
+    """
+    if undo and (picks or summary is not None):
+        raise UsageError("--undo takes no --pick and no --summary")
+    if not undo and not ref:
+        raise UsageError("name the branch to merge, as in `tape merge :try-redis`")
+    with open_library(options) as library, ExitStack() as stack:
+        hit = _open_hit(library, ref, stack)
+        warn_of_skipped_refs(hit.tape)
+        if undo:
+            named = parse_reference(ref).branch
+            done = _undo_merge(hit.tape, _find_target(hit.tape, into or named), wait=wait)
+        else:
+            target = _find_target(hit.tape, into)
+            heads = [_find_pick(library, hit.tape, pick, stack) for pick in picks]
+            done = _merge_branch(hit, target, heads, _read_summary(summary), wait=wait)
+    if as_json:
+        print_json({"tape": done.tape, "branch": done.branch, "entry": done.entry})
+    else:
+        print_lines([to_single_line(done.text)])
+
+
+def _open_hit(library: Library, ref: str, stack: ExitStack) -> Hit:
+    """Return the entry that a REF names; its tape is open until the stack ends."""
+    reference = parse_reference(ref)
+    hit = resolve_reference(*library, ref, get_current_folder(is_needed=not reference.tape))
+    stack.enter_context(hit.tape)
+    if not reference.is_bare and (reference.entry or reference.back):
+        owner = _open_hit(library, render_reference(Reference(reference.tape)), stack).tape
+        if owner.id != hit.tape.id:
+            raise UsageError(
+                f"{ref!r} is in tape {hit.tape.id[:SHORT]}, from which {owner.id[:SHORT]} was "
+                "forked: both have it already"
+            )
+    return hit
+
+
+def _find_target(tape: Tape, into: str | None) -> str:
+    """Return the branch to merge into: `into`, with or without a colon, else the current one."""
+    refs = tape.refs()
+    name = refs.current if into is None else clean_argument(into)
+    owner, colon, branch = name.rpartition(":")
+    if colon and owner and not tape.id.startswith(owner):
+        raise UsageError(
+            f"--into {name!r} is a branch of another tape: only branches of one tape can be merged"
+        )
+    if branch not in refs.branches:
+        raise NotFound(f"no branch {branch!r} to merge into; there are: {', '.join(refs.branches)}")
+    return branch
+
+
+def _find_pick(library: Library, tape: Tape, text: str, stack: ExitStack) -> Head:
+    """Return the entry of a pick; a REF without a tape means the tape of the merge."""
+    reference = parse_reference(clean_argument(text))
+    own = reference._replace(tape=tape.id)
+    if reference.is_bare:  # an entry or a label of this tape first, then of all
+        own = own._replace(entry=reference.tape)
+    elif reference.tape:
+        own = reference
+    try:
+        hit = _open_hit(library, render_reference(own), stack)
+    except (NotFound, UsageError):
+        if not reference.is_bare:
+            raise
+        hit = _open_hit(library, render_reference(reference), stack)
+    if hit.tape.id != tape.id:
+        raise UsageError(
+            f"--pick {text!r} is in tape {hit.tape.id[:SHORT]}: "
+            f"picks are entries of the tape of the merge, {tape.id[:SHORT]}"
+        )
+    return hit.head
+
+
+def _read_summary(given: str | None) -> str | None:
+    """Return the text of --summary: standard input, the content of a file, or the text itself."""
+    if given is None:
+        return None
+    if given == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    elif len(os.fsencode(given)) < 4096 and "\n" not in given and Path(given).is_file():  # noqa: PLR2004
+        text = Path(given).read_bytes().decode("utf-8", "replace")
+    else:
+        text = clean_argument(given)
+    if not text.strip():
+        raise UsageError("the summary is empty")
+    return text.strip()
+
+
+def _merge_branch(
+    hit: Hit, into: str, picks: Sequence[Head], text: str | None, *, wait: bool
+) -> MergeOutcome:
+    tape, other = hit
+    if other.branch == into and other.entry == tape.head(into).entry:
+        names = [name for name in tape.refs().branches if name != into]
+        raise UsageError(
+            f"branch {into!r} cannot be merged into itself; "
+            + (f"others are: {', '.join(names)}" if names else "this tape has no other branch")
+        )
+    with tape.writer(into, wait=wait) as writer:
+        plan = plan_merge(tape, tape.head(into), other, picks)
+        for note in plan.notes:
+            print_warning(f"--pick: {note}")
+        if not plan.has_news:
+            return _describe_nothing_new(tape, plan)
+        facts = collect_merge_facts(plan)
+        summary = summarize_merge(plan, facts, read_view_summary(tape, plan), text)
+        title = describe_merge(plan, facts)
+        entry = record_merge(tape, writer, plan, summary, reason=title)
+    if facts.both:
+        shown = to_single_line(", ".join(facts.both))
+        print_warning(f"changed on both branches since they parted, on disk only once: {shown}")
+    done = f"{tape.id[:SHORT]}:{into}: {title}"
+    if plan.picked:
+        done += f", keeping {format_count(plan.picked, 'entry')} of it"
+    undo = f"`tape merge {tape.id[:SHORT]}:{into} --undo` undoes it"
+    return MergeOutcome(tape.id, into, entry.id, f"{done}; entry {entry.id[:SHORT]}; {undo}")
+
+
+def _describe_nothing_new(tape: Tape, plan: MergePlan) -> MergeOutcome:
+    """Return the answer where the branch has nothing that the other lacks."""
+    into, other = plan.into.branch, plan.other
+    if plan.earlier is not None:
+        why = f"{other.branch!r} was merged at {plan.earlier.id[:SHORT]} and has nothing new"
+        entry = plan.earlier.id
+    else:
+        why, entry = f"{other.entry[:SHORT]} is on the path of {into!r}", plan.into.entry
+    return MergeOutcome(tape.id, into, entry, f"{tape.id[:SHORT]}:{into}: already there: {why}")
+
+
+def _undo_merge(tape: Tape, branch: str, *, wait: bool) -> MergeOutcome:
+    """Set a branch back to before its newest merge, with one line of the journal."""
+    with tape.writer(branch, wait=wait) as writer:
+        head = tape.head(branch)
+        path = tape.entries(head, to_anchor=True)
+        anchor = path[0].data if path else None
+        where = f"{tape.id[:SHORT]}:{branch}"
+        if not isinstance(anchor, Anchor) or anchor.kind != "merge":
+            newest = f"; its newest anchor is a {anchor.kind}" if isinstance(anchor, Anchor) else ""
+            raise NotFound(f"{where} has no merge to undo{newest}")
+        base = anchor.base
+        if count := sum(entry.type in _SPOKEN_TYPES for entry in path):
+            raise UsageError(
+                f"{format_count(count, 'entry')} of the conversation came after the merge: to "
+                f"continue before it, `tape fork {tape.id[:SHORT]}@{base.entry[:SHORT]} --switch`"
+            )
+        if base.tape is not None:
+            raise UsageError("this merge begins the tape: it cannot be undone here")
+        to = read_head_at(tape.phases, branch, base.phase, base.offset, base.entry)
+        writer.rewind(to, "undo")
+    other = anchor.merged
+    name = f"of {other.branch!r} " if other is not None else ""
+    text = f"{where}: the merge {name}is undone; {where}@{{1}} is the branch with it"
+    return MergeOutcome(tape.id, branch, to.entry, text)
