@@ -24,7 +24,7 @@ ORDER = {
         *("renamed", "version", "errors", "damage", "clock", "text", "lookalikes", "reference"),
         "git_patch",
         *("index.fast", "index.fast_text", "index.fast_search"),
-        *("model", "store", "context", "file_calls", "history", "formats", "index"),
+        *("model", "store", "context", "file_calls", "files", "history", "formats", "index"),
         *("resolve", "blame", "check", "store.maintenance", "commonmark", "render"),
         "exchange",
         *("__init__", "cli", "__main__"),

@@ -1,0 +1,1 @@
+"""What calls did to files: changes along a path, states at an entry, and the way back."""
