@@ -395,7 +395,10 @@ async def _assemble_session(
         config=_build_config(settings),
         find_model=models.choose,
         hooks=hooks,
-        file_recorder=FileRecorder(settings.checkpoints),
+        file_recorder=FileRecorder(
+            settings.checkpoints,
+            (str(front.library.store.tapes.parent), str(locate_config_file(environ).parent)),
+        ),
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")
     session = Session(setup, recorder)

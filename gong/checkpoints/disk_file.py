@@ -17,8 +17,11 @@ from __future__ import annotations
 import os
 import stat
 import time
-from hashlib import sha256
-from typing import NamedTuple
+from hashlib import file_digest, sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SETTLED_NS = 50_000_000
 """A file that changed so recently may change again without a new time: clocks of files tick."""
@@ -54,11 +57,9 @@ class DiskFile(NamedTuple):
         return None if self.signature is None else f"{self.signature[4]:06o}"
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, signature: FileSignature | None = None, *, is_settled: bool = False
-    ) -> DiskFile:
+    def from_bytes(cls, data: bytes, signature: FileSignature | None = None) -> DiskFile:
         """Return a file that holds these bytes."""
-        return cls(signature, "", sha256(data).hexdigest(), data, is_settled)
+        return cls(signature, "", sha256(data).hexdigest(), data)
 
 
 def build_signature(status: os.stat_result) -> FileSignature:
@@ -87,33 +88,43 @@ def is_settled(signature: FileSignature, now_ns: int) -> bool:
     return now_ns - max(signature[1], signature[2]) > _SETTLED_NS
 
 
-def read_disk_file(path: str, max_bytes: int) -> DiskFile | None:
-    """Return a file or link as it is now, with its bytes if they are at most `max_bytes`.
+def read_disk_file(
+    path: str, refuse: Callable[[int], str], can_hash: Callable[[int], bool] | None = None
+) -> DiskFile | None:
+    """Return a file or link as it is now; None where there is none.
 
-    None where there is none. A file that changes while it is read is read again.
+    `refuse` tells why a file of that size is not kept in memory, with "" if it is; `can_hash`,
+    whether it is hashed then. A file that changes while it is read is read again.
     """
-    state = None
+    file = None
     for _ in range(_ATTEMPTS):
         now = time.time_ns()
         signature = stat_file(path)
         if signature is None:
             return None
-        state = _read_as(path, signature, now, max_bytes)
+        file = _read_as(path, signature, refuse, can_hash)
+        file = file._replace(is_settled=is_settled(signature, now))
         if stat_file(path) == signature:
             break
-    return state
+    return file
 
 
-def _read_as(path: str, signature: FileSignature, now_ns: int, max_bytes: int) -> DiskFile:
-    if signature[0] > max_bytes:
-        return DiskFile(signature, f"it is larger than {max_bytes} bytes")
+def _read_as(
+    path: str,
+    signature: FileSignature,
+    refuse: Callable[[int], str],
+    can_hash: Callable[[int], bool] | None,
+) -> DiskFile:
+    size = signature[0]
     try:
         if stat.S_ISLNK(signature[4]):
             data = os.fsencode(os.readlink(path))  # noqa: PTH115 (a text)
-        else:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with os.fdopen(os.open(path, flags), "rb") as file:
-                data = file.read(max_bytes + 1)
+            return DiskFile.from_bytes(data, signature)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not (why := refuse(size)):
+                return DiskFile.from_bytes(file.read(size), signature)
+            digest = file_digest(file, "sha256") if can_hash and can_hash(size) else None
+            return DiskFile(signature, why, digest.hexdigest() if digest else None)
     except OSError as error:
         return DiskFile(signature, f"it cannot be read: {error.strerror or error}")
-    return DiskFile.from_bytes(data, signature, is_settled=is_settled(signature, now_ns))

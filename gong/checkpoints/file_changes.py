@@ -15,12 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from tape.model.entries import ChangedFile, SavedFile
+from tape.model.entries import (
+    BlobRef,
+    ChangedFile,
+    Checkpoint,
+    Meta,
+    SavedFile,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from tape.model.entries import BlobRef
+    from tape.model.line import Entry
 
 
 class FileVersion(NamedTuple):
@@ -41,6 +48,38 @@ class FileVersion(NamedTuple):
         if self.blob is not None:
             return SavedFile.from_blob(self.blob)
         return SavedFile.from_skipped(self.digest, self.size, self.why)
+
+
+def collect_records(entries: Iterable[Entry]) -> dict[str, FileVersion | None]:
+    """Return each file as the newest entry tells of it, by path; None where that is gone.
+
+    What was told of another folder is left out.
+    """
+    told: dict[str, FileVersion | None] = {}
+    for entry in entries:
+        match entry.data:
+            case Meta(cwd=str()):
+                told.clear()
+            case Checkpoint(files=files):
+                for state in files:
+                    told[state.path] = _read_saved_file(state.mode, state.before)
+            case ToolResult(files=changed):
+                for one in changed:
+                    if one.source is not None:
+                        told[one.source] = None
+                    has_file = one.op != "deleted"
+                    version = FileVersion(one.mode, one.after, 0, one.after_blob, one.why or "")
+                    told[one.path] = version if has_file else None
+            case _:
+                pass
+    return told
+
+
+def _read_saved_file(mode: str | None, saved: SavedFile | None) -> FileVersion | None:
+    if saved is None:
+        return None
+    blob = BlobRef(saved.blob, saved.bytes, saved.head or "") if saved.blob else None
+    return FileVersion(mode, saved.digest, saved.bytes, blob, saved.why or "")
 
 
 def list_changes(

@@ -4,6 +4,9 @@
     -----------------------------------------  ----------------------------  -----------------
     that only reads, or changes the session    nothing                       nothing
     of a tool that names its files             a checkpoint of these         their changes
+    any other, above all a command             a checkpoint of the files of  what differs there
+                                               the folder that no entry
+                                               tells of and git has not
 
 Bytes are stored in the tape before an entry names them, each once. All of it runs in a thread; what
 has begun is finished, also when the caller is cancelled.
@@ -11,23 +14,28 @@ has begun is finished, also when the caller is cancelled.
 
 from __future__ import annotations
 
+import os
 import posixpath
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tape.errors import TapeError
+import msgspec
+
 from tape.model.entries import Checkpoint, FileState
 
 from ..env.local import LocalEnvironment, run_to_end
 from ..env.protocol import is_inside_folder
 from ..env.wrappers import EnvironmentWrapper
 from .disk_file import DiskFile, read_disk_file
-from .file_changes import FileVersion, list_changes
+from .file_changes import FileVersion, collect_records, list_changes
+from .folder_files import FolderFiles
+from .stored_blobs import StoredBlobs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tape.model.entries import BlobRef, ChangedFile
+    from tape.model.entries import ChangedFile
+    from tape.model.line import Entry
     from tape.store.blobs import Blobs
 
     from ..config import CheckpointSettings
@@ -36,60 +44,134 @@ if TYPE_CHECKING:
 
 
 class FileRecorder:
-    """Records the files of one session."""
+    """Records the files of one session; `skip` are folders that are never recorded."""
 
-    def __init__(self, settings: CheckpointSettings) -> None:
+    def __init__(self, settings: CheckpointSettings, skip: Sequence[str] = ()) -> None:
         self.settings = settings
-        self._path: object = None
+        self._skip = [os.path.realpath(one) for one in skip]
+        self._path: Sequence[Entry] | None = None
         self._stored = StoredBlobs()
+        self._folder: FolderFiles | None = None
+        self._has_told_of_commands = False
 
     async def begin_call(
-        self, prepared: PreparedCall, env: ExecutionEnvironment, blobs: Blobs, path: object
-    ) -> RecordedCall | None:
+        self,
+        prepared: PreparedCall,
+        env: ExecutionEnvironment,
+        blobs: Blobs,
+        path: Sequence[Entry],
+    ) -> RecordedCall | RecordedCommand | None:
         """Store the state of the files that a call may change; None where it changes none.
 
-        `path` is the list of entries that the records are added to: another list is another
-        history, for which everything is recorded again. Raises WriteFailed where the disk fails.
+        `path` has the entries that the records follow: another list is another history, for which
+        everything is recorded again. Raises WriteFailed where the disk fails.
         """
-        if path is not self._path:
-            self._path = path
-            self._stored = StoredBlobs()
-        self._stored.blobs = blobs
-        tool = prepared.tool
-        if tool.replay == "safe" or tool.find_targets is None:
+        tool, settings = prepared.tool, self.settings
+        if tool.replay == "safe":
             return None
-        targets = await tool.find_targets(prepared.arguments, env)
-        if not targets:
+        targets = await tool.find_targets(prepared.arguments, env) if tool.find_targets else ()
+        is_command = tool.find_targets is None
+        if is_command and (not settings.commands or is_reading_command(prepared, env)):
             return None
-        call = RecordedCall(prepared.call.id, env, self._stored, self.settings.max_total_bytes)
-        await call.read_targets(targets)
+        if not is_command and not targets:
+            return None
+        folder = await self._open_folder(env, blobs, path)
+        if is_command:
+            return await self._begin_command(prepared, folder)
+        call = RecordedCall(prepared.call.id, env, self._stored, settings.max_total_bytes)
+        await call.read_targets(targets, folder)
         return call
 
+    async def _open_folder(
+        self, env: ExecutionEnvironment, blobs: Blobs, path: Sequence[Entry]
+    ) -> FolderFiles | None:
+        """Return the files of the working folder; None where it is not on this machine."""
+        if path is not self._path:
+            self._path = path
+            self._stored, self._folder, self._has_told_of_commands = StoredBlobs(), None, False
+        self._stored.blobs = blobs
+        local = find_local_environment(env)
+        if local is None:
+            return None
+        place = await local.real_path(local.working_directory)
+        if self._folder is None or self._folder.folder != place:
+            told = collect_records(path)
+            self._folder = FolderFiles(local, place, self._skip, self.settings, self._stored, told)
+        return self._folder
 
-class StoredBlobs:
-    """The bytes that a session has stored in its tape, each once."""
+    async def _begin_command(
+        self, prepared: PreparedCall, folder: FolderFiles | None
+    ) -> RecordedCommand:
+        remarks: list[str] = []
+        found: Mapping[str, FileVersion | None] = {}
+        if folder is not None:
+            found = await run_to_end(folder.find_unrecorded)
+            remarks += folder.take_remarks(has_files=bool(found))
+        elif not self._has_told_of_commands:
+            self._has_told_of_commands = True
+            remarks.append("What commands change in this environment is not recorded.")
+        if getattr(prepared.arguments, "run_in_background", False):
+            remarks.append(IN_BACKGROUND)
+        return RecordedCommand(prepared.call.id, folder, found, remarks)
 
-    def __init__(self) -> None:
-        self.blobs: Blobs | None = None
-        self._refs: dict[str, BlobRef] = {}
 
-    def store_file(self, file: DiskFile, *, is_after: bool) -> FileVersion:
-        """Store the bytes of a file, and return it with their reference.
+IN_BACKGROUND = (
+    "What a command in the background changes after it was started is recorded as found before or"
+    " after the commands that follow."
+)
 
-        Raises WriteFailed before a call, which must not run then; after it, `why` says so.
-        """
-        if file.data is None or file.digest is None:
-            return FileVersion(file.mode, file.digest, file.size, None, file.why)
-        ref, why = self._refs.get(file.digest), file.why
-        if ref is None:
-            assert self.blobs is not None, "a call is recorded in a tape"
-            try:
-                ref = self._refs[file.digest] = self.blobs.put(file.data)
-            except TapeError as error:
-                if not is_after:
-                    raise
-                why = f"its bytes could not be stored: {error}"
-        return FileVersion(file.mode, file.digest, file.size, ref, why)
+
+def is_reading_command(prepared: PreparedCall, env: ExecutionEnvironment) -> bool:
+    """Return whether a call is a command line that is known to change nothing."""
+    # The policy is imported with the first call that it judges.
+    from ..policy.call_judge import find_command  # noqa: PLC0415
+    from ..policy.invocation import DangerLevel, PathContext  # noqa: PLC0415
+    from ..policy.judge import judge_command_line  # noqa: PLC0415
+    from ..policy.rules import find_family  # noqa: PLC0415
+
+    arguments = msgspec.to_builtins(prepared.arguments)
+    line = find_command(arguments)
+    if find_family(prepared.tool.name) != "bash" or line is None:
+        return False
+    folder = env.working_directory
+    places = PathContext(folder, env.resolve("~"), (folder,), (folder,))
+    judged = judge_command_line(line, places)
+    is_safe = all(one.level is not DangerLevel.DANGEROUS for one in judged.found)
+    return is_safe and all(one.reads for one in judged.actions)
+
+
+class RecordedCommand:
+    """A command in the working folder, from its checkpoint to its changes."""
+
+    def __init__(
+        self,
+        call_id: str,
+        folder: FolderFiles | None,
+        found: Mapping[str, FileVersion | None],
+        remarks: Sequence[str],
+    ) -> None:
+        self.checkpoint: Checkpoint | None = None
+        """What is recorded before the call starts; None if there is nothing to say."""
+        if found or remarks:
+            self.checkpoint = build_checkpoint(call_id, found, remarks)
+        self._folder = folder
+
+    async def find_changes(self) -> tuple[ChangedFile, ...]:
+        """Return what is different in the folder, with the bytes stored."""
+        if self._folder is None:
+            return ()
+        return list_changes(*await run_to_end(self._folder.find_changes))
+
+
+def build_checkpoint(
+    call_id: str, files: Mapping[str, FileVersion | None], remarks: Sequence[str] = ()
+) -> Checkpoint:
+    """Return the checkpoint of a call."""
+    states = tuple(
+        FileState(path, one and one.build_saved_file(), one.mode if one else None)
+        for path, one in files.items()
+    )
+    return Checkpoint(states, call_id=call_id, not_covered=tuple(remarks))
 
 
 class RecordedCall:
@@ -105,17 +187,15 @@ class RecordedCall:
         self._names: dict[str, str] = {}
         """Real path → path as it is recorded."""
         self._before: Mapping[str, FileVersion | None] = {}
+        self._rows: FolderFiles | None = None
 
-    async def read_targets(self, targets: Sequence[str]) -> None:
-        """Store the files as they are before the call."""
+    async def read_targets(self, targets: Sequence[str], rows: FolderFiles | None) -> None:
+        """Store the files as they are before the call; `rows` learn how they are after it."""
+        self._rows = rows
         folder = await self._env.real_path(self._env.working_directory)
         self._names = {path: shorten_path(path, folder) for path in targets}
         self._before = await self._read_files()
-        files = tuple(
-            FileState(path, one and one.build_saved_file(), one.mode if one else None)
-            for path, one in self._before.items()
-        )
-        self.checkpoint = Checkpoint(files, call_id=self._call_id)
+        self.checkpoint = build_checkpoint(self._call_id, self._before)
 
     async def find_changes(self) -> tuple[ChangedFile, ...]:
         """Return what the call has changed, with the bytes stored."""
@@ -123,7 +203,7 @@ class RecordedCall:
 
     async def _read_files(self, *, is_after: bool = False) -> dict[str, FileVersion | None]:
         if find_local_environment(self._env) is not None:
-            read = partial(read_disk_file, max_bytes=self._max_bytes)
+            read = partial(read_disk_file, refuse=self._refuse)
             found = await run_to_end(lambda: {path: read(path) for path in self._names})
         else:
             found = {path: await _read_foreign_file(self._env, path) for path in self._names}
@@ -132,10 +212,16 @@ class RecordedCall:
     def _store_files(
         self, found: Mapping[str, DiskFile | None], is_after: bool
     ) -> dict[str, FileVersion | None]:
-        return {
-            self._names[path]: file and self._stored.store_file(file, is_after=is_after)
-            for path, file in found.items()
-        }
+        named = {self._names[path]: file for path, file in found.items()}
+        versions = self._stored.store_files(named, is_after=is_after)
+        if self._rows is not None:
+            for path, file in named.items():
+                if not path.startswith("/"):
+                    self._rows.note_file(path, file, versions[path])
+        return versions
+
+    def _refuse(self, size: int) -> str:
+        return f"it is larger than {self._max_bytes} bytes" if size > self._max_bytes else ""
 
 
 async def _read_foreign_file(env: ExecutionEnvironment, path: str) -> DiskFile | None:

@@ -11,6 +11,7 @@ import os.path
 import platform
 import shutil
 import stat
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -284,6 +285,40 @@ class LocalEnvironment:
         return ExecResult(
             bytes(output.newest), output.total_bytes, running.exit_code, not in_time, duration_ms
         )
+
+    def run_program(
+        self,
+        argv: Sequence[str],
+        folder: str,
+        data: bytes = b"",
+        *,
+        unset: Sequence[str] = (),
+        seconds: float = 60.0,
+    ) -> bytes | None:
+        """Return what a program writes that is given `data`, with the variables of commands.
+
+        None where it fails, is missing or takes longer than so many seconds. It blocks: call it in
+        a thread. Its errors are not read.
+        """
+        program = self._find_program(argv[0])
+        if program is None:
+            return None
+        variables = build_child_variables(self._environ, self._policy)
+        env = {name: value for name, value in variables.items() if name not in unset}
+        try:
+            done = subprocess.run(  # noqa: S603 (a program of ours)
+                (program, *argv[1:]),
+                cwd=folder,
+                env=env,
+                input=data,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=seconds,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout if done.returncode == 0 else None
 
     def _resolve_path(self, path: str) -> str:
         return os.path.normpath(Path(self._folder) / path)

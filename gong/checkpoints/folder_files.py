@@ -1,0 +1,319 @@
+"""The files of the working folder as they were seen last, and what is different now.
+
+Every file that is recorded has a row: its signature, and where its bytes are. A file whose
+signature is as before is not opened again.
+
+    the file, when it is first seen       where its bytes are
+    ------------------------------------  -------------------------------------------------
+    clean in git                          in the object that git has of it
+    any other, up to the limits           in a blob of the tape
+    too large, not readable, over limits  nowhere, and the row says why
+    gone since                            nowhere; the row stays, so that this can be recorded
+
+A row is on the tape once an entry of the session tells of it, or its file is clean in git. The
+state of a file before a call is therefore what its newest entry tells, else what git has, else
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .disk_file import DiskFile, is_settled, read_disk_file, stat_file
+from .file_changes import FileVersion
+from .folder_listing import WantedFile, list_folder, read_git_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ..config import CheckpointSettings
+    from ..env.local import LocalEnvironment
+    from .disk_file import FileSignature
+    from .stored_blobs import StoredBlobs
+
+_TICK_NS = 50_000_000
+"""Times of files may be so much behind the clock."""
+IGNORE_FILES = (".gitignore", ".git/info/exclude")
+
+
+@dataclass(slots=True)
+class FolderRow:
+    """One file as it was seen last."""
+
+    signature: FileSignature | None
+    """None where there is no file."""
+    version: FileVersion | None = None
+    """What is known of its bytes; None where there is no file, or they are those of `oid`."""
+    oid: str | None = None
+    """The git object that has its bytes, where it is clean."""
+    is_settled: bool = True
+
+
+@dataclass(slots=True)
+class RowChange:
+    """A row that is not as before; None is a file that was not there, or not known."""
+
+    old: FolderRow | None
+    new: FolderRow
+
+
+class ReadBudget:
+    """How many bytes are stored, and hashed without being stored, for one call."""
+
+    def __init__(self, settings: CheckpointSettings) -> None:
+        self._max_file, self._total = settings.max_file_bytes, settings.max_total_bytes
+        self._stored = self._hashed = 0
+
+    def refuse(self, size: int) -> str:
+        """Return why a file of that size is not stored; empty, and it is counted, where it is."""
+        if size > self._max_file:
+            return f"it is larger than {self._max_file} bytes"
+        if self._stored + size > self._total:
+            return f"{self._total} bytes are stored for this call already"
+        self._stored += size
+        return ""
+
+    def can_hash(self, size: int) -> bool:
+        """Return whether a file is hashed that is not stored, and count it."""
+        if self._hashed + size > self._total:
+            return False
+        self._hashed += size
+        return True
+
+
+class FolderFiles:
+    """The rows of one folder on this machine."""
+
+    def __init__(
+        self,
+        env: LocalEnvironment,
+        folder: str,
+        skip: Sequence[str],
+        settings: CheckpointSettings,
+        stored: StoredBlobs,
+        told: Mapping[str, FileVersion | None],
+    ) -> None:
+        """Take what the newest entries tell of files, by path."""
+        self.folder = folder
+        """Its real path."""
+        self.rows: dict[str, FolderRow] = {}
+        self._env, self._skip, self._settings, self._stored = env, skip, settings, stored
+        self._unrecorded: set[str] = set()
+        """Rows that no entry tells of, and git has not."""
+        self._told = dict(told)
+        """What the newest entry tells of each file, where any does."""
+        self._usual: tuple[str, ...] = ()
+        self._limits: tuple[str, ...] = ()
+        self._remarks: set[str] = set()
+        """What was said of that already."""
+        self._budget = ReadBudget(settings)
+        self._since = 0
+        """When the files were looked at last, in ns."""
+
+    def find_unrecorded(self) -> dict[str, FileVersion | None]:
+        """Look at the folder before a call; return the files that no entry tells of, by path."""
+        self._unrecorded.update(self._refresh(is_after=False))
+        self._since = time.time_ns()
+        rows = {path: self.rows[path] for path in sorted(self._unrecorded)}
+        found = {path: row.version for path, row in rows.items() if not self._is_told(path, row)}
+        self._unrecorded.clear()
+        self._note_recorded(found)
+        return found
+
+    def find_changes(
+        self,
+    ) -> tuple[dict[str, FileVersion | None], dict[str, FileVersion | None]]:
+        """Look at the folder after a call; return what differs, as it was and as it is, by path."""
+        changes = self._refresh(is_after=True)
+        gone = {change.old.signature for change in changes.values() if change.old}
+        has_new_rules = any(
+            change.old is not None and path.endswith(IGNORE_FILES)
+            for path, change in changes.items()
+        )
+        before = self._find_versions_before(changes)
+        after = {}
+        for path, change in changes.items():
+            signature = change.new.signature
+            if change.old is None and signature is not None and signature not in gone:
+                if signature[2] < self._since - _TICK_NS:
+                    # It was there, ignored or beyond a limit, and came to be listed.
+                    self._unrecorded.add(path)
+                    del before[path]
+                    continue
+                if has_new_rules:
+                    why = "it may have been there before, as a file that git ignored"
+                    before[path] = FileVersion(None, None, 0, None, why)
+            after[path] = change.new.version
+        self._note_recorded(after)
+        return before, after
+
+    def note_file(self, path: str, file: DiskFile | None, version: FileVersion | None) -> None:
+        """Note a file as an entry tells of it that a file tool has changed."""
+        settled = file is None or file.is_settled
+        signature = file.signature if file else None
+        self.rows[path] = FolderRow(signature, version, is_settled=settled)
+        self._note_recorded({path: version})
+
+    def take_remarks(self, *, has_files: bool) -> tuple[str, ...]:
+        """Return what is not covered, each sentence once; the usual beside files only."""
+        usual = self._usual if has_files else ()
+        remarks = tuple(one for one in (*usual, *self._limits) if one not in self._remarks)
+        self._remarks.update(remarks)
+        return remarks
+
+    def _is_told(self, path: str, row: FolderRow) -> bool:
+        """Return whether the newest entry about a file tells of it as it is now."""
+        if path not in self._told:
+            return False
+        told, version = self._told[path], row.version
+        if told is None or version is None:
+            return told is version
+        return told.digest is not None and told[:2] == version[:2]
+
+    def _note_recorded(self, versions: Mapping[str, FileVersion | None]) -> None:
+        self._told.update(versions)
+        self._unrecorded.difference_update(versions)
+
+    def _refresh(self, *, is_after: bool) -> dict[str, RowChange]:
+        """Bring the rows up to date; return those that are not as before."""
+        self._budget = ReadBudget(self._settings)
+        now = time.time_ns()
+        limit = self._settings.max_files
+        listing = list_folder(self._env, self.folder, self._skip, limit)
+        new = [path for path in listing.others if path not in self.rows]
+        room = max(limit - len(listing.others) + len(new), 0)
+        self._usual, self._limits = listing.remarks, listing.limits
+        if len(new) > room:
+            left = f"Not recorded: {len(new) - room} of the files that are not in git."
+            self._limits = (*self._limits, left)
+        paths = dict.fromkeys((*self.rows, *listing.tracked, *new[:room]))
+        signatures = {path: stat_file(f"{self.folder}/{path}") for path in paths}
+        return self._update_rows(signatures, listing.tracked, now, is_after=is_after)
+
+    def _update_rows(
+        self,
+        signatures: Mapping[str, FileSignature | None],
+        tracked: Mapping[str, str | None],
+        now_ns: int,
+        *,
+        is_after: bool,
+    ) -> dict[str, RowChange]:
+        """Compare rows with signatures that were read after `now_ns`, and read what differs."""
+        unsure = []
+        for path, signature in signatures.items():
+            row = self.rows.get(path)
+            if row is not None and row.signature == signature and row.is_settled:
+                continue
+            if row is None and signature is None and path not in tracked:
+                continue
+            oid = tracked.get(path)
+            is_new = row is None and not is_after and path not in self._told
+            if is_new and oid and signature and is_settled(signature, now_ns):
+                self.rows[path] = FolderRow(signature, oid=oid)  # git has just compared it
+                continue
+            unsure.append(path)
+        return self._read_rows(unsure, tracked, is_after=is_after)
+
+    def _read_rows(
+        self, paths: Sequence[str], tracked: Mapping[str, str | None], *, is_after: bool
+    ) -> dict[str, RowChange]:
+        """Read files, and return the rows of those that are not as before."""
+        found: dict[str, DiskFile | None] = {}
+        clean: dict[str, str] = {}
+        for path in paths:
+            old = self.rows.get(path)
+            file = read_disk_file(
+                f"{self.folder}/{path}",
+                self._budget.refuse,
+                self._budget.can_hash if is_after else None,
+            )
+            if old is not None and _is_same(old, file):
+                if file is not None:
+                    old.signature, old.is_settled = file.signature, file.is_settled
+                continue
+            oid = tracked.get(path)
+            if oid and file and path not in self._told and _has_git_digest(file, oid):
+                clean[path] = oid
+                if not is_after:
+                    self.rows[path] = FolderRow(file.signature, None, oid, file.is_settled)
+                    continue
+            found[path] = file
+        versions = self._stored.store_files(found, is_after=is_after)
+        changes = {}
+        for path, file in found.items():
+            old = self.rows.get(path)
+            signature = file.signature if file else None
+            settled = file is None or file.is_settled
+            new = FolderRow(signature, versions[path], clean.get(path), settled)
+            self.rows[path] = new
+            changes[path] = RowChange(old, new)
+        return changes
+
+    def _find_versions_before(
+        self, changes: Mapping[str, RowChange]
+    ) -> dict[str, FileVersion | None]:
+        """Return changed files as they were; the bytes of those clean in git are its own."""
+        versions: dict[str, FileVersion | None] = {}
+        wanted: dict[str, WantedFile] = {}
+        for path, change in changes.items():
+            old = change.old
+            versions[path] = old.version if old is not None else None
+            if old is not None and old.signature and old.version is None and old.oid:
+                wanted[path] = WantedFile(old.oid, path, old.signature[0])
+        files: dict[str, DiskFile | None] = {}
+        for some in _split_by_size([*wanted.values()]):
+            data = read_git_objects(self._env, self.folder, some)
+            for one in some:
+                old = changes[one.path].old
+                signature = old.signature if old else None
+                if one.path not in data:
+                    why = "git has no object with the bytes that it had"
+                    files[one.path] = DiskFile(signature, why)
+                    continue
+                file = DiskFile.from_bytes(data[one.path], signature)
+                why = self._budget.refuse(one.size)
+                files[one.path] = file._replace(data=None, why=why) if why else file
+        return {**versions, **self._stored.store_files(files, is_after=True)}
+
+
+_MOST_BYTES = 32 << 20
+"""Bytes of git's objects that are in memory at once, where no single one is larger."""
+
+
+def _split_by_size(files: Sequence[WantedFile]) -> Iterator[list[WantedFile]]:
+    some: list[WantedFile] = []
+    size = 0
+    for one in files:
+        if some and size + one.size > _MOST_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(one)
+        size += one.size
+    if some:
+        yield some
+
+
+def _is_same(row: FolderRow, file: DiskFile | None) -> bool:
+    """Return whether a file has the bytes and the mode of its row, as far as both are known."""
+    if file is None or file.signature is None or row.signature is None:
+        return file is None and row.signature is None
+    if file.signature[4] != row.signature[4]:
+        return False
+    digest = row.version.digest if row.version else None
+    if digest is not None:
+        return file.digest == digest
+    if row.version is not None:  # not read: only a file that was not written is the same
+        return file.signature[:2] == row.signature[:2]
+    return row.oid is not None and _has_git_digest(file, row.oid)
+
+
+def _has_git_digest(file: DiskFile, oid: str) -> bool:
+    """Return whether git stores the bytes of a file, unfiltered, under this name."""
+    if file.data is None:
+        return False
+    header = b"blob %d\0" % len(file.data)
+    algorithm = "sha1" if len(oid) == 40 else "sha256"  # noqa: PLR2004 (digits)
+    return hashlib.new(algorithm, header + file.data, usedforsecurity=False).hexdigest() == oid
