@@ -91,7 +91,7 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     if prepared.remark is not None:
         context.warn_once(prepared.remark)
     recorder.barrier()
-    answer = context.start_answer()
+    answer = context.state.answer = context.start_answer()
     arguments = _ArgumentsParser(answer)
     begun = context.setup.clock()
     try:
@@ -105,6 +105,8 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
             recorder.append(_build_assistant(context, model, answer, content, "aborted", begun))
         context.record_abort()
         raise
+    finally:
+        context.state.answer = None
     if answer.error is None:
         answer.error = _find_silent_fault(model, answer)
     if answer.error is None:

@@ -193,6 +193,8 @@ class RunState:
     """Commands that run in the background."""
     files: KnownFiles = field(default_factory=KnownFiles)
     """The files that were read or written."""
+    answer: StreamAccumulator | None = None
+    """The answer that is coming from the model; None while none is."""
     form: AnswerForm | None = None
     """The form of the answer that a run has to end with; None for any."""
     abort_reason: str = STOPPED_BY_USER

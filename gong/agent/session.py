@@ -24,8 +24,10 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tape.context.view import Message
 from tape.model.entries import Text, Usage, User, join_texts
 
+from ..context.sent_history import HistoryFold
 from ..errors import (
     AuthenticationError,
     ConfigurationError,
@@ -295,6 +297,20 @@ class Session:
             return None
         self._queues.emit(events.MessageWithdrawn(message.id))
         return message.text
+
+    def list_messages(self) -> tuple[Message, ...]:
+        """Return the conversation as the model sees it; an answer that is coming is the last.
+
+        Such an answer grows with each `message_update`; from `message_end` on it is the one on the
+        tape. Each call reads the whole path.
+        """
+        recorder, model = self.recorder, self.setup.model
+        if recorder is None:
+            return ()
+        history = HistoryFold().follow(model.id, model.target, recorder.path, recorder.kept)
+        coming = self.run_state.answer
+        partial = () if coming is None else (Message("assistant", coming.partial()),)
+        return (*history.messages, *partial)
 
     def list_queued(self) -> tuple[str, ...]:
         """Return the queued input: steering, then follow-ups."""

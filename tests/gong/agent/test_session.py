@@ -237,3 +237,38 @@ async def test_the_prompt_is_the_same_bytes_in_every_turn(stage):
         request = prepare_next_call(host.session.build_run_context()).request
         texts.add((request.system, tuple(bytes(one.parameters) for one in request.tools)))
     assert len(texts) == 1
+
+
+async def test_an_answer_that_is_coming_is_the_last_message(stage):
+    """M004: the start appends it, each update replaces it, the end installs the final one."""
+    session = await stage.session({"text": "one two three", "chunk": 4}, {"text": "four"})
+    seen_messages = []
+
+    def watch(event):
+        if event.kind in {"message_start", "message_update", "message_end"}:
+            last = session.list_messages()[-1]
+            text = join_texts(last.content)
+            seen_messages.append((event.kind, len(session.list_messages()), last.role, text))
+
+    session.subscribe(watch)
+    assert session.list_messages() == ()
+    await seen(session, "go")
+    assert seen_messages == [
+        ("message_start", 2, "assistant", ""),
+        *(
+            ("message_update", 2, "assistant", text)
+            for text in ("one ", "one two ", "one two thre")
+        ),
+        ("message_update", 2, "assistant", "one two three"),
+        ("message_end", 2, "assistant", "one two three"),
+    ]
+    assert session.list_messages()[-1].content == session.recorder.path[-1].data.content
+    await seen(session, "more")
+    assert [one.role for one in session.list_messages()] == ["user", "assistant"] * 2
+
+
+async def test_a_stopped_answer_is_no_longer_coming(stage):
+    session = await stage.session({"text": "one two three", "chunk": 4, "chunk_delay_ms": 20})
+    session.subscribe(lambda event: event.kind == "message_update" and session.abort())
+    await seen(session, "go")
+    assert session.run_state.answer is None
