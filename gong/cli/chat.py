@@ -126,6 +126,9 @@ Examples:
     "--afk", is_flag=True, help="No user is present: the model decides its questions itself."
 )
 @click.option("--no-tools", is_flag=True, help="Offer no tools: the same as --tools none.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Say how the model is reached, and with -p of each call."
+)
 @add_prompt_options
 @add_permission_options
 @store_option
@@ -150,6 +153,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     tools: str | None,
     no_tools: bool,
     afk: bool,
+    verbose: bool,
     base: str | None,
     base_file: str | None,
     appended: str | None,
@@ -200,8 +204,10 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         return open_front_end(settings, model, override, effort, is_kept=not no_session)
 
     if asked is None:
-        return asyncio.run(_run_terminal(open_front, past, first, afk=afk))
-    return asyncio.run(_run_prompt(open_front, past, asked, output, shape, afk=afk))
+        return asyncio.run(_run_terminal(open_front, past, first, afk=afk, verbose=verbose))
+    return asyncio.run(
+        _run_prompt(open_front, past, asked, output, shape, afk=afk, verbose=verbose)
+    )
 
 
 def _read_schema(given: str | None, *, is_answering: bool) -> JsonSchema | None:
@@ -275,7 +281,10 @@ def _read_prompt(prompt: str | None, first: str) -> str | None:
 
 @asynccontextmanager
 async def _open_chat(
-    open_front: Callable[[], AbstractContextManager[FrontEnd]], past: Continuation | None
+    open_front: Callable[[], AbstractContextManager[FrontEnd]],
+    past: Continuation | None,
+    *,
+    verbose: bool,
 ) -> AsyncIterator[OpenSession]:
     """Hold the session that the flags name, ready for a prompt."""
     from ..agent import opening  # noqa: PLC0415 (in a terminal the prompt stands first)
@@ -297,6 +306,10 @@ async def _open_chat(
             )
         host = await opening.open_session(front, recorder, hooks=hooks)
         try:
+            if verbose:
+                from .verbose import describe_connection  # noqa: PLC0415 (only with -v)
+
+                print_warning(describe_connection(host, os.environ))
             if host.by_default:
                 print_warning(
                     "no model is configured, so offline/rules is used (plain requests only); "
@@ -328,6 +341,7 @@ async def _run_terminal(
     first: str,
     *,
     afk: bool,
+    verbose: bool,
 ) -> int:
     """Show a prompt at once, open the session behind it, and converse.
 
@@ -339,7 +353,9 @@ async def _run_terminal(
         async with AsyncExitStack() as stack:
             async with hold_prompt([first] if first.strip() else []) as typed:
                 await asyncio.to_thread(_import_conversation)
-                host = await stack.enter_async_context(_open_chat(open_front, past))
+                host = await stack.enter_async_context(
+                    _open_chat(open_front, past, verbose=verbose)
+                )
             if typed.has_left:
                 return 0
             from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
@@ -362,6 +378,7 @@ async def _run_prompt(
     schema: JsonSchema | None,
     *,
     afk: bool,
+    verbose: bool,
 ) -> int:
     from .printing import answer_prompt  # noqa: PLC0415 (only with -p)
 
@@ -371,7 +388,11 @@ async def _run_prompt(
         write(data)
         sys.stdout.flush()
 
-    async with _open_chat(open_front, past) as host:
+    async with _open_chat(open_front, past, verbose=verbose) as host:
+        if verbose:
+            from .verbose import CallReporter  # noqa: PLC0415 (only with -v)
+
+            host.session.subscribe(CallReporter(print_warning).take_event)
         if afk:
             host.session.ask_nobody()
         if schema is not None:

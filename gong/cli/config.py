@@ -54,7 +54,6 @@ class ListedSetting(Struct, frozen=True):
         "gong config get compaction.keep",
         "gong config set model offline/rules",
         "gong config set permissions.mode accept_edits",
-        "gong config set --project max_turns 50",
     ),
 )
 def config() -> None:

@@ -33,3 +33,17 @@ def test_each_page_stands_in_the_table_of_contents():
     docs = ROOT / "docs"
     shown = {target for target, _ in LINK.findall((docs / "README.md").read_text("utf-8"))}
     assert {path.name for path in docs.glob("*.md")} - {"README.md"} <= shown
+
+
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [
+        ("extending.md", "## Add a tool"),
+        ("extending.md", "## Add a provider"),
+        ("embedding.md", "# Embedding gong"),
+        ("faq.md", "# Questions"),
+    ],
+)
+def test_there_is_a_page_for_whoever_extends_gong(page, heading):
+    """M223."""
+    assert heading in (ROOT / "docs" / page).read_text("utf-8").split("\n")

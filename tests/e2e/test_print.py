@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -324,3 +325,21 @@ def test_the_timeout_of_commands_is_set_by_a_flag_c1(place):
     assert "Command timed out after 0.3 seconds" in result["content"][0]["text"]
     done = place.run("gong", "-p", "go", "--command-timeout", "601", code=2)
     assert "601.0 is not in the range 0<x<=600.0" in done.stderr
+
+
+def test_v_says_how_a_provider_is_reached_and_how_each_call_went(place):
+    """M223: a diagnosis of a provider, and nothing of the key but its end."""
+    key = "sk-secret-0123456789"
+    address = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_API_KEY": key}
+    done = place.run("gong", "-v", "-p", "x", "-m", "haiku", code=75, **address)
+    first, *others = done.stderr.splitlines()
+    assert first.startswith(
+        "gong: anthropic/claude-haiku-5-5: anthropic-messages at http://127.0.0.1:9, "
+        "key …6789 from ANTHROPIC_API_KEY, window 1,000,000 tokens"
+    )
+    assert re.fullmatch(r"gong: call 1: NetworkError after \d+\.\d s; another .*", others[-2])
+    assert "cannot reach http://127.0.0.1:9" in others[-1]
+    assert key not in done.stderr
+    model = place.script({"text": "ok"})
+    told = place.run("gong", "-v", "-p", "x", "-m", model).stderr.splitlines()
+    assert re.fullmatch(r"gong: call 1: stop after \d+\.\d s, \d+ tokens in, 1 out", told[-1])

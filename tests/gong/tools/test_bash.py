@@ -314,6 +314,7 @@ async def test_details_are_a_channel_of_their_own(use):
     ],
 )
 async def test_a_command_with_nothing_to_run_is_refused(use, command, why):
+    """M223."""
     result = await use("bash", command=command)
     assert said(result).startswith(f"'command' parameter is required: {why}")
     assert (result.is_error, result.kind) == (True, "ValidationError")
