@@ -29,6 +29,8 @@ _STRICT_WORDS |= {"exclusiveMaximum", "exclusiveMinimum", "format", "items", "ma
 _STRICT_WORDS |= {"minItems", "minimum", "multipleOf", "pattern", "properties", "required"}
 _STRICT_WORDS |= {"title", "type"}
 """The words of a schema that providers take which hold an answer strictly to it."""
+_STRICT_FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6"}
+_STRICT_FORMATS |= {"uuid"}
 _VALUES = {"const", "default", "enum", "examples"}
 """Words whose value is no schema."""
 _FENCED = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)
@@ -130,7 +132,8 @@ def build_response_format(kind: type | JsonSchema) -> ResponseFormat:
     A JSON Schema is sent as it is.
     """
     if isinstance(kind, dict):
-        return ResponseFormat("answer", Raw(msgspec.json.encode(kind)), _is_strict(kind))
+        strict = "anyOf" not in kind and _is_strict(kind)
+        return ResponseFormat("answer", Raw(msgspec.json.encode(kind)), strict)
     schema, strict = build_json_schema(kind), False
     with suppress(_OpenSchema):
         schema, strict = _close_schema(schema), True
@@ -165,8 +168,14 @@ def remove_fence(text: str) -> str:
 
 
 def _is_strict(schema: JsonSchema) -> bool:
-    """Return whether a provider can be held strictly to a schema: all is named and required."""
-    if not schema.keys() <= _STRICT_WORDS:
+    """Return whether a provider can hold an answer strictly to a schema.
+
+    Then each object names all of its fields, requires them and allows no others, and nothing
+    stands in the schema that providers refuse.
+    """
+    if not schema.keys() <= _STRICT_WORDS or ("$ref" in schema and len(schema) > 1):
+        return False
+    if schema.get("format", "uuid") not in _STRICT_FORMATS:
         return False
     fields = schema.get("properties", {})
     if "properties" in schema or schema.get("type") == "object":

@@ -385,6 +385,10 @@ async def test_what_does_not_fit_a_json_schema_is_named_with_its_place(scripted)
         ({"required": ["name"]}, False),
         ({"additionalProperties": True}, False),
         ({"minProperties": 1}, False),
+        ({"anyOf": [{"type": "object", "additionalProperties": False}]}, False),
+        ({"$defs": {"day": {"type": "string", "format": "date"}}}, True),
+        ({"$defs": {"day": {"type": "string", "format": "iri"}}}, False),
+        ({"$defs": {"day": {"$ref": "#/$defs/day", "title": "Day"}}}, False),
         ({"$defs": {"part": {"type": "object"}}}, False),
     ],
 )
