@@ -9,23 +9,18 @@ view of 9 entries, cut at its 6th; `A` is the new anchor:
 
 A is durable before anything follows. It names the range it covers and the ranges it keeps, so undo
 only resets the branch to before it.
-
-Leaving a branch: an anchor on the new branch, which keeps its view, adds a summary of what the
-other branch did since the two diverged, and names that branch.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tape.context.repair import repair
 from tape.context.view import Message, View, view
-from tape.damage import warn_of_damage
-from tape.history.merge_base import find_merge_base, read_path_to
+from tape.history.merge_plan import find_foreign_entries
 from tape.model.entries import (
     NO_JSON,
     Anchor,
@@ -63,7 +58,6 @@ if TYPE_CHECKING:
 
     from tape.model.entries import KeptRange, SideUsage
     from tape.model.line import Entry
-    from tape.store.refs import Head
 
     from ..llm.summary_format import TranscriptPiece
     from .run_context import AgentModel, RunContext
@@ -165,7 +159,7 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
         if request.gain:
             context.emit(events.Warn(str(error)))
         raise
-    covers = CoveredRange(covered[0].id, covered[-1].id, covered[-1].n - covered[0].n + 1)
+    covers = _find_covered_range(context, covered)
     entry = context.set_anchor(
         Anchor(
             kind=request.kind,
@@ -182,10 +176,25 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     if request.kind == "compaction":
         _repeat_todos(context)
     name = f"{by.provider}/{by.model}" if by else None
-    context.emit(events.CompactionEnd(request.kind, entry.id, before, after, covers.count, name))
+    count = covers.count if covers else len(covered)
+    context.emit(events.CompactionEnd(request.kind, entry.id, before, after, count, name))
     if hooks is not None:
         await hooks.end_compaction(recorder, trigger, render_summary(summary))
     return CompactionResult(entry, before, after)
+
+
+def _find_covered_range(context: RunContext, covered: Sequence[Entry]) -> CoveredRange | None:
+    """Return the range of the path that a summary replaces; picks of a merge are not on the path.
+
+    None if it replaces nothing but picks.
+    """
+    recorder = context.recorder
+    anchor, foreign = find_newest_anchor(recorder.path), set[str]()
+    if anchor is not None and anchor.kept:
+        recorder.barrier()
+        foreign = find_foreign_entries(recorder.tape, recorder.head(), anchor)
+    own = [entry for entry in covered if entry.id not in foreign]
+    return CoveredRange(own[0].id, own[-1].id, own[-1].n - own[0].n + 1) if own else None
 
 
 def _require_gain(request: CompactionRequest, before: int, after: int) -> None:
@@ -356,64 +365,4 @@ def _build_request(
         system=system,
         max_tokens=answer,
         session=context.recorder.tape.id,
-    )
-
-
-_MERGE_BUDGET = CompactionBudget(kept=0, requests=2_000, summary=2_000)
-
-
-async def merge_branch(context: RunContext, left: Head) -> Entry:
-    """Set an anchor on the current branch that summarises the branch that ends at `left`.
-
-    Raises NothingToCompact if that branch has no entries of its own.
-    """
-    recorder, tape = context.recorder, context.recorder.tape
-    own = find_merge_base(read_path_to(tape, left), read_path_to(tape, recorder.head())).a
-    since = [one for segment in own for run in segment.read_runs(warn_of_damage) for one in run]
-    if not any(entry.type in {"user", "assistant"} for entry in since):
-        raise NothingToCompact(
-            f"branch {left.branch} has no entries of its own: there is nothing to summarise"
-        )
-    request = CompactionRequest("left")
-    summary, by, usage = await write_summary(
-        context, request, since, None, _MERGE_BUDGET, split=False
-    )
-    before = find_newest_anchor(recorder.path)
-    other = {"tape": tape.id, "branch": left.branch, "entry": left.entry}
-    entry = context.set_anchor(
-        Anchor(
-            kind="merge",
-            summary=_merge_summaries(before.summary if before else "", summary, left.branch),
-            kept=find_kept_ranges(context, (*recorder.kept, *recorder.path)),
-            covers=CoveredRange(since[0].id, since[-1].id, len(since)),
-            by=by,
-            reason=request.reason,
-            state=build_state(context, None),
-            other=Raw(msgspec.json.encode(other)),
-        )
-    )
-    record_side_usage(context, usage)
-    return entry
-
-
-def _merge_summaries(before: Summary | str, left: Summary, branch: str) -> Summary:
-    """Return the current branch's summary merged with that of the branch that was left."""
-    base = before
-    if not isinstance(base, Summary):
-        base = Summary(critical_context=(base,) if base else ())
-
-    def label(texts: Sequence[str]) -> list[str]:
-        return [f"on branch {branch}, which was left: {text}" for text in texts]
-
-    context = [*left.in_progress, *left.critical_context]
-    return replace(
-        base,
-        goal=base.goal or left.goal,
-        done=(*base.done, *label(left.done)),
-        blocked=(*base.blocked, *label(left.blocked)),
-        decisions=(*base.decisions, *label(left.decisions)),
-        critical_context=(*base.critical_context, *label(context)),
-        files_read=tuple(dict.fromkeys((*base.files_read, *left.files_read))),
-        files_changed=tuple(dict.fromkeys((*base.files_changed, *left.files_changed))),
-        requests=tuple(dict.fromkeys((*base.requests, *label(left.requests)))),
     )

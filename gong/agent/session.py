@@ -44,7 +44,7 @@ from ..sdk.objects import check_object_schema
 from . import events, loop
 from .answer_form import ANSWER_TOOL, AnswerForm
 from .approvals import Approvals
-from .compaction import compact_branch, merge_branch
+from .compaction import compact_branch
 from .dialogue import SessionDialogue, find_todos
 from .model_call import name_session
 from .queues import SessionQueues
@@ -52,7 +52,14 @@ from .recorder import Recorder
 from .run_context import STOPPED_BY_USER, RunContext, RunState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Callable,
+        Coroutine,
+        Iterable,
+        Sequence,
+    )
 
     from tape.model.entries import Anchor, Payload
     from tape.store.refs import Head
@@ -66,6 +73,7 @@ if TYPE_CHECKING:
     from ..tools.dialogue import Todo
     from .compaction import CompactionRequest
     from .dialogue import Answers
+    from .merge import MergeResult
     from .queues import Origin, QueuedMessage
     from .run_context import AgentModel, SessionSetup
 
@@ -142,14 +150,25 @@ class Session:
 
         return self._stream_run(run_compaction, compacting=True)
 
-    def merge_branch(self, left: Head) -> AsyncGenerator[events.Event, None]:
-        """Set an anchor that summarises the branch that ends at `left`; yield the events.
+    def merge_branch(
+        self,
+        other: Head,
+        picks: Sequence[Head] = (),
+        *,
+        left: bool = True,
+        done: Callable[[MergeResult], object] = lambda _: None,
+    ) -> AsyncGenerator[events.Event, None]:
+        """Set an anchor that summarises the branch that ends at `other`; yield the events.
 
-        Raises NothingToCompact if it has no entries of its own, and what `submit` raises.
+        `left`: it was left for this branch, rather than joined to it. `done` is called with the
+        result. Raises NothingToCompact if it has no entries of its own, and what `submit` raises.
         """
-        return self._stream_run(
-            lambda: merge_branch(self.build_run_context(), left), compacting=True
-        )
+        from .merge import merge_branch  # noqa: PLC0415 (seldom)
+
+        async def run_merge() -> None:
+            done(await merge_branch(self.build_run_context(), other, picks, left=left))
+
+        return self._stream_run(run_merge, compacting=True)
 
     async def _stream_run(
         self, work: Callable[[], Coroutine[None, None, object]], *, compacting: bool = False

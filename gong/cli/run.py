@@ -24,6 +24,7 @@ _COMMANDS = {
     "compact": "Replace older messages by a summary, or --undo that.",
     "context": "Show context usage, or the exact next request.",
     "handoff": "Hand a session over to another model or a colleague.",
+    "merge": "Bring a branch back, summarised by the model.",
     "work": "Track work across sessions: goal, to do, handoff.",
     "cost": "Show tokens and cost, by call, turn, branch, tape, provider or day.",
     "config": "Show and change settings: get, set, list, path.",

@@ -496,11 +496,15 @@ class _Conversation:
         recorder = self.session.recorder
         if self.spoken and recorder is not None and self.host.is_kept:
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"
-            current = recorder.tape.refs().current == recorder.branch
+            refs = recorder.tape.refs()
+            current = refs.current == recorder.branch
             how = "-c" if current else f"--session {where}"
-            self.terminal.print(
-                [render_remark(f"session {where} · continue with: gong chat {how}")]
-            )
+            said = [f"session {where} · continue with: gong chat {how}"]
+            first, _, number = recorder.branch.rpartition(".")
+            if number.isdecimal() and first in refs.branches and not current:
+                into = "" if refs.current == first else f" --into {first}"
+                said.append(f"bring it into {first} with: tape merge {where}{into}")
+            self.terminal.print([render_remark(one) for one in said])
 
     def _list_live_lines(self) -> list[StyledLine]:
         columns = self.terminal.columns

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from ..errors import NotFound, UsageError
-from ..history.merge_plan import plan_merge, record_merge
+from ..history.merge_plan import build_merge_anchor, plan_merge
 from ..history.merge_summary import (
     collect_merge_facts,
     describe_merge,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..history.merge_plan import MergePlan
+    from ..history.merge_summary import MergeFacts
     from ..index.library import Library
     from ..store.refs import Head
     from ..store.tape import Hit, Tape
@@ -99,28 +100,34 @@ def merge(
     if not undo and not ref:
         raise UsageError("name the branch to merge, as in `tape merge :try-redis`")
     with open_library(options) as library, ExitStack() as stack:
-        hit = _open_hit(library, ref, stack)
+        hit = open_merged_entry(library, ref, stack)
         warn_of_skipped_refs(hit.tape)
         if undo:
-            named = parse_reference(ref).branch
-            done = _undo_merge(hit.tape, _find_target(hit.tape, into or named), wait=wait)
+            done = _undo_merge(
+                hit.tape, find_target_branch(hit.tape, into or hit.head.branch), wait=wait
+            )
         else:
-            target = _find_target(hit.tape, into)
-            heads = [_find_pick(library, hit.tape, pick, stack) for pick in picks]
+            target = find_target_branch(hit.tape, into)
+            heads = [find_picked_entry(library, hit.tape, pick, stack) for pick in picks]
             done = _merge_branch(hit, target, heads, _read_summary(summary), wait=wait)
+    print_outcome(done, as_json=as_json)
+
+
+def print_outcome(done: MergeOutcome, *, as_json: bool) -> None:
+    """Print what a merge did."""
     if as_json:
         print_json({"tape": done.tape, "branch": done.branch, "entry": done.entry})
     else:
         print_lines([to_single_line(done.text)])
 
 
-def _open_hit(library: Library, ref: str, stack: ExitStack) -> Hit:
+def open_merged_entry(library: Library, ref: str, stack: ExitStack) -> Hit:
     """Return the entry that a REF names; its tape is open until the stack ends."""
     reference = parse_reference(ref)
     hit = resolve_reference(*library, ref, get_current_folder(is_needed=not reference.tape))
     stack.enter_context(hit.tape)
-    if not reference.is_bare and (reference.entry or reference.back):
-        owner = _open_hit(library, render_reference(Reference(reference.tape)), stack).tape
+    if reference.names_entry:
+        owner = open_merged_entry(library, render_reference(Reference(reference.tape)), stack).tape
         if owner.id != hit.tape.id:
             raise UsageError(
                 f"{ref!r} is in tape {hit.tape.id[:SHORT]}, from which {owner.id[:SHORT]} was "
@@ -129,7 +136,7 @@ def _open_hit(library: Library, ref: str, stack: ExitStack) -> Hit:
     return hit
 
 
-def _find_target(tape: Tape, into: str | None) -> str:
+def find_target_branch(tape: Tape, into: str | None) -> str:
     """Return the branch to merge into: `into`, with or without a colon, else the current one."""
     refs = tape.refs()
     name = refs.current if into is None else clean_argument(into)
@@ -143,20 +150,19 @@ def _find_target(tape: Tape, into: str | None) -> str:
     return branch
 
 
-def _find_pick(library: Library, tape: Tape, text: str, stack: ExitStack) -> Head:
-    """Return the entry of a pick; a REF without a tape means the tape of the merge."""
+def find_picked_entry(library: Library, tape: Tape, text: str, stack: ExitStack) -> Head:
+    """Return the entry of a pick; what names no tape, or a bare word, means this one first."""
     reference = parse_reference(clean_argument(text))
-    own = reference._replace(tape=tape.id)
-    if reference.is_bare:  # an entry or a label of this tape first, then of all
-        own = own._replace(entry=reference.tape)
-    elif reference.tape:
-        own = reference
-    try:
-        hit = _open_hit(library, render_reference(own), stack)
-    except (NotFound, UsageError):
-        if not reference.is_bare:
-            raise
-        hit = _open_hit(library, render_reference(reference), stack)
+    choices = [reference]
+    if not reference.tape:
+        choices = [reference._replace(tape=tape.id)]
+    elif reference.is_bare:
+        own, word = reference._replace(tape=tape.id), reference.tape
+        choices = [own._replace(entry=word), own._replace(branch=word), reference]
+    for choice in choices:
+        with suppress(*((NotFound, UsageError) if choice is not choices[-1] else ())):
+            hit = open_merged_entry(library, render_reference(choice), stack)
+            break
     if hit.tape.id != tape.id:
         raise UsageError(
             f"--pick {text!r} is in tape {hit.tape.id[:SHORT]}: "
@@ -184,33 +190,45 @@ def _merge_branch(
     hit: Hit, into: str, picks: Sequence[Head], text: str | None, *, wait: bool
 ) -> MergeOutcome:
     tape, other = hit
+    refuse_merge_into_itself(hit, into)
+    with tape.writer(into, wait=wait) as writer:
+        plan = plan_merge(tape, tape.head(into), other, picks)
+        for note in plan.notes:
+            print_warning(f"--pick: {note}")
+        if not plan.has_news:
+            return describe_nothing_new(tape, plan)
+        facts = collect_merge_facts(plan)
+        summary = summarize_merge(plan, facts, read_view_summary(tape, plan), text)
+        title = describe_merge(plan, facts)
+        entry = writer.anchor(build_merge_anchor(tape, plan, summary, reason=title))
+    return describe_done_merge(tape, plan, facts, entry.id)
+
+
+def refuse_merge_into_itself(hit: Hit, into: str) -> None:
+    """Raise UsageError if the entry to merge is the head of the branch to merge into."""
+    tape, other = hit
     if other.branch == into and other.entry == tape.head(into).entry:
         names = [name for name in tape.refs().branches if name != into]
         raise UsageError(
             f"branch {into!r} cannot be merged into itself; "
             + (f"others are: {', '.join(names)}" if names else "this tape has no other branch")
         )
-    with tape.writer(into, wait=wait) as writer:
-        plan = plan_merge(tape, tape.head(into), other, picks)
-        for note in plan.notes:
-            print_warning(f"--pick: {note}")
-        if not plan.has_news:
-            return _describe_nothing_new(tape, plan)
-        facts = collect_merge_facts(plan)
-        summary = summarize_merge(plan, facts, read_view_summary(tape, plan), text)
-        title = describe_merge(plan, facts)
-        entry = record_merge(tape, writer, plan, summary, reason=title)
+
+
+def describe_done_merge(tape: Tape, plan: MergePlan, facts: MergeFacts, entry: str) -> MergeOutcome:
+    """Return what was merged; warn of files that both branches changed."""
     if facts.both:
         shown = to_single_line(", ".join(facts.both))
         print_warning(f"changed on both branches since they parted, on disk only once: {shown}")
-    done = f"{tape.id[:SHORT]}:{into}: {title}"
+    where = f"{tape.id[:SHORT]}:{plan.into.branch}"
+    done = f"{where}: {describe_merge(plan, facts)}"
     if plan.picked:
         done += f", keeping {format_count(plan.picked, 'entry')} of it"
-    undo = f"`tape merge {tape.id[:SHORT]}:{into} --undo` undoes it"
-    return MergeOutcome(tape.id, into, entry.id, f"{done}; entry {entry.id[:SHORT]}; {undo}")
+    undo = f"`tape merge {where} --undo` undoes it"
+    return MergeOutcome(tape.id, plan.into.branch, entry, f"{done}; entry {entry[:SHORT]}; {undo}")
 
 
-def _describe_nothing_new(tape: Tape, plan: MergePlan) -> MergeOutcome:
+def describe_nothing_new(tape: Tape, plan: MergePlan) -> MergeOutcome:
     """Return the answer where the branch has nothing that the other lacks."""
     into, other = plan.into.branch, plan.other
     if plan.earlier is not None:

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from ..model.line import Entry
     from ..store.refs import Head
     from ..store.tape import Tape
-    from ..store.writer import Writer
 
 _SENT_TYPES = frozenset({"user", "assistant", "tool.result", "context"})
 """Entry types that a model is sent."""
@@ -150,9 +149,8 @@ def read_segment_entries(
     return (entry for part in segments for run in part.read_runs(skipped) for entry in run)
 
 
-def record_merge(
+def build_merge_anchor(
     tape: Tape,
-    writer: Writer,
     plan: MergePlan,
     summary: Summary | str,
     *,
@@ -160,28 +158,40 @@ def record_merge(
     left: bool = False,
     by: SummaryAuthor | None = None,
     state: State | None = None,
-) -> Entry:
-    """Write the anchor of a merge to the branch that `writer` holds; durable when this returns.
+) -> Anchor:
+    """Return the anchor of a merge, once the file of what is merged is synced.
 
-    One phase and one line of the journal, so `rewind` to its base undoes it. `left` tells of a
-    branch that was left rather than joined.
+    `left` tells of a branch that was left rather than joined.
     """
+    tape.phases.sync(plan.other.phase)  # its writer may have been killed before its sync
     other = MergedBranch(
         tape.id, plan.other.branch, plan.other.entry, plan.picks, "left" if left else "merge"
     )
-    tape.phases.sync(plan.other.phase)  # its writer may have been killed before its sync
-    return writer.anchor(
-        Anchor(
-            kind="merge",
-            summary=summary,
-            kept=plan.kept,
-            covers=plan.covers,
-            by=by,
-            reason=reason,
-            state=state or find_view_state(tape, plan.into),
-            other=Raw(msgspec.json.encode(other)),
-        )
+    return Anchor(
+        kind="merge",
+        summary=summary,
+        kept=plan.kept,
+        covers=plan.covers,
+        by=by,
+        reason=reason,
+        state=state or find_view_state(tape, plan.into),
+        other=Raw(msgspec.json.encode(other)),
     )
+
+
+def find_foreign_entries(tape: Tape, head: Head, anchor: Anchor) -> set[str]:
+    """Return the ids of the entries that an anchor on the path to a head keeps of other paths.
+
+    Nothing but a merge picks such; a later compaction may keep them.
+    """
+    segments = {(one.source.tape, one.phase): one.end for one in tape.walk_path_back(head)}
+    found: set[str] = set()
+    for kept in anchor.kept:
+        end = segments.get((kept.tape or tape.id, kept.phase), 0)
+        is_copied = tape.phases.has_origin and not tape.phases.folder.has(kept.phase)
+        if kept.offset >= end and not is_copied:
+            found.update(map(read_id, tape.read_kept_lines(kept)[0]))
+    return found
 
 
 def find_view_state(tape: Tape, head: Head) -> State:

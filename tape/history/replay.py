@@ -35,6 +35,7 @@ from ..model.line import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from ..model.line import Header
     from ..store.path import Segment
@@ -160,17 +161,16 @@ def _compare_chain(before: Header | None, header: Header) -> Iterator[ReplayDiff
 def _check_anchors(
     tape: Tape, path: Sequence[Entry], anchors: Sequence[Entry]
 ) -> Iterator[ReplayDifference]:
-    """Yield the wrong claims of anchors about the path before them."""
+    """Yield the wrong claims of anchors about the path before them.
+
+    What a merge covers and picks is of another path; later anchors may keep the same picks.
+    """
     depth = {entry.id: entry.n for entry in path} if anchors else {}
+    picked: set[str] = set()
     for entry in anchors:
         assert isinstance(entry.data, Anchor)
-        anchor, ranges = entry.data, []
-        if anchor.kind != "merge":  # which speaks of other paths
-            ranges = [("keeps", one.first, one.last, one.count) for one in anchor.kept]
-            if anchor.covers is not None:
-                covers = anchor.covers
-                ranges.insert(0, ("covers", covers.first, covers.last, covers.count))
-        for name, first, last, count in ranges:
+        anchor = entry.data
+        for name, first, last, count in _list_path_ranges(anchor, picked):
             begin, end = depth.get(first, -1), depth.get(last, entry.n)
             if begin < 0 or end >= entry.n or not end - begin + 1 == count > 0:
                 what = f"{name} {count} entries from {first[:12]} to {last[:12]}"
@@ -178,13 +178,28 @@ def _check_anchors(
         for kept in anchor.kept:
             wrong: list[str] = []
             try:
-                tape.read_kept_range(kept, wrong.append)
+                found = tape.read_kept_range(kept, wrong.append)
+                if anchor.kind == "merge":
+                    picked |= {one.id for one in found if one.id not in depth}
             except (Damaged, NotFound) as error:
                 yield ReplayDifference(
                     entry.id, f"the entries it keeps in view cannot be read: {error}"
                 )
             for text in wrong:
                 yield ReplayDifference(entry.id, f"in the entries it keeps in view: {text}")
+
+
+def _list_path_ranges(
+    anchor: Anchor, picked: AbstractSet[str]
+) -> Iterator[tuple[str, str, str, int]]:
+    """Yield what an anchor says of its own path: covers or keeps, first, last, count."""
+    if anchor.kind == "merge":
+        return
+    if (covers := anchor.covers) is not None:
+        yield "covers", covers.first, covers.last, covers.count
+    for one in anchor.kept:
+        if not {one.first, one.last} <= picked:
+            yield "keeps", one.first, one.last, one.count
 
 
 def _check_repairs(

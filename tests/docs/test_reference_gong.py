@@ -56,6 +56,7 @@ def store(tmp_path):
             writer.append(User((Text(f"Question {number}"),)))
             answer = Assistant((Text(WORDS),), provider="offline", model="rules", usage=usage)
             writer.append(answer)
+        tape.fork(tape.head(), "try-redis")
     works = WorkStore(tmp_path / ".config" / "gong")
     works.create("oauth", "People log in", "", "2026-01-01T00:00:00.000000Z")
     (tmp_path / "README.md").write_text("# Read me\n")
@@ -173,6 +174,7 @@ def verb_of(line: str) -> str:
 
 
 ASKED = {
+    "merge": "merge 3f2a:try-redis",
     "work new": "work new Title",
     "cost": "cost 3f2a",
     "version": "version",

@@ -257,6 +257,34 @@ def test_a_branch_that_is_left_is_told_of_where_the_other_begins(place):
     place.run("tape", "verify")
 
 
+def test_a_branch_comes_back_as_a_summary_by_the_model(place):
+    """The model writes what the merge says of the branch; the view of main stays, picks follow."""
+    place.run("gong", "chat", "-p", "run echo one")
+    place.run("tape", "fork", "--name", "try")
+    place.run("gong", "chat", "--session", ":try", "-p", "remember that the port is 99")
+    place.run("gong", "chat", "--session", ":main", "-p", "run echo two")
+    before = place.json("tape", "context", "--json")["messages"]
+    model = place.script({"text": "## Goal\nFind the port.\n## Progress\n### Done\n- It is 99.\n"})
+    merged = place.json("gong", "merge", "try", "--pick", "try", "-m", model, "--json")
+    assert list(merged) == ["tape", "branch", "entry"]
+    (anchor,) = place.json("tape", "log", "--type", "anchor", "--json")
+    assert anchor["id"] == merged["entry"]
+    assert anchor["data"]["by"]["provider"] == "scripted"
+    assert anchor["data"]["other"]["reason"] == "merge"
+    done = anchor["data"]["summary"]["done"]
+    assert done[0].startswith("Merged 'try' (3 entries, 1 prompt), up to ")
+    assert done[1] == "on branch try: It is 99."
+    assert "on branch try: remember that the port is 99" in anchor["data"]["summary"]["requests"]
+    summary, *rest = place.json("tape", "context", "--json")["messages"]
+    assert (summary["role"], rest[:-1]) == ("user", before)
+    assert rest[-1]["role"] == "assistant"
+    assert "already there" in place.run("gong", "merge", "try", "-m", model).stdout
+    place.run("gong", "chat", "-c", "-p", "run echo three")
+    place.run("gong", "compact", "--hard")
+    place.run("tape", "replay", "--check")
+    place.run("tape", "verify")
+
+
 def test_a_limit_of_money_stops_a_run_softly(place):
     """M183: between two calls, exit code 8, and what was said stands on the tape."""
     call = {"name": "bash", "args": {"command": "echo hi"}}

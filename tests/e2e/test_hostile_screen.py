@@ -69,6 +69,7 @@ CASES = {
     "gong compact": ["ID:b -m offline/rules --hard", "ID --undo", "EVIL", "ID -m EVIL/EVIL"],
     "gong context": ["ID:b -m offline/rules", "ID -m EVIL", "ID:b -m offline/rules --json"],
     "gong handoff": ["ID:b -m offline/rules --focus EVIL", "ID -o EVIL/x", "EVIL"],
+    "gong merge": ["ID:b -m offline/rules --pick ID@good", "ID:b --into EVIL", "EVIL --json"],
     "gong work add": ["zebra --todo EVIL --note EVIL", "EVIL --note x"],
     "gong work done": ["zebra EVIL", "zebra 1", "EVIL 1"],
     "gong work handoff": ["zebra", "zebra --to EVIL", "zebra -o EVIL/x", "EVIL"],

@@ -166,6 +166,25 @@ async def test_a_conversation_from_greeting_to_goodbye(host, talk, folder):
     )
 
 
+async def test_the_goodbye_of_a_second_terminal_says_how_to_join_its_branch(host, talk, store):
+    first = await host()
+    async with talk(first) as now:
+        now.type("think\r")
+        await now.sees("I thought.")
+        await now.status("ready")
+    tape = first.session.recorder.tape
+    second = await host(recorder=Recorder.open(store.open(tape.id)))  # main is held by the first
+    async with talk(second) as now:
+        now.type("think\r")
+        await now.sees("I thought.")
+        await now.status("ready")
+        assert await now.leave() == 0
+    where = f"{tape.id[:8]}:main.2"
+    shown = now.window.text().replace("\n", "")
+    assert f"continue with: gong chat --session {where}" in shown
+    assert f"bring it into main with: tape merge {where}" in shown
+
+
 async def test_leaving_without_a_word_says_nothing(host, talk, store):
     async with talk(await host()) as now:
         await now.status("ready")

@@ -72,7 +72,7 @@ def test_a_branch_comes_back_as_a_summary_that_names_it(tape, parted):
 
 def test_a_pick_stays_a_reference_and_a_call_comes_with_its_results(tape, parted):
     *_, call, result, _, _ = tape("log", f"{parted}:try", "--json").json
-    ran = tape("merge", f"{parted}:try", "--pick", f"@{result['id'][:8]}", "--pick", ":try")
+    ran = tape("merge", f"{parted}:try", "--pick", result["id"][:8], "--pick", "try")
     assert "was widened to 2 entries: a call comes with its results" in ran.err
     assert "keeping 3 entries of it" in ran.text
     assert words(tape, parted)[-3:] == [

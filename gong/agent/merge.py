@@ -1,0 +1,92 @@
+"""A merge: an anchor that tells of another branch and keeps the view of this one.
+
+A model summarises what the other branch did since the two parted, or rules if that fails. `tape`
+says which entries these are and what stays in view (`tape.history.merge_plan`).
+
+| | the summary says | other.reason |
+|---|---|---|
+| a branch is joined | on branch try: … | merge |
+| a branch was left for this one | on branch try, which was left: … | left |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tape.history.merge_plan import build_merge_anchor, plan_merge, read_entries_since
+from tape.history.merge_summary import (
+    collect_merge_facts,
+    describe_merge,
+    join_merge_summaries,
+    join_summaries,
+)
+from tape.model.entries import Summary
+
+from ..errors import NothingToCompact
+from .compaction import (
+    CompactionBudget,
+    CompactionRequest,
+    SummaryResult,
+    build_state,
+    record_side_usage,
+    write_summary,
+)
+from .recorder import find_newest_anchor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tape.history.merge_plan import MergePlan
+    from tape.history.merge_summary import MergeFacts
+    from tape.model.line import Entry
+    from tape.store.refs import Head
+
+    from .run_context import RunContext
+
+_MERGE_BUDGET = CompactionBudget(kept=0, requests=2_000, summary=2_000)
+
+
+class MergeResult(NamedTuple):
+    """The anchor of a merge, and what it brought."""
+
+    anchor: Entry
+    plan: MergePlan
+    facts: MergeFacts
+
+
+async def merge_branch(
+    context: RunContext, other: Head, picks: Sequence[Head] = (), *, left: bool = True
+) -> MergeResult:
+    """Set an anchor on the current branch that summarises the branch that ends at `other`.
+
+    `left` is of a branch that was left for this one; without it, it is joined. Raises
+    NothingToCompact if it has no messages that this branch lacks, and no pick does.
+    """
+    recorder, tape = context.recorder, context.recorder.tape
+    recorder.barrier()
+    plan = plan_merge(tape, recorder.head(), other, picks, recorder.skipped.append)
+    since = [*read_entries_since(plan, recorder.skipped.append)]
+    has_messages = any(entry.type in {"user", "assistant"} for entry in since)
+    if not has_messages and not plan.picked:
+        raise NothingToCompact(
+            f"branch {other.branch} has no entries of its own: there is nothing to summarise"
+        )
+    facts = collect_merge_facts(plan, lambda _: None)
+    reason = "left" if left else describe_merge(plan, facts)
+    request = CompactionRequest(reason)
+    made = SummaryResult(Summary(), None, None)
+    if has_messages:
+        made = await write_summary(context, request, since, None, _MERGE_BUDGET, split=False)
+    before = find_newest_anchor(recorder.path)
+    earlier = before.summary if before else ""
+    if left:
+        label = f"on branch {other.branch}, which was left"
+        summary = join_summaries(earlier, made.summary, label)
+    else:
+        summary = join_merge_summaries(earlier, made.summary, plan, facts)
+    state = build_state(context, None)
+    entry = context.set_anchor(
+        build_merge_anchor(tape, plan, summary, reason=reason, left=left, by=made.by, state=state)
+    )
+    record_side_usage(context, made.took)
+    return MergeResult(entry, plan, facts)
