@@ -66,6 +66,9 @@ REWIND = (
 )
 
 
+MERGED = ("--into", "side", "--pick", ":main", "--json")
+
+
 class Operation(NamedTuple):
     """One command, and the lines it is given one by one."""
 
@@ -81,6 +84,7 @@ def operations(store, tape):
         "append, torn": Operation((BIN, "append", f"{tape}:main"), lines[:1]),
         "fork": Operation((BIN, "fork", tape, "--json")),
         "fork --new": Operation((BIN, "fork", tape, "--new", "--json")),
+        "merge": Operation((BIN, "merge", f"{tape}:main", *MERGED)),
         "new": Operation((BIN, "new", "--title", "Another")),
         "new store": Operation((BIN, "new", "--store", str(store / "inner"))),
         "anchor": Operation((sys.executable, "-c", ANCHOR, str(store), tape)),
@@ -90,9 +94,9 @@ def operations(store, tape):
 
 TORN = b'{"id":"0123'
 NAMES = tuple(operations(Path(), ""))
-USUAL = ("append", "fork", "new", "anchor", "rewind")
+USUAL = ("append", "fork", "merge", "new", "anchor", "rewind")
 """Those that are killed in every run of the suite."""
-EVERY = ("append", "anchor")
+EVERY = ("append", "anchor", "merge")
 """Those that are killed at every k then."""
 
 
@@ -131,6 +135,9 @@ def judged(store, said):
     assert all(fault.endswith(": torn") for fault in before), before
     found = sorted({finding.level for finding in findings(store)})
     assert set(found) <= {"note", "torn"}, findings(store)
+    for at in folders(store):  # a merge is not there, or all that it keeps in view is
+        for head in reader.heads(at).values():
+            reader.view(at, head)
     lost = ids(said) - held(store)
     assert not lost, f"told and lost: {lost}"
     go_on(store)
