@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from tape.context.repair import repair
 from tape.context.view import Message, View, view
-from tape.history.merge_plan import find_foreign_entries
+from tape.history.picks import find_foreign_entries
 from tape.model.entries import (
     NO_JSON,
     Anchor,

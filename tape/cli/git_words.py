@@ -40,7 +40,6 @@ EXPLAINED = {
     "revert": f"{_GOING_BACK}; `gong undo` restores files too",
     "rebase": "history never changes: `tape fork REF` starts a branch at any entry",
     "cherry-pick": "entries are never copied: `tape merge REF --pick ENTRY` brings one over",
-    "merge": "`tape diff A B` shows what two branches did since they parted",
     "bisect": "`tape blame FILE` shows which entry and prompt last changed each line",
     "reflog": "`tape branches` counts the moves of a branch; BRANCH@{1} is its head one move ago",
     "rev-parse": "`tape show REF --raw` prints the line of an entry, its id first",

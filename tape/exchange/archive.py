@@ -26,6 +26,7 @@ from msgspec import Meta, Raw, Struct
 
 from ..damage import warn_of_damage
 from ..errors import Damaged, NotFound, UsageError
+from ..history.picks import list_picked_ends, require_own_picks
 from ..model.entries import BlobRef
 from ..model.line import blank_redacted_data, has_valid_data, is_data_redacted, read_header, read_id
 from ..store.blobs import HEAD_CHARACTERS, Blobs
@@ -164,11 +165,17 @@ def plan_path(tape: Tape, head: Head) -> ArchivePlan:
         )
     own: dict[str, Segment] = {}
     past: list[Segment] = []
-    for segment in tape.path(head):
-        if segment.source.tape == tape.id and segment.phase != ORIGIN:
-            own[segment.phase] = segment
-        else:
-            past.append(segment)
+    ends = [head]
+    while ends:  # the path first, then those to entries that merges on it picked
+        for segment in tape.path(ends.pop()):
+            if segment.source.tape != tape.id or segment.phase == ORIGIN:
+                past += [segment] * (segment not in past)
+                continue
+            known = own.get(segment.phase)
+            if known is None or known.end < segment.end:
+                own[segment.phase] = segment
+            ends += [] if known else list_picked_ends(tape, segment)
+    require_own_picks(past)
     parts = [ArchivedPhase(ORIGIN, tuple(past))] if past else []
     parts += [ArchivedPhase(name, (own[name],)) for name in sorted(own, key=parse_phase_number)]
     refs = _iter_path_refs(tape, head, parts)
@@ -197,12 +204,14 @@ def _plan_origin(tape: Tape) -> tuple[ArchivedPhase, ...]:
         require_root(tape.source)
         return (ArchivedPhase(ORIGIN, (_plan_whole_phase(tape, ORIGIN),)),)
     try:
-        return (ArchivedPhase(ORIGIN, tuple(tape.collect_shared_segments())),)
+        shared = tape.collect_shared_segments()
     except NotFound as error:
         raise NotFound(
             f"the tape this one was forked from is not in the store, so its past cannot be "
             f"exported: {error}"
         ) from error
+    require_own_picks(shared)
+    return (ArchivedPhase(ORIGIN, tuple(shared)),)
 
 
 def _plan_whole_phase(tape: Tape, name: str) -> Segment:

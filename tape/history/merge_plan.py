@@ -39,23 +39,19 @@ from ..model.entries import (
     Model,
     Start,
     State,
-    ToolResult,
-    select_tool_calls,
 )
-from ..model.line import decode_line, describe_missing_blob, read_header, read_id, read_type
-from ..store.path import Segment
+from ..model.line import decode_line, describe_missing_blob, read_id, read_type
 from .merge_base import find_merge_base, read_path_to
+from .picks import choose_picks, group_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..model.entries import Payload, Summary, SummaryAuthor
     from ..model.line import Entry
+    from ..store.path import Segment
     from ..store.refs import Head
     from ..store.tape import Tape
-
-_SENT_TYPES = frozenset({"user", "assistant", "tool.result", "context"})
-"""Entry types that a model is sent."""
 
 
 class MergePlan(NamedTuple):
@@ -89,14 +85,6 @@ class MergePlan(NamedTuple):
         return self.covers is not None or self.picked > 0
 
 
-class _PickedLine(NamedTuple):
-    """A line of a pick and where it is."""
-
-    segment: Segment
-    offset: int
-    line: bytes
-
-
 def plan_merge(
     tape: Tape,
     into: Head,
@@ -118,7 +106,7 @@ def plan_merge(
     since, newest = _cut_merged_entries(parted.b, merged)
     in_view: set[str] = set()
     view = tuple(_list_view_ranges(tape, into, in_view))
-    names, batches, notes = _choose_picks(tape, picks, in_view, skipped)
+    names, batches, notes = choose_picks(tape, picks, in_view, skipped)
     return MergePlan(
         into,
         other,
@@ -127,7 +115,7 @@ def plan_merge(
         parted.a,
         parted.common,
         _measure_covered_range(since),
-        (*view, *chain.from_iterable(_group_ranges(tape, batch) for batch in batches)),
+        (*view, *chain.from_iterable(group_ranges(tape, batch) for batch in batches)),
         names,
         sum(map(len, batches)),
         notes,
@@ -177,21 +165,6 @@ def build_merge_anchor(
         state=state or find_view_state(tape, plan.into),
         other=Raw(msgspec.json.encode(other)),
     )
-
-
-def find_foreign_entries(tape: Tape, head: Head, anchor: Anchor) -> set[str]:
-    """Return the ids of the entries that an anchor on the path to a head keeps of other paths.
-
-    Nothing but a merge picks such; a later compaction may keep them.
-    """
-    segments = {(one.source.tape, one.phase): one.end for one in tape.walk_path_back(head)}
-    found: set[str] = set()
-    for kept in anchor.kept:
-        end = segments.get((kept.tape or tape.id, kept.phase), 0)
-        is_copied = tape.phases.has_origin and not tape.phases.folder.has(kept.phase)
-        if kept.offset >= end and not is_copied:
-            found.update(map(read_id, tape.read_kept_lines(kept)[0]))
-    return found
 
 
 def find_view_state(tape: Tape, head: Head) -> State:
@@ -278,106 +251,3 @@ def _read_first_anchor(segment: Segment, lines: Sequence[tuple[int, bytes]]) -> 
     if not isinstance(data, Anchor):
         raise Damaged(f"{segment.phase}: its anchor cannot be read; `tape fsck` explains it")
     return data
-
-
-def _choose_picks(
-    tape: Tape, picks: Sequence[Head], in_view: set[str], skipped: Callable[[str], None]
-) -> tuple[tuple[str, ...], list[list[_PickedLine]], tuple[str, ...]]:
-    """Return the ids of the picks, the lines that each brings, oldest first, and the notes."""
-    names = tuple(dict.fromkeys(pick.entry for pick in picks))
-    batches: list[list[_PickedLine]] = []
-    notes: list[str] = []
-    seen = {*in_view}
-    for pick in {pick.entry: pick for pick in picks}.values():
-        short = pick.entry[:8]
-        if pick.entry in seen:
-            notes.append(f"{short} is in view already")
-            continue
-        batch = _read_picked_lines(tape, pick, skipped)
-        if read_id(batch[0].line) in seen:  # its answer, which has results of its own there
-            notes.append(f"{short} is the result of a call that is in view already")
-            continue
-        new = [one for one in batch if read_id(one.line) not in seen]
-        if len(batch) > 1:
-            notes.append(
-                f"{short} was widened to {len(batch)} entries: a call comes with its results"
-            )
-        elif pick.header.type not in _SENT_TYPES:
-            notes.append(f"{short} is of type {pick.header.type}, which no model is sent")
-        seen.update(read_id(one.line) for one in new)
-        batches.append(new)
-    batches.sort(key=lambda batch: (read_header(batch[0].line).time, read_header(batch[0].line).n))
-    return names, batches, tuple(notes)
-
-
-def _read_picked_lines(tape: Tape, pick: Head, skipped: Callable[[str], None]) -> list[_PickedLine]:
-    """Return the lines from the call of a pick to its last result; of other entries its own."""
-    entry = tape.entry(pick)
-    back = _walk_lines_back(tape, pick)
-    lines = [next(back)]
-    if isinstance(entry.data, ToolResult):
-        call = entry.data.call_id
-        for one in back:
-            lines.insert(0, one)
-            if read_type(one.line) == Assistant.entry_type:
-                answer = decode_line(one.line, one.segment.source.expand).data
-                calls = select_tool_calls(answer.content) if isinstance(answer, Assistant) else ()
-                if any(one.id == call for one in calls):
-                    return _follow_results(tape, pick, lines, {one.id for one in calls})
-        skipped(f"{pick.entry[:8]} is the result of a call that is not on its path")
-        return lines[-1:]
-    if isinstance(entry.data, Assistant) and (calls := select_tool_calls(entry.data.content)):
-        return _follow_results(tape, pick, lines, {one.id for one in calls})
-    return lines
-
-
-def _walk_lines_back(tape: Tape, head: Head) -> Iterator[_PickedLine]:
-    """Yield the lines of the path to a head, newest first."""
-    for segment in tape.walk_path_back(head):
-        for offset, line in [*segment.lines()][::-1]:
-            yield _PickedLine(segment, offset, line)
-
-
-def _follow_results(
-    tape: Tape, pick: Head, lines: list[_PickedLine], calls: set[str]
-) -> list[_PickedLine]:
-    """Return the lines from an answer on to the last result of its calls.
-
-    They end where the phase of the pick ends, or with the next answer or prompt: calls without a
-    result until then have none.
-    """
-    with tape.phases.open(pick.phase) as file:
-        end = file.tail().end
-    after = Segment(tape.source, pick.phase, end, pick.end)
-    later = [_PickedLine(after, offset, line) for offset, line in after.lines()]
-    last = len(lines)
-    for place, one in enumerate((*lines, *later), 1):
-        kind = read_type(one.line)
-        if place > len(lines) and kind in {"user", "assistant"}:
-            break
-        if kind == ToolResult.entry_type:
-            data = decode_line(one.line, one.segment.source.expand).data
-            if isinstance(data, ToolResult) and data.call_id in calls:
-                last = max(last, place)
-    return [*lines, *later][:last]
-
-
-def _group_ranges(tape: Tape, lines: Sequence[_PickedLine]) -> Iterator[KeptRange]:
-    """Yield lines as ranges, each of lines that follow each other in one file."""
-    run: list[_PickedLine] = []
-    for one in lines:
-        if run and (
-            one.segment.phase != run[-1].segment.phase
-            or one.segment.source.tape != run[-1].segment.source.tape
-            or one.offset != run[-1].offset + len(run[-1].line) + 1
-        ):
-            yield _build_picked_range(tape, run)
-            run = []
-        run.append(one)
-    if run:
-        yield _build_picked_range(tape, run)
-
-
-def _build_picked_range(tape: Tape, run: Sequence[_PickedLine]) -> KeptRange:
-    first, last = run[0], run[-1]
-    return tape.build_kept_range(first.segment, first.offset, first.line, last.line, len(run))

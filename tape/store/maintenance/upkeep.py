@@ -14,6 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import Ambiguous, Damaged, NotFound, TapeError, UsageError
+from ...history.picks import require_own_picks
 from ...model.entries import Meta, Redact
 from ...model.line import BLANK_DATA, DATA_KEY, blank_redacted_data, is_data_redacted, read_header
 from ...reference import is_id_prefix
@@ -123,7 +124,8 @@ def detach(tape: Tape) -> None:
     The copy, `phases/0000-origin/`, with the blobs it names, is created whole or not at all; blobs
     that are missing or damaged in the origin stay missing. A `redact` entry here first names what
     was redacted there. Does nothing for a tape that has no origin or is detached. Raises Busy while
-    a branch is being written, NotFound if the origin is missing.
+    a branch is being written, NotFound if the origin is missing, UsageError if a merge in the
+    shared past picked entries that are not on it.
     """
     while tape.info.origin is not None and not tape.phases.has_origin:
         with tape.hold_all_locks():
@@ -142,6 +144,7 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
     Data that an interrupted redaction left in the origin is not copied.
     """
     shared = tape.collect_shared_segments()
+    require_own_picks(shared)
     with tape.folder.make(_NEW_ORIGIN) as new:
         with suppress(FileNotFoundError):  # left by an interrupted copy
             os.unlink(ENTRIES, dir_fd=new.fd)
