@@ -17,12 +17,12 @@ Each question is asked of the index if there is one, else of the files, with the
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import Ambiguous, NotFound, TapeError
+from .index.fast import locate_repository
 from .index.library import ask_index, list_tapes, read_tape_row
 from .reference import LEAST_SURE_DIGITS, Reference, is_id_prefix, parse_reference
 from .store.phase import ORIGIN
@@ -165,16 +165,6 @@ def _find_branch_here(
                 if word in tape.refs().branches:
                     return [_FoundPlace(here.folder, branch=word)]
     return []
-
-
-def locate_repository(folder: str) -> str | None:
-    """Return the top of the repository that a folder is in; None outside of one."""
-    while not os.path.exists(os.path.join(folder, ".git")):  # noqa: PTH110, PTH118 (a str is what a tape keeps)
-        above = os.path.dirname(folder)  # noqa: PTH120 (as above)
-        if above == folder or not folder:
-            return None
-        folder = above
-    return folder
 
 
 def _find_tapes(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:

@@ -6,15 +6,17 @@ Nothing slow is imported: neither click nor the store.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from ..clock import SECONDS, parse_timestamp, read_clock
 from ..errors import UsageError
-from ..index.fast import fetch_newest_tapes
-from ..text import SHORT, measure_width, shorten_to_width
+from ..index.fast import fetch_newest_tapes, locate_repository
+from ..text import SHORT, shorten_to_width, show_controls, to_single_line
 from .arguments import parse_plain_arguments
 from .terminal import (
     align_column,
     can_colour,
+    drop_columns,
     get_columns,
     join_columns,
     open_pager,
@@ -53,7 +55,9 @@ _NAMED_OPTIONS = {
     **{f"--{name}": name for name in ("store", "limit", *_FILTERS)},
     "-n": "limit",
 }
-_TITLE_COLUMNS, _LEAST_TITLE_COLUMNS, _MODEL_COLUMNS = 60, 12, 30
+_TITLE_COLUMNS, _LEAST_TITLE_COLUMNS = 60, 12
+_MODEL_COLUMNS, _LEAST_MODEL_COLUMNS = 30, 12
+_FOLDER_COLUMNS, _LEAST_FOLDER_COLUMNS = 24, 10
 
 
 def answer_at_once(arguments: Sequence[str], home: str) -> bool:
@@ -62,7 +66,7 @@ def answer_at_once(arguments: Sequence[str], home: str) -> bool:
     It cannot when the index is missing or has to catch up, when there is no tape to list, or when
     click has to read the arguments: then it prints nothing.
     """
-    given = parse_plain_arguments(arguments, {"--all", "--json"}, _NAMED_OPTIONS)
+    given = parse_plain_arguments(arguments, {"--all", "--here", "--json"}, _NAMED_OPTIONS)
     if given is None or given[0]:
         return False
     options = dict(given[1])
@@ -71,11 +75,12 @@ def answer_at_once(arguments: Sequence[str], home: str) -> bool:
         return False
     most = int(options["limit"]) if "limit" in options else None if "all" in options else TAPE_LIMIT
     try:
-        found = fetch_newest_tapes(home, count_needed(options, most))
-        chosen = select_tapes(found or [], options, read_clock())
+        first = find_first_project(options)
+        found = fetch_newest_tapes(home, count_needed(options, most), first)
+        chosen = select_tapes(found or [], options, read_clock(), first)
     except (UsageError, OSError):  # OSError: the current folder was removed
         return False
-    if not chosen:
+    if not chosen or ("here" in options and first is None):
         return False
     if "json" in options:
         print_tape_objects(chosen[:most], os.path.join(os.path.abspath(home), "tapes"))  # noqa: PTH100, PTH118 (at once)
@@ -85,25 +90,38 @@ def answer_at_once(arguments: Sequence[str], home: str) -> bool:
     return True
 
 
+def find_first_project(options: Mapping[str, str]) -> str | None:
+    """Return the project whose tapes come first, or alone with the option `here`.
+
+    It is the repository of the current folder, else the folder; None where that was removed, or the
+    options give another order.
+    """
+    if "here" in options or options.keys().isdisjoint(("json", "sort")):
+        with suppress(OSError):
+            here = os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
+            return locate_repository(here) or here
+    return None
+
+
 def count_needed(options: Mapping[str, str], most: int | None) -> int:
     """Return how many of the newest tapes have to be read to list `most` of them; −1 means all."""
     return -1 if most is None or not options.keys().isdisjoint(_FILTERS) else most + 1
 
 
-def select_tapes(found: Sequence[T], options: Mapping[str, str], time: int) -> list[T]:
+def select_tapes(
+    found: Sequence[T], options: Mapping[str, str], time: int, first: str | None = None
+) -> list[T]:
     """Return the tapes, newest first in `found`, that match the options, in the order of --sort.
 
-    The options are texts as typed; a project matches by the folder that its tapes work in now.
-    Raises UsageError for an invalid time or order.
+    The options are texts as typed; a project matches by the folder that its tapes work in now. By
+    default the tapes of the project `first` come before the others. Raises UsageError for an
+    invalid time or order.
     """
     chosen = list(found)
     if "project" in options:
-        root = os.path.abspath(options["project"]).rstrip("/") + "/"  # noqa: PTH100 (as tapes keep it)
-        chosen = [
-            row
-            for row in chosen
-            if any(f"{place}/".startswith(root) for place in (row.cwd, row.project or row.cwd))
-        ]
+        chosen = _select_in_project(chosen, options["project"])
+    if "here" in options and first is not None:
+        chosen = _select_in_project(chosen, first)
     if "since" in options or "until" in options:
         from .timeparse import parse_moment  # noqa: PLC0415 (most lists name no time)
 
@@ -115,7 +133,20 @@ def select_tapes(found: Sequence[T], options: Mapping[str, str], time: int) -> l
         raise UsageError(f"no order is called {sort!r}")
     if sort != "updated":
         chosen.sort(key=SORTS[sort], reverse=sort != "title")
+    elif first is not None and "sort" not in options and "json" not in options:
+        ours = {row.id for row in _select_in_project(chosen, first)}
+        chosen.sort(key=lambda row: row.id not in ours)
     return chosen
+
+
+def _select_in_project(found: Sequence[T], project: str) -> list[T]:
+    """Return the tapes that work in a folder or below, or in a project there."""
+    root = os.path.abspath(project).rstrip("/") + "/"  # noqa: PTH100 (as tapes keep it)
+    return [
+        row
+        for row in found
+        if any(f"{place}/".startswith(root) for place in (row.cwd, row.project or row.cwd))
+    ]
 
 
 def print_tape_objects(shown: Sequence[AnyTape], tapes: str) -> None:
@@ -140,35 +171,62 @@ def print_tapes(chosen: Sequence[AnyTape], most: int | None, options: Mapping[st
     shown = chosen[:most]
     print_lines(format_tapes(shown, read_clock(), get_columns()))
     if len(chosen) > len(shown) and "limit" not in options:
-        first = "newest" if options.get("sort", "updated") == "updated" else "first"
-        print_warning(f"these are the {first} {len(shown)}; --all lists every tape")
+        print_warning(f"these are the first {len(shown)}; --all lists every tape")
 
 
 def format_tapes(shown: Sequence[AnyTape], time: int, wide: int) -> list[str]:
-    """Return tapes as a table with a heading; titles are cut so that a row fits."""
+    """Return tapes as a table with a heading, cut so that a row fits.
+
+    Titles and folders get shorter first; where that is not enough, columns are left out.
+    """
     if not shown:
         return []
     ages = [format_age(time - parse_timestamp(row.updated)) for row in shown]
-    models = {
-        name: shorten_to_width(name or "–", _MODEL_COLUMNS) for name in {r.model for r in shown}
-    }
+    room = min(max(wide // 4, _LEAST_MODEL_COLUMNS), _MODEL_COLUMNS)
+    models = {name: format_model(name or "–", room) for name in {row.model for row in shown}}
+    room = min(max(wide // 5, _LEAST_FOLDER_COLUMNS), _FOLDER_COLUMNS)
+    places = {cwd: format_folder(cwd, room) for cwd in {row.cwd for row in shown}}
     costs = ["–" if row.cost is None else f"${row.cost:.2f}" for row in shown]
-    columns = [
-        align_column(["ID", *(row.id[:SHORT] for row in shown)]),
-        align_column(["AGE", *ages], right=True),
-        align_column(["MODEL", *(models[row.model] for row in shown)]),
-        align_column(["ENTRIES", *(str(row.entries) for row in shown)], right=True),
-        align_column(["BRANCHES", *(str(row.branches) for row in shown)], right=True),
-        align_column(["COST", *costs], right=True),
-    ]
-    room = wide - sum(measure_width(column[0]) + 2 for column in columns)
-    room = min(max(room, _LEAST_TITLE_COLUMNS), _TITLE_COLUMNS)
+    columns: dict[str, Sequence[str]] = {
+        "ID": align_column(["ID", *(row.id[:SHORT] for row in shown)]),
+        "AGE": align_column(["AGE", *ages], right=True),
+        "FOLDER": align_column(["FOLDER", *(places[row.cwd] for row in shown)]),
+        "TITLE": [" " * _LEAST_TITLE_COLUMNS],
+        "MODEL": align_column(["MODEL", *(models[row.model] for row in shown)]),
+        "ENTRIES": align_column(["ENTRIES", *(str(row.entries) for row in shown)], right=True),
+        "BRANCHES": align_column(["BRANCHES", *(str(row.branches) for row in shown)], right=True),
+        "COST": align_column(["COST", *costs], right=True),
+    }
+    room = drop_columns(columns, wide, ("BRANCHES", "COST", "ENTRIES", "MODEL", "FOLDER"))
+    room = min(room + _LEAST_TITLE_COLUMNS, _TITLE_COLUMNS)
     titles = ["TITLE", *(shorten_to_width(row.title or "–", room) for row in shown)]
-    columns.insert(2, align_column(titles))
-    first, *rest = join_columns(columns)
+    columns["TITLE"] = align_column(titles)
+    first, *rest = join_columns(columns.values())
     if can_colour():
         rest = [style_text(row[:SHORT], fg="yellow") + row[SHORT:] for row in rest]
     return [style_text(first, dim=True), *rest]
+
+
+def format_model(name: str, columns: int) -> str:
+    """Return PROVIDER/MODEL, without the provider where there is no room for it."""
+    if len(name) > columns:
+        name = name.rpartition("/")[2]
+    return shorten_to_width(name, columns)
+
+
+def format_folder(folder: str, columns: int) -> str:
+    """Return a folder from the current one if it is below, else from the home folder; cut left."""
+    with suppress(OSError):  # the current folder was removed
+        here = os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
+        home = os.path.expanduser("~")  # noqa: PTH111 (at once)
+        if folder == here:
+            return "."
+        if here != "/" and folder.startswith(f"{here}/"):
+            folder = folder[len(here) + 1 :]
+        elif home != "/" and f"{folder}/".startswith(f"{home}/"):
+            folder = f"~{folder[len(home) :]}"
+    shown = show_controls(to_single_line(folder or "–"))
+    return shorten_to_width(shown[::-1], columns)[::-1]
 
 
 def format_age(passed: int) -> str:

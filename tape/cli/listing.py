@@ -13,12 +13,13 @@ from .list_view import (
     SORTS,
     TAPE_LIMIT,
     count_needed,
+    find_first_project,
     print_tape_objects,
     print_tapes,
     select_tapes,
 )
 from .output import CountType, as_json, format_examples
-from .resolve import open_library, warn_of_left_out
+from .resolve import get_current_folder, open_library, warn_of_left_out
 from .search_view import (
     HIT_LIMIT,
     parse_search_options,
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 @click.option(
     "--all", "every", is_flag=True, help=f"List all tapes, not only the newest {TAPE_LIMIT}."
 )
+@click.option(
+    "--here", is_flag=True, help="Only tapes of this repository; outside of one, of this folder."
+)
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
 @click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS} (UTC).")
 @click.option("--until", metavar="TIME", help="Only tapes last used before this time.")
@@ -51,23 +55,26 @@ if TYPE_CHECKING:
 @click.option(
     "--sort",
     type=click.Choice(list(SORTS)),
-    default="updated",
-    show_default=True,
     help="Largest or newest first; titles by the alphabet.",
 )
 @as_json
 @click.pass_obj
 def ls(
     options: GlobalOptions,
+    *,
     every: bool,
+    here: bool,
     project: str | None,
     since: str | None,
     until: str | None,
     limit: int | None,
-    sort: str,
+    sort: str | None,
     as_json: bool,
 ) -> int:
-    """List tapes, newest first: short id, age, title, model, entries, branches, cost.
+    """List tapes, newest first: short id, age, folder, title, model, entries, branches, cost.
+
+    Those of this repository, or folder, come before the others; not with --sort and --json. A
+    narrow terminal gets fewer columns.
 
     Unreadable tapes are named on standard error; exits with 1 when the system refused to read one.
 
@@ -77,12 +84,18 @@ def ls(
     most = limit if limit is not None else None if every else TAPE_LIMIT
     told = {"project": project, "since": since, "until": until, "sort": sort}
     given = {name: text for name, text in told.items() if text}
+    given |= {name: "" for name, is_given in (("here", here), ("json", as_json)) if is_given}
+    first = find_first_project(given)
+    if here and first is None:
+        get_current_folder()  # raises
     if limit is not None:
         given["limit"] = str(limit)
     needed = count_needed(given, most)
     with open_library(options) as opened:
         found = list_tapes(*opened, limit=None if needed < 0 else needed)
-        chosen = select_tapes(found, given, read_clock())
+        if first is not None and len(found) == needed:  # there may be older ones
+            found = list_tapes(*opened)
+        chosen = select_tapes(found, given, read_clock(), first)
         if as_json:
             print_tape_objects(chosen[:most], str(opened.store.tapes.absolute()))
             return warn_of_left_out(opened).code

@@ -280,6 +280,21 @@ def align_column(cells: Iterable[str], *, right: bool = False) -> list[str]:
     return [cell + " " * (most - width) for cell, width in sized]
 
 
+def drop_columns(columns: dict[str, Sequence[str]], wide: int, order: Iterable[str]) -> int:
+    """Remove columns, in this order, until a row of aligned cells fits; return what is left over.
+
+    `columns` holds the aligned cells of each by its heading.
+    """
+    widths = {name: measure_width(strip_style(cells[0])) + 2 for name, cells in columns.items()}
+    room = wide + 2 - sum(widths.values())
+    for name in order:
+        if room >= 0:
+            break
+        room += widths.pop(name, 0)
+        columns.pop(name, None)
+    return max(room, 0)
+
+
 def join_columns(columns: Iterable[Sequence[str]]) -> list[str]:
     """Return the rows of a table from its aligned columns."""
     return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]

@@ -76,26 +76,49 @@ ListedTape = namedtuple(  # noqa: PYI024 (typing takes too long)
 """A tape in a list, with the fields of `tape.index.tables.TapeRow`."""
 
 
-def fetch_newest_tapes(home: str, most: int) -> list[ListedTape] | None:
-    """Return the newest tapes, at most so many; −1 means all.
+def fetch_newest_tapes(home: str, most: int, project: str | None = None) -> list[ListedTape] | None:
+    """Return the newest tapes, at most so many; −1 means all. With `project`, its newest ones too.
 
-    None if the index has to catch up first: a tape is being written, was added, or removed.
+    Newest first. None if the index has to catch up first: a tape is being written, was added, or
+    removed.
     """
 
     def question(db: sqlite3.Connection) -> list[ListedTape] | None:
         if not is_caught_up(db, home):
             return None
-        found = db.execute(
-            "SELECT lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, "
-            "model, entries, branches, cost FROM tapes WHERE folder <> '' "
-            "ORDER BY updated DESC, id DESC LIMIT ?",
-            (most,),
-        )
+        found = db.execute(f"{_SELECT_LISTED} ORDER BY updated DESC, id DESC LIMIT ?", (most,))
+        rows = {row[0]: row for row in found}
+        if project is not None and len(rows) == most:  # there may be older ones
+            root = project.rstrip("/")
+            values = project, f"{root}/", f"{root}0", most  # 0 is the character behind /
+            found = db.execute(_SELECT_LISTED + _IN_PROJECT, values)
+            rows |= {row[0]: row for row in found}
         return [
-            ListedTape(identity, os.fsdecode(folder), *rest) for identity, folder, *rest in found
+            ListedTape(identity, os.fsdecode(folder), *rest)
+            for identity, folder, *rest in rows.values()
         ]
 
     return query_fast(home, question)
+
+
+_SELECT_LISTED = (
+    "SELECT lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, "
+    "model, entries, branches, cost FROM tapes WHERE folder <> ''"
+)
+_IN_PROJECT = (
+    " AND (cwd = ?1 OR cwd > ?2 AND cwd < ?3 OR project = ?1 OR project > ?2 AND project < ?3)"
+    " ORDER BY updated DESC, id DESC LIMIT ?4"
+)
+
+
+def locate_repository(folder: str) -> str | None:
+    """Return the top of the repository that a folder is in; None outside of one."""
+    while not os.path.exists(f"{folder}/.git"):  # noqa: PTH110 (a str is what a tape keeps)
+        above = os.path.dirname(folder)  # noqa: PTH120 (as above)
+        if above == folder or not folder:
+            return None
+        folder = above
+    return folder
 
 
 def is_caught_up(db: sqlite3.Connection, home: str) -> bool:

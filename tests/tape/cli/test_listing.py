@@ -10,7 +10,8 @@ import pytest
 
 from tape.cli.list_view import answer_at_once
 from tape.index import fast
-from tests.tape.cli.conftest import TALK, line
+from tests.e2e.terminal import Terminal
+from tests.tape.cli.conftest import BIN, TALK, line
 
 
 @pytest.fixture
@@ -67,14 +68,16 @@ def ageless(text):
 class TestAtOnce:
     """Plain `tape ls` is answered from the index alone where that is ready."""
 
-    def test_says_what_the_long_way_says(self, tape, three, capsys):
+    def test_says_what_the_long_way_says(self, tape, three, capsys, monkeypatch):
         said = long_way(tape)
+        monkeypatch.chdir(tape.work)
         caught_up(tape)
         assert answer_at_once([], str(tape.store))
         out, err = capsys.readouterr()
         assert (ageless(out), err) == said == at_once_or_not(tape)
 
-    def test_says_all_that_the_long_way_says(self, tape, three, capsys):
+    def test_says_all_that_the_long_way_says(self, tape, three, capsys, monkeypatch):
+        monkeypatch.chdir(tape.work)
         said = ageless(tape.real("ls", "--all", "--no-pager").text)
         caught_up(tape)
         assert answer_at_once(["--all"], str(tape.store))
@@ -85,7 +88,13 @@ class TestAtOnce:
         [
             *(["--json"], ["-n", "2"], ["--limit=1", "--json"], ["--all", "--sort", "title"]),
             *(["--sort", "created", "-n", "1"], ["--sort", "cost", "--json"]),
-            *(["--project", "."], ["--project=/", "--json"], ["--since", "1h", "--until", "0s"]),
+            *(
+                ["--here"],
+                ["--here", "--json"],
+                ["--project", "."],
+                ["--project=/", "--json"],
+                ["--since", "1h", "--until", "0s"],
+            ),
             ["--since", "2020-01-01", "--json", "--sort", "entries"],
         ],
     )
@@ -131,7 +140,7 @@ class TestAtOnce:
             info = json.loads((copy / "tape.json").read_text())
             (copy / "tape.json").write_text(json.dumps({**info, "id": f"{n:032x}"}))
         said = long_way(tape)
-        assert said[1] == "tape: these are the newest 50; --all lists every tape\n"
+        assert said[1] == "tape: these are the first 50; --all lists every tape\n"
         assert at_once_or_not(tape) == said
 
     @pytest.mark.parametrize("change", ["came", "went", "renamed", "written", "newer", "damaged"])
@@ -183,3 +192,76 @@ class TestAtOnce:
             assert process.wait(20) == 0
             assert process.stderr.read() == b""
             process.stdout = None
+
+
+class TestOfAProject:
+    """This project's tapes come first, or alone."""
+
+    @pytest.fixture
+    def places(self, tape):
+        """Tapes in the top and below a repository, in another folder and in one beside: ids."""
+        repository = tape.work / "repo"
+        (repository / ".git").mkdir(parents=True)
+        (repository / "src").mkdir()
+        (tape.work / "repo-2").mkdir()
+        ids = {}
+        for name in ("repo", "repo/src", "repo-2", "/elsewhere"):
+            ids[name] = tape("new", "--cwd", str(tape.work / name)).text.strip()
+        return ids
+
+    def listed(self, tape, folder, *options):
+        """The first words of the rows, both ways, from a folder."""
+        tape.work, before = tape.work / folder, tape.work
+        quick = tape.real("ls", *options)
+        slow = tape.real("ls", *options, "--no-pager")
+        tape.work = before
+        assert (ageless(quick.text), quick.err) == (ageless(slow.text), slow.err)
+        return [row.split() for row in quick.text.split("\n")[1:-1]]
+
+    def test_comes_first_from_everywhere_in_it(self, tape, places):
+        short = {name: identity[:8] for name, identity in places.items()}
+        ours = [short["repo/src"], short["repo"], short["/elsewhere"], short["repo-2"]]
+        for folder, shown in [("repo", ["src", "."]), ("repo/src", ["."])]:
+            rows = self.listed(tape, folder)
+            assert [row[0] for row in rows] == ours
+            assert [row[2] for row in rows][: len(shown)] == shown
+        rows = self.listed(tape, "repo-2")
+        assert [row[0] for row in rows] == [short["repo-2"], ours[2], *ours[:2]]
+
+    def test_comes_first_also_where_it_is_older_than_the_newest(self, tape, places):
+        for _ in range(2):
+            tape("new", "--cwd", "/other")
+        rows = self.listed(tape, "repo", "-n", "2")
+        assert [row[0] for row in rows] == [places["repo/src"][:8], places["repo"][:8]]
+        rows = self.listed(tape, "repo", "-n", "2", "--sort", "updated")
+        assert [row[2] for row in rows] == ["/other", "/other"]
+        listed = tape("ls", "--json").json
+        assert [row["updated"] for row in listed] == sorted(
+            (row["updated"] for row in listed), reverse=True
+        )
+
+    def test_is_listed_alone_with_here(self, tape, places):
+        for folder in ("repo", "repo/src"):
+            rows = self.listed(tape, folder, "--here")
+            assert [row[0] for row in rows] == [places["repo/src"][:8], places["repo"][:8]]
+        assert [row[0] for row in self.listed(tape, "repo-2", "--here")] == [places["repo-2"][:8]]
+        assert len(tape("ls", "--here", "--json").json) == 3  # the folder above, no repository
+
+
+@pytest.mark.parametrize("wide", [30, 40, 59, 60, 80, 100, 120])
+def test_a_row_fits_the_terminal_or_columns_go(tape, talk, wide):
+    """Titles, folders and models get shorter first; then columns are left out."""
+    tape(
+        "new", "--title", "A very long title " * 5, "--cwd", "/some/very/long/folder/of/many/parts"
+    )
+    env = {**tape.env, "TAPE_PAGER": ""}
+    with Terminal([str(BIN), "ls"], cwd=tape.work, env=env, columns=wide) as shown:
+        assert shown.wait_for_end() == 0
+        rows = [row.rstrip() for row in shown.text().split("\n") if row.strip()]
+    assert len(rows) == 3
+    assert max(map(len, rows)) <= wide
+    headings = rows[0].split()
+    assert [name for name in ["ID", "AGE", "TITLE"] if name not in headings] == []
+    if wide >= 80:
+        assert "MODEL" in headings
+        assert "FOLDER" in headings

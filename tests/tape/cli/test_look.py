@@ -159,9 +159,10 @@ def test_ls_lists_newest_first_with_what_they_cost(tape, talk):
     row = {key: listed[1][key] for key in ("title", "model", "entries", "branches", "cost")}
     assert row == {"title": "First", "model": "rules", "entries": 6, "branches": 1, "cost": 0.25}
     lines = tape("ls").text.split("\n")
-    assert lines[0].split() == ["ID", "AGE", "TITLE", "MODEL", "ENTRIES", "BRANCHES", "COST"]
+    headings = "ID AGE FOLDER TITLE MODEL ENTRIES BRANCHES COST"
+    assert lines[0].split() == headings.split()
     assert lines[2].split()[0] == talk[:8]
-    assert lines[2].split()[2:] == ["First", "rules", "6", "1", "$0.25"]
+    assert lines[2].split()[2:] == [".", "First", "rules", "6", "1", "$0.25"]
     assert lines[1].index("–") == lines[2].index("rules") - 2  # wide characters take two columns
 
 
@@ -200,7 +201,7 @@ def test_more_than_fifty_tapes_are_cut_and_it_says_so(tape, talk):
         info.write_bytes(info.read_bytes().replace(talk.encode(), identity.encode()))
     ran = tape("ls")
     assert ran.text.count("\n") == 51
-    assert ran.err == "tape: these are the newest 50; --all lists every tape\n"
+    assert ran.err == "tape: these are the first 50; --all lists every tape\n"
     assert len(tape("ls", "--all", "--json").json) == 52
 
 
@@ -378,7 +379,8 @@ def test_the_exit_codes_of_the_command(tape, talk):
 def test_a_terminal_gets_rows_that_fit(tape, talk):
     pexpect = pytest.importorskip("pexpect")
     tape("new", "--title", "A very long title " * 5)
-    child = pexpect.spawn(str(BIN), ["ls"], env=tape.env, dimensions=(24, 60), encoding="utf-8")
+    size = {"dimensions": (24, 60), "encoding": "utf-8"}
+    child = pexpect.spawn(str(BIN), ["ls"], cwd=str(tape.work), env=tape.env, **size)
     rows = child.read().replace("\r", "").split("\n")
     assert max(map(len, rows)) <= 60
     assert rows[1].count("…") == 1
