@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
+from .clock import render_time
 from .commonmark import contain_markdown, escape_markdown, fence_code
 from .model.entries import (
     Anchor,
@@ -234,7 +235,7 @@ def _render_call(call: ToolCall) -> str:
 
 
 def _format_entry_time(entry: Entry) -> str:
-    return f"{entry.time[:10]} {entry.time[11:19]}"
+    return render_time(entry.time)
 
 
 def _describe_author(data: Payload) -> str:

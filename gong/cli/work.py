@@ -15,7 +15,7 @@ from tape.cli.group import GlobalOptions
 from tape.cli.output import NamingGroup, as_json, complete_ref, format_examples, print_json
 from tape.cli.resolve import get_current_folder, open_ref
 from tape.cli.terminal import format_table, print_lines
-from tape.clock import format_timestamp, read_clock, shorten_timestamp
+from tape.clock import format_timestamp, read_clock, render_time, show_times
 from tape.errors import TapeError, UsageError
 from tape.index.library import open_store
 from tape.text import SHORT, shorten_to_width, show_controls, to_single_line
@@ -90,10 +90,11 @@ def list_(*, as_json: bool) -> None:
     elif works:
         rows = [("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED")]
         for one in works:
-            title, changed = shorten_to_width(one.title, _TITLE_COLUMNS), one.updated
+            title = shorten_to_width(one.title, _TITLE_COLUMNS)
             done, todo, tapes = map(len, (one.completed, one.pending, one.tapes))
-            counts = (str(done), str(todo), str(tapes))
-            rows.append((one.id, title, *counts, shorten_timestamp(changed)[:16]))
+            with show_times(local=True):
+                changed = render_time(one.updated)[:16]
+            rows.append((one.id, title, str(done), str(todo), str(tapes), changed))
         print_lines(format_table(rows, (2, 3, 4)))
     else:
         print_warning("no work yet: create one with gong work new TITLE")

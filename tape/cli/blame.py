@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..blame.history import blame_file as blamed
+from ..clock import render_time
 from ..errors import UsageError
 from ..text import SHORT, measure_width, shorten_to_width, show_controls
 from .output import as_json, format_count, format_examples, print_json
@@ -60,7 +61,7 @@ def blame(
 ) -> None:
     """Show which entry of which tape last changed each line of FILE, from edits on all branches.
 
-    Each line reads: entry, tape, time (UTC), number, text. `^` before an entry: it wrote the whole
+    Each line reads: entry, tape, time, number, text. `^` before an entry: it wrote the whole
     file and the earlier content is unknown, so the line may be older. `?`: it is unknown whether
     that call ran, or only part of its text is still there. A line without an entry was changed
     outside the tapes (in an editor, or by a command), or was there before.
@@ -183,4 +184,4 @@ def _format_range_tape(one: BlamedRange[ChangeCause]) -> str:
 
 
 def _format_range_time(one: BlamedRange[ChangeCause]) -> str:
-    return f"{one.by.time[:10]} {one.by.time[11:16]}" if one.by else " " * 16
+    return render_time(one.by.time)[:16] if one.by else " " * 16

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..clock import shorten_timestamp
+from ..clock import render_time
 from ..context.repair import build_messages
 from ..context.view import Target
 from ..errors import TapeError
@@ -189,7 +189,7 @@ def _format_phase_start(start: PhaseStart) -> Iterator[str]:
         return
     facts = [
         name_reason(start.kind or ""),
-        shorten_timestamp(start.time or ""),
+        render_time(start.time or ""),
         (start.entry or "")[:SHORT],
         format_count(start.entries or 0, "entry"),
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from msgspec import Struct
 
-from ..clock import parse_timestamp, shorten_timestamp
+from ..clock import parse_timestamp, render_time
 from ..history.activity import Activity, summarize_activity
 from ..history.merge_base import find_merge_base, read_path_to
 from ..model.entries import Assistant, Meta, Start, ToolResult, ToolStart, User
@@ -165,7 +165,7 @@ def format_comparison(found: BranchComparison) -> Iterator[str]:
     if report.base is None or found.common is None:
         yield "no common entry"
     else:
-        yield f"common ancestor: entry {report.base.n}, {shorten_timestamp(report.base.time)}"
+        yield f"common ancestor: entry {report.base.n}, {render_time(report.base.time)}"
         yield f"  {render_entry_line(found.common, wide - 2)}"
     names = _format_side_name(report.a, report.b), _format_side_name(report.b, report.a)
     for side, name, other in ((report.a, *names), (report.b, *names[::-1])):
@@ -194,7 +194,7 @@ def _format_side(
     period = ""
     if since.began is not None and since.ended is not None:
         seconds = max(parse_timestamp(since.ended) - parse_timestamp(since.began), 0) // 1_000_000
-        period = f", {shorten_timestamp(since.began)} to {shorten_timestamp(since.ended)}"
+        period = f", {render_time(since.began)} to {render_time(since.ended)}"
         period += f" ({format_span(seconds)})"
     yield f"{title}: {format_count(since.entries, 'entry')} since{period}"
     for exchange in since.exchanges:

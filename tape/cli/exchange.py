@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
+from ..clock import show_times
 from ..errors import NotFound, UsageError
 from ..exchange.arrays import ArrayImportReport, export_array, import_array
 from ..exchange.export import export_tape
@@ -196,6 +197,7 @@ def export(
         raise UsageError("--force goes with -o: standard output replaces nothing")
     if output is not None:
         require_writable(output, force=force)
+    click.get_current_context().with_resource(show_times(local=False))  # a page for others too
     target = nullcontext(print_bytes) if output is None else open_output(output)
     with open_ref(options, ref) as place, target as write:
         if form == "jsonl":

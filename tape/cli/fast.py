@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ..clock import show_times
 from .arguments import split_command
 from .environment import find_store_home
 from .streams import INTERRUPTED_CODE, silence_stream, use_visible_streams
@@ -33,7 +34,8 @@ def run_fast(arguments: Sequence[str]) -> int | None:
         return None
     with use_visible_streams():
         try:
-            done = answer_at_once(rest, find_store_home(os.environ))
+            with show_times(local="--utc" not in rest):
+                done = answer_at_once(rest, find_store_home(os.environ))
             sys.stdout.flush()
         except BrokenPipeError:
             silence_stream(sys.stdout)

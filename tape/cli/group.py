@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..clock import show_times
 from ..damage import catch_damage_warnings
 from ..errors import UsageError
 from ..store.locks import DEFAULT_LOCK_WAIT, limit_lock_wait
@@ -97,6 +98,8 @@ class GlobalOptions:
     """Value of --store."""
     debug: bool = False
     """Show tracebacks."""
+    utc: bool = False
+    """Show times in UTC, and read typed ones so."""
     no_pager: bool = False
     """Do not page long listings."""
 
@@ -104,6 +107,11 @@ class GlobalOptions:
 def _keep_option(ctx: click.Context, option: click.Parameter, value: Any) -> None:
     if value:
         setattr(ctx.obj, option.name or "", value)
+
+
+def _keep_utc(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+    _keep_option(ctx, option, value)
+    ctx.with_resource(show_times(local=not ctx.obj.utc))
 
 
 def _build_common_options() -> list[click.Parameter]:
@@ -114,6 +122,14 @@ def _build_common_options() -> list[click.Parameter]:
             help="The store: a folder. Default: $TAPE_HOME, else ~/.tape.",
             expose_value=False,
             callback=_keep_option,
+        ),
+        click.Option(
+            ["--utc"],
+            is_flag=True,
+            help="Times in UTC instead of local time.",
+            expose_value=False,
+            is_eager=True,
+            callback=_keep_utc,
         ),
         click.Option(
             ["--no-pager"],

@@ -66,7 +66,7 @@ def answer_at_once(arguments: Sequence[str], home: str) -> bool:
     It cannot when the index is missing or has to catch up, when there is no tape to list, or when
     click has to read the arguments: then it prints nothing.
     """
-    given = parse_plain_arguments(arguments, {"--all", "--here", "--json"}, _NAMED_OPTIONS)
+    given = parse_plain_arguments(arguments, {"--all", "--here", "--json", "--utc"}, _NAMED_OPTIONS)
     if given is None or given[0]:
         return False
     options = dict(given[1])

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     "--here", is_flag=True, help="Only tapes of this repository; outside of one, of this folder."
 )
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
-@click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS} (UTC).")
+@click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS}.")
 @click.option("--until", metavar="TIME", help="Only tapes last used before this time.")
 @click.option("-n", "--limit", type=CountType(), metavar="N", help="At most N tapes.")
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..clock import shorten_timestamp
+from ..clock import render_time
 from ..errors import UsageError, WriteFailed
 from ..index import library
 from ..index.library import list_tapes
@@ -100,7 +100,7 @@ def _resolve_entry_ids(options: GlobalOptions, refs: tuple[str, ...]) -> list[st
 
 def _describe_redaction(tape: Tape, entries: list[RedactionEntry], blobs: list[str]) -> list[str]:
     rows = [
-        (one.entry[:SHORT], one.type, shorten_timestamp(one.time), format_size(len(one.data)))
+        (one.entry[:SHORT], one.type, render_time(one.time), format_size(len(one.data)))
         for one in entries
     ]
     gone = f", and {format_count(len(blobs), 'blob')} with them" if blobs else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 
-from ..clock import read_clock
+from ..clock import read_clock, render_time
 from ..errors import UsageError
 from ..index.fast_search import search_fast
 from ..index.fast_text import build_filter, build_match_expression
@@ -52,7 +52,7 @@ def answer_at_once(arguments: Sequence[str], home: str) -> bool:
     It cannot for arguments other than words and options with a value, nor when the index is missing
     or has to catch up: then it returns False and prints nothing.
     """
-    given = parse_plain_arguments(arguments, {"--json"}, _NAMED_OPTIONS)
+    given = parse_plain_arguments(arguments, {"--json", "--utc"}, _NAMED_OPTIONS)
     if given is None or not given[0]:
         return False
     query, types = " ".join(given[0]), [value for name, value in given[1] if name == "type"]
@@ -118,7 +118,7 @@ def print_hits(hits: Sequence[tuple[RankedEntry | SearchMatch, str, Marks]]) -> 
     for hit, excerpt, marks in hits:
         place = style_text(f"{hit.tape[:SHORT]}@{hit.entry[:SHORT]}", fg="yellow")
         title = f"  {shorten_to_width(hit.title, _TITLE_COLUMNS)}" if hit.title else ""
-        lines.append(f"{place}  {hit.time[:16]}Z  {hit.type}{title}")
+        lines.append(f"{place}  {render_time(hit.time)}  {hit.type}{title}")
         text, at = "    ", 0
         for start, end in marks:
             text += show_controls(excerpt[at:start])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..clock import read_clock
+from ..clock import read_clock, show_times
 from ..errors import UsageError
 from ..history.follow import Moved, follow
 from ..model.entries import User
@@ -239,6 +239,8 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
         if as_json:
             print_json_array(step.line for step in read_path(tape, head, render_blob_head))
             return
+        if markdown:  # a page for others too
+            click.get_current_context().with_resource(show_times(local=False))
         for run in read_entry_runs(tape, head):
             if markdown:
                 lines = [*render_conversation(run, markdown=True)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 import msgspec
 
-from ..clock import format_timestamp, read_clock
+from ..clock import format_timestamp, read_clock, render_time
 from ..index.stats import StatsFilter, compute_statistics
 from ..text import SHORT, measure_width, shorten_to_width
 from .output import as_json, format_count, format_examples, print_json, ref
@@ -49,7 +49,7 @@ _HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "F
     help="Show one row for each; without it the totals, the models, and the last days.",
 )
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
-@click.option("--since", metavar="TIME", help=f"Only calls since this time: {TIME_FORMS} (UTC).")
+@click.option("--since", metavar="TIME", help=f"Only calls since this time: {TIME_FORMS}.")
 @click.option("--until", metavar="TIME", help="Only calls before this time.")
 @click.option("--model", metavar="NAME", help="Only models whose provider/name contains this.")
 @as_json
@@ -158,7 +158,7 @@ def format_totals(row: StatsRow) -> list[str]:
             "tools",
             f"{format_count(ran.tool_calls, 'call')}, {_format_duration(ran.tool_ms)}{errors}",
         ),
-        ("time", f"{row.first[:16].replace('T', ' ')} to {row.last[:16].replace('T', ' ')} UTC"),
+        ("time", f"{render_time(row.first)[:16]} to {render_time(row.last)[:16]}"),
     ]
     return format_table(facts)
 

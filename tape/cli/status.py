@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from ..clock import shorten_timestamp
+from ..clock import render_time
 from ..model.entries import Assistant, ToolResult, ToolStart, User, select_tool_calls
 from ..render import render_blob_head
 from ..store.leftovers import find_tape_leftovers
@@ -128,7 +128,7 @@ def describe_status(status: TapeStatus) -> Iterator[str]:
         ("branch", f"{status.branch}{is_current}{others}"),
         (
             "head",
-            f"{status.entry[:SHORT]}  {status.type} {status.n}, {shorten_timestamp(status.time)}",
+            f"{status.entry[:SHORT]}  {status.type} {status.n}, {render_time(status.time)}",
         ),
     ]
     yield from format_table([(style_text(k, bold=True), to_single_line(v)) for k, v in facts])

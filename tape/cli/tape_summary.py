@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ..clock import shorten_timestamp
+from ..clock import render_time
 from ..errors import TapeError
 from ..model.entries import Place, Start
 from ..model.line import describe_missing_blob, read_header
@@ -127,7 +127,7 @@ def describe_tape(tape: TapeSummary) -> Iterator[str]:
     facts = [
         ("title", tape.title or "–"),
         ("path", tape.path),
-        ("created", f"{shorten_timestamp(tape.created)} by {tape.by}"),
+        ("created", f"{render_time(tape.created)} by {tape.by}"),
         ("cwd", tape.cwd or "–"),
     ]
     if tape.origin is not None:
@@ -150,7 +150,7 @@ def format_branches(rows: tuple[BranchSummary, ...]) -> list[str]:
                 style_text(row.branch, fg="green") if row.current else row.branch,
                 style_text((row.entry or "?")[:SHORT], fg="yellow"),
                 "?" if row.n is None else str(row.n),
-                shorten_timestamp(row.time) if row.time else "",
+                render_time(row.time) if row.time else "",
                 row.error or row.type or "",
             )
             for row in rows
@@ -167,7 +167,7 @@ def format_phases(rows: tuple[PhaseSummary, ...]) -> list[str]:
                 row.phase,
                 "?" if row.entries is None else format_count(row.entries, "entry"),
                 "?" if row.bytes is None else format_size(row.bytes),
-                row.error or (shorten_timestamp(row.began) if row.began else ""),
+                row.error or (render_time(row.began) if row.began else ""),
             )
             for row in rows
         ],

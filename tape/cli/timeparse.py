@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from ..clock import SECONDS, format_timestamp
+from ..clock import SECONDS, format_timestamp, is_showing_local_times
 from ..errors import UsageError
 
 TIME_FORMS = "2h, 3d, 2026-11-21, or 2026-11-21T20:31"
@@ -19,8 +19,8 @@ def parse_moment(text: str, now: int) -> str:
     """Return the tape time of a text: UTC with microseconds, so that texts compare in order.
 
     `text` is an age before `now` (microseconds since 1970) such as 90s, 30m, 2h, 3d, 1w, 1y, or an
-    ISO date or time, in UTC unless it has an offset; a date alone is its first moment. Raises
-    UsageError for anything else.
+    ISO date or time; a date alone is its first moment. Without an offset it is local time where
+    times are shown so (`tape.clock.show_times`), else UTC. Raises UsageError for anything else.
     """
     ago = _AGO.match(text)
     if ago:
@@ -28,7 +28,9 @@ def parse_moment(text: str, now: int) -> str:
     try:
         time = datetime.fromisoformat(text) if _ISO.match(text) else None
         if time is not None:
-            time = time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC)
+            if time.tzinfo is None and not is_showing_local_times():
+                time = time.replace(tzinfo=UTC)
+            time = time.astimezone(UTC)
             return time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     except (ValueError, OverflowError):  # a day or an hour that does not exist
         pass

@@ -30,11 +30,11 @@ def said(tape):
 
 def test_a_hit_is_shown_with_a_ref_that_leads_to_it(tape, said):
     first, second = tape("search", "login.py:42").text.split("\n")[:2]
-    place, time, kind, *title = first.split()
+    place, day, time, kind, *title = first.split()
     assert (place[:8], kind, title) == (said[0][:8], "user", ["Login", "bug"])
     assert second == "    fix src/auth/login.py:42 now"
     shown = tape("show", place, "--json").json
-    assert shown["time"].startswith(time.rstrip("Z"))
+    assert shown["time"].startswith(f"{day}T{time}")
     assert "login.py" in json.dumps(shown)
 
 
