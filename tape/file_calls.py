@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -160,6 +161,8 @@ _EVERY = ("replace_all", "replaceAll", "allow_multiple")
 _EDITS = ("edits", "edit", "replacements")
 _PART = ("offset", "limit", "start_line", "end_line", "view_range", "lines")
 _FOLDER = ("workdir", "cwd", "dir_path")
+_COMMAND = ("command", "cmd", "script")
+_SCRIPT_FLAGS = (["-c"], ["-lc"])
 _WHOLE: tuple[object, ...] = (None, 0, 1, [])
 """Values of an offset that read the file from its beginning."""
 
@@ -178,6 +181,21 @@ def parse_file_calls(call: ToolCall, ran: msgspec.Raw = NO_JSON) -> tuple[FileCa
     except (ValueError, RecursionError):
         given = {}
     return parse_named_call(call.name, given if isinstance(given, dict) else {"input": given})
+
+
+def find_command(name: str, arguments: ToolArguments) -> str | None:
+    """Return the command that a call runs; None for tools that are no shell.
+
+    A list of words is quoted; of `bash -c COMMAND` it is the command.
+    """
+    if _find_tool_parser(name) is not _parse_shell:
+        return None
+    for given in map(arguments.get, _COMMAND):
+        if isinstance(given, str):
+            return given
+        if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
+            return str(given[-1]) if given[1:-1] in _SCRIPT_FLAGS else shlex.join(given)
+    return None
 
 
 def parse_named_call(name: str, arguments: ToolArguments) -> tuple[FileCall, ...]:
@@ -251,7 +269,7 @@ def _parse_patch_call(arguments: ToolArguments) -> Iterator[FileCall]:
 
 def _parse_shell(arguments: ToolArguments) -> Iterator[FileCall]:
     """Yield what a patch in a shell command does."""
-    for name in ("command", "cmd", "script"):
+    for name in _COMMAND:
         given = arguments.get(name)
         words = given if isinstance(given, list) else [given]
         command = "\n".join(word for word in words if isinstance(word, str))
@@ -297,3 +315,11 @@ _NAMES: tuple[tuple[_ToolParser, tuple[str, ...]], ...] = (
 )
 _TOOLS: dict[str, _ToolParser] = {name: shape for shape, names in _NAMES for name in names}
 """What each tool does with its arguments, by its lower-case name without the server's name."""
+TOLD_ARGUMENTS = {
+    "command": frozenset(_COMMAND),
+    "read": frozenset(_PATH),
+    "write": frozenset((*_PATH, *_CONTENT)),
+    "edit": frozenset((*_PATH, *_OLD, *_NEW, *_EDITS, "insert_text")),
+    "patch": frozenset(("input", "patch", "patchText", "patch_text")),
+}
+"""The arguments that say what is done, for a command and for each `op`; all others are details."""

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from .clock import render_time
 from .commonmark import contain_markdown, escape_markdown, fence_code
 from .model.entries import (
+    NO_JSON,
     Anchor,
     Approval,
     Assistant,
     Audio,
     Block,
     Branch,
+    Checkpoint,
     Context,
     Document,
     Error,
     Image,
+    Meta,
     Model,
     Note,
     Opaque,
@@ -42,13 +46,36 @@ from .model.entries import (
 )
 from .model.line import Unread
 from .model.summary import render_summary
+from .render_calls import (
+    leave_plain,
+    render_call,
+    render_changed_files,
+)
 from .text import SHORT, measure_width, shorten_to_width, show_controls, to_single_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from msgspec import Raw
+
     from .model.entries import BlobRef, Content, Payload
     from .model.line import Entry
+    from .render_calls import LoadBlob, Paint, RenderedCall
+
+
+class RenderOptions(NamedTuple):
+    """How entries are shown."""
+
+    load: LoadBlob | None = None
+    """Reads the bytes of changed files; without it each change is one line."""
+    paint: Paint = leave_plain
+    diff_lines: int | None = None
+    """Lines of each diff that are shown; all if None."""
+    with_bodies: bool = True
+    """Whether an answer shows what its calls would do to files; else their results do."""
+
+
+PLAIN = RenderOptions()
 
 
 def render_blob_head(ref: BlobRef) -> str:
@@ -87,7 +114,7 @@ def _summarize_entry(data: Payload) -> str:
         case User(content=content):
             return _join_content(content)
         case Assistant():
-            calls = "  ".join(_render_call(call) for call in select_tool_calls(data.content))
+            calls = "  ".join(map(_render_call_line, select_tool_calls(data.content)))
             return "  ".join(filter(None, (_describe_stop(data), join_texts(data.content), calls)))
         case ToolResult():
             return f"{data.name}: {'error: ' * data.is_error}{_join_content(data.content)}"
@@ -133,7 +160,24 @@ def _describe_minor_payload(data: Payload) -> str:
         case Note():
             return data.text
         case _:
+            return _describe_folders_payload(data)
+
+
+def _describe_folders_payload(data: Payload) -> str:
+    match data:
+        case Checkpoint():
+            return _describe_checkpoint(data)
+        case Meta(cwd=str(cwd), tags=None):
+            return f"continued in {cwd}"
+        case _:
             return msgspec.json.encode(data).decode("utf-8", "replace")
+
+
+def _describe_checkpoint(data: Checkpoint) -> str:
+    """Return which files a checkpoint holds or a restore wrote, and what it does not cover."""
+    paths = ", ".join(state.path for state in data.files) or "no files"
+    said = f"{'restored' if data.why == 'restore' else 'saved'} {paths}"
+    return "; not covered: ".join((said, *filter(None, [", ".join(data.not_covered)])))
 
 
 def _join_content(content: Content) -> str:
@@ -147,31 +191,39 @@ def _describe_stop(answer: Assistant) -> str:
     return "" if answer.stop_reason in {"stop", "tool_calls"} else f"({answer.stop_reason})"
 
 
-def render_entry(entry: Entry, most: int | None = None) -> list[str]:
-    """Return an entry as lines: a heading, then its content, cut after `most` lines if given."""
-    body = list(_render_entry_body(entry.data))
+def render_entry(
+    entry: Entry,
+    most: int | None = None,
+    options: RenderOptions = PLAIN,
+    call: RenderedCall | None = None,
+) -> list[str]:
+    """Return an entry as lines: a heading, then its content, cut after `most` lines if given.
+
+    A result may be shown with its call. The files it changed come last: `most` does not cut them.
+    """
+    body = [line for part in _render_parts(entry.data, options, call) for line in part.split("\n")]
     if most is not None and len(body) > most:
         body = [*body[:most], f"… {len(body) - most} more lines"]
+    body += _render_changes(entry.data, options)
     heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {_format_entry_time(entry)}"
     heading += _describe_author(entry.data)
     return [to_single_line(heading), *(f"  {line}".rstrip() for line in body)]
 
 
-def _render_entry_body(data: Payload) -> Iterator[str]:
-    """Yield the lines of an entry's content, made visible."""
-    for part in _render_parts(data):
-        yield from part.split("\n")
-
-
-def _render_parts(data: Payload) -> Iterator[str]:
+def _render_parts(
+    data: Payload, options: RenderOptions = PLAIN, call: RenderedCall | None = None
+) -> Iterator[str]:
     """Yield the content of an entry, made visible, in parts of whole lines."""
     match data:
         case User(content=content) | Context(content=content):
             yield from _render_blocks(content)
         case Assistant():
-            yield from _render_blocks(data.content)
+            yield from _render_blocks(data.content, options)
             yield from _show_text(_describe_stop(data))
         case ToolResult():
+            if call is not None:
+                yield from call.head
+                yield from () if data.files and not data.is_error else call.body
             yield from _render_blocks(data.content)
             if data.whole is not None:
                 yield "in full:"
@@ -184,16 +236,29 @@ def _render_parts(data: Payload) -> Iterator[str]:
             yield from _show_text(_describe_payload(data))
 
 
+def _render_changes(data: Payload, options: RenderOptions) -> Iterator[str]:
+    """Yield what a result, or a restore, changed on disk."""
+    match data:
+        case ToolResult(files=files) | Checkpoint(files=files, why="restore"):
+            yield from render_changed_files(files, options.load, options.paint, options.diff_lines)
+        case _:
+            pass
+
+
 def render_content(content: Content) -> Iterator[str]:
     """Yield the lines of a message's blocks, made visible."""
     for part in _render_blocks(content):
         yield from part.split("\n")
 
 
-def _render_blocks(content: Content) -> Iterator[str]:
+def _render_blocks(content: Content, options: RenderOptions = PLAIN) -> Iterator[str]:
     for block in content:
         if type(block) is Text:  # nearly all
             yield from _show_text(block.text)
+        elif type(block) is ToolCall:
+            head, body = render_call(block, paint=options.paint)
+            yield from head
+            yield from body if options.with_bodies else ()
         else:
             for text in _render_block(block):
                 yield from _show_text(text)
@@ -216,7 +281,7 @@ def _render_block(block: Block) -> Iterator[str]:
         case Thinking(text=text):
             yield f"(thinking) {text}" if text else "(thinking, not shown by its provider)"
         case ToolCall():
-            yield _render_call(block)
+            yield _render_call_line(block)
         case Image(blob=blob, mime=mime) | Audio(blob=blob, mime=mime):
             yield f"[{mime}, {blob.bytes} bytes, blob {blob.hash[:12]}]"
         case Document(blob=blob, mime=mime, name=name):
@@ -229,9 +294,9 @@ def _render_block(block: Block) -> Iterator[str]:
             assert_never(block)
 
 
-def _render_call(call: ToolCall) -> str:
-    arguments = call.args_text if call.args_text is not None else _decode_raw_json(call.args)
-    return f"→ {call.name} {arguments}".rstrip()
+def _render_call_line(call: ToolCall) -> str:
+    """Return a call without what it would do to files: `$ pytest -q`, `→ edit a.py`."""
+    return " ".join(render_call(call).head)
 
 
 def _format_entry_time(entry: Entry) -> str:
@@ -254,36 +319,100 @@ def _describe_author(data: Payload) -> str:
 
 
 _SPOKEN = (User, Assistant, ToolResult, Context, Anchor)
-_SILENT = (ToolStart,)  # its call was shown already
+
+
+class Conversation:
+    """Shows entries one after the other, oldest first; each call once, with its result.
+
+    entry            what is shown                         calls that wait
+    user, assistant  the calls that wait, then its texts   its own calls
+    tool.start       nothing                               its call has the arguments it ran with
+    tool.result      its call, its output, its changes     all but its call
+    (the end)        the calls that wait                   none
+    """
+
+    def __init__(self, options: RenderOptions = PLAIN) -> None:
+        self.options = options
+        self._waiting: dict[str, tuple[ToolCall, Raw]] = {}
+
+    def render_turn(self, entry: Entry) -> str:
+        """Return what an entry adds to the conversation as text, all its lines at once.
+
+        It ends with a blank line; it is empty where the entry adds nothing.
+        """
+        data = entry.data
+        if isinstance(data, ToolResult):
+            parts = [*_render_parts(data, self.options, self.take_call(data))]
+            parts += _render_changes(data, self.options)
+            return _join_turn(f"── {_describe_turn(entry)}", parts)
+        if isinstance(data, _SPOKEN):
+            before = self.end() if isinstance(data, User | Assistant) else ""
+            parts = [*_render_parts(self.note_calls(data), self.options)]
+            return before + "\n" * bool(before) + _join_turn(f"── {_describe_turn(entry)}", parts)
+        if self.note_start(data) or is_silent(data):
+            return ""
+        first, *more = _split_visible_lines(_describe_event(entry))
+        more += _render_changes(data, self.options)
+        return _join_turn(f"· {first}", more)
+
+    def note_calls(self, data: Payload) -> Payload:
+        """Note the calls of an answer, and return it without them; anything else as it is."""
+        if not isinstance(data, Assistant):
+            return data
+        self._waiting = {call.id: (call, NO_JSON) for call in select_tool_calls(data.content)}
+        if not self._waiting:
+            return data
+        rest = tuple(block for block in data.content if type(block) is not ToolCall)
+        return replace(data, content=rest)
+
+    def note_start(self, data: Payload) -> bool:
+        """Return whether an entry only says that a call started, and with what."""
+        if not isinstance(data, ToolStart):
+            return False
+        if bytes(data.args) and data.call_id in self._waiting:
+            self._waiting[data.call_id] = self._waiting[data.call_id][0], data.args
+        return True
+
+    def take_call(self, result: ToolResult) -> RenderedCall | None:
+        """Return the call that a result answers; None where it is not known any more."""
+        found = self._waiting.pop(result.call_id, None)
+        return found and render_call(*found, self.options.paint)
+
+    def take_waiting(self) -> list[RenderedCall]:
+        """Return the calls that got no result."""
+        found = [render_call(*one, self.options.paint) for one in self._waiting.values()]
+        self._waiting = {}
+        return found
+
+    def end(self) -> str:
+        """Return the calls that got no result, as `render_turn` does; empty if there are none."""
+        lines = [line for call in self.take_waiting() for part in call for line in part]
+        return _join_turn(None, lines) if lines else ""
+
+
+def is_silent(data: Payload) -> bool:
+    """Return whether an entry adds nothing to a conversation: its call, or its result, says it."""
+    if isinstance(data, Checkpoint):
+        return data.why == "tool" and not data.not_covered
+    return isinstance(data, ToolStart)
+
+
+def _join_turn(heading: str | None, parts: Iterable[str]) -> str:
+    return "\n".join([*([heading] if heading else []), *map(_indent_headings, parts), ""])
 
 
 def render_conversation(entries: Iterable[Entry], *, markdown: bool = False) -> Iterator[str]:
     """Yield the lines of a whole conversation; nothing is cut."""
+    shown = Conversation()
     for entry in entries:
-        if not markdown:
-            text = render_turn(entry)
-            yield from text.split("\n") if text else ()
-        elif isinstance(entry.data, _SPOKEN):
-            yield from (f"## {escape_markdown(_describe_turn(entry))}", "")
-            for part in _render_parts_markdown(entry.data):
-                yield from (*part, "")
-        elif not isinstance(entry.data, _SILENT):
-            note = to_single_line(_describe_event(entry))
-            yield from (f"*{escape_markdown(note)}*", "")
-
-
-def render_turn(entry: Entry) -> str:
-    """Return what an entry adds to a conversation as text, all its lines at once.
-
-    It ends with a blank line; it is empty where the entry adds nothing.
-    """
-    if isinstance(entry.data, _SPOKEN):
-        parts = (_indent_headings(part) for part in _render_parts(entry.data))
-        return "\n".join([f"── {_describe_turn(entry)}", *parts, ""])
-    if isinstance(entry.data, _SILENT):
-        return ""
-    first, *more = _split_visible_lines(_describe_event(entry))
-    return "\n".join([f"· {first}", *map(_indent_headings, more), ""])
+        if markdown:
+            yield from render_turn_markdown(shown, entry)
+        elif text := shown.render_turn(entry):
+            yield from text.split("\n")
+    if markdown:
+        yield from render_end_markdown(shown)
+    elif text := shown.end():
+        yield from text.split("\n")
 
 
 def _describe_turn(entry: Entry) -> str:
@@ -307,27 +436,71 @@ def _indent_headings(text: str) -> str:
     return text
 
 
-def _render_parts_markdown(data: Payload) -> Iterator[list[str]]:
+def render_turn_markdown(shown: Conversation, entry: Entry) -> Iterator[str]:
+    """Yield what an entry adds to a conversation, as lines of Markdown."""
+    data = entry.data
+    if isinstance(data, User | Assistant):
+        yield from render_end_markdown(shown)
+    if isinstance(data, _SPOKEN):
+        yield from (f"## {escape_markdown(_describe_turn(entry))}", "")
+        for part in _render_parts_markdown(shown, data):
+            yield from (*part, "")
+    elif not shown.note_start(data) and not is_silent(data):
+        note = to_single_line(_describe_event(entry))
+        yield from (f"*{escape_markdown(note)}*", "")
+        if changes := [*_render_changes(data, shown.options)]:
+            yield from (*fence_code(changes, "diff"), "")
+
+
+def render_end_markdown(shown: Conversation) -> Iterator[str]:
+    """Yield the calls that got no result, as lines of Markdown."""
+    for call in shown.take_waiting():
+        for part in _render_call_markdown(call):
+            yield from (*part, "")
+
+
+def _render_call_markdown(call: RenderedCall, *, is_done: bool = False) -> Iterator[list[str]]:
+    yield fence_code(_split_lines(call.head), "console" if call.head[0].startswith("$") else "")
+    if call.body and not is_done:
+        yield fence_code(_split_lines(call.body), "diff")
+
+
+def _split_lines(parts: Iterable[str]) -> list[str]:
+    return [line for part in parts for line in part.split("\n")]
+
+
+def _render_parts_markdown(shown: Conversation, data: Payload) -> Iterator[list[str]]:
     """Yield the content of an entry, part by part, as lines of Markdown."""
     match data:
         case ToolResult():
-            yield fence_code(list(_render_entry_body(data)))
-        case Assistant(content=content):
-            yield from map(_render_block_markdown, content)
+            yield from render_result_markdown(shown, data, shown.take_call(data))
+        case Assistant():
+            for block in shown.note_calls(data).content:  # type: ignore[attr-defined]
+                yield _render_block_markdown(block)
             if _describe_stop(data):
                 yield [f"*{escape_markdown(to_single_line(_describe_stop(data)))}*"]
         case User(content=content) | Context(content=content):
             yield from map(_render_block_markdown, content)
         case _:
-            yield contain_markdown(list(_render_entry_body(data)))
+            yield contain_markdown(_split_lines(_render_parts(data)))
+
+
+def render_result_markdown(
+    shown: Conversation, result: ToolResult, call: RenderedCall | None
+) -> Iterator[list[str]]:
+    """Yield a result, part by part, as lines of Markdown: its call, its output, its changes."""
+    if call is not None:
+        is_done = bool(result.files) and not result.is_error
+        yield from _render_call_markdown(call, is_done=is_done)
+    yield fence_code(_split_lines(_render_parts(result)))
+    if result.files:
+        yield fence_code([*_render_changes(result, shown.options)], "diff")
 
 
 def _render_block_markdown(block: Block) -> list[str]:
     match block:
         case Text(text=text):
             return contain_markdown(_split_visible_lines(text))
-        case ToolCall():
-            return fence_code(_split_visible_lines(_render_call(block)))
         case _:
             shown = (part for line in _render_block(block) for part in _split_visible_lines(line))
             return [f"> {line}".rstrip() for line in contain_markdown(list(shown))]

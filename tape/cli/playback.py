@@ -33,12 +33,12 @@ from ..errors import Damaged
 from ..history.replay import ReplayDifference
 from ..history.replay import replay_path as fold_again
 from ..model.entries import Assistant, User
-from ..render import render_conversation
+from ..render import Conversation, RenderOptions
 from ..text import SHORT, to_single_line
 from .entry_lines import read_path
 from .output import as_json, format_count, format_examples, print_json, print_json_array, ref
 from .resolve import open_entry
-from .terminal import print_lines, style_text
+from .terminal import paint_line, print_lines, style_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -104,28 +104,38 @@ class Scene(NamedTuple):
     beats: list[Beat]
 
 
-def build_scenes(path: Iterable[DecodedLine], pace: Pace) -> Iterator[Scene]:
+def build_scenes(
+    path: Iterable[DecodedLine], pace: Pace, shown: Conversation | None = None
+) -> Iterator[Scene]:
     """Yield how entries appear: prompts letter by letter, answers by words, all else at once.
 
     The first beat of each waits as long as the session did; entries that show nothing are left out.
     """
+    shown = shown or Conversation()
     before: str | None = None
+    last: Scene | None = None
     for step in path:
-        found = list(_split_beats(step.entry))
+        found = list(_split_beats(step.entry, shown))
         if found:
+            if last is not None:
+                yield last
             time, pause = step.entry.time, 0.0
             if before is not None:
                 passed = max(parse_timestamp(time) - parse_timestamp(before), 0)
                 pause = min(passed / 1_000_000, pace.max_pause)
             before = time
             found[0] = found[0]._replace(wait=pause)
-            yield Scene(step, [Beat(beat.wait / pace.speed, beat.text) for beat in found])
+            last = Scene(step, [Beat(beat.wait / pace.speed, beat.text) for beat in found])
+    if last is not None:
+        end = shown.end()
+        yield last._replace(beats=[*last.beats, *([Beat(0, f"{end}\n")] if end else [])])
 
 
-def _split_beats(entry: Entry) -> Iterator[Beat]:
-    lines = list(render_conversation((entry,)))
-    if not lines:
+def _split_beats(entry: Entry, shown: Conversation) -> Iterator[Beat]:
+    text = shown.render_turn(entry)
+    if not text:
         return
+    lines = text.split("\n")
     if isinstance(entry.data, User | Assistant):
         heading, *body = lines
         yield Beat(0, f"{heading}\n")
@@ -304,15 +314,19 @@ def format_replay_check(tape: Tape, head: Head, made: ReplayResult) -> Iterator[
 def encode_cues(tape: Tape, head: Head, pace: Pace) -> Iterator[bytes]:
     """Yield {at, entry} of each shown entry, as JSON."""
     now = 0.0
-    for scene in build_scenes(read_path(tape, head), pace):
+    for scene in build_scenes(read_path(tape, head), pace, _start_conversation(tape)):
         begins = now + scene.beats[0].wait
         yield b'{"at":%.3f,"entry":%b}' % (begins, scene.step.line)
         now += sum(beat.wait for beat in scene.beats)
 
 
+def _start_conversation(tape: Tape) -> Conversation:
+    return Conversation(RenderOptions(tape.load, paint_line))
+
+
 def perform_session(tape: Tape, head: Head, pace: Pace) -> None:
     """Play a path on the terminal; into a pipe or a file, print it."""
-    shown = build_scenes(read_path(tape, head), pace)
+    shown = build_scenes(read_path(tape, head), pace, _start_conversation(tape))
     if not sys.stdout.isatty():
         print_lines("".join(beat.text for beat in scene.beats)[:-1] for scene in shown)
         return

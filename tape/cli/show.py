@@ -7,25 +7,29 @@ import select
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..clock import read_clock, show_times
 from ..errors import UsageError
 from ..history.follow import Moved, follow
-from ..model.entries import User
+from ..model.entries import NO_JSON, Assistant, ToolResult, ToolStart, User, select_tool_calls
 from ..render import (
+    Conversation,
+    RenderOptions,
     render_blob_head,
-    render_conversation,
+    render_end_markdown,
     render_entry,
     render_entry_line,
-    render_turn,
+    render_turn_markdown,
 )
+from ..render_calls import render_call
 from ..text import SHORT, measure_width
 from .entry_lines import (
     LocatedLine,
     decode_legible,
+    iter_lines,
     read_entry_at,
     read_entry_runs,
     read_line_at,
@@ -45,7 +49,9 @@ from .output import (
 from .resolve import get_store_home, open_entry, open_ref
 from .tape_summary import describe_tape, summarize_tape
 from .terminal import (
+    can_colour,
     get_columns,
+    paint_line,
     print_lines,
     print_shown,
     print_warning,
@@ -58,6 +64,9 @@ from .timeparse import TIME_FORMS, parse_moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ..render_calls import RenderedCall
+    from ..store.refs import Head
+    from ..store.tape import Tape
     from .entry_lines import DecodedLine
     from .group import GlobalOptions
     from .log_view import LoggedEntry
@@ -66,6 +75,9 @@ if TYPE_CHECKING:
 
 SHOWN_LINES = 12
 """Lines of each entry that `log` and `tail` show."""
+DIFF_LINES = 60
+"""Lines of each diff that `log -p` shows."""
+_BRIEF = RenderOptions(paint=paint_line)
 
 
 @click.command(
@@ -79,6 +91,8 @@ SHOWN_LINES = 12
 @click.pass_obj
 def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None:
     """Show a tape, or the one entry that a REF with @ or ~ names.
+
+    A tool's result is shown with its call, and with what it changed in files as a diff.
 
     --json prints a tape as {id, path, title, …, branches, phases}, an entry as its line.
     """
@@ -95,7 +109,37 @@ def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None
         if as_json:
             print_bytes(step.line + b"\n")
         else:
-            print_lines(render_entry(step.entry))
+            looks, call = build_render_options(place.tape), None
+            if isinstance(step.entry.data, ToolResult):
+                call = find_call(place.tape, head, step.entry.data.call_id, looks)
+            print_lines(render_entry(step.entry, None, looks, call))
+
+
+def build_render_options(tape: Tape, **more: Any) -> RenderOptions:
+    """Return how entries of a tape are shown here: with diffs, and colours where they are on."""
+    return RenderOptions(tape.load, paint_line, **more)
+
+
+_CALL_TYPES = frozenset(kind.entry_type for kind in (User, Assistant, ToolStart))
+
+
+def find_call(tape: Tape, head: Head, call_id: str, options: RenderOptions) -> RenderedCall | None:
+    """Return the call that the result at a head answers; None where the path has none."""
+    ran = NO_JSON
+    back = iter_lines(tape.path(head), back=True)
+    for step in decode_legible(back, None, _CALL_TYPES):
+        match step.entry.data:
+            case ToolStart() as start if start.call_id == call_id:
+                ran = start.args
+            case Assistant(content=content):
+                calls = {call.id: call for call in select_tool_calls(content)}
+                if call_id in calls:
+                    return render_call(calls[call_id], ran, options.paint)
+            case User():
+                break
+            case _:
+                pass
+    return None
 
 
 @click.command(
@@ -117,6 +161,7 @@ def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None
 @click.option(
     "-n", "newest", type=CountType(), metavar="N", help="Show only the newest N; -5 is -n 5."
 )
+@click.option("-p", "--patch", "patches", is_flag=True, help="Show changed files as diffs.")
 @click.option("--since", metavar="TIME", help=f"Only entries since: {TIME_FORMS}.")
 @click.option("--until", metavar="TIME", help="Only entries before this time.")
 @click.option(
@@ -146,6 +191,7 @@ def log(
     short: bool,
     types: tuple[str, ...],
     newest: int | None,
+    patches: bool,
     since: str | None,
     until: str | None,
     author_model: str | None,
@@ -157,9 +203,9 @@ def log(
 ) -> None:
     """List the entries of a path: newest first on a terminal, else newest last.
 
-    Long entries are cut, with a count; `tape cat` and `tape show` cut nothing. --type user numbers
-    the prompts as ^N takes them: `tape fork ^2` begins before the one numbered ^2. --json prints an
-    array of the lines as stored, oldest first.
+    Long entries and diffs are cut, with a count; `tape cat` and `tape show` cut nothing. --type
+    user numbers the prompts as ^N takes them: `tape fork ^2` begins before the one numbered ^2.
+    --json prints an array of the lines as stored, oldest first.
 
     --graph draws the whole tape of REF, as git does: one line per entry, newest first, each branch
     before its base. `*` is an entry, `#` an anchor, `o` an undone entry: it is on the tape but on
@@ -187,6 +233,8 @@ def log(
         chosen = read_log(place.tape, head, choice, newest=newest, newest_first=is_newest_first)
         if as_json:
             print_json_array(one.step.line for one in chosen)
+        elif patches and not short:
+            print_patches(place.tape, chosen, newest_first=is_newest_first)
         else:
             print_log(chosen, numbered=User.entry_type in choice.types, short=short)
 
@@ -200,7 +248,7 @@ def print_log(chosen: Iterable[LoggedEntry], *, numbered: bool, short: bool) -> 
             room = wide - measure_width(strip_style(mark))
             print_lines([mark + render_entry_line(step.entry, room)])
         else:
-            heading, *body = render_entry(step.entry, SHOWN_LINES)
+            heading, *body = render_entry(step.entry, SHOWN_LINES, _BRIEF)
             print_lines([mark + heading, *body, ""])
 
 
@@ -241,13 +289,23 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
             return
         if markdown:  # a page for others too
             click.get_current_context().with_resource(show_times(local=False))
+        shown, print_text = Conversation(build_render_options(tape)), print_shown
+        if can_colour():
+            print_text = print_lines_of
         for run in read_entry_runs(tape, head):
             if markdown:
-                lines = [*render_conversation(run, markdown=True)]
+                lines = [line for entry in run for line in render_turn_markdown(shown, entry)]
             else:
-                lines = [text for text in map(render_turn, run) if text]
+                lines = [text for text in map(shown.render_turn, run) if text]
             if lines:  # in one write
-                print_shown("\n".join(lines))
+                print_text("\n".join(lines))
+        if end := "\n".join(render_end_markdown(shown)) if markdown else shown.end():
+            print_text(end)
+
+
+def print_lines_of(text: str) -> None:
+    """Print lines of text that may hold colours."""
+    print_lines([text])
 
 
 @click.command(
@@ -308,9 +366,34 @@ def follow_branch(place: ResolvedRef, newest: int, *, as_json: bool) -> None:
                 tell(decode_legible([line], render_blob_head))
 
 
+def print_patches(tape: Tape, chosen: Iterable[LoggedEntry], *, newest_first: bool) -> None:
+    """Print entries with their changes of files as diffs.
+
+    What a call would do to files is shown with its result, where that recorded nothing; newest
+    first, with the call.
+    """
+    options = build_render_options(tape, diff_lines=DIFF_LINES, with_bodies=False)
+    shown = Conversation(options)
+    recorded: set[str] = set()
+    for step, _ in chosen:
+        call, data, looks = None, step.entry.data, options
+        if newest_first:
+            if isinstance(data, ToolResult) and data.files:
+                recorded.add(data.call_id)
+            calls = select_tool_calls(data.content) if isinstance(data, Assistant) else ()
+            looks = options._replace(with_bodies=not {call.id for call in calls} <= recorded)
+        else:
+            shown.note_start(data)
+            shown.note_calls(data)
+            call = shown.take_call(data) if isinstance(data, ToolResult) else None
+            call = call and call._replace(head=())  # its head is in the answer above
+        print_lines([*render_entry(step.entry, SHOWN_LINES, looks, call), ""])
+
+
 def print_entries(chosen: Iterable[DecodedLine]) -> None:
     """Print entries as text, and flush."""
-    print_lines(line for step in chosen for line in [*render_entry(step.entry, SHOWN_LINES), ""])
+    for step in chosen:
+        print_lines([*render_entry(step.entry, SHOWN_LINES, _BRIEF), ""])
     sys.stdout.flush()
 
 

@@ -77,6 +77,23 @@ def style_text(text: str, **looks: Any) -> str:
     return mark_control(begin) + show_controls(text) + mark_control(end)
 
 
+_LOOKS: dict[str, dict[str, Any]] = {
+    "command": {"bold": True},
+    "call": {"bold": True},
+    "header": {"bold": True},
+    "hunk": {"fg": "cyan"},
+    "added": {"fg": "green"},
+    "removed": {"fg": "red"},
+    "note": {"dim": True},
+}
+"""How each kind of line looks (`render_calls.Kind`)."""
+
+
+def paint_line(kind: str, text: str) -> str:
+    """Return a line of a call or of a diff in its colours, if colours are on."""
+    return style_text(text, **_LOOKS[kind])
+
+
 def strip_style(text: str) -> str:
     """Return a text without the sequences of `style`."""
     text = strip_controls(text)

@@ -5,18 +5,25 @@ Unreadable entries are reported and left out; `render.conversation` gives the te
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ..clock import shorten_timestamp
 from ..commonmark import escape_markdown, quote_code
 from ..errors import Damaged
-from ..model.entries import Assistant, SideUsage, ToolCall, ToolResult
+from ..git_patch import is_binary
+from ..model.entries import Assistant, SideUsage, ToolResult, join_texts
 from ..model.line import decode_line, read_header
-from ..render import render_conversation
+from ..render import (
+    Conversation,
+    RenderOptions,
+    render_end_markdown,
+    render_result_markdown,
+    render_turn_markdown,
+)
 from ..text import shorten_to_width
 from .secrets import mask_json, mask_text
 
@@ -65,16 +72,24 @@ def render_markdown(
             if data.cost is not None:
                 facts.cost = (facts.cost or 0.0) + data.cost.amount
     yield from _render_page_header(tape, head, facts, masks)
+    shown = Conversation(RenderOptions(partial(_load_masked, tape, masks)))
     for entry in _read_entries(tape, head, masks, skipped):
         match entry.data:
-            case Assistant() as answer:
-                yield from _render_answer(entry, answer)
             case ToolResult() as result:
-                texts = " ".join(block.text for block in result.content if hasattr(block, "text"))
-                mark = "✗" if result.is_error else "✓"
-                yield from _fold_details(f"{mark} {result.name}: {texts}", _render_body(entry))
+                yield from _render_result(shown, result)
             case _:
-                yield from render_conversation([entry], markdown=True)
+                yield from render_turn_markdown(shown, entry)
+    yield from render_end_markdown(shown)
+
+
+def _load_masked(tape: Tape, masks: MaskCount | None, ref: BlobRef) -> bytes:
+    """Return the bytes of a changed file; secrets in a text are masked."""
+    data = tape.load(ref)
+    if masks is None or is_binary(data):
+        return data
+    text, secrets = mask_text(data.decode("utf-8", "surrogateescape"))
+    masks.secrets += secrets
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _read_entries(
@@ -124,25 +139,14 @@ def _render_page_header(
     yield ""
 
 
-def _render_answer(entry: Entry, data: Assistant) -> Iterator[str]:
-    """Yield an answer block by block, its calls collapsed."""
-    heading, blank, *end = render_conversation(
-        [replace(entry, data=replace(data, content=()))], markdown=True
-    )
-    yield from (heading, blank)
-    for block in data.content:
-        body = _render_body(replace(entry, data=Assistant((block,))))
-        if isinstance(block, ToolCall):
-            given = block.args_text if block.args_text is not None else bytes(block.args).decode()
-            yield from _fold_details(f"→ {block.name} {given}", body)
-        else:
-            yield from body
-    yield from end
-
-
-def _render_body(entry: Entry) -> list[str]:
-    """Return the content of an entry, without its heading."""
-    return list(render_conversation([entry], markdown=True))[2:]
+def _render_result(shown: Conversation, result: ToolResult) -> list[str]:
+    """Return a result with its call and its changes, collapsed below its first words."""
+    call = shown.take_call(result)
+    said = " ".join(call.head) if call else f"{result.name}: {join_texts(result.content)}"
+    body: list[str] = []
+    for part in render_result_markdown(shown, result, call):
+        body += (*part, "")
+    return _fold_details(f"{'✗' if result.is_error else '✓'} {said}", body)
 
 
 def _fold_details(summary: str, body: list[str]) -> list[str]:

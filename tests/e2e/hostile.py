@@ -7,6 +7,7 @@ from itertools import count
 
 import click
 from msgspec import Raw
+from msgspec.structs import replace
 
 from gong.cli.run import gong
 from tape.cli.group import tape
@@ -17,17 +18,21 @@ from tape.model.entries import (
     Approval,
     Assistant,
     BlobRef,
+    ChangedFile,
+    Checkpoint,
     Context,
     Cost,
     Custom,
     Document,
     Error,
     Failure,
+    FileState,
     Git,
     Mode,
     Model,
     Note,
     Opaque,
+    SavedFile,
     SideUsage,
     State,
     SummaryAuthor,
@@ -88,6 +93,7 @@ def fill(home):
                 b'{"call_id":"c_1_2","name":"x","content":[],"is_error":false,"duration_ms":1,'
                 b'"files":%b}' % changed.encode(),
             )
+            _record_changes(made, put)
             put(SideUsage(EVIL, EVIL, EVIL, USAGE, Cost("USD", 2.0)))
             put(Error(EVIL, EVIL))
             put(AgentStart(EVIL, EVIL, EVIL, EVIL))
@@ -112,6 +118,31 @@ def fill(home):
             writer.append(User((Text(EVIL),)))
             writer.append(Assistant((Text(EVIL),), EVIL, EVIL, EVIL, EVIL, usage=USAGE))
         return made.id[:8]
+
+
+def _record_changes(made, put):
+    """Record a command, an edit and a patch, what they changed, and a restore."""
+    calls = {
+        "bash": {"command": EVIL, EVIL: EVIL},
+        "edit": {"path": EVIL, "old_text": EVIL, "new_text": "x", EVIL: EVIL},
+        "apply_patch": {"input": f"*** Begin Patch\n*** Delete File: {EVIL}\n+{EVIL}\n"},
+    }
+    blocks = [
+        ToolCall(id=f"c_2_{name}", name=name, args=Raw(json.dumps(args).encode()))
+        for name, args in calls.items()
+    ]
+    put(Assistant(tuple(blocks)))
+    before, after = (made.blobs.put(text.encode()) for text in (f"{EVIL}\n", f"x\n{EVIL}"))
+    file = ChangedFile(EVIL, "modified", before=before.hash, after=after.hash, mode=EVIL)
+    file = replace(file, before_blob=before, after_blob=after)
+    moved = replace(file, op="renamed", source=f"from {EVIL}")
+    lost = ChangedFile(EVIL, "deleted", why=EVIL)
+    put(ToolResult("c_2_bash", "bash", (Text(EVIL),), files=(file, moved, lost)))
+    put(ToolResult("c_2_edit", "edit", (Text(EVIL),), is_error=True))
+    saved = SavedFile.from_blob(before)
+    state = FileState(EVIL, saved, after=SavedFile.from_blob(after))
+    put(Checkpoint((state, FileState(EVIL, saved)), "restore", not_covered=(EVIL,)))
+    put(Checkpoint((FileState(EVIL, saved, EVIL),), not_covered=(EVIL,)))
 
 
 def commands():

@@ -65,7 +65,7 @@ GISTS = [
         "[a.pdf, 1234 bytes, blob cdcdcdcdcdcd]",
     ),
     (User((Unknown(raw=Raw(b'{"type":"smell"}')),)), '[unknown block] {"type":"smell"}'),
-    (Assistant((Text("I look."), CALL)), 'I look. → read {"path":"a.py"}'),
+    (Assistant((Text("I look."), CALL)), "I look. → read a.py"),
     (Assistant((ToolCall(id="c", name="x", args_text="no json"),)), "→ x no json"),
     (Assistant((Text("half"),), stop_reason="length"), "(length) half"),
     (Assistant((), stop_reason="error", error=Failure("Down", "gone")), "(error: gone)"),
@@ -86,7 +86,7 @@ GISTS = [
     (Error("Timeout", "too slow"), "Timeout: too slow"),
     (Approval("c_1", "deny", "rule", reason="rm"), "deny by rule: rm"),
     (Note("remember"), "remember"),
-    (Meta(cwd="/moved"), '{"cwd":"/moved"}'),
+    (Meta(cwd="/moved"), "continued in /moved"),
     (Custom("k", Raw(b'{"a":1}')), '{"kind":"k","data":{"a":1}}'),
 ]
 
@@ -184,9 +184,9 @@ def test_a_conversation_as_text():
         "── assistant · offline/rules · 2026-11-21 20:31:05\n"
         "(thinking) hm\n"
         "I **read** it.\n"
-        '→ read {"path":"a.py"}\n'
         "\n"
         "── tool.result · read · 2026-11-21 20:31:05\n"
+        "→ read a.py\n"
         "```\n"
         "x = 1\n"
         "```\n"
@@ -211,11 +211,11 @@ def test_a_conversation_as_markdown():
         "\n"
         "I **read** it.\n"
         "\n"
-        "```\n"
-        '→ read {"path":"a.py"}\n'
-        "```\n"
-        "\n"
         "## tool.result · read · 2026-11-21 20:31:05\n"
+        "\n"
+        "```\n"
+        "→ read a.py\n"
+        "```\n"
         "\n"
         "````\n"
         "```\n"

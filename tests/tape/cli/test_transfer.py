@@ -101,7 +101,7 @@ def test_a_page_is_for_reading(tape, talk, tmp_path):
     page = (tmp_path / "page.md").read_text("utf-8")
     assert page.startswith(f"# First\n\n- Tape `{talk}`, branch `main`, entry `")
     assert "- Models: `offline/rules`\n- Cost: $0.25\n" in page
-    assert '<details><summary>→ read {"path":"a.py"}</summary>' in page
+    assert "<details><summary>✓ → read a.py</summary>" in page
     assert "x = 1␛[31m" in page
 
 
