@@ -14,7 +14,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -78,7 +78,8 @@ FileWork = FileRead | FileWrite | FileEdit | FileDelete
 class FileCall(NamedTuple):
     """One file that a call reads or changes."""
 
-    op: Literal["read", "write", "edit", "patch"]
+    op: str
+    """read, write, edit or patch."""
     path: str
     """As the model wrote it: absolute, or relative to the folder of the session."""
     work: FileWork

@@ -6,8 +6,9 @@ not touch. Phases are read one after the other, each in order of its lines:
     line                           what it means
     assistant, with a call         the call waits for its result
     tool.start                     the call ran, perhaps with other arguments
-    tool.result                    the call is done; of an error nothing is noted
-    checkpoint                     the files it names had that content
+    tool.result                    the call is done: what it recorded of files counts, and only
+                                   where it recorded nothing what the call says, unless it failed
+    checkpoint                     the files it names had that content; after a restore another
     (the end)                      a call that waits may have run, unless tools record their start
                                    on this tape and it has none
 """
@@ -22,16 +23,18 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, UnsetType
 
 from ..errors import Damaged, NotFound, TapeError
-from ..file_calls import FileCall, FileRead, FileWrite, parse_file_calls
+from ..file_calls import FileCall, FileDelete, FileRead, FileWrite, parse_file_calls
 from ..model.entries import (
     NO_JSON,
     Assistant,
+    ChangedFile,
     Checkpoint,
     Context,
     Meta,
+    SavedFile,
     Start,
     ToolCall,
     ToolResult,
@@ -233,6 +236,16 @@ def read_prompt(entry: Entry | None) -> str | None:
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 _BLOB = b'"$blob"'
+_FILES = b'"files":['
+_VERSIONS = 4
+"""More than the events of one file that an entry gives."""
+_ANSWERS_BACK = 64
+"""How many answers before a result are searched for its call."""
+
+
+def is_link(mode: str | None) -> bool:
+    """Return whether a mode, as git writes it, is that of a symbolic link."""
+    return mode is not None and mode.startswith("120")
 
 
 class FileChange(NamedTuple):
@@ -306,6 +319,8 @@ class _CallReader:
         self.needle = max(_PLAIN.findall(name), key=len, default="").encode()
         self.around = CallContext(tape, skipped)
         self.waiting: dict[str, _CallPlace] = {}
+        self.answers: list[tuple[PhaseNotes, int]] = []
+        """Where the answers are, oldest first: one of them made the call of a result."""
         self.ran: dict[str, Raw] = {}
         """Arguments of the calls that certainly started."""
         self.has_starts = False
@@ -344,6 +359,8 @@ class _CallReader:
                     self._read_line(phase, offset, kind, line)
 
     def _read_line(self, phase: PhaseNotes, offset: int, kind: str, line: bytes) -> None:
+        if kind == "assistant":
+            self.answers.append((phase, offset))
         match kind:
             case "assistant" | "checkpoint" if self.needle in line or _BLOB in line:
                 entry = self.around.entry(line)
@@ -351,8 +368,9 @@ class _CallReader:
                     self._read_calls(_CallPlace(phase, offset, entry, 0, _NO_CALL))
             case "tool.start" | "tool.result":
                 self.has_starts = self.has_starts or kind == "tool.start"
-                if any(call.encode() in line for call in self.waiting):
-                    self._read_answer(self.around.entry(line))
+                is_record = _FILES in line and self.needle in line
+                if is_record or any(call.encode() in line for call in self.waiting):
+                    self._read_answer(phase, offset, self.around.entry(line))
 
     def _read_calls(self, place: _CallPlace) -> None:
         match place.entry.data:
@@ -364,26 +382,98 @@ class _CallReader:
                     place = place._replace(first=place.first + len(calls))
             case Checkpoint(files=files):
                 for at, state in enumerate(files):
-                    saved = state.after or state.before
-                    if not saved or not saved.blob or not self._has_name(state.path):
-                        continue
-                    with suppress(NotFound):  # what it held is not known any more
-                        text = self.tape.blobs.read(saved.blob).decode("utf-8", "replace")
-                        look = FileCall("read", state.path, FileRead())
-                        seen = SeenVersion(text)
-                        self._add_event(place._replace(first=at), look, seen, place.entry)
+                    if self._has_name(state.path) and not is_link(state.mode):
+                        for number, saved in enumerate((state.before, state.after)):
+                            number_in_entry = _VERSIONS * at + number
+                            self._add_saved(
+                                place._replace(first=number_in_entry), state.path, saved
+                            )
+
+    def _add_saved(self, place: _CallPlace, path: str, saved: SavedFile | UnsetType | None) -> None:
+        """Note a version of a file that a checkpoint has; None of one that did not exist."""
+        text: str | None = ""
+        if saved is not None:
+            text = self._read_version(saved.blob) if saved and saved.blob else None
+        if text is not None:
+            look = FileCall("read", path, FileRead())
+            self._add_event(place, look, SeenVersion(text, exact=True), place.entry)
+
+    def _read_version(self, digest: str) -> str | None:
+        """Return the text of a blob; None where it is not known any more."""
+        with suppress(NotFound):
+            return self.tape.blobs.read(digest).decode("utf-8", "replace")
+        return None
 
     def _has_name(self, path: str) -> bool:
         return os.path.basename(path) == self.name  # noqa: PTH119 (text)
 
-    def _read_answer(self, entry: Entry | None) -> None:
+    def _read_answer(self, phase: PhaseNotes, offset: int, entry: Entry | None) -> None:
         match entry and entry.data:
             case ToolStart(call_id=call, args=args) if call in self.waiting:
                 self.ran[call] = args
-            case ToolResult(call_id=call, is_error=is_error) if call in self.waiting:
-                place = self.waiting.pop(call)
-                if not is_error:
+            case ToolResult() as result:
+                assert entry is not None
+                place = self.waiting.pop(result.call_id, None)
+                changed = [file for file in result.files if self._is_about(file)]
+                if changed:
+                    place = place or self._find_call(result.call_id)
+                    place = place or _CallPlace(phase, offset, entry, 0, _NO_CALL)
+                    if self._add_recorded_events(place, entry, changed):
+                        return
+                if place and not result.is_error and bool(changed) == bool(result.files):
                     self._add_call_events(place, entry)
+
+    def _is_about(self, file: ChangedFile) -> bool:
+        return self._has_name(file.path) or bool(file.source and self._has_name(file.source))
+
+    def _find_call(self, call_id: str) -> _CallPlace | None:
+        """Return where a call was made whose arguments do not name the file, as of a command."""
+        for phase, offset in islice(reversed(self.answers), _ANSWERS_BACK):
+            with self.tape.phases.open(phase.name) as file:
+                entry = self.around.entry(file.line_at(offset))
+            if entry is not None and isinstance(entry.data, Assistant):
+                for call in select_tool_calls(entry.data.content):
+                    if call.id == call_id:
+                        return _CallPlace(phase, offset, entry, 0, call)
+        return None
+
+    def _add_recorded_events(
+        self, place: _CallPlace, answer: Entry, changed: list[ChangedFile]
+    ) -> bool:
+        """Note what a result recorded of files; return False if it lacks bytes of one.
+
+        A change is two events: the file was seen as it was before, then written. What was before
+        belongs to the old path of a renamed file.
+        """
+        found: list[tuple[FileCall, ChangeWork]] = []
+        calls = parse_file_calls(place.call, self.ran.get(place.call.id, NO_JSON))
+        ops: dict[str, str] = {os.path.basename(one.path): one.op for one in calls}  # noqa: PTH119
+        for file in changed:
+            op = ops.get(os.path.basename(file.path)) or place.call.name or file.op  # noqa: PTH119
+            call = FileCall(op, file.path, FileRead(), file.source)
+            if file.source and self._has_name(file.source):
+                found.append((call._replace(path=file.source, source=None), FileDelete()))
+            if not self._has_name(file.path):
+                continue
+            versions = [
+                self._read_version(blob.hash) if blob else None
+                for blob in (file.before_blob, file.after_blob)
+            ]
+            before, after = versions
+            if file.op == "deleted":
+                found.append((call, FileDelete()))
+            elif after is None:
+                return False
+            elif not is_link(file.mode):
+                is_new = file.op == "created"
+                if is_new or before is not None:
+                    found.append((call, SeenVersion(before or "", exact=True)))
+                    call = call._replace(source=None)
+                found.append((call, FileWrite(after, created=is_new)))
+        number = answer.n << 16  # no other call of this answer has it
+        for at, (call, work) in enumerate(found):
+            self._add_event(place._replace(first=number + at), call, work, answer)
+        return True
 
     def _add_call_events(self, place: _CallPlace, answer: Entry | None) -> None:
         """Note what a call did to files of the name that is looked for."""

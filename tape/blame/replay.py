@@ -4,7 +4,7 @@ Changes are replayed oldest first. The state is the version of the file as far a
 an owner for each of its lines, and the changes that wait because they could not be placed:
 
     change                                               version afterwards     waiting afterwards
-    seen version, if it is similar to the known one      its text               none
+    seen version, exact or similar to the known one      its text               none
     delete                                               empty                  none
     write                                                its text               none
     edit that fits                                       with the edit made     as before
@@ -13,7 +13,8 @@ an owner for each of its lines, and the changes that wait because they could not
 
 Where a whole text comes next (seen, written, or the current file at the end), the changes that wait
 are undone from it, newest first: the lines that an undone change takes away are its own. Lines that
-no change explains are nobody's: somebody changed them outside, or they stood there before.
+no change explains are nobody's: somebody changed them outside, or they stood there before. An exact
+version that was the file's before, as after an undo, has the owners it had then.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class SeenVersion(NamedTuple):
     """The file was seen with this text: not a change, but it shows what others changed."""
 
     text: str
+    exact: bool = False
+    """Whether these certainly are all bytes of the file then, as a record of it says."""
 
 
 ChangeWork = FileWrite | FileEdit | FileDelete | SeenVersion
@@ -109,6 +112,8 @@ class _FileReplay:
         """
         self.waiting: list[int] = []
         """Changes that could not be applied."""
+        self.past: dict[str, _LineOwners] = {}
+        """The owners of the lines of each version that is certain."""
 
     def apply_change(self, number: int) -> None:
         """Replay the next change."""
@@ -117,6 +122,8 @@ class _FileReplay:
             self.waiting.append(number)
             return
         match work:
+            case SeenVersion(text, exact=True):
+                self._apply_exact(normalize_text(text))
             case SeenVersion(text):
                 self._apply_seen(normalize_text(text))
             case FileDelete():
@@ -129,6 +136,7 @@ class _FileReplay:
                 own = _LineOwner(number, None if is_sure else UNKNOWN_BASE)
                 marks: _LineOwners = [owner or own for owner in owners]
                 self._set_version(MarkedText(normalize_text(text), marks))
+                self.past[normalize_text(text)] = marks
             case FileEdit():
                 edited = self._apply_edit(work, number)
                 if edited is None:
@@ -141,6 +149,14 @@ class _FileReplay:
 
     def _has_known_waiting(self) -> bool:
         return any(self.known[one] for one in self.waiting)
+
+    def _apply_exact(self, text: str) -> None:
+        """Take a text for the file: a record has its bytes."""
+        if self.version is None or self.version.text != text or self.waiting:
+            owners = self.past.get(text) or [one or _NOBODY for one in self.find_owners(text)]
+            self._set_version(MarkedText(text, owners))
+        assert self.version is not None
+        self.past[text] = self.version.marks
 
     def _apply_seen(self, text: str) -> None:
         """Take a text for the file, unless it is so different that it can hardly be."""

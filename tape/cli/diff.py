@@ -10,7 +10,7 @@ from msgspec import Struct
 from ..clock import parse_timestamp, render_time
 from ..history.activity import Activity, summarize_activity
 from ..history.merge_base import find_merge_base, read_path_to
-from ..model.entries import Assistant, Meta, Start, ToolResult, ToolStart, User
+from ..model.entries import Assistant, Checkpoint, Meta, Start, ToolResult, ToolStart, User
 from ..model.line import decode_line, read_type
 from ..reference import parse_reference, render_reference
 from ..render import render_blob_head, render_entry_line
@@ -34,8 +34,12 @@ _FOLDER_TYPES = frozenset({"start", "meta"})
 """Entry types that give the working folder from there on."""
 
 
-_CALL_TYPES = frozenset({Assistant.entry_type, ToolStart.entry_type, ToolResult.entry_type})
-"""Entry types that request a tool call, start it and answer it."""
+_CALL_TYPES = frozenset(kind.entry_type for kind in (Assistant, ToolStart, Checkpoint, ToolResult))
+"""Entry types that request a tool call, start it, save its files and answer it."""
+
+
+_CALL_OPS = frozenset({"write", "edit", "patch"})
+"""Operations that are named after what a call does, not after what became of the file."""
 
 
 class CommonEntry(Struct, frozen=True):
@@ -95,8 +99,9 @@ def diff(options: GlobalOptions, a: str, b: str, only_files: bool, as_json: bool
     compared with the current branch of its tape; a second REF that names no tape means the same
     tape. Tapes that share an origin can be compared as well.
 
-    Files are those that calls of write, edit and apply_patch changed, not those that shell commands
-    changed. --json prints {base: {tape, phase, entry, n, time, type}, a: {tape, branch, entry, n,
+    Files are those that results recorded as changed, also by commands; of calls without a record,
+    those that write, edit and apply_patch name. `tape files` shows what is left of the changes.
+    --json prints {base: {tape, phase, entry, n, time, type}, a: {tape, branch, entry, n,
     since}, b: …, both}; base is null where the two have no common entry.
     """
     with open_entry(options, a) as one:
@@ -245,7 +250,9 @@ def _format_side_cost(cost: Cost | None) -> str:
 
 
 def _format_ops(ops: dict[str, int]) -> str:
-    return ", ".join(format_count(count, op) for op, count in ops.items())
+    return ", ".join(
+        format_count(count, op) if op in _CALL_OPS else f"{count} {op}" for op, count in ops.items()
+    )
 
 
 def format_changed_files(report: DiffReport) -> list[str]:
@@ -261,7 +268,7 @@ def format_changed_files(report: DiffReport) -> list[str]:
         for path in sorted({*sides["a"], *sides["b"]})
     ]
     if not rows:
-        print_warning("neither side changed a file by its tool calls")
+        print_warning("neither side changed a file")
     return format_table(rows) if rows else []
 
 

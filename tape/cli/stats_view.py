@@ -71,8 +71,8 @@ def stats(
 
     --json prints an array of rows with --by, else {total, models, days}. A row is {its key, calls,
     input, output, reasoning, cache_read, cache_write, total, cost, unpriced, model_ms, tool_calls,
-    tool_errors, tool_ms, error_rate, first, last}; rows of tools have only the fields from
-    tool_calls on.
+    tool_errors, tool_ms, files_changed, error_rate, first, last}; rows of tools have only the
+    fields from tool_calls on.
     """
     tape = branch = None
     if ref:
@@ -158,6 +158,7 @@ def format_totals(row: StatsRow) -> list[str]:
             "tools",
             f"{format_count(ran.tool_calls, 'call')}, {_format_duration(ran.tool_ms)}{errors}",
         ),
+        *([("files", f"{ran.files_changed} changed")] if ran.files_changed else []),
         ("time", f"{render_time(row.first)[:16]} to {render_time(row.last)[:16]}"),
     ]
     return format_table(facts)

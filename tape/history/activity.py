@@ -3,6 +3,8 @@
 Prompts and how they were answered, tools, files that changed, models, tokens and cost. Memory grows
 with the prompts and the files, not with the entries: of a text only the beginning is kept.
 
+What a result recorded of files counts; of a call without any record, what it says that it does.
+
 A call is open from its answer to its result. Calls made before the run are recalled: their results
 count as calls of the run, those without a result do not.
 """
@@ -20,6 +22,7 @@ from ..model.entries import (
     NO_JSON,
     Anchor,
     Assistant,
+    Checkpoint,
     Context,
     Cost,
     Error,
@@ -72,7 +75,11 @@ class ToolUse(Struct, frozen=True):
 
 
 class FileUse(Struct, frozen=True):
-    """A changed file: its path, absolute if the cwd is known, and counts by operation."""
+    """A changed file: its path, absolute if the cwd is known, and counts by operation.
+
+    Operations are those of a record, created, modified, deleted, renamed, mode; of a renamed file
+    its old path has moved. Without a record they are write, edit and patch.
+    """
 
     path: str
     ops: dict[str, int]
@@ -135,6 +142,8 @@ class _ActivityReader:
         """Calls without a result yet, and the arguments they ran with if those differ."""
         self.recalled: set[str] = set()
         """Those of them that are from before the run."""
+        self.recorded: set[str] = set()
+        """Calls whose files were checkpointed: what their results do not say did not happen."""
 
     def recall_calls(self, entry: Entry) -> None:
         """Note calls from before the run that have no result yet."""
@@ -143,8 +152,8 @@ class _ActivityReader:
                 calls = select_tool_calls(content)
                 self.open |= {call.id: (call, NO_JSON) for call in calls}
                 self.recalled |= {call.id for call in calls}
-            case ToolStart():
-                self._note_arguments(entry.data)
+            case ToolStart() | Checkpoint():
+                self._note_call(entry.data)
             case ToolResult():
                 self.open.pop(entry.data.call_id, None)
             case _:
@@ -160,8 +169,8 @@ class _ActivityReader:
                 self._add_prompt(entry, content)
             case Assistant():
                 self._add_answer(entry, entry.data)
-            case ToolStart():
-                self._note_arguments(entry.data)
+            case ToolStart() | Checkpoint():
+                self._note_call(entry.data)
             case ToolResult():
                 self._add_result(entry.data)
             case SideUsage(provider=provider, model=model, usage=usage, cost=cost):
@@ -191,13 +200,20 @@ class _ActivityReader:
             name = f"{answer.provider}/{answer.model}" if answer.provider else answer.model
             self._add_model_use(name, answer.usage, answer.cost)
 
-    def _note_arguments(self, start: ToolStart) -> None:
-        if start.call_id in self.open:
-            call, _ = self.open[start.call_id]
-            self.open[start.call_id] = call, start.args
+    def _note_call(self, note: ToolStart | Checkpoint) -> None:
+        """Note the arguments that a call runs with, or that its files are recorded."""
+        if isinstance(note, Checkpoint):
+            self.recorded.add(note.call_id or "")
+        elif note.call_id in self.open:
+            call, _ = self.open[note.call_id]
+            self.open[note.call_id] = call, note.args
 
     def _add_result(self, result: ToolResult) -> None:
         known = self.open.pop(result.call_id, None)
+        for file in result.files:
+            self._count_file_use(file.path, file.op)
+            if file.source:
+                self._count_file_use(file.source, "moved")
         if known is None:
             self._count_tool_use(result.name, calls=1, failed=result.is_error)
             return
@@ -207,12 +223,17 @@ class _ActivityReader:
         self._count_tool_use(
             call.name, calls=recalled, failed=result.is_error, waiting=recalled - 1
         )
-        if not result.is_error:
+        is_recorded = call.id in self.recorded
+        self.recorded.discard(call.id)
+        if not (result.is_error or result.files or is_recorded):
             done = parse_file_calls(call, ran)
             changed = {(one.path, one.op) for one in done if not isinstance(one.work, FileRead)}
             for path, op in sorted(changed):
-                ops = self.files.setdefault(posixpath.normpath(posixpath.join(self.cwd, path)), {})
-                ops[op] = ops.get(op, 0) + 1
+                self._count_file_use(path, op)
+
+    def _count_file_use(self, path: str, op: str) -> None:
+        ops = self.files.setdefault(posixpath.normpath(posixpath.join(self.cwd, path)), {})
+        ops[op] = ops.get(op, 0) + 1
 
     def _count_tool_use(
         self, name: str, *, calls: int = 0, failed: int = 0, waiting: int = 0

@@ -6,7 +6,7 @@ nothing, and does not hide the rest.
     type                 gives
     user, context        words said
     assistant            words said and called, usage, the files its calls are about
-    tool.result          the first words answered, the outcome of the call
+    tool.result          the first words answered, the outcome of the call, the files it changed
     usage                usage
     start, meta          the folder it works in, the project
     branch, anchor       the branch, and the place it continues from
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 
 
 class TouchedFile(NamedTuple):
-    """One file that a call is about."""
+    """One file that a call is about, or that its result says it changed."""
 
     call: str
     """Id of the call."""
     path: str
     """As the model wrote it; `resolve_path` makes it absolute."""
     op: str
-    """read, write, edit or patch."""
+    """Of a call read, write, edit or patch; of its result created, modified, deleted, renamed,
+    mode, or moved: the old path of a renamed file."""
 
 
 def list_touched_files(call: str, name: str, args: object) -> list[TouchedFile]:
@@ -166,11 +167,19 @@ class _Answer(Struct, gc=False):
     duration_ms: _BoundedCount | None = None
 
 
+class _ChangedFile(Struct, gc=False):
+    path: str
+    op: str
+    source: str | None = msgspec.field(name="from", default=None)
+
+
 class _Result(Struct, gc=False):
     content: list[_Block] | str | BlobRef = ""
+    call_id: str = ""
     name: str = ""
     is_error: bool = False
     duration_ms: _BoundedCount = 0
+    files: tuple[_ChangedFile, ...] = ()
 
 
 class _UsageData(Struct, gc=False):
@@ -261,7 +270,8 @@ def _to_contents(found: Struct) -> LineContents:
         case _Result():
             done = CallOutcome(found.name, found.is_error, found.duration_ms)
             text = _collect_message_text(found.content, RESULT_CHARS)
-            told = LineContents(EntryWords(answered=text) if text else None, done=done)
+            touched = _list_changed_files(found)
+            told = LineContents(EntryWords(answered=text) if text else None, None, done, touched)
         case _UsageData():
             told = LineContents(spent=_to_call_usage(found.purpose, None, found))
         case _Opening(branch=branch, cwd=cwd, project=project, base=base):
@@ -275,6 +285,15 @@ def _to_contents(found: Struct) -> LineContents:
                 )
             )
     return told
+
+
+def _list_changed_files(result: _Result) -> tuple[TouchedFile, ...]:
+    """Return the files that a result says its call changed, each path once for each op."""
+    found = [TouchedFile(result.call_id, one.path, one.op) for one in result.files]
+    found += [
+        TouchedFile(result.call_id, one.source, "moved") for one in result.files if one.source
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 def _to_call_usage(purpose: str, duration_ms: int | None, found: _Answer | _UsageData) -> CallUsage:

@@ -3,7 +3,8 @@
 Every entry counts once, however many branches share it; what a tape copied from its origin counts
 where it was written, as long as that is there. Days are UTC. An unknown cost stays unknown.
 
-`usage` has one row for each model call, `calls` one for each tool call. A tool call belongs to the
+`usage` has one row for each model call, `calls` one for each tool call, `files` one for each file
+that a result says its call changed. A tool call belongs to the
 model whose answer asked for it: the newest answer before its result in the same phase.
 """
 
@@ -55,6 +56,8 @@ class ToolTotals(Struct, frozen=True, gc=False):
     tool_calls: int = 0
     tool_errors: int = 0
     tool_ms: int = 0
+    files_changed: int = 0
+    """Files that results say their calls changed, each once."""
 
     @property
     def error_rate(self) -> float | None:
@@ -155,6 +158,8 @@ _CALLS_WITH_MODEL_SQL = """
     ) w ON w.key = c.entry LEFT JOIN usage u ON u.entry = w.asked
 """
 """Calls with the usage of the newest answer before them in their phase, which made them."""
+_CHANGES_SQL = " JOIN files f ON f.entry = c.entry AND f.op <> 'moved'"
+"""The files that the results of these calls say were changed."""
 _TOOL_SUMS_SQL = f"count(*), sum(c.is_error), {_build_integer_sum('c.duration_ms')}"
 
 
@@ -177,12 +182,17 @@ def compute_statistics(
     has_model = by == "model" or wanted.model is not None
     calls = _CALLS_WITH_MODEL_SQL if has_model else _CALLS_SQL
 
-    def fetch(db: Connection) -> tuple[dict[_StatsKey, _StatsPart], dict[_StatsKey, _StatsPart]]:
+    def fetch(db: Connection) -> tuple[dict[_StatsKey, _StatsPart], ...]:
         spent = _fetch_parts(db, by, _USAGE_SQL, _USAGE_SUMS_SQL, values) if by != "tool" else ()
-        return dict(spent), dict(_fetch_parts(db, by, calls, _TOOL_SUMS_SQL, values))
+        ran = _fetch_parts(db, by, calls, _TOOL_SUMS_SQL, values)
+        changed = _fetch_parts(db, by, calls + _CHANGES_SQL, "count(DISTINCT f.path)", values)
+        return dict(spent), dict(ran), dict(changed)
 
-    spent, ran = query_index(store, index, fetch)
-    rows = [_build_stats_row(key, spent.get(key), ran.get(key)) for key in {**spent, **ran}]
+    spent, ran, changed = query_index(store, index, fetch)
+    rows = [
+        _build_stats_row(key, spent.get(key), ran.get(key), changed.get(key))
+        for key in {**spent, **ran}
+    ]
     if by == "day":
         return sorted(rows, key=lambda row: row.key or "")
     return sorted(
@@ -210,14 +220,21 @@ def _fetch_parts(
         )
 
 
-def _build_stats_row(key: _StatsKey, spent: _StatsPart | None, ran: _StatsPart | None) -> StatsRow:
+def _build_stats_row(
+    key: _StatsKey,
+    spent: _StatsPart | None,
+    ran: _StatsPart | None,
+    changed: _StatsPart | None,
+) -> StatsRow:
     parts = [part for part in (spent, ran) if part]
     usage = UsageTotals(*spent.sums) if spent else UsageTotals()
     return StatsRow(
         *key,
         next((part.title for part in parts), None),
         usage if usage.cost is None else replace(usage, cost=round(usage.cost, _COST_DIGITS)),
-        ToolTotals(*ran.sums) if ran else ToolTotals(),
+        ToolTotals(
+            *(ran.sums if ran else ()), **({"files_changed": changed.sums[0]} if changed else {})
+        ),
         format_timestamp(min(part.first for part in parts)),
         format_timestamp(max(part.last for part in parts)),
     )

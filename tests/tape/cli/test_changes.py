@@ -8,7 +8,7 @@ from tape.cli.show import DIFF_LINES
 from tape.index.library import open_store
 from tape.model.entries import ChangedFile
 from tape.store.store import Beginning
-from tests.tape.cli.changing import Session
+from tests.tape.changing import Session
 from tests.tape.cli.conftest import line, words
 
 PATCH = "*** Begin Patch\n*** Update File: b.py\n@@\n-old\n+new\n*** End Patch"

@@ -8,8 +8,9 @@ import pytest
 from msgspec import Raw
 
 from tape.cli.diff import format_span
-from tape.model.entries import Assistant, Cost, ToolCall, ToolResult, Usage
+from tape.model.entries import Assistant, Checkpoint, Cost, Meta, ToolCall, ToolResult, Usage
 from tests.tape import making
+from tests.tape.changing import Session
 from tests.tape.cli.conftest import line
 
 
@@ -172,3 +173,35 @@ def test_a_parting_that_cannot_be_told_is_warned_about(tape, parted):
 )
 def test_misuse_is_one_line(tape, parted, arguments, code):
     tape.refused("diff", *(one.replace("ID", parted) for one in arguments), code=code)
+
+
+def test_recorded_changes_count_and_not_what_calls_say(tape):
+    store = making.store_in(tape.store)
+    with store.create(making.beginning("recorded")) as made:
+        (one,) = making.write(made, "one")
+        made.fork(making.at(made, one.id), "b")
+        with made.writer("b") as writer:
+            run = Session(made, writer)
+            command = run.change("a.py", b"x", b"y"), run.change("c.py", b"z", b"z", source="b.py")
+            run.run("bash", {"command": "make"}, *command, is_error=True)
+            writer.append(Meta(cwd="/elsewhere"))
+            run.run(
+                "edit",
+                {"path": "a.py", "old_text": "", "new_text": ""},
+                run.change("a.py", b"", b"1"),
+            )
+            writer.append(Checkpoint((), call_id="c_00000000_3"))
+            run.run("write", {"path": "same.py", "content": "as it was"})
+        identity = made.id
+    found = tape("diff", f"{identity}:b", f"{identity}:main", "--json").json
+    assert {one["path"]: one["ops"] for one in found["a"]["since"]["files"]} == {
+        "/elsewhere/a.py": {"modified": 1},
+        "/src/a.py": {"modified": 1},
+        "/src/b.py": {"moved": 1},
+        "/src/c.py": {"renamed": 1},
+    }
+    text = tape("diff", f"{identity}:b", f"{identity}:main").text
+    assert "  changed /src/c.py (1 renamed)\n" in text
+    (total,) = [tape("stats", identity, "--json").json["total"]]
+    assert total["files_changed"] == 3
+    assert "files   3 changed\n" in tape("stats", identity).text

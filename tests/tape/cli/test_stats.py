@@ -43,7 +43,10 @@ SPENT = [
     *("calls", "input", "output", "reasoning", "cache_read", "cache_write", "total", "cost"),
     *("unpriced", "model_ms"),
 ]
-RAN = ["tool_calls", "tool_errors", "tool_ms", "error_rate", "first", "last"]
+RAN = [
+    *("tool_calls", "tool_errors", "tool_ms", "files_changed"),
+    *("error_rate", "first", "last"),
+]
 
 
 def test_json_has_stable_keys(tape, identity):

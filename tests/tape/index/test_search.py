@@ -27,6 +27,7 @@ from tape.index.fast_text import (
 from tape.index.library import open_store, query_index, rebuild_index, search_entries
 from tape.model.entries import (
     Assistant,
+    ChangedFile,
     Context,
     Meta,
     Redact,
@@ -638,6 +639,22 @@ def test_paths_are_taken_from_where_the_tape_worked_at_that_entry(library):
         lambda db: [path for (path,) in db.execute("SELECT path FROM files ORDER BY entry")],
     )
     assert paths == ["/one/a", "/b", "/abs/c", "/one/d", "/two/e", "~/f"]
+    assert query_index(*library, contents_of) == query_index(library.store, None, contents_of)
+
+
+def test_results_name_the_files_that_were_changed(library):
+    with begin(library, cwd="/one") as tape, tape.writer() as writer:
+        files = ChangedFile("b", "renamed", "a"), ChangedFile("/abs/c", "created")
+        writer.append(ToolResult("c_1", "bash", (), is_error=True, files=files))
+        writer.append_data("tool.result", b'{"call_id":"c_2","files":[{"path":7},{"path":"d"}]}')
+    rows = query_index(
+        *library, lambda db: db.execute("SELECT path, op, call FROM files ORDER BY 1").fetchall()
+    )
+    assert rows == [
+        ("/abs/c", "created", "c_1"),
+        ("/one/a", "moved", "c_1"),
+        ("/one/b", "renamed", "c_1"),
+    ]
     assert query_index(*library, contents_of) == query_index(library.store, None, contents_of)
 
 

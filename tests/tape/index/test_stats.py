@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from tape.clock import parse_timestamp
 from tape.index.library import open_store
 from tape.index.stats import StatsFilter, ToolTotals, UsageTotals, compute_statistics
-from tape.model.entries import Assistant, Cost, SideUsage, Text, ToolResult, Usage
+from tape.model.entries import (
+    Assistant,
+    ChangedFile,
+    Cost,
+    Meta,
+    SideUsage,
+    Text,
+    ToolResult,
+    Usage,
+)
 from tape.store.maintenance.upkeep import detach
 from tape.store.store import Beginning
 from tests.tape import making
@@ -63,6 +72,30 @@ class Shop:
 @pytest.fixture
 def shop(tmp_path):
     return Shop(tmp_path / "store")
+
+
+def test_files_that_calls_changed_count_once_each(shop):
+    def changing(name, *paths, source=None):
+        files = tuple(ChangedFile(path, "modified", source) for path in paths)
+        return ToolResult("c", name, (), files=files)
+
+    shop.tape(
+        asked("big", 10),
+        changing("bash", "a", "b", "sub/../a"),
+        asked("small", 20),
+        changing("edit", "a"),
+        Meta(cwd="/src/two"),
+        changing("edit", "a", source="old"),
+        ran("read"),
+    )
+    counts = {row.key: row.ran.files_changed for row in shop.ask("model")}
+    assert counts == {"lab/big": 2, "lab/small": 2}
+    assert {row.key: row.ran.files_changed for row in shop.ask("tool")} == {
+        "bash": 2,
+        "edit": 2,
+        "read": 0,
+    }
+    assert [row.ran.files_changed for row in shop.ask()] == [3]
 
 
 def test_sums_are_those_of_all_calls(shop):
