@@ -88,7 +88,7 @@ class SummaryUnusable(GongError):
 
 
 class NothingToUndo(GongError):
-    """The branch has no compaction or handoff to undo."""
+    """The branch has no compaction, prompt or undo that could be taken back."""
 
 
 class NoObject(GongError):

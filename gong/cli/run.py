@@ -26,6 +26,9 @@ _COMMANDS = {
     "handoff": "Hand a session over to another model or a colleague.",
     "merge": "Bring a branch back, summarised by the model.",
     "work": "Track work across sessions: goal, to do, handoff.",
+    "undo": "Take back the newest prompts and what they did to files.",
+    "redo": "Take back the newest undo or rewind.",
+    "rewind": "Go back to an entry: talk, files or both.",
     "cost": "Show tokens and cost, by call, turn, branch, tape, provider or day.",
     "config": "Show and change settings: get, set, list, path.",
     "doctor": "Check settings, store, keys, programs and histories.",
@@ -48,6 +51,8 @@ _MODULES = {
     "doctor": "diagnostics",
     "auth": "providers",
     "models": "providers",
+    "undo": "rewind",
+    "redo": "rewind",
 }
 """Command → its module; the others are in a module of their own name, except for `tape`."""
 

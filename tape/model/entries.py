@@ -542,6 +542,12 @@ class Checkpoint(Payload, frozen=True, gc=False):
     why: str = keep_default("tool")
     """tool or restore."""
     call_id: str | None = None
+    reason: str | None = None
+    """Of a restore: undo, redo or rewind."""
+    target: str | None = None
+    """Of a restore: id of the entry after which the files were so."""
+    moves_talk: bool = False
+    """Of a restore: the branch moves to that entry right after it."""
     not_covered: tuple[str, ...] = ()
     """What the call may change without a record of it, one sentence each."""
 

@@ -1,0 +1,131 @@
+"""Files put back on disk as a plan says: bytes, kind and exact mode, or absence.
+
+Each file is whole or untouched: written beside its place, synced and renamed. Deletions come first,
+so that a file can take the place of a folder that is empty then. A folder that is left empty by a
+deletion goes too, as in git. No link below the folder of the session is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+from tape.files.changes import KnownVersion
+
+from ..env.protocol import is_inside_folder
+from .disk_file import read_disk_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tape.files.plan import FileRestore
+
+MAX_BYTES = 256 << 20
+"""Largest file that is compared, kept and restored."""
+
+
+def look_at_file(path: str) -> KnownVersion | None:
+    """Return the version of a file that is on the disk; None where none is."""
+    found = read_disk_file(path, MAX_BYTES)
+    if found is None:
+        return None
+    return KnownVersion(found.digest, found.mode, why=found.why or None)
+
+
+def find_obstacle(path: str, folder: str) -> str:
+    """Return why nothing may be written at a path, "" if it may.
+
+    `folder` is that of the session: links above it are the user's own.
+    """
+    parent = os.path.dirname(path)  # noqa: PTH120 (a text)
+    above = folder if is_inside_folder(path, folder) else "/"
+    inside = os.path.relpath(parent, above)
+    wanted = os.path.normpath(os.path.join(os.path.realpath(above), inside))  # noqa: PTH118
+    if os.path.realpath(parent) != wanted:
+        return "a link leads its folder elsewhere"
+    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114 (texts)
+        return "a folder is in its place"
+    return ""
+
+
+def restore_files(
+    files: Iterable[FileRestore], load: Callable[[str], bytes], folder: str
+) -> dict[str, str]:
+    """Put files back; return why each of those failed that did, by path.
+
+    `load` returns the bytes of a blob. What was restored stays when a later file fails.
+    """
+    failed: dict[str, str] = {}
+    todo = sorted(files, key=lambda file: (file.target is not None, file.path))
+    gone = [file.path for file in todo if file.target is None]
+    for path in reversed(gone):  # the deepest first
+        try:
+            _delete_file(path, folder)
+        except OSError as error:
+            failed[path] = error.strerror or str(error)
+    for file in todo:
+        if file.target is not None:
+            try:
+                _put_file(file.path, file.now, file.target, load)
+            except OSError as error:
+                failed[file.path] = error.strerror or str(error)
+    return failed
+
+
+def _delete_file(path: str, folder: str) -> None:
+    os.unlink(path)  # noqa: PTH108 (a text)
+    parent = os.path.dirname(path)  # noqa: PTH120 (a text)
+    while is_inside_folder(parent, folder) and parent != folder and not os.listdir(parent):  # noqa: PTH208
+        os.rmdir(parent)  # noqa: PTH106 (a text)
+        parent = os.path.dirname(parent)  # noqa: PTH120 (a text)
+    _sync_folder(parent)
+
+
+def _put_file(
+    path: str, now: KnownVersion | None, target: KnownVersion, load: Callable[[str], bytes]
+) -> None:
+    mode = int(target.mode, 8) if target.mode else None
+    if now is not None and now.digest == target.digest and not _is_link(target):
+        assert mode is not None  # else it would be the same file
+        os.chmod(path, stat.S_IMODE(mode))  # noqa: PTH101 (a text)
+        return
+    data = target.text.encode("utf-8", "surrogatepass") if target.text is not None else b""
+    if target.blob is not None:
+        data = load(target.blob)
+    parent, name = os.path.split(path)
+    os.makedirs(parent, exist_ok=True)  # noqa: PTH103 (a text)
+    beside = os.path.join(parent, f".{name[:200]}.{token_hex(4)}")  # noqa: PTH118 (a text)
+    try:
+        if _is_link(target):
+            os.symlink(os.fsdecode(data), beside)  # noqa: PTH211 (a text)
+        else:
+            _write_file(beside, data, 0o644 if mode is None else stat.S_IMODE(mode))
+        os.replace(beside, path)  # noqa: PTH105 (a text)
+    except BaseException:
+        if os.path.lexists(beside):
+            os.unlink(beside)  # noqa: PTH108 (a text)
+        raise
+    _sync_folder(parent)
+
+
+def _write_file(path: str, data: bytes, mode: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _is_link(version: KnownVersion) -> bool:
+    return version.mode is not None and version.mode.startswith("12")

@@ -1,0 +1,228 @@
+"""`gong undo`, `gong redo` and `gong rewind`: talk and files go back together or apart, and forth.
+
+Each shows what it would do and asks; --yes does not ask. What it cannot restore it names and keeps.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tape.cli.output import (
+    Confirmation,
+    add_confirmation_options,
+    as_json,
+    format_count,
+    format_examples,
+    print_json,
+)
+from tape.cli.terminal import format_table, get_columns, print_lines
+from tape.index.library import open_store
+from tape.resolve import find_reference, resolve_reference
+from tape.text import shorten_to_width
+
+from .. import config
+from ..checkpoints.rewind import RewindPlan, apply_plan, plan_redo, plan_rewind, plan_undo
+from ..errors import NothingToUndo
+from .options import load_settings, print_warning, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tape.files.plan import FileRestore
+    from tape.store.refs import Head
+    from tape.store.tape import Tape
+    from tape.store.writer import Writer
+
+    from ..checkpoints.rewind import RewindReport, Scope
+
+_PAST = {"undo": "Undone", "redo": "Redone", "rewind": "Rewound"}
+
+
+def _add_rewind_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that all three have."""
+    options = (
+        click.option(
+            "--overwrite",
+            multiple=True,
+            metavar="PATH",
+            help="Restore this file although somebody changed it since.",
+        ),
+        click.option("--session", default="", metavar="REF", help="Default: this folder's newest."),
+        store_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return add_confirmation_options(as_json(command))
+
+
+def _add_scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that choose what goes back."""
+    for scope, text in (
+        ("files", "Only files go back."),
+        ("talk", "Only the talk goes back."),
+        ("both", "Talk and files go back: the default."),
+    ):
+        default = scope == "both"
+        command = click.option(f"--{scope}", "scope", flag_value=scope, default=default, help=text)(
+            command
+        )
+    return command
+
+
+@click.command(epilog=format_examples("gong undo", "gong undo 2 --files", "gong undo --yes --json"))
+@click.argument("count", type=click.IntRange(min=1), default=1, metavar="[N]")
+@_add_scope_options
+@_add_rewind_options
+def undo(count: int, scope: Scope, **how: Any) -> int:
+    """Take back the newest prompt, or the newest N, with what was done to files since.
+
+    A file that somebody changed meanwhile is a conflict: it is shown, and kept unless --overwrite
+    names it. `gong redo` takes it all back. --json prints {action, scope, tape, branch, entry,
+    prompts, files: [{path, action, why?}], done}; actions of files are restored, deleted, conflict,
+    lost, failed and same.
+    """
+    named = how["overwrite"]
+    return _run(lambda tape, branch, _: plan_undo(tape, branch, count, scope, named), **how)
+
+
+@click.command(epilog=format_examples("gong redo", "gong redo --yes"))
+@_add_rewind_options
+def redo(**how: Any) -> int:
+    """Take back the newest undo or rewind, as a whole. --json as `gong undo`."""
+    named = how["overwrite"]
+    return _run(lambda tape, branch, _: plan_redo(tape, branch, named), **how)
+
+
+@click.command(
+    epilog=format_examples("gong rewind ^3", "gong rewind @good --files", "gong rewind 9c1b --yes")
+)
+@click.argument("ref", metavar="REF")
+@_add_scope_options
+@_add_rewind_options
+def rewind(ref: str, scope: Scope, session: str, **how: Any) -> int:
+    """Go back to an entry of the session; at a prompt, to before its work.
+
+    REF is of the branch in use: ^N is before the Nth newest prompt, @LABEL a labelled entry.
+    --json as `gong undo`.
+    """
+    if session:
+        raise click.UsageError("REF names the session: omit --session")
+    named = how["overwrite"]
+
+    def plan(tape: Tape, branch: str, target: Head) -> RewindPlan:
+        return plan_rewind(tape, branch, target, scope, named)
+
+    return _run(plan, session=ref, **how)
+
+
+def _run(
+    make_plan: Callable[[Tape, str, Head], RewindPlan],
+    *,
+    session: str,
+    store: str | None,
+    overwrite: tuple[str, ...],  # noqa: ARG001 (the plan has it)
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Plan, ask and act, while no other program can write the branch; return the exit code."""
+    how = Confirmation(yes, dry_run, as_json)
+    with _open_branch(session, store) as (tape, writer, head):
+        plan = make_plan(tape, writer.branch, head)
+        if not plan.prompts and not plan.files.select("restore") and not plan.files.files:
+            raise NothingToUndo(f"nothing to {plan.reason}: no prompt and no file would change")
+        agreed = how.confirm_plan(_describe_plan(plan))
+        report = apply_plan(tape, writer, plan) if agreed else None
+        if as_json:
+            print_json(_build_document(tape, writer.branch, plan, report))
+    if report is None:
+        return how.report_refusal()
+    for path, why in report.failed.items():
+        print_warning(f"{_shorten(path, plan)} was not restored: {why}")
+    if not as_json:
+        print_lines(_describe_report(report))
+    return 1 if report.failed else 0
+
+
+@contextmanager
+def _open_branch(ref: str, store: str | None) -> Iterator[tuple[Tape, Writer, Head]]:
+    """Hold a session's tape, its branch for writing, and the entry that the REF names."""
+    folder = config.locate_folder()
+    with open_store(config.locate_store(load_settings(store=store), os.environ)) as library:
+        hit = resolve_reference(*library, ref, folder)
+        branch = find_reference(*library, ref, folder).reference.branch
+        with hit.tape as tape:
+            branch = branch or tape.refs().current
+            with tape.writer(branch) as writer:
+                yield tape, writer, hit.head
+
+
+def _describe_plan(plan: RewindPlan) -> list[str]:
+    """Return the lines that show what would be done."""
+    lines = []
+    if plan.prompts:
+        back = "come back" if plan.reason == "redo" else "leave the branch"
+        verb = back if len(plan.prompts) > 1 else f"{back.replace(' ', 's ', 1)}"
+        lines.append(f"{format_count(len(plan.prompts), 'prompt')} {verb}:")
+        lines += [f"  {shorten_to_width(prompt, get_columns() - 2)}" for prompt in plan.prompts]
+    rows = [
+        (f"  {_name_action(file)}", _shorten(file.path, plan), file.why)
+        for file in plan.files.files
+        if file.status != "same"
+    ]
+    lines += format_table(rows)
+    if plan.files.select("conflict"):
+        lines.append("Conflicts are kept; --overwrite PATH restores one of them.")
+    return lines or ["no file has to change"]
+
+
+def _describe_report(report: RewindReport) -> list[str]:
+    plan = report.plan
+    parts = []
+    if plan.prompts:
+        parts.append(format_count(len(plan.prompts), "prompt"))
+    parts.append(f"{format_count(len(report.restored), 'file')} restored")
+    if report.kept:
+        parts.append(f"{len(report.kept)} kept as they are")
+    again = "" if plan.reason == "redo" else "; gong redo takes it back"
+    return [f"{_PAST[plan.reason]}: {', '.join(parts)}{again}"]
+
+
+def _name_action(file: FileRestore) -> str:
+    if file.status == "restore":
+        return "delete" if file.target is None else "restore"
+    return file.status
+
+
+def _shorten(path: str, plan: RewindPlan) -> str:
+    """Return a path from the session's folder, where it is in it."""
+    inside = os.path.relpath(path, plan.folder)
+    return path if inside.startswith("..") else inside
+
+
+def _build_document(
+    tape: Tape, branch: str, plan: RewindPlan, report: RewindReport | None
+) -> dict[str, Any]:
+    files = []
+    for file in plan.files.files:
+        action: str = {"restore": "restored"}.get(file.status, file.status)
+        if file.status == "restore" and file.target is None:
+            action = "deleted"
+        why = file.why
+        if report is not None and file.path in report.failed:
+            action, why = "failed", report.failed[file.path]
+        files.append({"path": file.path, "action": action} | ({"why": why} if why else {}))
+    return {
+        "action": plan.reason,
+        "scope": plan.scope,
+        "tape": tape.id,
+        "branch": branch,
+        "entry": plan.target.entry,
+        "prompts": list(plan.prompts),
+        "files": files,
+        "done": report is not None,
+    }
