@@ -22,13 +22,20 @@ if TYPE_CHECKING:
 
     from tape.files.plan import FileRestore
 
+    from .disk_file import DiskFile
+
 MAX_BYTES = 256 << 20
 """Largest file that is compared, kept and restored."""
 
 
+def read_present_file(path: str) -> DiskFile | None:
+    """Return a file or link as it is on the disk, with its bytes up to `MAX_BYTES`."""
+    return read_disk_file(path, lambda size: "it is too large" if size > MAX_BYTES else "")
+
+
 def look_at_file(path: str) -> KnownVersion | None:
     """Return the version of a file that is on the disk; None where none is."""
-    found = read_disk_file(path, MAX_BYTES)
+    found = read_present_file(path)
     if found is None:
         return None
     return KnownVersion(found.digest, found.mode, why=found.why or None)

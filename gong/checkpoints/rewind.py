@@ -41,8 +41,7 @@ from tape.model.entries import (
 )
 
 from ..errors import NothingToUndo
-from .disk_file import read_disk_file
-from .restore import MAX_BYTES, find_obstacle, look_at_file, restore_files
+from .restore import find_obstacle, look_at_file, read_present_file, restore_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -245,7 +244,7 @@ def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
 
 def _keep_file(tape: Tape, file: FileRestore) -> FileState:
     """Store a file as it is on the disk, and return it with what it becomes."""
-    found, before = read_disk_file(file.path, MAX_BYTES), None
+    found, before = read_present_file(file.path), None
     if found is not None and found.data is not None:
         before = SavedFile.from_blob(tape.blobs.put(found.data))
     elif found is not None:
