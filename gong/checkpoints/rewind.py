@@ -232,7 +232,15 @@ def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
         moves_talk = plan.scope == "both"
         if not moves_talk:
             writer.append(Context("user", "note", (Text(text=_build_note(plan, todo)),)))
-        writer.append(Checkpoint(states, why="restore", reason=plan.reason, moves_talk=moves_talk))
+        writer.append(
+            Checkpoint(
+                states,
+                why="restore",
+                reason=plan.reason,
+                target=plan.state,
+                moves_talk=moves_talk,
+            )
+        )
         writer.barrier()
     failed = restore_files(todo, lambda digest: tape.load(BlobRef(digest, 0)), plan.folder)
     if plan.scope != "files":

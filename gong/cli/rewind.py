@@ -66,10 +66,7 @@ def _add_scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ("talk", "Only the talk goes back."),
         ("both", "Talk and files go back: the default."),
     ):
-        default = scope == "both"
-        command = click.option(f"--{scope}", "scope", flag_value=scope, default=default, help=text)(
-            command
-        )
+        command = click.option(f"--{scope}", "scope", flag_value=scope, help=text)(command)
     return command
 
 
@@ -77,7 +74,7 @@ def _add_scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("count", type=click.IntRange(min=1), default=1, metavar="[N]")
 @_add_scope_options
 @_add_rewind_options
-def undo(count: int, scope: Scope, **how: Any) -> int:
+def undo(count: int, scope: Scope | None, **how: Any) -> int:
     """Take back the newest prompt, or the newest N, with what was done to files since.
 
     A file that somebody changed meanwhile is a conflict: it is shown, and kept unless --overwrite
@@ -86,7 +83,9 @@ def undo(count: int, scope: Scope, **how: Any) -> int:
     lost, failed and same.
     """
     named = how["overwrite"]
-    return _run(lambda tape, branch, _: plan_undo(tape, branch, count, scope, named), **how)
+    return _run(
+        lambda tape, branch, _: plan_undo(tape, branch, count, scope or "both", named), **how
+    )
 
 
 @click.command(epilog=format_examples("gong redo", "gong redo --yes"))
@@ -103,7 +102,7 @@ def redo(**how: Any) -> int:
 @click.argument("ref", metavar="REF")
 @_add_scope_options
 @_add_rewind_options
-def rewind(ref: str, scope: Scope, session: str, **how: Any) -> int:
+def rewind(ref: str, scope: Scope | None, session: str, **how: Any) -> int:
     """Go back to an entry of the session; at a prompt, to before its work.
 
     REF is of the branch in use: ^N is before the Nth newest prompt, @LABEL a labelled entry.
@@ -114,7 +113,7 @@ def rewind(ref: str, scope: Scope, session: str, **how: Any) -> int:
     named = how["overwrite"]
 
     def plan(tape: Tape, branch: str, target: Head) -> RewindPlan:
-        return plan_rewind(tape, branch, target, scope, named)
+        return plan_rewind(tape, branch, target, scope or "both", named)
 
     return _run(plan, session=ref, **how)
 
