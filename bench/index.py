@@ -20,6 +20,8 @@ from reading import TYPED
 from store import Bare
 
 from tape.clock import format_timestamp, parse_timestamp
+from tape.index.fast_search import search_fast
+from tape.index.fast_text import build_filter, build_match_expression
 from tape.index.library import Library, list_tapes, open_store, rebuild_index, search_entries
 from tape.model.entries import Text, User
 from tape.model.line import encode_line, encode_payload
@@ -43,6 +45,7 @@ ROUNDS = 3
 TAPE = Path(sys.executable).parent / "tape"
 WORDS = {"rare": NEEDLE, "common": "größer", "everywhere": "file"}
 """Words of a search, by how many entries they stand in."""
+NOWHERE = '"def file class none data"'
 
 
 def many(path: Path, tapes: int, each: int) -> tuple[Store, int]:
@@ -89,6 +92,7 @@ def index_rows(path: Path, scale: Scale) -> list[Row]:
         *_list_rows(store, scale, tapes),
         _catching_up(store, scale),
         *_search_rows(store, scale, tapes * each),
+        _phrase_row(path, scale),
     ]
 
 
@@ -263,6 +267,22 @@ def _search_rows(store: Store, scale: Scale, entries: int) -> Iterator[Row]:
         )
         name = f"search, {how} word: the whole process, at {entries:,}"
         yield Row(name, "python -c pass", whole.ratio, "×", 2.6)
+
+
+def _phrase_row(path: Path, scale: Scale) -> Row:
+    """Measure a phrase whose words stand in half of the entries, and nowhere together."""
+    each = scale.small // 10
+    store, _ = many(path, scale.large // each, each)
+    expression, files = build_match_expression(NOWHERE), store.tapes.glob("*/phases/*/*.jsonl")
+    lines = [file.read_bytes() for file in files]
+    with _opened(store):
+        pair = by_turns(
+            ROUNDS,
+            lambda: seconds(lambda: search_fast(str(store.path), expression, build_filter(), 20)),
+            lambda: seconds(lambda: [TYPED.decode_lines(data) for data in lines]),
+        )
+    name = f"search, a phrase that stands nowhere, its words in half of {scale.large:,}"
+    return Row(name, "typed decode of all lines", pair.ratio, "×", None)
 
 
 def _process(command: list[str]) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import closing
 from hashlib import sha256
 from math import isinf
 
@@ -20,7 +21,7 @@ from .fast_text import RESULT_CHARS, find_hits, iter_argument_texts
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from sqlite3 import Connection
     from typing import Any
 
@@ -32,15 +33,20 @@ _INT64_DIGITS = 18
 """Most digits of an integer that certainly fits into 64 bits."""
 
 
-def extract_texts(line: bytes, hit: RankedEntry) -> Texts:
+def extract_texts(
+    line: bytes, hit: RankedEntry, may_match: Callable[[bytes], bool] = lambda _: True
+) -> Texts | None:
     """Return the texts said, called and answered in the line (without newline) of a hit.
 
-    Raises ValueError if it is not the line in the index, or has an unexpected shape.
+    None if the line is as it was indexed, and `may_match` is False for it. Raises ValueError if it
+    is not the line in the index, or has an unexpected shape.
     """
     cut = line.find(b',"data":', 49)
     hashes = sha256(line[49:cut]).hexdigest()[:40], sha256(line[cut + 8 : -1]).hexdigest()[:32]
     if hashes != (line[7:47].decode("latin-1"), line[cut - 33 : cut - 1].decode("latin-1")):
         raise ValueError("its hashes do not hold")
+    if not may_match(line) and line[7:47].decode("latin-1") == hit.entry:
+        return None
     if _SURROGATE.search(line):
         raise ValueError("may not be well-formed text")
     try:
@@ -137,9 +143,11 @@ def search_fast(
         erases = db.execute("SELECT 1 FROM removed LIMIT 1").fetchone()
         if erases or not is_caught_up(db, home):
             return None
-        hits = find_hits(
-            db, expression, narrow, limit, lambda hit: extract_texts(_read_hit_line(home, hit), hit)
-        )
+        with closing(_LineReader(home)) as lines:
+            hits = find_hits(
+                *(db, expression, narrow, limit),
+                lambda hit, may_match: extract_texts(lines.read(hit), hit, may_match),
+            )
         return [
             (hit._replace(time=format_timestamp(hit.time)), text, marks)
             for hit, text, marks in hits
@@ -148,10 +156,28 @@ def search_fast(
     return query_fast(home, question)
 
 
-def _read_hit_line(home: str, hit: RankedEntry) -> bytes:
+class _LineReader:
+    """Reads lines of hits; the last phase stays open, as many hits may be in it."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._phase: tuple[str, str] | None = None
+        self._fd = -1
+
+    def read(self, hit: RankedEntry) -> bytes:
+        """Return the bytes at the place of a hit."""
+        if self._phase != (hit.folder, hit.phase):
+            self.close()
+            self._fd = _open_phase(self._home, hit)
+            self._phase = hit.folder, hit.phase
+        return os.pread(self._fd, hit.length, hit.offset)
+
+    def close(self) -> None:
+        if self._phase is not None:
+            os.close(self._fd)
+            self._phase = None
+
+
+def _open_phase(home: str, hit: RankedEntry) -> int:
     path = os.path.join(home, "tapes", hit.folder, "phases", hit.phase, "entries.jsonl")  # noqa: PTH118 (at once)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        return os.pread(fd, hit.length, hit.offset)
-    finally:
-        os.close(fd)
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

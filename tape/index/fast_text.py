@@ -19,6 +19,7 @@ import re
 import sqlite3
 from collections import namedtuple
 from contextlib import closing
+from functools import lru_cache
 from itertools import islice
 
 from ..clock import parse_timestamp
@@ -30,7 +31,7 @@ TYPE_CHECKING = False  # the module that has this name takes a tenth of the time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from sqlite3 import Connection
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     Marks: TypeAlias = tuple[tuple[int, int], ...]
     Texts: TypeAlias = tuple[str, str, str]
@@ -217,11 +218,9 @@ _RANKS = {
 }
 """What orders the matches of each full-text table, the lowest first: their score, negated."""
 _TERM = re.compile(r'"((?:[^"]|"")*)"((?: \*)?)')
-_HIT_SQL = (
-    "SELECT lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, "
-    'e."offset", e.length, lower(hex(e.id)), e.n, e.time, k.name FROM entries e '
-    "JOIN types k ON k.key = e.type JOIN phases p ON p.key = e.phase "
-    "JOIN tapes t ON t.id = p.tape WHERE e.key = ?"
+_FIELDS = (
+    "lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, "
+    'e."offset", e.length, lower(hex(e.id)), e.n, e.time, k.name'
 )
 
 RankedEntry = namedtuple(  # noqa: PYI024 (typing takes too long)
@@ -273,17 +272,11 @@ def build_loose_expression(expression: str) -> str:
     `expression` is of `build_match_expression`. What it matches is matched, and more: entries that
     have the words of a phrase elsewhere, or that have an excluded phrase.
     """
-    terms = _TERM.findall(expression)
-    words: list[list[str]] = [[] for _ in terms]
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.execute("CREATE VIRTUAL TABLE terms USING fts5(text)")
-        db.execute("CREATE VIRTUAL TABLE place USING fts5vocab(terms, instance)")
-        texts = [(at, text.replace('""', '"')) for at, (text, _) in enumerate(terms)]
-        db.executemany("INSERT INTO terms (rowid, text) VALUES (?, ?)", texts)
-        for at, word in db.execute("SELECT doc, term FROM place ORDER BY doc, offset"):
-            words[at].append(f'"{word}"')
+    terms, words = _split_terms(expression)
     loose = [
-        f"({' AND '.join(found)}{star})" if found else f'"{text}"{star}'
+        "({}{})".format(" AND ".join([f'"{word}"' for word in found]), star)
+        if found
+        else f'"{text}"{star}'
         for (text, star), found in zip(terms, words, strict=True)
     ]
     wanted, *more = _TERM.sub("\0", expression).partition(" NOT ")[0].split("\0")
@@ -296,25 +289,104 @@ def build_loose_expression(expression: str) -> str:
     return f"({wanted}) NOT ({' OR '.join(excluded)})" if excluded else wanted
 
 
+@lru_cache(maxsize=1)
+def _split_terms(expression: str) -> tuple[list[tuple[str, str]], list[list[str]]]:
+    """Return the terms of an expression, as text and star, and the words FTS5 finds in each."""
+    terms = _TERM.findall(expression)
+    words: list[list[str]] = [[] for _ in terms]
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE VIRTUAL TABLE terms USING fts5(text)")
+        db.execute("CREATE VIRTUAL TABLE place USING fts5vocab(terms, instance)")
+        texts = [(at, text.replace('""', '"')) for at, (text, _) in enumerate(terms)]
+        db.executemany("INSERT INTO terms (rowid, text) VALUES (?, ?)", texts)
+        for at, word in db.execute("SELECT doc, term FROM place ORDER BY doc, offset"):
+            words[at].append(word)
+    return terms, words
+
+
+def build_line_filter(expression: str) -> Callable[[bytes], bool]:
+    """Return what tells from its bytes whether a line may match an FTS5 expression.
+
+    The line is one that has all wanted words. False is certain: no phrase of some group of phrases
+    can be in its texts. The bytes alone do not say how a number is written as text, where the text
+    of a result was cut, or what characters beyond ASCII become: then the answer is True.
+
+        phrase     in a line                      may match
+        no such    "text":"No such file"          yes
+        no such    "text":"no file is such"       no
+        no such    "a":"so no","b":"such"         yes: the texts of arguments are joined
+        no such    "text":"nó such"               yes: without its accent it is a "no"
+    """
+    _, words = _split_terms(expression)
+    rest = iter(words)
+    groups = _TERM.sub("\0", expression).partition(" NOT ")[0].split(" AND ")
+    required = [[next(rest) for _ in range(group.count("\0"))] for group in groups]
+    phrases = [group for group in required if all(map(_can_be_told, group))]
+    patterns = [re.compile(b"|".join(map(_build_phrase_pattern, group))) for group in phrases]
+    has_number = any(word[0].isdigit() for group in phrases for found in group for word in found)
+
+    def may_match(line: bytes) -> bool:
+        text = line.lower().replace(b'"type":"text"', b'"type" text')
+        if not text.isascii():
+            text = re.sub(_SYMBOLS, b" ", text)
+        if (
+            not text.isascii()
+            or (b"\\u" in text and re.search(_ESCAPED_CHARACTER, text))
+            or (text.count(b'"text"') > 1 and b'"tool.result"' in text)
+            or (has_number and re.search(_FRACTION, text))
+        ):
+            return True
+        return all(pattern.search(text) for pattern in patterns)
+
+    return may_match if patterns else lambda _: True
+
+
+def _can_be_told(words: list[str]) -> bool:
+    return len(words) > 1 and all(map(str.isascii, words))
+
+
+def _build_phrase_pattern(words: list[str]) -> bytes:
+    """Return a pattern for words beside each other, or for a text that ends within the phrase."""
+    *before, last = [re.escape(word).encode() for word in words]
+    pattern = last
+    for word in reversed(before):
+        pattern = word + rb"(?:%b+%b|%b*\"(?!\s*:))" % (_GAP, pattern, _GAP_IN_TEXT)
+    return pattern
+
+
+_GAP = rb"(?:[^0-9a-z]|\\[bfnrt]|\\u00[01][0-9a-f])"
+"""Between two words in the bytes of a line in lower case."""
+_GAP_IN_TEXT = rb'(?:[^0-9a-z"]|\\["bfnrt]|\\u00[01][0-9a-f])'
+_ESCAPED_CHARACTER = rb"\\u(?!00[01])"
+_FRACTION = rb"[\[:,]\s*-?[0-9]+[.e]"
+"""A number that may be another text than in the line."""
+_SYMBOLS = (
+    rb"\xe2(?:\x80[\x90-\xa7]|\x86[\x90-\xbf]|[\x87-\x8e\x94-\x9b][\x80-\xbf]|\x8f[\x80-\xb3]"
+    rb"|\x9c[\x81-\xbf]|\x9d[\x80-\xa7])"
+)
+"""In UTF-8: general punctuation, arrows, mathematics, box drawing, shapes, dingbats; no words."""
+
+
 def find_hits(
     db: Connection,
     expression: str,
     narrow: tuple[str, Sequence[object]],
     limit: int,
-    read: Callable[[RankedEntry], Texts | None],
+    read: Callable[[RankedEntry, Callable[[bytes], bool]], Texts | None],
 ) -> list[tuple[RankedEntry, str, Marks]]:
     """Return the best matches of an FTS5 expression, each entry once, with excerpt and marks.
 
     First come entries that say it, the best first; then those that have it in the arguments of
     tools; then those in their results; newer first among equals. Of several copies of an entry the
-    original counts. `read` gives the texts of an entry, None if it has none any more; an entry
-    whose texts do not match after all is left out.
+    original counts. `read` gives the texts of an entry, None if it has none any more, or if the
+    function it is given is False for its line; an entry whose texts do not match is left out.
     """
     hits: list[tuple[RankedEntry, str, Marks]] = []
     candidates = _iter_candidates(db, expression, narrow, limit)
+    may_match = build_line_filter(expression)
     size = limit
     while len(hits) < limit and (batch := list(islice(candidates, size))):
-        shown = dict(build_excerpts(expression, [read(hit) for hit in batch]))
+        shown = dict(build_excerpts(expression, [read(hit, may_match) for hit in batch]))
         hits += [(hit, *shown[at]) for at, hit in enumerate(batch) if at in shown]
         size = max(limit - len(hits), _VERIFIED_AT_ONCE)
     return hits[:limit]
@@ -329,18 +401,13 @@ def _iter_candidates(
         match = expression if table == "said" else build_loose_expression(expression)
         last, size = _MAX_KEY, limit + _EXTRA_HITS
         while page := _select_page(db, table, (match, last), narrow, size):
-            for rank, *_, entry, key in sorted(page):
-                if entry in seen:
-                    continue
-                seen.add(entry)
-                row = db.execute(_HIT_SQL, (key,)).fetchone()
-                if row is not None:  # else it went in this moment
-                    tape, title, folder, *rest = row
-                    where = (tape, title, os.fsdecode(folder))
-                    yield RankedEntry._make((*where, *rest, -rank))
+            for rank, _, _, _, entry, _, tape, title, folder, *rest in sorted(page):
+                if entry not in seen:
+                    seen.add(entry)
+                    yield RankedEntry._make((tape, title, os.fsdecode(folder), *rest, -rank))
             if len(page) < size:
                 break
-            last = min(key for *_, key in page) - 1
+            last = min(row[5] for row in page) - 1
 
 
 def _select_page(
@@ -349,11 +416,14 @@ def _select_page(
     match: tuple[str, int],
     narrow: tuple[str, Sequence[object]],
     size: int,
-) -> list[tuple[float, int, int, bytes, bytes, int]]:
-    """Return what orders the newest matches up to a key, the id of each and its key."""
+) -> list[tuple[Any, ...]]:
+    """Return the newest matches up to a key: what orders them, id, key, and a RankedEntry's fields.
+
+    The score is left out.
+    """
     where, values = narrow
     return db.execute(
-        f"SELECT {_RANKS[table]}, -e.time, p.name = ?, t.id, e.id, e.key "  # noqa: S608 (our own names)
+        f"SELECT {_RANKS[table]}, -e.time, p.name = ?, t.id, e.id, e.key, {_FIELDS} "  # noqa: S608 (our own names)
         f"FROM {table} x CROSS JOIN entries e ON e.key = x.rowid JOIN types k ON k.key = e.type "
         "JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape "
         f"WHERE x.{table} MATCH ? AND x.rowid <= ? AND t.folder <> ''{where} "

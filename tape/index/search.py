@@ -23,7 +23,7 @@ from .database import erase_removed_words
 from .fast_text import find_hits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..store.store import Store
     from .contents import EntryWords
@@ -70,7 +70,7 @@ def find_matches(
         sqlite3.OperationalError
     ):  # another process writes: stale words only affect the ranking
         erase_removed_words(db)
-    hits = find_hits(db, expression, narrow, limit, lambda hit: _read_hit_words(store, hit))
+    hits = find_hits(db, expression, narrow, limit, lambda *hit: _read_hit_words(store, *hit))
     return [
         SearchMatch(
             *(hit.tape, hit.title, hit.folder, hit.phase, hit.offset, hit.entry, hit.n),
@@ -80,8 +80,10 @@ def find_matches(
     ]
 
 
-def _read_hit_words(store: Store, hit: RankedEntry) -> EntryWords | None:
-    """Return the text of a hit from its line; None if the line changed.
+def _read_hit_words(
+    store: Store, hit: RankedEntry, may_match: Callable[[bytes], bool]
+) -> EntryWords | None:
+    """Return the text of a hit from its line; None if it changed, or `may_match` is False for it.
 
     A line that was just redacted or moved is left out silently; one that changed on the disk gives
     a DamageWarning.
@@ -101,4 +103,4 @@ def _read_hit_words(store: Store, hit: RankedEntry) -> EntryWords | None:
         place = f"{hit.tape[:8]} {hit.phase}: line at byte {hit.offset} skipped"
         warn_of_damage(f"{place}: entry {hit.entry[:12]}: {error}; {FSCK_ADVICE}")
         return None
-    return extract_contents(header, line).words
+    return extract_contents(header, line).words if may_match(line) else None

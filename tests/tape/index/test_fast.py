@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
+from contextlib import closing
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tape.damage import DamageWarning
+from tape.errors import UsageError
 from tape.index import fast, fast_text
 from tape.index.contents import extract_contents
 from tape.index.fast_search import extract_texts, search_fast
@@ -18,7 +21,7 @@ from tape.index.fast_text import build_match_expression
 from tape.index.library import open_store, search_entries
 from tape.index.tables import select_entries
 from tape.model.entries import Assistant, Redact, Text, ToolCall, ToolResult, User
-from tape.model.line import encode_line, read_header
+from tape.model.line import encode_line, encode_payload, read_header
 from tape.store import phase
 from tape.store.store import Beginning
 
@@ -110,6 +113,97 @@ def test_an_ordinary_line_is_understood():
     ):
         with pytest.raises(ValueError, match="hashes"):
             extract_texts(changed, hit)
+
+
+WORD = st.sampled_from(
+    ["no", "No", "such", "file", "fi", "n", "nno", "12", "5", "text", "a", "nó", "é"]
+)
+BETWEEN = st.sampled_from(
+    [
+        " ",
+        "",
+        "_",
+        "\n",
+        "\t",
+        '"',
+        "\\",
+        "\\n",
+        "/",
+        ":",
+        '":"',
+        "–",
+        "→",
+        "└",
+        "，",
+        "ß",
+        "日",
+        "\x1b",
+        "\x02",
+        " . ",
+    ]
+)
+SAID = st.lists(st.tuples(WORD, BETWEEN), max_size=6).map(
+    lambda parts: "".join(word + gap for word, gap in parts)
+)
+CUT = st.builds("{:_<{}}{}".format, SAID, st.integers(990, 1_000), SAID)
+ARGUMENT = st.one_of(SAID, st.sampled_from([12, 5, 12.5, -5, 1e22, 12.0, None, True, 2**70]))
+ARGUMENTS = st.recursive(
+    ARGUMENT,
+    lambda one: st.one_of(st.lists(one, max_size=3), st.dictionaries(SAID, one, max_size=3)),
+    max_leaves=5,
+)
+SPOKEN = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["text", "text", "thinking", "tool_call"]),
+        "text": st.one_of(SAID, CUT),
+        "name": WORD,
+        "args": ARGUMENTS,
+    },
+    optional={"args_text": SAID},
+)
+PHRASE = st.lists(WORD, min_size=2, max_size=4).map(lambda words: f'"{" ".join(words)}"')
+
+
+@given(
+    KINDS,
+    st.lists(SPOKEN, min_size=1, max_size=3),
+    st.lists(st.one_of(PHRASE, PHRASE, WORD, st.just("OR")), min_size=1, max_size=4),
+    st.booleans(),
+)
+@settings(max_examples=300)
+@example("assistant", [{"type": "tool_call", "args": ["no", "such"]}], ['"no such"'], True)
+@example("assistant", [{"type": "tool_call", "args": [12.0, 2**70]}], ['"12 0"'], True)
+@example("tool.result", [{"type": "text", "text": "_" * 997 + " nothing"}], ['"no a"'], True)
+@example("user", [{"type": "text", "text": "nó\nsuch"}], ['"no such"'], False)
+def test_a_line_is_left_out_only_where_its_texts_do_not_match(kind, blocks, query, escapes):
+    raw = json.dumps({"content": blocks}, separators=(",", ":"), ensure_ascii=escapes).encode()
+    try:
+        expression = build_match_expression(" ".join(query))
+    except UsageError:
+        return
+    _, line = encode_line(kind, PARENT, 3, TIME, raw)
+    words = extract_contents(read_header(line[:-1]), line[:-1]).words
+    if words is not None and [*fast_text.build_excerpts(expression, [words])]:
+        assert fast_text.build_line_filter(expression)(line[:-1])
+
+
+def test_lines_without_the_phrase_are_left_out():
+    may_match = fast_text.build_line_filter(build_match_expression('"no such file"'))
+    for text in ("no file is such", "such a file has no s", "→ no\n\tfile", "C:\\no\\new such"):
+        answer = Assistant((Text(text), ToolCall("c", "read", b'{"n":12.5,"path":"such"}')), "p")
+        assert not may_match(encode_line("assistant", PARENT, 3, TIME, encode_payload(answer))[1])
+
+
+def test_symbols_that_are_taken_for_gaps_are_no_part_of_words():
+    symbols = [
+        chr(at) for at in range(0x2000, 0x3000) if re.match(fast_text._SYMBOLS, chr(at).encode())
+    ]
+    assert len(symbols) > 1_000
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE VIRTUAL TABLE terms USING fts5(text)")
+        db.execute("CREATE VIRTUAL TABLE place USING fts5vocab(terms, row)")
+        db.executemany("INSERT INTO terms VALUES (?)", [(f"a{symbol}b",) for symbol in symbols])
+        assert db.execute("SELECT term FROM place").fetchall() == [("a",), ("b",)]
 
 
 @pytest.fixture
