@@ -380,14 +380,21 @@ class Session:
         """Let models think so hard from the next call on; None is as each model's settings say."""
         self.configure(effort=effort)
 
-    def require_object(self, schema: JsonSchema) -> None:
+    def require_object(self, schema: JsonSchema | None) -> None:
         """Let each run from now on end with an object that fits a JSON Schema: `object_answer`.
 
-        A run without one is tried again once, then it fails with an `error` event, NoObject.
-        Raises ConfigurationError where it is not the schema of an object.
+        None lets runs end with any answer again. A run without an object is tried again once, then
+        it fails with an `error` event, NoObject. Raises ConfigurationError where it is not the
+        schema of an object.
         """
-        check_object_schema(schema)
-        tools = self.setup.tools
+        if schema is not None:
+            check_object_schema(schema)
+        tools, old = self.setup.tools, self.run_state.form
+        if old is not None and old.by_tool:
+            tools.unregister(ANSWER_TOOL)
+        self.run_state.form = None
+        if schema is None:
+            return
         is_held = self.setup.model.can_hold_objects(has_tools=bool(tools.active))
         form = AnswerForm(schema, by_tool=not is_held)
         if form.by_tool:

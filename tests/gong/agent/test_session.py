@@ -272,3 +272,22 @@ async def test_a_stopped_answer_is_no_longer_coming(stage):
     session.subscribe(lambda event: event.kind == "message_update" and session.abort())
     await seen(session, "go")
     assert session.run_state.answer is None
+
+
+async def test_the_form_of_answers_can_be_changed_and_ended(stage):
+    """M009: as everything of a session, from the next run on."""
+    shapes = [{"properties": {name: {"type": "integer"}}, "required": [name]} for name in "ab"]
+    session = await stage.session(
+        *({"tool_calls": [call("structured_output", **{name: 1})]} for name in "ab"),
+        {"text": "any words"},
+    )
+    for name, shape in zip("ab", shapes, strict=True):
+        session.require_object({"type": "object", **shape})
+        await seen(session, "go")
+        assert session.object_answer == {name: 1}
+    session.require_object(None)
+    assert "structured_output" not in session.setup.tools.active
+    ended = await seen(session, "go")
+    assert (session.object_answer, ended[-1].stop_reason) == (None, "stop")
+    with pytest.raises(ConfigurationError, match="does not describe an object"):
+        session.require_object({"type": "string"})
