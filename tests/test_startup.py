@@ -15,7 +15,7 @@ from tests.wires.table import every_wire
 SDKS = {"anthropic", "openai", "pydantic", "httpx2"}
 HEAVY = {
     *("httpcore2", "tiktoken", "PIL", "pypdf", *SDKS),
-    *("prompt_toolkit", "sqlite_utils", "tree_sitter", "tree_sitter_bash"),
+    *("prompt_toolkit", "sqlite_utils", "tree_sitter", "tree_sitter_bash", "jsonschema"),
 }
 """Packages that cost a tenth of a second or more to import: loaded when used, never before."""
 
