@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from tape.files.changes import KnownVersion
@@ -103,7 +102,9 @@ def _put_file(
         data = load(target.blob)
     parent, name = os.path.split(path)
     os.makedirs(parent, exist_ok=True)  # noqa: PTH103 (a text)
-    beside = os.path.join(parent, f".{name[:200]}.{token_hex(4)}")  # noqa: PTH118 (a text)
+    beside = os.path.join(parent, f".{name[:200]}.gong-restore")  # noqa: PTH118 (a text)
+    if os.path.lexists(beside):  # of a restore that was killed
+        os.unlink(beside)  # noqa: PTH108 (a text)
     try:
         if _is_link(target):
             os.symlink(os.fsdecode(data), beside)  # noqa: PTH211 (a text)

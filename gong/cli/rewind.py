@@ -20,6 +20,7 @@ from tape.cli.output import (
     print_json,
 )
 from tape.cli.terminal import format_table, get_columns, print_lines
+from tape.errors import NotFound
 from tape.index.library import open_store
 from tape.resolve import find_reference, resolve_reference
 from tape.text import shorten_to_width
@@ -152,7 +153,12 @@ def _open_branch(ref: str, store: str | None) -> Iterator[tuple[Tape, Writer, He
     """Hold a session's tape, its branch for writing, and the entry that the REF names."""
     folder = config.locate_folder()
     with open_store(config.locate_store(load_settings(store=store), os.environ)) as library:
-        hit = resolve_reference(*library, ref, folder)
+        try:
+            hit = resolve_reference(*library, ref, folder)
+        except NotFound as error:
+            if ref:
+                raise
+            raise NotFound("no session in this folder yet: start one with gong chat") from error
         branch = find_reference(*library, ref, folder).reference.branch
         with hit.tape as tape:
             branch = branch or tape.refs().current
