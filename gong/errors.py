@@ -88,7 +88,7 @@ class SummaryUnusable(GongError):
 
 
 class NothingToUndo(GongError):
-    """The branch has no compaction, prompt or undo that could be taken back."""
+    """The branch has no compaction, prompt or undo that could be undone."""
 
 
 class NoObject(GongError):

@@ -8,7 +8,7 @@ command again:
     each file restored                            the rest is planned again, the same way
     the branch moved, one line in the journal     done
 
-`redo` takes back the newest undo or rewind, if nothing was added since. What it goes by:
+`redo` reverses the newest undo or rewind, if nothing was added since. What it goes by:
 
     undo or rewind of             is undone by
     ----------------------------  ----------------------------------------------------------------
@@ -149,7 +149,7 @@ def _plan_back(
 
 
 def plan_redo(tape: Tape, branch: str, overwrite: Collection[str] = ()) -> RewindPlan:
-    """Return what taking back the newest undo or rewind of a branch would do.
+    """Return what reversing the newest undo or rewind of a branch would do.
 
     Raises NothingToUndo where none was the last thing done.
     """
@@ -171,7 +171,7 @@ def plan_redo(tape: Tape, branch: str, overwrite: Collection[str] = ()) -> Rewin
 def _plan_forward(
     tape: Tape, head: Head, left: Head, restore: Checkpoint, overwrite: Collection[str]
 ) -> RewindPlan:
-    """Return how to take back a restore that ends the line of `left`.
+    """Return how to reverse a restore that ends the line of `left`.
 
     One that was interrupted and completed later has several checkpoints there.
     """

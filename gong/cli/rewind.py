@@ -76,15 +76,15 @@ def _add_scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_add_scope_options
 @_add_rewind_options
 def undo(count: int, scope: Scope | None, **how: Any) -> int:
-    """Take back the newest prompt, or the newest N, with what was done to files since.
+    """Undo the newest prompt, or the newest N, with what was done to files since.
 
     A file that somebody changed meanwhile is a conflict: it is shown, and kept unless --overwrite
-    names it. `gong redo` takes it all back. --json prints {action, scope, tape, branch, entry,
+    names it. `gong redo` reverses it. --json prints {action, scope, tape, branch, entry,
     prompts, files: [{path, action, why?}], done}; actions of files are restored, deleted, conflict,
     lost, failed and same.
     """
     named = how["overwrite"]
-    return _run(
+    return _run_plan(
         lambda tape, branch, _: plan_undo(tape, branch, count, scope or "both", named), **how
     )
 
@@ -92,9 +92,9 @@ def undo(count: int, scope: Scope | None, **how: Any) -> int:
 @click.command(epilog=format_examples("gong redo", "gong redo --yes"))
 @_add_rewind_options
 def redo(**how: Any) -> int:
-    """Take back the newest undo or rewind, as a whole. --json as `gong undo`."""
+    """Reverse the newest undo or rewind, as a whole. --json as `gong undo`."""
     named = how["overwrite"]
-    return _run(lambda tape, branch, _: plan_redo(tape, branch, named), **how)
+    return _run_plan(lambda tape, branch, _: plan_redo(tape, branch, named), **how)
 
 
 @click.command(
@@ -116,10 +116,10 @@ def rewind(ref: str, scope: Scope | None, session: str, **how: Any) -> int:
     def plan(tape: Tape, branch: str, target: Head) -> RewindPlan:
         return plan_rewind(tape, branch, target, scope or "both", named)
 
-    return _run(plan, session=ref, **how)
+    return _run_plan(plan, session=ref, **how)
 
 
-def _run(
+def _run_plan(
     make_plan: Callable[[Tape, str, Head], RewindPlan],
     *,
     session: str,
@@ -142,7 +142,7 @@ def _run(
     if report is None:
         return how.report_refusal()
     for path, why in report.failed.items():
-        print_warning(f"{_shorten(path, plan)} was not restored: {why}")
+        print_warning(f"{_shorten_path(path, plan)} was not restored: {why}")
     if not as_json:
         print_lines(_describe_report(report))
     return 1 if report.failed else 0
@@ -175,7 +175,7 @@ def _describe_plan(plan: RewindPlan) -> list[str]:
         lines.append(f"{format_count(len(plan.prompts), 'prompt')} {verb}:")
         lines += [f"  {shorten_to_width(prompt, get_columns() - 2)}" for prompt in plan.prompts]
     rows = [
-        (f"  {_name_action(file)}", _shorten(file.path, plan), file.why)
+        (f"  {_name_action(file)}", _shorten_path(file.path, plan), file.why)
         for file in plan.files.files
         if file.status != "same"
     ]
@@ -193,7 +193,7 @@ def _describe_report(report: RewindReport) -> list[str]:
     parts.append(f"{format_count(len(report.restored), 'file')} restored")
     if report.kept:
         parts.append(f"{len(report.kept)} kept as they are")
-    again = "" if plan.reason == "redo" else "; gong redo takes it back"
+    again = "" if plan.reason == "redo" else "; gong redo reverses it"
     return [f"{_PAST[plan.reason]}: {', '.join(parts)}{again}"]
 
 
@@ -203,7 +203,7 @@ def _name_action(file: FileRestore) -> str:
     return file.status
 
 
-def _shorten(path: str, plan: RewindPlan) -> str:
+def _shorten_path(path: str, plan: RewindPlan) -> str:
     """Return a path from the session's folder, where it is in it."""
     inside = os.path.relpath(path, plan.folder)
     return path if inside.startswith("..") else inside
