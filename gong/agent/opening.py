@@ -154,7 +154,7 @@ class ModelFactory:
             sees_images=self.names.sees_images(provider, model),
             profile=profile,
             instructions=instructions,
-            equip=partial(apply_profile, profile=profile, tuning=self.settings.tuning),
+            equip=lambda tools, tuning: apply_profile(tools, profile, tuning),
         )
 
     def _read_instructions(self, profile: ProfileName) -> Instructions:
@@ -234,7 +234,7 @@ class SessionPreview:
     def next_request(self, model: AgentModel) -> PreparedRequest:
         """Return the request of the next call to a model."""
         tape = self.hit.tape
-        tools = model.equip(self.tools).specs()
+        tools = model.equip(self.tools, self.models.settings.tuning).specs()
         return prepare_request(
             model,
             tools,
@@ -385,7 +385,7 @@ async def _assemble_session(
     policy.save = partial(save_rule, locate_config_file(environ))
     setup = SessionSetup(
         model=model,
-        tools=model.equip(tools),
+        tools=model.equip(tools, settings.tuning),
         env=env,
         policy=policy,
         open=begin_tape,
@@ -393,6 +393,7 @@ async def _assemble_session(
         summariser=models.choose_or_failing(summariser) if summariser else None,
         namer=models.choose_or_failing(settings.title_model) if settings.title_model else None,
         config=_build_config(settings),
+        tuning=settings.tuning,
         find_model=models.choose,
         hooks=hooks,
         file_recorder=FileRecorder(
@@ -416,6 +417,8 @@ def _build_config(settings: Settings) -> SessionConfig:
         default_command_timeout_ms=settings.default_command_timeout_ms,
         max_command_timeout_ms=settings.max_command_timeout_ms,
         read_before_write=settings.permissions.read_before_write,
+        tool_output_limits=settings.tool_output_limits,
+        tool_line_limits=settings.tool_line_limits,
         enable_loop_detection=settings.loop_detection,
     )
 

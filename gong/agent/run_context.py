@@ -42,6 +42,7 @@ from ..llm.types import Request
 from ..policy.decision import allow_all
 from ..tools.background import BackgroundCommands
 from ..tools.known_files import READING_TOOLS, KnownFiles, collect_shown_files
+from ..tools.limits import DEFAULT_SETTINGS
 from . import events
 from .repetition import RepetitionGuard
 from .session_config import SessionConfig
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
     from ..tools.dialogue import Dialogue
+    from ..tools.limits import ToolSettings
     from ..tools.registry import ToolRegistry
     from .answer_form import AnswerForm
     from .hook_points import SessionHooks
@@ -101,8 +103,8 @@ class AgentModel:
     """The family whose tools and instructions it gets."""
     instructions: Instructions = Instructions()  # noqa: RUF009 (a tuple)
     """What the system prompt has from AGENTS.md and its relatives."""
-    equip: Callable[[ToolRegistry], ToolRegistry] = lambda tools: tools
-    """Returns a registry with the tools that this model is offered."""
+    equip: Callable[[ToolRegistry, ToolSettings], ToolRegistry] = lambda tools, _: tools
+    """Returns a registry with the tools that this model is offered, in these settings."""
     native_objects: bool = False
     """Whether its provider takes a `response_format`."""
     forces_calls: bool = True
@@ -145,6 +147,8 @@ class SessionSetup:
     """The model that titles new sessions; None uses the first words of the first prompt."""
     config: SessionConfig = SessionConfig()  # noqa: RUF009 (frozen)
     """Limits and timeouts."""
+    tuning: ToolSettings = DEFAULT_SETTINGS
+    """Settings of the built-in tools."""
     find_model: Callable[[str], AgentModel] | None = None
     """Returns a model by its name, for `Session.use_model`."""
     closes_without_key: bool = False

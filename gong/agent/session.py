@@ -24,6 +24,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace as replace_fields
+
 from tape.context.view import Message
 from tape.model.entries import Text, Usage, User, join_texts
 
@@ -41,6 +43,7 @@ from ..errors import (
 from ..policy.approval import ModalPolicy, find_mode
 from ..policy.modes import parse_mode
 from ..sdk.objects import check_object_schema
+from ..tools.builtin import change_tools
 from . import events, loop
 from .answer_form import ANSWER_TOOL, AnswerForm
 from .approvals import Approvals
@@ -371,7 +374,8 @@ class Session:
                 raise ConfigurationError("this session knows no models by name: give an AgentModel")
             model = self.setup.find_model(model)
         previous = self.setup.model.name
-        self._change_setup(model=model, tools=model.equip(self.setup.tools))
+        tools = model.equip(self.setup.tools, self.setup.tuning)
+        self._change_setup(model=model, tools=tools)
         self.run_state.refused = self.run_state.warned = False
         if model.name != previous:
             self._queues.emit(events.ModelSelect(model.name, previous))
@@ -506,7 +510,17 @@ class Session:
 
         Raises ConfigurationError for a wrong value, TypeError for an unknown name.
         """
-        self._change_setup(config=replace(self.setup.config, **limits))
+        config = replace(self.setup.config, **limits)
+        parts: dict[str, Any] = {"config": config}
+        if not limits.keys().isdisjoint({"tool_output_limits", "tool_line_limits"}):
+            tuning = replace_fields(
+                self.setup.tuning,
+                output_limits=config.tool_output_limits,
+                line_limits=config.tool_line_limits,
+            )
+            tools = self.setup.model.equip(change_tools(self.setup.tools, tuning), tuning)
+            parts |= {"tuning": tuning, "tools": tools}
+        self._change_setup(**parts)
 
     def _change_setup(self, **parts: Any) -> None:
         self.setup = replace(self.setup, **parts)

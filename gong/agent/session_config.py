@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import get_args
 
 from ..errors import ConfigurationError
@@ -33,6 +33,10 @@ class SessionConfig:
     """Timeout of a command whose call sets none; None is the tool's own (mission.md C1)."""
     max_command_timeout_ms: int = 600_000
     """Maximum timeout of a command, whatever its call asks for."""
+    tool_output_limits: dict[str, int] = field(default_factory=dict)
+    """Maximum characters of a result, by tool; bytes for read, bash, grep, find and ls."""
+    tool_line_limits: dict[str, int] = field(default_factory=dict)
+    """Maximum lines of a result, by tool."""
     read_before_write: bool = False
     """Whether a file has to be read, and again after it changed, before tools change it."""
     enable_loop_detection: bool = True
@@ -46,5 +50,9 @@ class SessionConfig:
             value = getattr(self, name)
             if isinstance(value, int | float) and value < 0:
                 raise ConfigurationError(f"{name} is {value}: give 0 for no limit, or more")
+        for name in ("tool_output_limits", "tool_line_limits"):
+            for tool, limit in getattr(self, name).items():
+                if limit < 1:
+                    raise ConfigurationError(f"{name}: {tool} is {limit}: give 1 or more")
         if self.effort not in {None, *(efforts := get_args(EffortChoice))}:
             raise ConfigurationError(f"effort is {self.effort}: give one of {', '.join(efforts)}")

@@ -96,6 +96,19 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
     return registry
 
 
+def change_tools(tools: ToolRegistry, tuning: ToolSettings) -> ToolRegistry:
+    """Return a registry with the same tools, of which the built-in ones have these settings.
+
+    The active tools stay active. Raises ConfigurationError as `build_registry` does.
+    """
+    fresh, retuned = build_registry(tuning), tools.copy()
+    for name in fresh.names:
+        if (tool := fresh.get(name)) is not None:
+            retuned.replace_built_in(tool)
+    retuned.profile, retuned.tolerated = tools.profile, tools.tolerated
+    return retuned
+
+
 def _check_limits(tuning: ToolSettings) -> None:
     known = {*FAMILY_LIMITS, *FAMILY_LIMIT_NAMES, *_SELF_CUTTING_TOOLS}
     for setting, limits in (

@@ -173,6 +173,9 @@ def test_limits_have_the_defaults_of_the_mission():
     assert (config.enable_loop_detection, config.loop_detection_window) == (True, 10)
     assert config.max_command_timeout_ms == 600_000
     assert (config.max_output_tokens, config.effort) == (0, None)
+    assert (config.tool_output_limits, config.tool_line_limits) == ({}, {})
+    with pytest.raises(ConfigurationError, match="tool_line_limits: shell is 0: give 1 or more"):
+        SessionConfig(tool_line_limits={"shell": 0})
     with pytest.raises(ConfigurationError, match="max_turns is -1"):
         SessionConfig(max_turns=-1)
     with pytest.raises(ConfigurationError, match="effort is hihg: give one of none, low, medium"):
@@ -218,3 +221,25 @@ async def test_the_whole_output_is_reached_from_the_end_event_m034(stage, lines)
     )
     [end] = only(await seen(session, "go"), "tool_end")
     assert session.read_output(end) == "".join(f"{n}\n" for n in range(1, lines + 1))
+
+
+@pytest.mark.parametrize("family", ["default", "anthropic"])
+async def test_limits_of_results_change_from_the_next_call_on(stage, family):
+    """For the tools of every family; chosen and registered tools stay, and so does a model's."""
+    name = "bash" if family == "default" else "shell"
+    printing = {"tool_calls": [call(name, command="seq 1 50")]}
+    session = await stage.session(
+        printing, printing, {"text": "ok"}, tools=(family,), tool_line_limits={name: 40}
+    )
+    before = session.setup.tools.active
+    session.subscribe(
+        lambda event: event.kind == "tool_end" and session.configure(tool_line_limits={name: 10})
+    )
+    shown = [one.content[0].text for one in await seen(session, "go") if one.kind == "tool_end"]
+    lines = [len([one for one in text.split("\n") if one.isdigit()]) for text in shown]
+    assert lines == [40, 10]
+    assert session.setup.tools.active == before
+    session.use_model(session.setup.model)
+    assert session.setup.tuning.line_limits == {name: 10}
+    with pytest.raises(ConfigurationError, match="no_tool has no limit of its own"):
+        session.configure(tool_output_limits={"no_tool": 10})

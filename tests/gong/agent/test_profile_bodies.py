@@ -57,7 +57,7 @@ def test_the_body_of_a_request(profile):
     client = Client.from_env(environ, presets=names.presets)
     models = ModelFactory(names, client, WHERE, environ, settings, _instructions=read)
     model = models.describe(MODELS[profile])
-    tools = model.equip(build_registry()).specs()
+    tools = model.equip(build_registry(), settings.tuning).specs()
     bodies = [
         client.body(
             model.name,
