@@ -50,7 +50,7 @@ from ..llm.types import Request
 from ..tools.todo import render_todos
 from . import events
 from .dialogue import encode_todos, find_todos
-from .recorder import find_newest_anchor
+from .recorder import find_last_mode, find_newest_anchor
 from .run_context import apply_elisions, request_text
 
 if TYPE_CHECKING:
@@ -275,6 +275,7 @@ def build_state(context: RunContext, to: str | None) -> State:
     return State(
         model=model,
         effort=effort,
+        mode=find_last_mode((*context.recorder.kept, *context.recorder.path)),
         tools=setup.tools.active,
         cwd=cwd,
         todos=encode_todos(todos) if todos else NO_JSON,

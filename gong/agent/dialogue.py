@@ -7,9 +7,17 @@
         the time limit        as with no user present
         an interrupt, a stop  the tool is stopped; the question is closed
 
-On the tape are `custom` entries: `gong.todos` for each change of the todo list, which is also in
-the state of every anchor, and `gong.plan`, true or false, where plan mode begins and ends. A
-session that continues has both again.
+On the tape are `custom` entries, `gong.todos`, for each change of the todo list, which is also in
+the state of every anchor. A `mode` entry is there for each change of the permission mode, which is
+in the state of later anchors too. A session that continues has both again:
+
+    the tape shows    the mode was named now (--permission)   it was not
+    ----------------  --------------------------------------  ------------------------------------
+    no mode           that one                                that of the settings
+    bypass, dont_ask  that one                                that of the settings, and a remark:
+                                                              what they allow has to be asked for
+    plan              that one                                plan; then that of the settings
+    any other         that one                                the tape's
 """
 
 from __future__ import annotations
@@ -23,13 +31,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw
 
-from tape.model.entries import NO_JSON, Anchor, Custom
+from tape.model.entries import NO_JSON, Anchor, Custom, Mode
 
 from ..errors import ConfigurationError
-from ..policy.approval import ModalPolicy
-from ..policy.modes import PermissionMode
+from ..policy.approval import ModalPolicy, find_mode
+from ..policy.modes import PermissionMode, parse_mode
 from ..tools.dialogue import PlanDecision, Question, Todo
 from . import events
+from .recorder import find_last_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,8 +48,10 @@ if TYPE_CHECKING:
 
     from ..policy.decision import Policy
 
-TODOS, PLAN = "gong.todos", "gong.plan"
-"""The kinds of the `custom` entries with a todo list, and with whether plan mode is on."""
+TODOS = "gong.todos"
+"""The kind of the `custom` entries with a todo list."""
+_NEVER_RESTORED = {PermissionMode.BYPASS, PermissionMode.DONT_ASK}
+"""Modes that run commands unasked: each session has to ask for them itself."""
 
 Answers = str | Sequence[str | Sequence[str]] | Mapping[str, str | Sequence[str]]
 """Answers to questions: by the question's text, in their order, or the only one."""
@@ -82,8 +93,9 @@ class SessionDialogue:
         self,
         emit: Callable[[events.Event], None],
         note: Callable[[], None],
-        record: Callable[[Payload], object],
+        record: Callable[[Payload], bool],
         find_policy: Callable[[], Policy],
+        list_tools: Callable[[], tuple[str, ...]],
     ) -> None:
         self.has_person = False
         """Whether somebody answers."""
@@ -92,10 +104,12 @@ class SessionDialogue:
         self.timeout: float | None = None
         """Seconds to wait for an answer; None waits for ever."""
         self._emit, self._note = emit, note
-        self._record, self._find_policy = record, find_policy
+        self._record, self._find_policy, self._list_tools = record, find_policy, list_tools
         self._open: dict[str, _OpenQuestion] = {}
         self._mode_before: PermissionMode | None = None
         """The permission mode that holds again after the plan; None if none was left."""
+        self._told = self._shown = find_mode(find_policy())
+        """The modes that the front ends were told, and that the tape shows."""
 
     @property
     def is_waiting(self) -> bool:
@@ -168,30 +182,48 @@ class SessionDialogue:
         return ""
 
     def change_mode(self, policy: ModalPolicy, mode: PermissionMode) -> None:
-        """Let another mode hold; plan mode remembers the one before it."""
-        is_plan, was_plan = mode is PermissionMode.PLAN, policy.mode is PermissionMode.PLAN
-        if is_plan and not was_plan:
-            self._mode_before = policy.mode
-            self.record_plan_mode()
-        elif was_plan and not is_plan and self._mode_before is not None:
+        """Let another mode hold, told and recorded; plan mode remembers the one before it."""
+        if mode is not PermissionMode.PLAN:
             self._mode_before = None
-            self._record(Custom(PLAN, Raw(b"false")))
+        elif policy.mode is not PermissionMode.PLAN:
+            self._mode_before = policy.mode
         policy.mode = mode
+        self.record_mode()
 
-    def record_plan_mode(self) -> None:
-        """Record that plan mode was entered, where it was; again in each phase."""
-        if self._mode_before is not None:
-            self._record(Custom(PLAN, Raw(b"true")))
-
-    def restore_plan_mode(self, entries: Sequence[Entry]) -> None:
-        """Enter plan mode if a session that continues was in it; after it the mode of now holds."""
+    def record_mode(self) -> None:
+        """Tell and record the mode of now where it is new; without a branch the next call does."""
         policy = self._find_policy()
-        marks = (one.data for one in reversed(entries) if isinstance(one.data, Custom))
-        newest = next((one for one in marks if one.kind == PLAN), None)
-        if newest is None or bytes(newest.data) != b"true":
+        if not isinstance(policy, ModalPolicy):
             return
-        if isinstance(policy, ModalPolicy) and policy.mode is not PermissionMode.PLAN:
-            self._mode_before, policy.mode = policy.mode, PermissionMode.PLAN
+        mode, told = policy.mode.value, self._told
+        if mode != told:
+            self._told = mode
+            self._emit(events.ModeSelect(mode, told))
+        if mode != self._shown and self._record(Mode(mode, self._list_tools())):
+            self._shown = mode
+
+    def follow_path(self, entries: Sequence[Entry]) -> None:
+        """Take over which mode a path shows: that of a session that continues, or went back."""
+        self._shown = find_last_mode(entries) or self._shown
+
+    def restore_mode(self) -> str:
+        """Let the mode hold that the tape shows; return what to tell of it, or nothing."""
+        policy = self._find_policy()
+        if not isinstance(policy, ModalPolicy) or self._shown == policy.mode:
+            return ""
+        try:
+            mode = parse_mode(self._shown)
+        except ConfigurationError:  # of a newer version
+            return f"the session was left in permission mode {self._shown}, which is unknown here"
+        if mode in _NEVER_RESTORED:
+            return (
+                f"the session was left in permission mode {mode}, which is never restored: "
+                f"it is {policy.mode} now; --permission {mode} changes that"
+            )
+        if mode is PermissionMode.PLAN:
+            self._mode_before = policy.mode
+        policy.mode, self._told = mode, mode.value
+        return ""
 
     def leave_plan_mode(self) -> str | None:
         """Let the mode of before hold again; return it, or None where plan mode is not on."""

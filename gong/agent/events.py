@@ -305,6 +305,13 @@ class ModelSelect(SessionEvent, frozen=True, tag="model_select"):
     previous: str
 
 
+class ModeSelect(SessionEvent, frozen=True, tag="mode_select"):
+    """Another permission mode holds from the next call on."""
+
+    mode: str
+    previous: str
+
+
 class AgentState(SessionEvent, frozen=True, tag="agent_state"):
     """What the agent does, derived from the other events, for a status line.
 
@@ -388,6 +395,7 @@ Event = (
     | TurnLimit
     | LoopDetection
     | ModelSelect
+    | ModeSelect
     | AgentState
     | Warn
     | HookError

@@ -141,7 +141,8 @@ def _inject_waiting(context: RunContext) -> None:
 
 
 def record_model(context: RunContext) -> None:
-    """Record model and effort of the next call where they are new: the tape shows when."""
+    """Record model, effort and permission mode of the next call where they are new."""
+    context.record_mode()
     model, effort = context.setup.model, context.setup.config.effort
     path = context.recorder.path
     last = find_last_model(path)

@@ -198,6 +198,9 @@ class FrontEnd:
     """How hard models think in this session, as by `-e`; None if not named."""
     is_kept: bool = True
     """Whether the store is there after the session."""
+    names_mode: bool = False
+    """Whether the settings' permission mode was named for this session: then the tape's is not
+    restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,6 +407,8 @@ async def _assemble_session(
     by_default = not (front.model or settings.model) and name.startswith("offline/")
     session = Session(setup, recorder)
     session.use_effort(front.effort or find_last_effort(recorder.path if recorder else ()))
+    if not front.names_mode and (remark := session.restore_permission()):
+        front.warn(remark)
     return OpenSession(session, models, name, by_default, front.is_kept)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Self, get_args
 
 from tape.damage import warn_of_damage
-from tape.model.entries import Anchor, Assistant, Model, State
+from tape.model.entries import Anchor, Assistant, Custom, Mode, Model, State
 from tape.store.refs import read_head_at
 
 from ..errors import NothingToUndo
@@ -71,6 +71,22 @@ def find_last_effort(path: Sequence[Entry]) -> EffortChoice | None:
         match entry.data:
             case Model(effort=found) | Anchor(state=State(effort=found)):
                 return next((one for one in get_args(EffortChoice) if one == found), None)
+            case _:
+                pass
+    return None
+
+
+def find_last_mode(entries: Sequence[Entry]) -> str | None:
+    """Return the permission mode that a path shows; None if it was never changed there.
+
+    `entries` are those that the path keeps, then its own.
+    """
+    for entry in reversed(entries):
+        match entry.data:
+            case Mode(permission=found) | Anchor(state=State(mode=str(found))):
+                return found
+            case Custom(kind="gong.plan", data=is_on):  # of earlier versions
+                return "plan" if bytes(is_on) == b"true" else None
             case _:
                 pass
     return None

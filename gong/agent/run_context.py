@@ -240,19 +240,17 @@ class RunContext:
     state: RunState
     dialogue: Dialogue | None = None
     """What tools ask the person at the session with; None where there is no session."""
-    after_anchor: Callable[[], None] | None = None
-    """Records again what readers of a new phase need, as plan mode."""
+    record_mode: Callable[[], None] = lambda: None
+    """Records the permission mode of the next call where the tape shows another."""
 
     def emit(self, event: events.Event) -> None:
         """Pass an event to the front ends."""
         self.queues.emit(event)
 
     def set_anchor(self, anchor: Anchor) -> Entry:
-        """Start a phase with this anchor; take the input that waits, and plan mode, along to it."""
+        """Start a phase with this anchor; take the input that waits along to it."""
         entry = self.recorder.anchor(anchor)
         self.queues.record_waiting()
-        if self.after_anchor is not None:
-            self.after_anchor()
         return entry
 
     def warn_once(self, text: str) -> None:

@@ -120,10 +120,16 @@ class Session:
         """Whether the start of the session was emitted."""
         self._approvals = Approvals(self._queues.emit, self._note_question)
         self._dialogue = SessionDialogue(
-            self._queues.emit, self._note_question, self._record, lambda: self.setup.policy
+            self._queues.emit,
+            self._note_question,
+            self._record,
+            lambda: self.setup.policy,
+            lambda: self.setup.tools.active,
         )
+        self.first_mode = find_mode(setup.policy)
+        """The permission mode that the settings and flags named."""
         if recorder is not None:
-            self._dialogue.restore_plan_mode((*recorder.kept, *recorder.path))
+            self._dialogue.follow_path((*recorder.kept, *recorder.path))
 
     def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
         """Call `watcher` with every event from now on; call the returned function to stop.
@@ -288,7 +294,7 @@ class Session:
                 self._queues,
                 self.run_state,
                 self._dialogue,
-                self._dialogue.record_plan_mode,
+                self._dialogue.record_mode,
             )
         context.setup = self.setup
         if not self._is_announced:
@@ -474,13 +480,17 @@ class Session:
             waits, runs = SessionState.AWAITING_INPUT, SessionState.PROCESSING
             self.state = waits if is_waiting else runs
 
-    def _record(self, payload: Payload) -> None:
-        """Record an entry, where a branch is open."""
+    def _record(self, payload: Payload) -> bool:
+        """Record an entry, where a branch is open; return whether one is."""
         if self.recorder is not None:
             self.recorder.append(payload)
+        return self.recorder is not None
 
     def use_permission(self, mode: str) -> None:
         """Let another permission mode decide from the next call on; `mode` is its name.
+
+        It is kept on the tape, and holds again when the session is continued (bypass and dont_ask
+        do not).
 
         Raises ConfigurationError for an unknown name, or a policy that has no modes.
         """
@@ -488,6 +498,18 @@ class Session:
         if not isinstance(policy, ModalPolicy):
             raise ConfigurationError("the policy of this session has no modes")
         self._dialogue.change_mode(policy, parse_mode(mode))
+
+    @property
+    def permission(self) -> str:
+        """The permission mode of now; default where the policy has none."""
+        return find_mode(self.setup.policy)
+
+    def restore_permission(self) -> str:
+        """Let the mode hold in which the session was left; return what to tell, or nothing.
+
+        Modes that run commands unasked are not restored, and the text says so.
+        """
+        return self._dialogue.restore_mode()
 
     def leave_plan_mode(self) -> str | None:
         """Let the permission mode of before hold again, without a plan.
@@ -535,7 +557,9 @@ class Session:
         self._require_idle()
         if self.recorder is None:
             raise NothingToUndo("the session is empty: there is nothing to undo")
-        return self.recorder.undo_anchor(leave=leave)
+        anchor = self.recorder.undo_anchor(leave=leave)
+        self._dialogue.follow_path((*self.recorder.kept, *self.recorder.path))
+        return anchor
 
     def fork(self, name: str | None = None) -> str:
         """Switch to a new branch that starts at the newest entry, and return its name.

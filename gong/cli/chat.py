@@ -194,6 +194,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         tools=names,
         store=store,
     )
+    names_mode = permissions["permission"] is not None or permissions["yolo"]
     given = merge_permissions(settings.permissions, **permissions)
     settings = replace(settings, permissions=given)
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
@@ -201,7 +202,9 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     def open_front() -> AbstractContextManager[FrontEnd]:
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
 
-        return open_front_end(settings, model, override, effort, is_kept=not no_session)
+        return open_front_end(
+            settings, model, override, effort, is_kept=not no_session, names_mode=names_mode
+        )
 
     if asked is None:
         return asyncio.run(_run_terminal(open_front, past, first, afk=afk, verbose=verbose))

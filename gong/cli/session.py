@@ -47,10 +47,12 @@ def open_front_end(
     effort: EffortChoice | None = None,
     *,
     is_kept: bool = True,
+    names_mode: bool = False,
 ) -> Iterator[FrontEnd]:
     """Hold the front end of the command line for this folder; `model` is the value of -m.
 
-    `is_kept` says whether the store is there afterwards. Raises FolderGone.
+    `is_kept` says whether the store is there afterwards, `names_mode` whether a flag named the
+    permission mode. Raises FolderGone.
     """
     folder = config.locate_folder()
     with open_store(config.locate_store(settings, os.environ)) as library:
@@ -66,6 +68,7 @@ def open_front_end(
             override=override,
             effort=effort,
             is_kept=is_kept,
+            names_mode=names_mode,
         )
 
 

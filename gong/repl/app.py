@@ -11,8 +11,12 @@ happens to input depends on the run (/commands are answered at once or refused):
     ends, stops, compacts   is held: it is     is held             stops it  stops it
     (`over`)                the next prompt
 
-A second Ctrl+C within two seconds quits. The status line shows model · branch · context usage ·
-cost · activity · queue; usage is read after each answer, never while keys are typed.
+A second Ctrl+C within two seconds quits. The status line shows permission mode · model:effort ·
+branch · context usage · cost · activity · queue; usage is read after each answer, never while keys
+are typed. Shift+Tab changes to the next permission mode:
+
+    default ─▶ accept_edits ─▶ plan ─▶ default      (bypass after plan, if the session began in it;
+    any other ─▶ default                             after bypass, default)
 """
 
 from __future__ import annotations
@@ -127,7 +131,17 @@ def _format_session_cost(session: Session) -> str:
     return format_cost(spend) if spend.cost else ""
 
 
+def choose_next_mode(now: str, first: str) -> str:
+    """Return the permission mode after `now`, in a session that began in mode `first`."""
+    modes = [PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS, PermissionMode.PLAN]
+    if first == PermissionMode.BYPASS:
+        modes.append(PermissionMode.BYPASS)
+    place = modes.index(PermissionMode(now)) if now in modes else -1
+    return modes[(place + 1) % len(modes)].value
+
+
 def render_status_line(
+    mode: str,
     model: str,
     branch: str,
     used: SessionUsage,
@@ -140,11 +154,11 @@ def render_status_line(
     known = used.format_usage()
     while True:
         facts = _GAP.join([branch, *known, *state, *queue])
-        room = columns - measure_width(facts) - len(_GAP)
+        room = columns - measure_width(f"{mode}{_GAP}{_GAP}{facts}")
         if room >= _SHORTEST_NAME:
-            return f"{clip_line(model, room)}{_GAP}{facts}"
+            return f"{mode}{_GAP}{clip_line(model, room)}{_GAP}{facts}"
         if not known:
-            return clip_line(facts, columns)
+            return clip_line(f"{mode}{_GAP}{facts}", columns)
         known = known[:-1]
 
 
@@ -283,6 +297,7 @@ class _Conversation:
         keys.add("escape", filter=Condition(self._is_busy))(lambda _: self._stop_run())
         keys.add("escape", "enter")(lambda _: self._send_draft(self.session.follow_up))
         keys.add("c-s")(lambda _: self._send_draft(self._stop_tools))
+        keys.add("s-tab")(lambda _: self._change_mode())
         keys.add("c-j")(lambda _: self.terminal.draft.insert_text("\n"))
 
         for key, decision in _ANSWER_KEYS.items():
@@ -300,6 +315,14 @@ class _Conversation:
             self.terminal.draft.insert_text("\n")
 
         return keys
+
+    def _change_mode(self) -> None:
+        """Change to the next permission mode; a session without modes says so."""
+        session = self.session
+        try:
+            session.use_permission(choose_next_mode(session.permission, session.first_mode))
+        except GongError as error:
+            self.terminal.print([render_remark(str(error))])
 
     def _disarm_interrupt(self) -> None:
         """Clear the Ctrl+C state at each key; the key's own action runs afterwards."""
@@ -478,8 +501,7 @@ class _Conversation:
 
     def _print_greeting(self) -> None:
         folder = self.session.setup.env.working_directory
-        effort = self.session.setup.config.effort or self.session.setup.model.effort
-        model = f"{self.host.model_name} · effort {effort}" if effort else self.host.model_name
+        model = self._format_model(self.host.model_name, " · effort ")
         self.terminal.print([render_remark(f"gong · {model} · {folder} · /help")])
         if names := self.session.setup.model.instructions.names:
             self.terminal.print([render_remark(f"instructions: {', '.join(names)}")])
@@ -491,6 +513,11 @@ class _Conversation:
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"
             held = format_count(entries, "entry", "entries")
             self.terminal.print([render_remark(f"continuing {where}, {held}")])
+
+    def _format_model(self, name: str, gap: str) -> str:
+        """Return the name of the model, and how hard it thinks where that is set."""
+        effort = self.session.setup.config.effort or self.session.setup.model.effort
+        return f"{name}{gap}{effort}" if effort else name
 
     def _print_goodbye(self) -> None:
         recorder = self.session.recorder
@@ -532,7 +559,8 @@ class _Conversation:
         elif not again:
             state.append("ready")
         return render_status_line(
-            commands.format_model_name(self.host),
+            self.session.permission,
+            self._format_model(commands.format_model_name(self.host), ":"),
             recorder.branch if recorder else "new session",
             self.used,
             state,

@@ -37,6 +37,7 @@ KEYS = (
     ("Enter", "send; while the agent works: steer it before its next step"),
     ("Alt+Enter", "queue a follow-up for when the agent is done"),
     ("Ctrl+S", "stop the running tool and send; the agent continues with your words"),
+    ("Shift+Tab", "next permission mode: default, accept_edits, plan"),
     ("Ctrl+J", "new line; also \\ and Enter"),
     ("Esc, Ctrl+C", "stop the agent; your draft is kept"),
     ("Ctrl+C twice", "quit; once, while idle: clear the line"),
@@ -183,6 +184,16 @@ def _set_plan_mode(host: OpenSession, wanted: str) -> CommandReply:
         if is_on
         else "plan mode is off; start it with /plan on"
     )
+
+
+@_add_command("mode", "[NAME]", "show or set the permission mode", busy=True)
+def _set_mode(host: OpenSession, name: str) -> CommandReply:
+    session = host.session
+    if name:
+        session.use_permission(name)
+        return CommandReply(f"permission mode: {session.permission}, from the next call on")
+    modes = ", ".join(PermissionMode)
+    return CommandReply(f"permission mode: {session.permission}; set with /mode NAME: {modes}")
 
 
 @_add_command("context", "", "show context usage", busy=True)

@@ -374,6 +374,7 @@ class Screen:
                 | events.TurnStart()
                 | events.TurnEnd()
                 | events.ModelSelect()
+                | events.ModeSelect()
                 | events.MessageQueued()
                 | events.MessageWithdrawn()
                 | events.AgentState()

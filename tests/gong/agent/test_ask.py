@@ -351,7 +351,7 @@ async def test_plan_mode_survives_a_compaction_and_a_restart(stage):
     assert host.session.setup.policy.mode == "accept_edits"
     await host.session.close()
     host = await stage.host(DONE, recorder=stage.reopened())
-    assert host.session.setup.policy.mode == "bypass"
+    assert host.session.setup.policy.mode == "accept_edits"
 
 
 async def test_a_person_begins_and_ends_plan_mode(stage):

@@ -20,6 +20,7 @@ from gong.repl.app import run_conversation
 from tape.model.entries import Context, User
 
 ENTER, ALT_ENTER, ESC, CTRL_C, CTRL_D, CTRL_J = "\r", "\x1b\r", "\x1b", "\x03", "\x04", "\n"
+SHIFT_TAB = "\x1b[Z"
 PATIENCE_SECONDS = 120
 
 
@@ -206,6 +207,25 @@ async def test_going_on_says_where(host, talk, store):
     async with talk(second) as now:
         await now.sees(f"continuing {tape.id[:8]}:main, {entries} entries")
         await now.status("offline/rules · main · ready")
+
+
+async def test_shift_tab_goes_on_to_the_next_permission_mode_m175(host, talk):
+    """M175: the status line shows it, with the effort; bypass only where it began in it."""
+    first = await host()
+    async with talk(first) as now:
+        await now.status("bypass · offline/rules · new session")
+        for mode in ("default", "accept_edits", "plan", "bypass", "default"):
+            now.type(SHIFT_TAB)
+            await now.status(f"{mode} · offline/rules · new session")
+        now.type("/mode plan\r")
+        await now.sees("permission mode: plan, from the next call on")
+        now.type("/effort high\r")
+        await now.status("plan · offline/rules:high · new session")
+        now.type("/mode no\r")
+        await now.sees("unknown permission mode 'no'")
+        now.type("think\r")
+        await now.sees("I thought.")
+    assert "mode" in [entry.type for entry in first.session.recorder.path]
 
 
 async def test_ctrl_c_stops_the_run_and_keeps_the_draft(host, talk, clock):

@@ -36,6 +36,7 @@ async def test_help_lists_every_command_and_every_key(here):
         "/thinking [LEVEL] * the same as /effort\n"
         "/todo             * show the todo list of the agent\n"
         "/plan [on|off]    * plan first: nothing is changed while it is on\n"
+        "/mode [NAME]      * show or set the permission mode\n"
         "/context          * show context usage\n"
         "/cost             * show tokens and cost of this branch\n"
         "/compact [FOCUS]    replace older messages by a summary\n"
@@ -48,6 +49,7 @@ async def test_help_lists_every_command_and_every_key(here):
         "Enter               send; while the agent works: steer it before its next step\n"
         "Alt+Enter           queue a follow-up for when the agent is done\n"
         "Ctrl+S              stop the running tool and send; the agent continues with your words\n"
+        "Shift+Tab           next permission mode: default, accept_edits, plan\n"
         "Ctrl+J              new line; also \\ and Enter\n"
         "Esc, Ctrl+C         stop the agent; your draft is kept\n"
         "Ctrl+C twice        quit; once, while idle: clear the line\n"
@@ -60,7 +62,7 @@ async def test_help_lists_every_command_and_every_key(here):
     ("text", "hint"),
     [
         ("/hlep", "did you mean /help?"),
-        ("/modle x", "did you mean /model?"),
+        ("/modell x", "did you mean /model?"),
         ("/zzzz", "/help lists all commands"),
         ("/", "/help lists all commands"),
     ],
