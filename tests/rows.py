@@ -35,7 +35,7 @@ NOT_BUILT = {
     "reviews and workflows": "M185-M190 M228",
     "sub-agents and tasks": "M191-M193 M224",
     "the web, language servers, settings of pictures": "M195 M196 M202",
-    "sessions of other agents, and the seeds' fields of a session": "M203 M204",
+    "sessions of other agents, and the seeds' fields of a session": "M203",
     "more of the truncation service": "M222",
     "lists of tests that hold some of the above": "M209-M211 M227",
     "figures of time: measured by bench/, never by a test": "M206",

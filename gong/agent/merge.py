@@ -17,8 +17,8 @@ from tape.history.merge_plan import build_merge_anchor, plan_merge, read_entries
 from tape.history.merge_summary import (
     collect_merge_facts,
     describe_merge,
+    join_left_summary,
     join_merge_summaries,
-    join_summaries,
 )
 from tape.model.entries import Summary
 
@@ -64,7 +64,7 @@ async def merge_branch(
     """
     recorder, tape = context.recorder, context.recorder.tape
     recorder.barrier()
-    plan = plan_merge(tape, recorder.head(), other, picks, recorder.skipped.append)
+    plan = plan_merge(tape, recorder.head(), other, picks, recorder.skipped.append, left=left)
     since = [*read_entries_since(plan, recorder.skipped.append)]
     has_messages = any(entry.type in {"user", "assistant"} for entry in since)
     if not has_messages and not plan.picked:
@@ -80,8 +80,7 @@ async def merge_branch(
     before = find_newest_anchor(recorder.path)
     earlier = before.summary if before else ""
     if left:
-        label = f"on branch {other.branch}, which was left"
-        summary = join_summaries(earlier, made.summary, label)
+        summary = join_left_summary(earlier, made.summary, plan)
     else:
         summary = join_merge_summaries(earlier, made.summary, plan, facts)
     state = build_state(context, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -130,15 +131,30 @@ def branches(options: GlobalOptions, ref: str, as_json: bool) -> None:
         print_json(rows) if as_json else print_lines(format_branches(rows))
 
 
-@click.command(epilog=format_examples("tape switch try-redis", "tape switch 3f2a:main"))
+@click.command(
+    epilog=format_examples(
+        "tape switch try-redis", "tape switch 3f2a:main", "tape switch 3f2a:try-redis --summary"
+    )
+)
 @click.argument("ref", metavar="[TAPE:]BRANCH", shell_complete=complete_ref)
+@click.option(
+    "--summary",
+    metavar="[TEXT]",
+    is_flag=False,
+    flag_value="",
+    help="Tell the branch what the one that is left did: a text, or a summary made by rules.",
+)
 @wait
 @as_json
 @click.pass_obj
-def switch(options: GlobalOptions, ref: str, as_json: bool) -> None:
+def switch(options: GlobalOptions, ref: str, summary: str | None, as_json: bool) -> None:
     """Choose the current branch of a tape; `-` is the one that was current before.
 
-    --json prints {tape, branch}.
+    With --summary a model that continues on the branch is told what the branch that is left did
+    since the two parted; `tape merge --undo` undoes that.
+
+    --json prints {tape, branch}; with --summary {tape, branch, entry}, the entry that tells of it,
+    or null if there was nothing to tell.
     """
     if ref == "-":
         with open_ref(options, "", warns=False) as (tape, _, __):
@@ -149,11 +165,33 @@ def switch(options: GlobalOptions, ref: str, as_json: bool) -> None:
     with open_ref(options, _find_branch_reference(options, ref)) as (tape, head, branch):
         if branch is None or head is not None:
             raise UsageError(f"{ref!r} does not name a branch: write BRANCH or TAPE:BRANCH")
+        refs, told = tape.refs(), dict[str, str | None]()
+        left = refs.current if refs.current != branch else refs.previous or branch
+        if summary is not None:
+            from .merge import leave_summary  # noqa: PLC0415 (switching reads no history else)
+
+            text = clean_argument(summary).strip()
+            told["entry"] = leave_summary(tape, left, branch, text) if left != branch else None
         tape.switch(branch)
         if as_json:
-            print_json({"tape": tape.id, "branch": branch})
+            print_json({"tape": tape.id, "branch": branch, **told})
         else:
-            print_lines([f"{tape.id[:SHORT]}: switched to branch {branch}"])
+            is_moved = refs.current != branch
+            print_lines(_describe_switch(tape.id[:SHORT], left, branch, told, is_moved=is_moved))
+
+
+def _describe_switch(
+    tape: str, left: str, branch: str, told: dict[str, str | None], *, is_moved: bool
+) -> list[str]:
+    """Return what a switch did; on a terminal with an offer to tell of the branch that was left."""
+    lines = [f"{tape}: switched to branch {branch}"]
+    if told:
+        entry = told["entry"]
+        summary = f"{entry[:SHORT]} tells of {left!r}" if entry else f"nothing new of {left!r}"
+        lines[0] += f"; {summary}"
+    elif is_moved and sys.stdout.isatty():
+        lines.append(f"`tape switch {branch} --summary` would tell it what {left!r} did")
+    return lines
 
 
 def _find_branch_reference(options: GlobalOptions, word: str) -> str:

@@ -15,8 +15,10 @@ from ..history.merge_plan import build_merge_anchor, plan_merge
 from ..history.merge_summary import (
     collect_merge_facts,
     describe_merge,
+    join_left_summary,
+    join_merge_summaries,
     read_view_summary,
-    summarize_merge,
+    summarize_branch,
 )
 from ..model.entries import Anchor
 from ..reference import Reference, parse_reference, render_reference
@@ -109,7 +111,7 @@ def merge(
         else:
             target = find_target_branch(hit.tape, into)
             heads = [find_picked_entry(library, hit.tape, pick, stack) for pick in picks]
-            done = _merge_branch(hit, target, heads, _read_summary(summary), wait=wait)
+            done = _merge_branch(hit, target, heads, read_given_summary(summary), wait=wait)
     print_outcome(done, as_json=as_json)
 
 
@@ -171,7 +173,7 @@ def find_picked_entry(library: Library, tape: Tape, text: str, stack: ExitStack)
     return hit.head
 
 
-def _read_summary(given: str | None) -> str | None:
+def read_given_summary(given: str | None) -> str | None:
     """Return the text of --summary: standard input, the content of a file, or the text itself."""
     if given is None:
         return None
@@ -198,7 +200,8 @@ def _merge_branch(
         if not plan.has_news:
             return describe_nothing_new(tape, plan)
         facts = collect_merge_facts(plan)
-        summary = summarize_merge(plan, facts, read_view_summary(tape, plan), text)
+        branch = summarize_branch(facts, text)
+        summary = join_merge_summaries(read_view_summary(tape, plan), branch, plan, facts)
         title = describe_merge(plan, facts)
         entry = writer.anchor(build_merge_anchor(tape, plan, summary, reason=title))
     return describe_done_merge(tape, plan, facts, entry.id)
@@ -226,6 +229,22 @@ def describe_done_merge(tape: Tape, plan: MergePlan, facts: MergeFacts, entry: s
         done += f", keeping {format_count(plan.picked, 'entry')} of it"
     undo = f"`tape merge {where} --undo` undoes it"
     return MergeOutcome(tape.id, plan.into.branch, entry, f"{done}; entry {entry[:SHORT]}; {undo}")
+
+
+def leave_summary(tape: Tape, left: str, into: str, text: str) -> str | None:
+    """Tell a branch of the one that is left for it, by rules or with `text`; return the entry's id.
+
+    None if that one did nothing that this branch does not know. Raises Busy.
+    """
+    with tape.writer(into) as writer:
+        plan = plan_merge(tape, tape.head(into), tape.head(left), left=True)
+        facts = collect_merge_facts(plan)
+        if not (facts.requests or facts.answer):
+            return None
+        branch = summarize_branch(facts, text or None)
+        summary = join_left_summary(read_view_summary(tape, plan), branch, plan)
+        anchor = build_merge_anchor(tape, plan, summary, reason="left", left=True)
+        return writer.anchor(anchor).id
 
 
 def describe_nothing_new(tape: Tape, plan: MergePlan) -> MergeOutcome:

@@ -91,9 +91,12 @@ def plan_merge(
     other: Head,
     picks: Sequence[Head] = (),
     skipped: Callable[[str], None] = warn_of_damage,
+    *,
+    left: bool = False,
 ) -> MergePlan:
     """Return what merging the path of `other` into that of `into` brings; nothing is written.
 
+    With `left` that branch is left, not joined: what is said of it already counts as merged too.
     All are entries of this tape or of the past it shares with its origin. Raises Damaged where a
     path, or an entry that is in view, cannot be read.
     """
@@ -102,7 +105,7 @@ def plan_merge(
     if parted.base is None:
         why = "; ".join(parted.broken) or "it has no common entry with the branch merged into"
         raise Damaged(f"branch {other.branch} cannot be merged: {why}")
-    merged = _find_earlier_merges(parted.a)
+    merged = _find_earlier_merges(parted.a, {"merge", "left"} if left else {"merge"})
     since, newest = _cut_merged_entries(parted.b, merged)
     in_view: set[str] = set()
     view = tuple(_list_view_ranges(tape, into, in_view))
@@ -192,14 +195,14 @@ def _update_state(state: State, data: Payload) -> State:
             return state
 
 
-def _find_earlier_merges(ours: Sequence[Segment]) -> dict[str, Entry]:
+def _find_earlier_merges(ours: Sequence[Segment], reasons: set[str]) -> dict[str, Entry]:
     """Return the id of each entry that was merged into a path → the anchor that tells of it."""
     found: dict[str, Entry] = {}
     for segment in ours:
         first = segment.source.phases.first(segment.phase, describe_missing_blob)
         if segment.start == 0 and first is not None and isinstance(first.data, Anchor):
             merged = first.data.merged
-            if merged is not None and merged.reason == "merge":
+            if merged is not None and merged.reason in reasons:
                 found[merged.entry] = first
     return found
 

@@ -105,15 +105,11 @@ def describe_merge(plan: MergePlan, facts: MergeFacts) -> str:
     return f"merged {plan.other.branch!r} ({counts})"
 
 
-def summarize_merge(
-    plan: MergePlan, facts: MergeFacts, earlier: Summary | str, given: str | None = None
-) -> Summary:
-    """Return the summary of a merge: `earlier` and what the branch did, by rules or as `given`."""
-    if given is None:
-        branch = summarize_branch_by_rules(facts)
-    else:
-        branch = Summary(done=(given,), files_changed=list_changed_files(facts))
-    return join_merge_summaries(earlier, branch, plan, facts)
+def summarize_branch(facts: MergeFacts, given: str | None = None) -> Summary:
+    """Return what a branch did: as `given`, with the files it changed, or by rules."""
+    if given is not None:
+        return Summary(done=(given,), files_changed=list_changed_files(facts))
+    return summarize_branch_by_rules(facts)
 
 
 def list_changed_files(facts: MergeFacts) -> tuple[str, ...]:
@@ -161,6 +157,11 @@ def join_merge_summaries(
             critical_context=(*found.critical_context, f"{told} {', '.join(facts.both)}"),
         )
     return found
+
+
+def join_left_summary(earlier: Summary | str, branch: Summary, plan: MergePlan) -> Summary:
+    """Return the earlier summary of a branch, and that of the one that was left for it."""
+    return join_summaries(earlier, branch, f"on branch {plan.other.branch}, which was left")
 
 
 def join_summaries(

@@ -16,7 +16,12 @@ from tape.context.view import Target
 from tape.exchange.arrays import export_array
 from tape.formats.registry import FORMATS
 from tape.history.merge_plan import build_merge_anchor, plan_merge
-from tape.history.merge_summary import collect_merge_facts, read_view_summary, summarize_merge
+from tape.history.merge_summary import (
+    collect_merge_facts,
+    join_merge_summaries,
+    read_view_summary,
+    summarize_branch,
+)
 from tape.history.replay import replay_path
 from tape.model.entries import Anchor, Summary, select_tool_calls
 from tests.tape import making, reader
@@ -88,8 +93,8 @@ class Tree:
             if not plan.has_news:
                 event("already there")
                 return None
-            earlier = read_view_summary(self.tape, plan)
-            summary = summarize_merge(plan, collect_merge_facts(plan), earlier)
+            facts, earlier = collect_merge_facts(plan), read_view_summary(self.tape, plan)
+            summary = join_merge_summaries(earlier, summarize_branch(facts), plan, facts)
             entry = writer.anchor(build_merge_anchor(self.tape, plan, summary, reason="merged"))
         event("merged, with picks" if plan.picked else "merged")
         self.check_merge(into, entry, before, plan)

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from tests.e2e.terminal import Terminal
 from tests.tape import making, reader
-from tests.tape.cli.conftest import line
+from tests.tape.cli.conftest import BIN, line
 from tests.tape.cli.test_diff import change
 
 
@@ -200,3 +201,43 @@ GRAPH = r"""
 * ID  user         one
 * ID  start        test/1 i
 """.strip().split("\n")
+
+
+def test_a_branch_is_told_of_the_one_that_is_left_for_it(tape, parted):
+    """M204: fork anywhere, branch summary on switch; the view of the branch stays."""
+    before = words(tape, f"{parted}:try")
+    ran = tape("switch", f"{parted}:try", "--summary", "--json")
+    assert list(ran.json) == ["tape", "branch", "entry"]
+    summary, *rest = words(tape, f"{parted}:try")
+    assert rest == before
+    assert "- on branch main, which was left: two" in summary[1]
+    data = tape("show", f"{parted}@{ran.json['entry']}", "--json").json["data"]
+    assert (data["kind"], data["other"]["branch"]) == ("merge", "main")
+    assert data["other"]["reason"] == "left"
+    assert "Left 'main' (3 entries)" in tape("log", f"{parted}:try").text
+    back = tape("switch", f"{parted}:main", "--summary", "Redis was slower.")
+    assert re.search(r"switched to branch main; [0-9a-f]{8} tells of 'try'$", back.text.strip())
+    summary, *_ = words(tape, f"{parted}:main")
+    assert "- on branch try, which was left: Redis was slower." in summary[1]
+    again = tape("switch", f"{parted}:try", "--summary", "--json")
+    assert again.json["entry"] is None
+    tape("merge", f"{parted}:main", "--undo")
+    tape("verify", parted)
+    tape("replay", parted, "--check")
+
+
+def test_a_switch_without_a_summary_adds_one_line_to_the_journal(tape, parted):
+    folder = next(tape.store.glob("tapes/*"))
+    before = reader.files(folder)
+    assert tape("switch", f"{parted}:try").text == f"{parted[:8]}: switched to branch try\n"
+    after = reader.files(folder)
+    assert {name for name in after if after[name] != before.get(name)} == {"refs.jsonl"}
+    tape("switch", f"{parted}:try", "--summary")  # after the fact: of the one current before
+    assert "on branch main, which was left" in words(tape, f"{parted}:try")[0][1]
+
+
+def test_on_a_terminal_a_switch_offers_the_summary_and_asks_nothing(tape, parted):
+    command = [str(BIN), "switch", f"{parted}:try"]
+    with Terminal(command, cwd=tape.work, env=tape.env, columns=100) as terminal:
+        assert terminal.wait_for_end() == 0
+        assert "`tape switch try --summary` would tell it what 'main' did" in terminal.text()

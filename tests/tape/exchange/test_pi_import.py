@@ -1,4 +1,4 @@
-"""Sessions of pi: older files brought to version 3, and trees that become tapes."""
+"""Sessions of pi: older files brought to version 3, and trees that become tapes (M204)."""
 
 from __future__ import annotations
 
