@@ -14,11 +14,13 @@ one of each.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from ..damage import warn_of_damage
+from ..files.changes import list_file_changes
 from ..model.entries import Anchor, Assistant, Context, Meta, Start, Summary, User, join_texts
 from ..model.line import decode_line, describe_missing_blob, read_type
 from ..text import SHORT
@@ -49,6 +51,8 @@ class MergeFacts(NamedTuple):
     """What its users typed, word for word."""
     answer: str
     """The beginning of its last answer; "" if it has none."""
+    files: tuple[str, ...]
+    """Files that it changed, sorted."""
     both: tuple[str, ...]
     """Files that both branches changed since they parted, sorted."""
 
@@ -74,11 +78,18 @@ def collect_merge_facts(
                     pass
             yield entry
 
-    cwd = _find_folder(plan.common)
-    theirs = summarize_activity(read_entries(), cwd)
-    ours = summarize_activity(read_segment_entries(plan.ours, lambda _: None), cwd)
-    both = {file.path for file in theirs.files} & {file.path for file in ours.files}
-    return MergeFacts(theirs, tuple(requests), answer, tuple(sorted(both)))
+    folders = _read_folder_entries(plan.common)
+    activity = summarize_activity(read_entries())
+    theirs = _list_changed_paths(folders, read_entries_since(plan, lambda _: None))
+    ours = _list_changed_paths(folders, read_segment_entries(plan.ours, lambda _: None))
+    both = [path for path in theirs if path in set(ours)]
+    return MergeFacts(activity, tuple(requests), answer, tuple(theirs), tuple(both))
+
+
+def _list_changed_paths(folders: Iterable[Entry], entries: Iterable[Entry]) -> list[str]:
+    """Return the absolute paths that entries changed, sorted, the old ones of renames too."""
+    found = list_file_changes(chain(folders, entries))
+    return sorted({path for one in found for path in (one.path, one.source) if path})
 
 
 def _add_request(requests: list[str], content: Content) -> None:
@@ -86,15 +97,14 @@ def _add_request(requests: list[str], content: Content) -> None:
         requests.append(text)
 
 
-def _find_folder(common: Sequence[Segment]) -> str:
-    """Return the working folder in force where the branches parted."""
-    for segment in reversed(common):
-        for _, line in [*segment.lines()][::-1]:
-            if read_type(line) in {Start.entry_type, Meta.entry_type}:
-                data = decode_line(line, describe_missing_blob).data
-                if isinstance(data, Start | Meta) and data.cwd:
-                    return data.cwd
-    return ""
+def _read_folder_entries(common: Sequence[Segment]) -> list[Entry]:
+    """Return the entries that say in which folder the common path worked, oldest first."""
+    return [
+        decode_line(line, describe_missing_blob)
+        for segment in common
+        for _, line in segment.lines()
+        if read_type(line) in {Start.entry_type, Meta.entry_type}
+    ]
 
 
 def describe_merge(plan: MergePlan, facts: MergeFacts) -> str:
@@ -108,13 +118,8 @@ def describe_merge(plan: MergePlan, facts: MergeFacts) -> str:
 def summarize_branch(facts: MergeFacts, given: str | None = None) -> Summary:
     """Return what a branch did: as `given`, with the files it changed, or by rules."""
     if given is not None:
-        return Summary(done=(given,), files_changed=list_changed_files(facts))
+        return Summary(done=(given,), files_changed=facts.files)
     return summarize_branch_by_rules(facts)
-
-
-def list_changed_files(facts: MergeFacts) -> tuple[str, ...]:
-    """Return the paths of the files that the branch changed, sorted."""
-    return tuple(file.path for file in facts.activity.files)
 
 
 def summarize_branch_by_rules(facts: MergeFacts) -> Summary:
@@ -134,7 +139,7 @@ def summarize_branch_by_rules(facts: MergeFacts) -> Summary:
         done=tuple(done),
         in_progress=tuple(waiting),
         critical_context=tuple(context),
-        files_changed=list_changed_files(facts),
+        files_changed=facts.files,
         requests=facts.requests,
     )
 

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace i
 
 NAMES = (
     *("append", "append, entry", "append, at once", "append, torn"),
-    *("fork", "fork --new", "anchor", "rewind", "new", "new store"),
+    *("fork", "fork --new", "merge", "anchor", "rewind", "new", "new store"),
 )
 MORE = 1 if BUDGET == 1 else 20
 """Random losses at each step."""
@@ -137,6 +137,7 @@ def test_a_command_that_does_not_sync_is_found_to_lose(home):
 PAIRS = [
     ("append", "append", "fsync"),
     ("anchor", "append", "fdatasync"),
+    ("append", "merge", "fdatasync"),
     ("new store", "new store", "fsync"),
 ]
 """The command that is killed, the one that goes on, and the call the first one is killed at."""
