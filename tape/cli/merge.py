@@ -226,7 +226,7 @@ def describe_done_merge(tape: Tape, plan: MergePlan, facts: MergeFacts, entry: s
     where = f"{tape.id[:SHORT]}:{plan.into.branch}"
     done = f"{where}: {describe_merge(plan, facts)}"
     if plan.picked:
-        done += f", keeping {format_count(plan.picked, 'entry')} of it"
+        done += f", keeping {format_count(plan.picked, 'picked entry')}"
     undo = f"`tape merge {where} --undo` undoes it"
     return MergeOutcome(tape.id, plan.into.branch, entry, f"{done}; entry {entry[:SHORT]}; {undo}")
 

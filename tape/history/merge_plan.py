@@ -32,6 +32,7 @@ from ..model.entries import (
     Anchor,
     Assistant,
     CoveredRange,
+    Custom,
     KeptRange,
     MergedBranch,
     Meta,
@@ -180,19 +181,23 @@ def find_view_state(tape: Tape, head: Head) -> State:
 
 
 def _update_state(state: State, data: Payload) -> State:
+    """Return the state after an entry."""
     match data:
         case Anchor():
-            return data.state
+            state = data.state
         case Assistant(provider=provider, model=model) if provider and model:
-            return replace(state, model=f"{provider}/{model}")
+            state = replace(state, model=f"{provider}/{model}")
         case Model(provider=provider, model=model, effort=effort):
-            return replace(state, model=f"{provider}/{model}", effort=effort)
+            state = replace(state, model=f"{provider}/{model}", effort=effort)
+        case Custom(kind="gong.todos", data=todos):  # newer than those of the anchor
+            state = replace(state, todos=todos)
         case Mode(permission=mode, tools=tools):
-            return replace(state, mode=mode, tools=tools)
+            state = replace(state, mode=mode, tools=tools)
         case Start(cwd=cwd) | Meta(cwd=str(cwd)):
-            return replace(state, cwd=cwd)
+            state = replace(state, cwd=cwd)
         case _:
-            return state
+            pass
+    return state
 
 
 def _find_earlier_merges(ours: Sequence[Segment], reasons: set[str]) -> dict[str, Entry]:

@@ -152,8 +152,9 @@ def join_merge_summaries(
     title = describe_merge(plan, facts)
     head = f"{title[0].upper()}{title[1:]}, up to {plan.other.entry[:SHORT]}"
     if plan.picked:
-        what = "entry" if plan.picked == 1 else "entries"
-        head += f"; {plan.picked} {what} of it follow{'s' * (plan.picked == 1)} word for word"
+        is_one = plan.picked == 1
+        head += f"; {plan.picked} picked {'entry follows' if is_one else 'entries follow'}"
+        head += " word for word"
     found = join_summaries(earlier, branch, f"on branch {name}", head)
     if facts.both:
         told = f"Changed on {into} and on {name} since they parted, look before you rely on either:"

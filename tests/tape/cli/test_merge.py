@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_pick_stays_a_reference_and_a_call_comes_with_its_results(tape, parted
     *_, call, result, _, _ = tape("log", f"{parted}:try", "--json").json
     ran = tape("merge", f"{parted}:try", "--pick", result["id"][:8], "--pick", "try")
     assert "was widened to 2 entries: a call comes with its results" in ran.err
-    assert "keeping 3 entries of it" in ran.text
+    assert "keeping 3 picked entries" in ran.text
     assert words(tape, parted)[-3:] == [
         ("assistant", ""),
         ("tool", "ok"),
@@ -241,3 +242,23 @@ def test_on_a_terminal_a_switch_offers_the_summary_and_asks_nothing(tape, parted
     with Terminal(command, cwd=tape.work, env=tape.env, columns=100) as terminal:
         assert terminal.wait_for_end() == 0
         assert "`tape switch try --summary` would tell it what 'main' did" in terminal.text()
+
+
+def test_the_anchor_holds_the_state_to_continue_with(tape, parted):
+    said = {"provider": "p", "model": "m"}
+    todos = {"kind": "gong.todos", "data": [{"content": "a", "status": "pending"}]}
+    lines = [
+        line("model", **said, effort="high"),
+        line("mode", permission="ask", tools=["read"]),
+        json.dumps({"type": "custom", "data": todos}).encode() + b"\n",
+    ]
+    tape("append", parted, stdin=b"".join(lines))
+    entry = tape("merge", f"{parted}:try", "--json").json["entry"]
+    assert tape("show", f"{parted}@{entry}", "--json").json["data"]["state"] == {
+        "model": "p/m",
+        "effort": "high",
+        "mode": "ask",
+        "tools": ["read"],
+        "cwd": "/src",
+        "todos": [{"content": "a", "status": "pending"}],
+    }
