@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import files
 import index
 import llm
 import msgspec
@@ -45,6 +46,7 @@ GROUPS = {
     "llm": llm.llm_rows,
     "rounds": rounds.rounds_rows,
     "tools": tools.tools_rows,
+    "files": files.files_rows,
 }
 
 

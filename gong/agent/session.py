@@ -608,6 +608,8 @@ class Session:
         if self.recorder is not None:
             self.recorder.close()
         await self.setup.env.cleanup()
+        if self.setup.file_recorder is not None:
+            self.setup.file_recorder.close()
         if self._is_announced:
             self._queues.emit(events.SessionEnd(self.state))
         if self.setup.hooks is not None:

@@ -27,8 +27,8 @@ _SETTLED_NS = 50_000_000
 """A file that changed so recently may change again without a new time: clocks of files tick."""
 _ATTEMPTS = 3
 
-FileSignature = tuple[int, int, int, int, int]
-"""Size, times of content and status in ns, inode, mode: equal as long as nothing has changed."""
+FileSignature = tuple[int, int, int, int, int, int]
+"""Size, times of content and status in ns, inode, mode, names: equal until something changes."""
 
 
 class DiskFile(NamedTuple):
@@ -70,6 +70,7 @@ def build_signature(status: os.stat_result) -> FileSignature:
         status.st_ctime_ns,
         status.st_ino,
         status.st_mode,
+        status.st_nlink,
     )
 
 

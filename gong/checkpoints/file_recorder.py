@@ -82,19 +82,27 @@ class FileRecorder:
         await call.read_targets(targets, folder)
         return call
 
+    def close(self) -> None:
+        """Stop watching the folder; what is recorded later is found by listing it again."""
+        if self._folder is not None:
+            self._folder.close()
+        self._folder = None
+
     async def _open_folder(
         self, env: ExecutionEnvironment, blobs: Blobs, path: Sequence[Entry]
     ) -> FolderFiles | None:
         """Return the files of the working folder; None where it is not on this machine."""
         if path is not self._path:
             self._path = path
-            self._stored, self._folder, self._has_told_of_commands = StoredBlobs(), None, False
+            self.close()
+            self._stored, self._has_told_of_commands = StoredBlobs(), False
         self._stored.blobs = blobs
         local = find_local_environment(env)
         if local is None:
             return None
         place = await local.real_path(local.working_directory)
         if self._folder is None or self._folder.folder != place:
+            self.close()
             told = collect_records(path)
             self._folder = FolderFiles(local, place, self._skip, self.settings, self._stored, told)
         return self._folder

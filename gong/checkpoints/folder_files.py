@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 from .disk_file import DiskFile, is_settled, read_disk_file, stat_file
 from .file_changes import FileVersion
-from .folder_listing import WantedFile, list_folder, read_git_objects
+from .folder_listing import WantedFile, read_git_objects
+from .folder_tree import FolderTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,6 +59,10 @@ class RowChange:
 
     old: FolderRow | None
     new: FolderRow
+
+
+_MOST_NAMES = 1000
+"""If more names may have changed, all are listed: git compares many files faster."""
 
 
 class ReadBudget:
@@ -100,7 +105,9 @@ class FolderFiles:
         self.folder = folder
         """Its real path."""
         self.rows: dict[str, FolderRow] = {}
-        self._env, self._skip, self._settings, self._stored = env, skip, settings, stored
+        self._env, self._settings, self._stored = env, settings, stored
+        self._tree = FolderTree(env, folder, skip)
+        self._doubtful: set[str] = set()
         self._unrecorded: set[str] = set()
         """Rows that no entry tells of, and git has not."""
         self._told = dict(told)
@@ -155,6 +162,7 @@ class FolderFiles:
         settled = file is None or file.is_settled
         signature = file.signature if file else None
         self.rows[path] = FolderRow(signature, version, is_settled=settled)
+        self._doubtful.add(path)
         self._note_recorded({path: version})
 
     def take_remarks(self, *, has_files: bool) -> tuple[str, ...]:
@@ -177,12 +185,40 @@ class FolderFiles:
         self._told.update(versions)
         self._unrecorded.difference_update(versions)
 
+    def close(self) -> None:
+        """Stop watching the folder."""
+        self._tree.close()
+
     def _refresh(self, *, is_after: bool) -> dict[str, RowChange]:
         """Bring the rows up to date; return those that are not as before."""
-        self._budget = ReadBudget(self._settings)
         now = time.time_ns()
+        self._budget = ReadBudget(self._settings)
+        names = self._tree.find_changed_names(self.rows)
+        if names is None or len(names) > _MOST_NAMES:
+            return self._refresh_all(now, is_after=is_after)
+        names.update(self._find_unwatched())
+        signatures = {path: stat_file(f"{self.folder}/{path}") for path in names}
+        linked = {one[3] for one in signatures.values() if one and one[5] > 1}
+        if linked:  # the other names of these files: nothing tells of them
+            same = (
+                p for p, row in self.rows.items() if row.signature and row.signature[3] in linked
+            )
+            signatures |= {path: stat_file(f"{self.folder}/{path}") for path in same}
+        return self._update_rows(signatures, {}, now, is_after=is_after)
+
+    def _find_unwatched(self) -> set[str]:
+        """Return the files whose changes nobody may tell of: they are looked at each time."""
+        self._doubtful = {path for path in self._doubtful if self._is_doubtful(path)}
+        return self._doubtful
+
+    def _is_doubtful(self, path: str) -> bool:
+        row = self.rows[path]
+        has_links = row.signature is not None and row.signature[5] > 1
+        return not row.is_settled or has_links or not self._tree.has_folder_of(path)
+
+    def _refresh_all(self, now_ns: int, *, is_after: bool) -> dict[str, RowChange]:
         limit = self._settings.max_files
-        listing = list_folder(self._env, self.folder, self._skip, limit)
+        listing = self._tree.list_files(limit)
         new = [path for path in listing.others if path not in self.rows]
         room = max(limit - len(listing.others) + len(new), 0)
         self._usual, self._limits = listing.remarks, listing.limits
@@ -191,7 +227,9 @@ class FolderFiles:
             self._limits = (*self._limits, left)
         paths = dict.fromkeys((*self.rows, *listing.tracked, *new[:room]))
         signatures = {path: stat_file(f"{self.folder}/{path}") for path in paths}
-        return self._update_rows(signatures, listing.tracked, now, is_after=is_after)
+        changes = self._update_rows(signatures, listing.tracked, now_ns, is_after=is_after)
+        self._doubtful = {path for path in self.rows if self._is_doubtful(path)}
+        return changes
 
     def _update_rows(
         self,
@@ -233,6 +271,7 @@ class FolderFiles:
             if old is not None and _is_same(old, file):
                 if file is not None:
                     old.signature, old.is_settled = file.signature, file.is_settled
+                    self._doubtful.add(path)
                 continue
             oid = tracked.get(path)
             if oid and file and path not in self._told and _has_git_digest(file, oid):
@@ -249,6 +288,7 @@ class FolderFiles:
             settled = file is None or file.is_settled
             new = FolderRow(signature, versions[path], clean.get(path), settled)
             self.rows[path] = new
+            self._doubtful.add(path)
             changes[path] = RowChange(old, new)
         return changes
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ..env.local import LocalEnvironment
 
@@ -50,11 +50,13 @@ class Listing(NamedTuple):
     """What is not covered by rule, one sentence each."""
     limits: tuple[str, ...] = ()
     """What is not covered because it is too much."""
+    has_git: bool = False
+    """Whether git made it."""
 
 
 def list_folder(env: LocalEnvironment, folder: str, skip: Sequence[str], max_files: int) -> Listing:
-    """Return the files of a folder; `skip` are real paths of folders to leave out."""
-    ours = tuple(f"{one}/" for one in _find_below(folder, skip))
+    """Return the files of a folder; `skip` are folders below it to leave out."""
+    ours = tuple(f"{one}/" for one in skip)
     listing = _list_with_git(env, folder) if has_repository(folder) else None
     if listing is None:
         listing = _walk_folder(folder, ours, max_files)
@@ -62,12 +64,12 @@ def list_folder(env: LocalEnvironment, folder: str, skip: Sequence[str], max_fil
     if ours:
         tracked = {path: oid for path, oid in tracked.items() if not path.startswith(ours)}
         others = [path for path in others if not path.startswith(ours)]
-    named = [path for path in others if _is_utf8(path)]
+    named = [path for path in others if is_utf8(path)]
     remarks = listing.limits
-    if len(named) < len(others) or not all(map(_is_utf8, tracked)):
+    if len(named) < len(others) or not all(map(is_utf8, tracked)):
         remarks = (*remarks, "Files whose names are not UTF-8 are not recorded.")
-        tracked = {path: oid for path, oid in tracked.items() if _is_utf8(path)}
-    return Listing(tracked, named, listing.remarks, remarks)
+        tracked = {path: oid for path, oid in tracked.items() if is_utf8(path)}
+    return Listing(tracked, named, listing.remarks, remarks, listing.has_git)
 
 
 def has_repository(folder: str) -> bool:
@@ -76,12 +78,8 @@ def has_repository(folder: str) -> bool:
     return any((one / ".git").exists() for one in (here, *here.parents))
 
 
-def _find_below(folder: str, paths: Iterable[str]) -> list[str]:
-    top = f"{folder.rstrip('/')}/"
-    return [path.removeprefix(top) for path in paths if path.startswith(top)]
-
-
-def _is_utf8(path: str) -> bool:
+def is_utf8(path: str) -> bool:
+    """Return whether a path can be recorded as text."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -117,15 +115,31 @@ def _list_with_git(env: LocalEnvironment, folder: str) -> Listing | None:
     remarks = ["Files that git ignores are not recorded."]
     if inner:
         remarks.append("Repositories inside of this one are not recorded.")
-    return Listing(tracked, sorted(others), tuple(remarks))
+    return Listing(tracked, sorted(others), tuple(remarks), has_git=True)
 
 
 def run_git(
-    env: LocalEnvironment, folder: str, words: Sequence[str], data: bytes = b""
+    env: LocalEnvironment,
+    folder: str,
+    words: Sequence[str],
+    data: bytes = b"",
+    accepted: Sequence[int] = (0,),
 ) -> bytes | None:
     """Return what git answers in a folder; None where it fails, is missing or takes too long."""
     argv = ("git", "--no-optional-locks", *_SAFE_SETTINGS, *words)
-    return env.run_program(argv, folder, data, unset=_UNSET, seconds=_GIT_SECONDS)
+    return env.run_program(
+        argv, folder, data, unset=_UNSET, accepted=accepted, seconds=_GIT_SECONDS
+    )
+
+
+def find_ignored(env: LocalEnvironment, folder: str, paths: Sequence[str]) -> set[str] | None:
+    """Return which paths git ignores; None where git fails."""
+    asked = b"".join(os.fsencode(f"./{path}") + b"\0" for path in paths)
+    words = ("check-ignore", "-z", "--stdin")
+    answer = run_git(env, folder, words, asked, accepted=(0, 1)) if paths else b""
+    if answer is None:
+        return None
+    return {os.fsdecode(one).removeprefix("./") for one in answer.split(b"\0") if one}
 
 
 class WantedFile(NamedTuple):

@@ -293,12 +293,13 @@ class LocalEnvironment:
         data: bytes = b"",
         *,
         unset: Sequence[str] = (),
+        accepted: Sequence[int] = (0,),
         seconds: float = 60.0,
     ) -> bytes | None:
         """Return what a program writes that is given `data`, with the variables of commands.
 
-        None where it fails, is missing or takes longer than so many seconds. It blocks: call it in
-        a thread. Its errors are not read.
+        None where it is missing, takes too long, or ends with a code that is not accepted.
+        It blocks: call it in a thread. Its errors are not read.
         """
         program = self._find_program(argv[0])
         if program is None:
@@ -318,7 +319,7 @@ class LocalEnvironment:
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return done.stdout if done.returncode == 0 else None
+        return done.stdout if done.returncode in accepted else None
 
     def _resolve_path(self, path: str) -> str:
         return os.path.normpath(Path(self._folder) / path)
