@@ -18,7 +18,7 @@ from .list_view import (
     print_tapes,
     select_tapes,
 )
-from .output import CountType, as_json, format_examples
+from .output import CountedCommand, CountType, as_json, format_examples
 from .resolve import get_current_folder, open_library, warn_of_left_out
 from .search_view import (
     HIT_LIMIT,
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=CountedCommand,
     epilog=format_examples(
         "tape ls",
         "tape ls --since 2d --project .",
         "tape ls --since 2026-11-01 --until 2026-12-01",
         "tape ls --all --sort cost --json",
-    )
+    ),
 )
 @click.option(
     "--all", "every", is_flag=True, help=f"List all tapes, not only the newest {TAPE_LIMIT}."
@@ -107,14 +108,16 @@ def ls(
 
 
 @click.command(
+    cls=CountedCommand,
     epilog=format_examples(
         "tape search login page",
         "tape search '\"connection refused\" -redis' --since 1w",
         "tape search src/auth/login.py:42 --type tool.result --project .",
         "tape search 'timeout OR deadline*' -n 5 --json",
-    )
+        "tape search --type user --since 1d",
+    ),
 )
-@click.argument("query", nargs=-1, required=True)
+@click.argument("query", nargs=-1)
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type.")
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
 @click.option(
@@ -133,6 +136,9 @@ def ls(
     metavar="N",
     help="At most N entries.",
 )
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print nothing; exit with 1 when nothing is found."
+)
 @as_json
 @click.pass_obj
 def search(
@@ -145,27 +151,31 @@ def search(
     since: str | None,
     until: str | None,
     limit: int,
+    quiet: bool,
     as_json: bool,
 ) -> int:
     """Search prompts, answers, tool calls and the beginning of their results.
 
     All words must match; "a phrase" matches exactly, -word excludes, word* matches a prefix, one OR
     two matches either. Everything else is literal: paths, identifiers, foo->bar. For Chinese,
-    Japanese and Korean, any adjacent characters match. The best hits come first.
+    Japanese and Korean, any adjacent characters match. The best hits come first. Without words, the
+    newest entries that the options leave are listed.
 
     --model takes any part of PROVIDER/MODEL; it finds the answers of matching models and the other
     entries of tapes where one answered.
 
     --json prints an array of {tape, title, folder, phase, offset, entry, n, time, type, branch,
-    snippet, marks, score}; marks are the start and end, in characters, of each match in the
-    snippet.
+    snippet, marks, score, prompt}; marks are the start and end, in characters, of each match in
+    the snippet, prompt is the {entry, text} that led to it, or null.
     """
     told = {"project": project, "model": model, "since": since, "until": until}
     given = {name: text for name, text in told.items() if text is not None}
     with open_library(options) as opened:
         narrow = parse_search_options(read_clock(), given)
         matches = search_in(*opened, " ".join(query), types=types, limit=limit, **narrow)
-        hits = [(match, match.snippet, match.marks) for match in matches]
+        if quiet:
+            return int(not matches)
+        hits = [(match, match.snippet, match.marks, match.prompt) for match in matches]
         print_hit_objects(hits) if as_json else print_hits(hits)
         if not matches:
             warn_of_no_hits(" ".join(query))

@@ -14,15 +14,24 @@ from ..index.fast_search import search_fast
 from ..index.fast_text import build_filter, build_match_expression
 from ..text import SHORT, shorten_to_width, show_controls
 from .arguments import parse_plain_arguments
-from .terminal import open_pager, print_json_text, print_lines, print_warning, style_text
+from .terminal import (
+    get_columns,
+    open_pager,
+    print_json_text,
+    print_lines,
+    print_warning,
+    style_text,
+)
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TypedDict
 
-    from ..index.fast_text import Marks, RankedEntry
+    from ..index.fast_text import FoundPrompt, Marks, RankedEntry
     from ..index.search import SearchMatch
+
+    ShownHit = tuple[RankedEntry | SearchMatch, str, Marks, FoundPrompt | None]
 
     class SearchFilter(TypedDict):
         """The filters of a search, as `tape.index.search` takes them."""
@@ -53,7 +62,7 @@ def answer_at_once(arguments: Sequence[str], home: str) -> bool:
     or has to catch up: then it returns False and prints nothing.
     """
     given = parse_plain_arguments(arguments, {"--json", "--utc"}, _NAMED_OPTIONS)
-    if given is None or not given[0]:
+    if given is None:
         return False
     query, types = " ".join(given[0]), [value for name, value in given[1] if name == "type"]
     options = dict(given[1])
@@ -61,7 +70,7 @@ def answer_at_once(arguments: Sequence[str], home: str) -> bool:
         narrow = build_filter(types, **parse_search_options(read_clock(), options))
         hits = search_fast(
             options.get("store") or home,
-            build_match_expression(query),
+            build_match_expression(query) if query or not narrow[0] else "",
             narrow,
             int(options.get("limit", HIT_LIMIT)),
         )
@@ -96,13 +105,14 @@ def _parse_optional_moment(text: str | None, time: int) -> str | None:
     return parse_moment(text, time)
 
 
-def print_hit_objects(hits: Sequence[tuple[RankedEntry | SearchMatch, str, Marks]]) -> None:
+def print_hit_objects(hits: Sequence[ShownHit]) -> None:
     """Print hits as a JSON array."""
     print_json_text(
         [
             {name: getattr(hit, name) for name in _OBJECT_KEYS}
             | {"snippet": excerpt, "marks": marks, "score": hit.score}
-            for hit, excerpt, marks in hits
+            | {"prompt": None if prompt is None else {"entry": prompt.entry, "text": prompt.text}}
+            for hit, excerpt, marks, prompt in hits
         ]
     )
 
@@ -112,10 +122,10 @@ _OBJECT_KEYS = (
 )
 
 
-def print_hits(hits: Sequence[tuple[RankedEntry | SearchMatch, str, Marks]]) -> None:
-    """Print hits, each with an excerpt and its marks."""
-    lines = []
-    for hit, excerpt, marks in hits:
+def print_hits(hits: Sequence[ShownHit]) -> None:
+    """Print hits, each with an excerpt and its marks, and the prompt that led to it."""
+    lines, wide = [], get_columns()
+    for hit, excerpt, marks, prompt in hits:
         place = style_text(f"{hit.tape[:SHORT]}@{hit.entry[:SHORT]}", fg="yellow")
         title = f"  {shorten_to_width(hit.title, _TITLE_COLUMNS)}" if hit.title else ""
         lines.append(f"{place}  {render_time(hit.time)}  {hit.type}{title}")
@@ -125,9 +135,12 @@ def print_hits(hits: Sequence[tuple[RankedEntry | SearchMatch, str, Marks]]) -> 
             text += style_text(show_controls(excerpt[start:end]), bold=True)
             at = end
         lines.append(text + show_controls(excerpt[at:]))
+        if prompt is not None:
+            asked = shorten_to_width(f"prompt {prompt.entry[:SHORT]}: {prompt.text}", wide - 4)
+            lines.append(f"    {style_text(asked, dim=True)}")
     print_lines(lines)
 
 
 def warn_of_no_hits(query: str) -> None:
     """Warn that there are no hits."""
-    print_warning(f"nothing found for {query!r}")
+    print_warning(f"nothing found for {query!r}" if query else "nothing found")

@@ -10,13 +10,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import sha256
 from math import isinf
 
 from ..clock import format_timestamp, parse_timestamp
 from .fast import is_caught_up, query_fast
-from .fast_text import RESULT_CHARS, find_hits, iter_argument_texts
+from .fast_text import (
+    RESULT_CHARS,
+    FoundPrompt,
+    find_hits,
+    find_prompt_line,
+    iter_argument_texts,
+)
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 
@@ -131,15 +137,29 @@ _STRICT_JSON = json.JSONDecoder(
 )
 
 
+def extract_prompt_text(line: bytes, entry: str) -> str:
+    """Return what the prompt in a line (without newline) says; raise ValueError if it changed."""
+    cut = line.find(b',"data":', 49)
+    is_whole = sha256(line[cut + 8 : -1]).hexdigest()[:32] == line[cut - 33 : cut - 1].decode()
+    if line[7:47].decode() != entry or not is_whole:
+        raise ValueError("not the line that was indexed")
+    content = json.loads(line)["data"].get("content", "")
+    blocks = content if isinstance(content, list) else [{"text": content}]
+    said = [block.get("text", "") for block in blocks if isinstance(block, dict)]
+    return " ".join(" ".join(map(_get_text_or_head, said)).split())
+
+
 def search_fast(
     home: str, expression: str, narrow: tuple[str, Sequence[object]], limit: int
-) -> list[tuple[RankedEntry, str, Marks]] | None:
-    """Return the best matches in the store at `home`, each with an excerpt and its marks.
+) -> list[tuple[RankedEntry, str, Marks, FoundPrompt | None]] | None:
+    """Return the best matches in the store at `home`: excerpt, its marks, and the prompt before it.
 
     None if the index has to catch up or to erase first, or if a line changed.
     """
 
-    def question(db: Connection) -> list[tuple[RankedEntry, str, Marks]] | None:
+    def question(
+        db: Connection,
+    ) -> list[tuple[RankedEntry, str, Marks, FoundPrompt | None]] | None:
         erases = db.execute("SELECT 1 FROM removed LIMIT 1").fetchone()
         if erases or not is_caught_up(db, home):
             return None
@@ -148,12 +168,25 @@ def search_fast(
                 *(db, expression, narrow, limit),
                 lambda hit, may_match: extract_texts(lines.read(hit), hit, may_match),
             )
-        return [
-            (hit._replace(time=format_timestamp(hit.time)), text, marks)
-            for hit, text, marks in hits
-        ]
+            return [
+                (hit._replace(time=format_timestamp(hit.time)), text, marks, prompt)
+                for hit, text, marks in hits
+                for prompt in [_read_prompt(db, lines, hit)]
+            ]
 
     return query_fast(home, question)
+
+
+def _read_prompt(db: Connection, lines: _LineReader, hit: RankedEntry) -> FoundPrompt | None:
+    """Return the prompt that led to a hit; None where it is unknown, redacted or damaged."""
+    found = find_prompt_line(db, hit)
+    if found is None:
+        return None
+    entry, offset, length = found
+    with suppress(ValueError, OSError):
+        line = lines.read(hit._replace(offset=offset, length=length))
+        return FoundPrompt(entry, extract_prompt_text(line, entry))
+    return None
 
 
 class _LineReader:

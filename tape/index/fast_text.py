@@ -229,6 +229,30 @@ RankedEntry = namedtuple(  # noqa: PYI024 (typing takes too long)
 """An entry: hex ids, the names around it, where its line stands, its depth, microseconds, score."""
 
 
+FoundPrompt = namedtuple("FoundPrompt", "entry text")  # noqa: PYI024 (typing takes too long)
+"""The prompt that led to an entry: its id, 40 hex digits, and its text."""
+
+_PROMPT_SQL = (
+    'SELECT lower(hex(u.id)), u."offset", u.length FROM phases p '
+    "JOIN entries h ON h.phase = p.key AND substr(h.id, 1, 4) = substr(?1, 1, 4) AND h.id = ?1 "
+    "JOIN entries u ON u.key BETWEEN h.key - 2000 AND h.key - 1 AND u.phase = p.key "
+    "JOIN types k ON k.key = u.type WHERE p.tape = ?2 AND p.name = ?3 AND k.name = 'user' "
+    "ORDER BY u.key DESC LIMIT 1"
+)
+
+
+def find_prompt_line(db: Connection, hit: RankedEntry) -> tuple[str, int, int] | None:
+    """Return id, offset and length of the prompt that led to an entry, in the same phase.
+
+    None for a prompt, and where none is among what was indexed shortly before.
+    """
+    if hit.type == "user":
+        return None
+    values = bytes.fromhex(hit.entry), bytes.fromhex(hit.tape), hit.phase
+    found: tuple[str, int, int] | None = db.execute(_PROMPT_SQL, values).fetchone()
+    return found
+
+
 def build_filter(
     types: Sequence[str] = (),
     project: str | None = None,
@@ -380,7 +404,15 @@ def find_hits(
     tools; then those in their results; newer first among equals. Of several copies of an entry the
     original counts. `read` gives the texts of an entry, None if it has none any more, or if the
     function it is given is False for its line; an entry whose texts do not match is left out.
+    Without an expression the newest entries are the hits, each with its beginning.
     """
+    if not expression:
+        newest = ((hit, read(hit, bool)) for hit in _iter_newest(db, narrow))
+        begun = ((hit, " ".join(" ".join(texts).split())) for hit, texts in newest if texts)
+        return [
+            (hit, text[:EXCERPT_WIDTH] + "…" * (len(text) > EXCERPT_WIDTH), ())
+            for hit, text in islice(((hit, text) for hit, text in begun if text), limit)
+        ]
     hits: list[tuple[RankedEntry, str, Marks]] = []
     candidates = _iter_candidates(db, expression, narrow, limit)
     may_match = build_line_filter(expression)
@@ -408,6 +440,23 @@ def _iter_candidates(
             if len(page) < size:
                 break
             last = min(row[5] for row in page) - 1
+
+
+def _iter_newest(db: Connection, narrow: tuple[str, Sequence[object]]) -> Iterator[RankedEntry]:
+    """Yield the entries with words, the newest first, each once."""
+    where, values = narrow
+    seen: set[bytes] = set()
+    found = db.execute(
+        f"SELECT e.id, {_FIELDS} FROM entries e JOIN types k ON k.key = e.type "  # noqa: S608 (our own names)
+        "JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape WHERE t.folder <> '' "
+        f"AND k.name IN ('user', 'assistant', 'tool.result', 'context'){where} "
+        "ORDER BY e.time DESC, p.name = ?, t.id, e.id",
+        (*values, ORIGIN_PHASE),
+    )
+    for entry, tape, title, folder, *rest in found:
+        if entry not in seen:
+            seen.add(entry)
+            yield RankedEntry._make((tape, title, os.fsdecode(folder), *rest, 0.0))
 
 
 def _select_page(

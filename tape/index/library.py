@@ -234,13 +234,15 @@ def search_entries(
     their usual meaning, and everything else, paths and identifiers too, is literal. The other
     arguments filter the search as in `build_filter`. All committed entries are searched.
 
-    Raises UsageError for a query with nothing to search for, NewerFormat or Damaged of the store.
+    An empty query finds the newest entries that the other arguments leave, or raises UsageError
+    without any. Raises UsageError for a query with nothing to search for, NewerFormat or Damaged of
+    the store.
     """
     from .fast_text import build_filter, build_match_expression  # noqa: PLC0415
     from .search import find_matches  # noqa: PLC0415
 
-    expression = build_match_expression(query)
     narrow = build_filter(types, project, model, since, until)
+    expression = build_match_expression(query) if query or not narrow[0] else ""
     return query_index(store, index, lambda db: find_matches(db, store, expression, narrow, limit))
 
 

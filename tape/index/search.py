@@ -20,7 +20,8 @@ from ..model.line import has_valid_data, is_redaction_begun, read_header
 from ..store.path import FSCK_ADVICE
 from .contents import extract_contents
 from .database import erase_removed_words
-from .fast_text import find_hits
+from .fast_search import extract_prompt_text
+from .fast_text import FoundPrompt, find_hits, find_prompt_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,6 +54,8 @@ class SearchMatch(Struct, frozen=True, gc=False):
     """Start and end, in characters of the snippet, of each match."""
     score: float
     """The higher, the better the match."""
+    prompt: FoundPrompt | None = None
+    """The prompt that led to it, where it is not one itself."""
 
 
 def find_matches(
@@ -74,10 +77,26 @@ def find_matches(
     return [
         SearchMatch(
             *(hit.tape, hit.title, hit.folder, hit.phase, hit.offset, hit.entry, hit.n),
-            *(format_timestamp(hit.time), hit.type, hit.branch, *shown, hit.score),
+            *(format_timestamp(hit.time), hit.type, hit.branch, text, marks, hit.score),
+            prompt=_read_prompt(db, store, hit),
         )
-        for hit, *shown in hits
+        for hit, text, marks in hits
     ]
+
+
+def _read_prompt(db: sqlite3.Connection, store: Store, hit: RankedEntry) -> FoundPrompt | None:
+    """Return the prompt that led to a hit; None where it is unknown, redacted or damaged."""
+    found = find_prompt_line(db, hit)
+    if found is None:
+        return None
+    entry, offset, length = found
+    with (
+        suppress(OSError, TapeError, ValueError),
+        store.open_folder(hit.folder) as tape,
+        tape.phases.open(hit.phase) as file,
+    ):
+        return FoundPrompt(entry, extract_prompt_text(file.read(offset, offset + length), entry))
+    return None
 
 
 def _read_hit_words(

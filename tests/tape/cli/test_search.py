@@ -42,7 +42,7 @@ def test_json_is_one_array_with_stable_keys(tape, said):
     (hit,) = tape("search", "登录", "--json").json
     assert list(hit) == [
         *("tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch"),
-        *("snippet", "marks", "score"),
+        *("snippet", "marks", "score", "prompt"),
     ]
     assert hit["tape"] == said[1]
     assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["登录"]
@@ -86,7 +86,7 @@ def test_what_was_found_is_bold_where_colours_are_and_control_characters_are_sho
     [
         (["{"], "nothing to search for in '{': give a word with a letter or a digit"),
         (["a", "--since", "soon"], "'soon' is not a valid time: write"),
-        ([], "Missing argument 'QUERY...'; see `tape search --help`"),
+        ([], "nothing to search for in ''"),
         (["a", "-n", "0"], "Invalid value for '-n' / '--limit'"),
     ],
 )
@@ -185,3 +185,46 @@ class TestAtOnce:
             assert process.wait(20) == 0
             assert process.stderr.read() == b""
             process.stdout = None
+
+
+class TestWithoutWords:
+    def test_the_newest_that_the_options_leave_are_listed(self, tape, talk):
+        for options in (["--type", "user"], ["--type", "assistant"], ["--model", "offline"]):
+            ran = [tape.real("search", *options, *more) for more in ((), ("--no-pager",))]
+            assert ran[0] == ran[1]
+            hits = tape("search", *options, "--json").json
+            times = [hit["time"] for hit in hits]
+            assert times == sorted(times, reverse=True)
+            if "--type" in options:
+                assert {hit["type"] for hit in hits} == {options[1]}
+        (hit,) = tape("search", "--type", "user", "--json").json
+        assert (hit["snippet"], hit["marks"], hit["prompt"]) == ("Read a.py", [], None)
+        assert len(tape("search", "--since", "1h", "-2", "--json").json) == 2
+
+    def test_without_words_and_options_there_is_nothing_to_search_for(self, tape, talk):
+        told = "nothing to search for in '': give a word with a letter or a digit"
+        assert tape.refused("search", code=2) == told
+        assert tape("search", "--until", "2020-01-01").err == "tape: nothing found\n"
+
+
+def test_quiet_says_by_the_exit_code_whether_something_is_found(tape, talk):
+    for asked, code in [(["Read"], 0), (["zebra"], 1), (["--type", "user"], 0)]:
+        for option in ("-q", "--quiet"):
+            ran = tape.real("search", *asked, option, code=code)
+            assert (ran.out, ran.err) == (b"", "")
+    tape("search", "zebra")
+
+
+def test_a_hit_is_shown_with_the_prompt_that_led_to_it(tape, talk):
+    prompt = tape("log", "--type", "user", "--json").json[0]["id"]
+    told = {"entry": prompt, "text": "Read a.py"}
+    for more in ((), ("--no-pager",)):  # from the index alone, and the long way
+        (hit,) = tape.real("search", "sets", "--json", *more).json
+        assert hit["prompt"] == told
+        rows = tape.real("search", "sets", *more).text.split("\n")
+        assert rows[2] == f"    prompt {prompt[:8]}: Read a.py"
+        (hit,) = tape.real("search", "Read", "--type", "user", "--json", *more).json
+        assert hit["prompt"] is None
+    tape("redact", f"@{prompt}", "--yes")
+    (hit,) = tape("search", "sets", "--json").json
+    assert hit["prompt"] is None

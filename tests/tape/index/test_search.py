@@ -216,6 +216,7 @@ def test_a_hit_says_where_it_is(library):
         "snippet": "two needle",
         "marks": ((4, 10),),
         "score": 0,
+        "prompt": None,
     }
 
 
