@@ -47,7 +47,7 @@ Opcode = tuple[str, int, int, int, int]
 """What becomes of a span of lines, as difflib says it: tag, and start and end in old and new."""
 
 
-class FileVersion(NamedTuple):
+class PatchSide(NamedTuple):
     """A file at one moment."""
 
     path: str
@@ -74,7 +74,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def build_patch(
-    before: FileVersion | None, after: FileVersion | None, *, with_bytes: bool = False
+    before: PatchSide | None, after: PatchSide | None, *, with_bytes: bool = False
 ) -> list[bytes]:
     """Return the lines of the patch that turns one version of a file into another.
 
@@ -93,7 +93,7 @@ def build_patch(
 
 
 def _build_section(
-    before: FileVersion | None, after: FileVersion | None, with_bytes: bool
+    before: PatchSide | None, after: PatchSide | None, with_bytes: bool
 ) -> Iterator[bytes]:
     """Yield the patch of one file, headers first."""
     one, two = before or after, after or before
@@ -131,7 +131,7 @@ def _build_section(
         yield from build_hunks(old, new)
 
 
-def _build_mode_lines(before: FileVersion | None, after: FileVersion | None) -> Iterator[bytes]:
+def _build_mode_lines(before: PatchSide | None, after: PatchSide | None) -> Iterator[bytes]:
     if before is None and after is not None:
         yield b"new file mode %b\n" % after.git_mode.encode()
     elif after is None and before is not None:
@@ -170,7 +170,7 @@ def _quote_byte(byte: int) -> bytes:
     return b"%c" % byte if 0x20 <= byte < 0x7F else b"\\%03o" % byte  # noqa: PLR2004 (printable)
 
 
-def _hash_version(version: FileVersion | None) -> bytes:
+def _hash_version(version: PatchSide | None) -> bytes:
     """Return the id that git gives a file, 40 hex digits; zeros for no file."""
     if version is None:
         return b"0" * 40

@@ -33,7 +33,7 @@ from .file_calls import (
     parse_file_calls,
     parse_named_call,
 )
-from .git_patch import REGULAR_MODE, FileVersion, build_patch
+from .git_patch import REGULAR_MODE, PatchSide, build_patch
 from .model.entries import NO_JSON, BlobRef, ChangedFile, FileState
 from .text import show_controls, to_single_line
 
@@ -233,7 +233,7 @@ class _NotStored(Exception):
 
 def _load_versions(
     file: ChangedFile | FileState, load: LoadBlob
-) -> tuple[FileVersion | None, FileVersion | None]:
+) -> tuple[PatchSide | None, PatchSide | None]:
     """Return both versions of a file; raise NotFound or _NotStored where bytes are missing."""
     if isinstance(file, FileState):
         before = _load_saved(file.path, file.before, file.mode, load)
@@ -245,14 +245,14 @@ def _load_versions(
     before = after = None
     if file.op == "mode" and file.before == file.after and file.before_mode:
         # the content does not matter: no hunk shows it
-        known = FileVersion(file.path, b"", file.before_mode)
+        known = PatchSide(file.path, b"", file.before_mode)
         return known, known._replace(mode=mode)
     if file.op != "created":
         data = _load_ref(file.before_blob, file.why, load)
-        before = FileVersion(file.source or file.path, data, file.before_mode or mode)
+        before = PatchSide(file.source or file.path, data, file.before_mode or mode)
     if file.op != "deleted":
         data = _load_ref(file.after_blob, file.why, load)
-        after = FileVersion(file.path, data, mode)
+        after = PatchSide(file.path, data, mode)
     return before, after
 
 
@@ -264,13 +264,13 @@ def _load_ref(ref: BlobRef | None, why: str | None, load: LoadBlob) -> bytes:
 
 def _load_saved(
     path: str, saved: SavedFile | None, mode: str | None, load: LoadBlob
-) -> FileVersion | None:
+) -> PatchSide | None:
     if saved is None:
         return None
     if not saved.blob:
         raise _NotStored(saved.why or "the bytes are not on the tape")
     data = load(BlobRef(saved.blob, saved.bytes))
-    return FileVersion(path, data, mode or REGULAR_MODE)
+    return PatchSide(path, data, mode or REGULAR_MODE)
 
 
 OP_LETTERS = {"created": "A", "modified": "M", "deleted": "D", "renamed": "R", "mode": "M"}

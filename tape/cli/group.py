@@ -57,6 +57,7 @@ COMMANDS = {
     "replay": ("playback", "Replay a session, or check that it still gives the same view."),
     "search": ("listing", "Search all tapes for words."),
     "stats": ("stats_view", "Show tokens, cost, tools and time."),
+    "files": ("changed_files", "List the files that a path changed, or print one as it was."),
     "blame": ("blame", "Show which entry and prompt last changed each line of a file."),
     "export": ("exchange", "Export a tape as one self-contained file, or as Markdown."),
     "import": ("exchange", "Import a tape from a file."),
@@ -75,7 +76,7 @@ COMMANDS = {
 
 PAGED_COMMANDS = {
     *("ls", "show", "log", "cat", "branches", "label", "anchors", "context"),
-    *("diff", "search", "stats", "blame"),
+    *("diff", "files", "search", "stats", "blame"),
 }
 """The commands whose text goes through a pager if it is taller than the terminal."""
 

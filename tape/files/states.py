@@ -110,12 +110,13 @@ def compare_paths(one: Sequence[PathChange], other: Sequence[PathChange]) -> lis
     while shared < min(len(one), len(other)) and one[shared] == other[shared]:
         shared += 1
     mine, theirs = fold_changes(one[shared:]), fold_changes(other[shared:])
+    back = {effect.source: path for path, effect in mine.items() if effect.source is not None}
     joined: dict[str, FileEffect] = {}
     for path in (*mine, *(path for path in theirs if path not in mine)):
         a, b = mine.get(path), theirs.get(path)
         if b is None:
             assert a is not None  # it is in one of them
-            joined[path] = a._replace(before=a.after, after=a.before, source=None)
+            joined[path] = a._replace(before=a.after, after=a.before, source=back.get(path))
         elif a is None:
             joined[path] = b
         else:

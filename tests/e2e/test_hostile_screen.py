@@ -53,6 +53,10 @@ CASES = {
         *("ID:b --into EVIL", "ID:b --pick EVIL", "ID:EVIL", "ID:main --into b", "ID:b --undo"),
         *("ID:b --summary EVIL --pick ID@good", "ID:b --json", "ID --undo --json"),
     ],
+    "tape files": [
+        *("ID", "ID -p", "ID --json", "ID:main ID:b", "ID@good ID:b -p", "EVIL", "EVIL EVIL"),
+        *("--at ID EVIL", "--at ID f.txt", "--at EVIL EVIL", "--at ID"),
+    ],
     "tape replay": ["ID --speed 100000", "ID --check", "ID --json", "ID --speed EVIL"],
     "tape search": ["zebra", "zebra --json", "EVIL", "zebra --model EVIL", "zebra --type EVIL"],
     "tape stats": ["ID", *(f"--by {by}" for by in ("tape", "branch", "model", "day")), "ID --json"],

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tape.git_patch import FileVersion, build_patch, count_changed_lines, quote_path
+from tape.git_patch import PatchSide, build_patch, count_changed_lines, quote_path
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"\n", b"}\n", b"c\r\n", b"\xff\n"]), max_size=30)
 TEXTS = st.builds(lambda lines, end: b"".join(lines) + end, LINES, st.sampled_from([b"", b"end"]))
@@ -28,8 +28,8 @@ NAMES = st.sampled_from(
     ]
 )
 MODES = st.sampled_from(["100644", "100600", "100755"])
-FILES = st.builds(FileVersion, NAMES, BYTES, MODES)
-LINKS = st.builds(lambda name, to: FileVersion(name, to, "120777"), NAMES, st.just(b"to/there"))
+FILES = st.builds(PatchSide, NAMES, BYTES, MODES)
+LINKS = st.builds(lambda name, to: PatchSide(name, to, "120777"), NAMES, st.just(b"to/there"))
 VERSIONS = st.one_of(st.none(), FILES, FILES, LINKS)
 
 
@@ -73,9 +73,9 @@ def places(tmp_path_factory):
 
 
 @given(VERSIONS, VERSIONS)
-@example(FileVersion("a.py", b""), None)
-@example(None, FileVersion("a.py", b""))
-@example(FileVersion("a.py", b"x"), FileVersion("b/c d.txt", b"x", "100755"))
+@example(PatchSide("a.py", b""), None)
+@example(None, PatchSide("a.py", b""))
+@example(PatchSide("a.py", b"x"), PatchSide("b/c d.txt", b"x", "100755"))
 def test_git_applies_a_patch_forth_and_back(places, before, after):
     folder = next(places)
     if before:
@@ -96,7 +96,7 @@ def test_git_applies_a_patch_forth_and_back(places, before, after):
 
 @given(TEXTS, TEXTS)
 def test_counts_are_those_of_the_hunks(old, new):
-    lines = build_patch(FileVersion("a", old), FileVersion("a", new))
+    lines = build_patch(PatchSide("a", old), PatchSide("a", new))
     hunks = [line for line in lines if line[:3] not in (b"+++", b"---")]
     added, removed = (sum(line.startswith(sign) for line in hunks) for sign in (b"+", b"-"))
     assert count_changed_lines(old, new) == (added, removed)
@@ -105,7 +105,7 @@ def test_counts_are_those_of_the_hunks(old, new):
 def test_a_patch_as_git_writes_it():
     old = b"".join(b"%d\n" % n for n in range(1, 30))
     new = old.replace(b"\n5\n", b"\nfive\n").replace(b"29\n", b"29")
-    before, after = FileVersion("src/a b.py", old), FileVersion("src/c.py", new, "100755")
+    before, after = PatchSide("src/a b.py", old), PatchSide("src/c.py", new, "100755")
     assert b"".join(build_patch(before, after)).decode() == (
         "diff --git a/src/a b.py b/src/c.py\n"
         "old mode 100644\n"
@@ -124,7 +124,7 @@ def test_a_patch_as_git_writes_it():
 
 
 def test_what_is_binary_is_named_in_one_line():
-    patch = build_patch(FileVersion("a.png", b"\0"), FileVersion("a.png", b"\0\1"))
+    patch = build_patch(PatchSide("a.png", b"\0"), PatchSide("a.png", b"\0\1"))
     assert patch[-1] == b"Binary files a/a.png and b/a.png differ\n"
     assert count_changed_lines(b"\0", b"x\n") is None
 
