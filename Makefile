@@ -33,6 +33,9 @@ test: .venv/test.ready
 	@$(PY) -m pytest $(WORKERS)
 endif
 
+# Tests are compiled once, not by each worker of each run.
+test coverage: export PYTHONDONTWRITEBYTECODE :=
+
 test-all: export TEST_BUDGET := 2
 test-all: test
 
@@ -59,6 +62,7 @@ rows: .venv/chat.ready
 docs: .venv/chat.ready
 	@$(PY) -m tests.docs.reference
 	@$(PY) -m tests.docs.help_pages
+	@$(PY) -m tests.docs.parsed_tables
 
 bench: .venv/chat.ready
 	@$(PY) bench/run.py
