@@ -6,6 +6,7 @@ The order in a run, as session, loop and tool step ask for it:
         change_request ─▶ model ─▶ check_call ─▶ tool ─▶ change_result ─▶ settle_turn
         nothing left to do ─▶ keep_working ─▶ end
 
+`decide_permission` comes where the policy would ask a person about a call, after `check_call`.
 `check_operation` comes before fork, switch and compact. Text that hooks add for the model becomes a
 `context` entry with origin hook: after the prompt, or after the results of the turn, never between
 a call and its result.
@@ -30,6 +31,7 @@ from tape.store.phase import ENTRIES
 from ..hooks.dispatcher import HookDispatcher
 from ..hooks.hook import SessionFacts
 from ..hooks.python_hook import PythonHook
+from ..policy.decision import ApprovalRecord
 from ..tools.tool import ToolOutcome, encode_details
 from . import events
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from ..hooks.dispatcher import HookFailure, HookOutcome
     from ..hooks.hook import Hook, Point
     from ..llm.types import Request
+    from ..policy.approval import ApprovalRequest
     from ..tools.tool import PreparedCall
     from .recorder import Recorder
 
@@ -169,6 +172,25 @@ class SessionHooks:
         recorder.append(approval)
         reason = outcome.reason or "no reason was given"
         return ToolOutcome.error(f"Blocked by a hook: {reason}", kind="PermissionDenied")
+
+    async def decide_permission(self, request: ApprovalRequest) -> ApprovalRecord | None:
+        """Return what hooks decide in place of the person; None if they leave it to the person.
+
+        A decision is about the arguments that were asked about: a hook that changes them fails.
+        """
+        if not self.dispatcher.wants("permission"):
+            return None
+        value = {
+            "tool": request.name,
+            "args": dict(request.arguments),
+            "call_id": request.call_id,
+            "suggestions": [*map(_describe_rule, request.ruling.offered)],
+        }
+        outcome = await self._ask("permission", value, _refuse_changes)
+        if outcome.decision not in {"allow", "block"}:
+            return None
+        decision = "allow" if outcome.decision == "allow" else "deny"
+        return ApprovalRecord(decision, "hook", outcome.hook, outcome.reason or None)
 
     async def change_result(
         self, prepared: PreparedCall, result: ToolOutcome, duration_ms: int
@@ -365,6 +387,17 @@ def _describe_call(prepared: PreparedCall) -> dict[str, Any]:
             written = set(msgspec.json.decode(call.args, type=dict[str, Any]))
     given = {name: args[name] for name in args if name in written and args[name] is not None}
     return {"tool": prepared.tool.name, "args": given, "call_id": call.id}
+
+
+def _describe_rule(rule: str) -> dict[str, Any]:
+    """Return a rule that could be allowed as Claude's hooks read it."""
+    tool, _, content = rule.removesuffix(")").partition("(")
+    named = {"toolName": tool} | ({"ruleContent": content} if content else {})
+    return {"type": "addRules", "rules": [named], "behavior": "allow", "destination": "session"}
+
+
+def _refuse_changes(_value: dict[str, Any]) -> None:
+    raise ValueError("what is decided about cannot be changed: PreToolUse hooks change arguments")
 
 
 def _build_context(text: str) -> Context:

@@ -40,7 +40,7 @@ from ..errors import (
     SessionBusy,
     SessionClosed,
 )
-from ..policy.approval import ModalPolicy, find_mode
+from ..policy.approval import ConsultingPolicy, ModalPolicy, find_mode
 from ..policy.modes import parse_mode
 from ..sdk.objects import check_object_schema
 from ..tools.builtin import change_tools
@@ -110,6 +110,7 @@ class Session:
             hooks.begin(self._queues.emit, lambda: find_mode(self.setup.policy))
             if hooks.has_watchers:
                 self.subscribe(hooks.watch_event)
+            self._attach_hooks(setup.policy)
         self._run: asyncio.Task[object] | None = None
         self._context: RunContext | None = None
         """What runs on the open branch work with."""
@@ -424,7 +425,13 @@ class Session:
 
     def use_policy(self, policy: Policy) -> None:
         """Let another policy decide from the next call on which calls may run."""
+        self._attach_hooks(policy)
         self._change_setup(policy=policy)
+
+    def _attach_hooks(self, policy: Policy) -> None:
+        """Let hooks at PermissionRequest decide before a policy asks a person."""
+        if (hooks := self.setup.hooks) is not None and isinstance(policy, ConsultingPolicy):
+            policy.consult = hooks.decide_permission
 
     @property
     def todos(self) -> tuple[Todo, ...]:

@@ -255,6 +255,8 @@ def read_answer(call: HookCall, answer: Mapping[str, Any]) -> HookAnswer:
     if call.point not in GATES:
         meant = ""
     stop = None
+    if isinstance(asked, dict) and asked.get("interrupt") is True and meant == "block":
+        stop = str(reason) or "a hook denied a call and ended the run"
     if answer.get("continue") is False:
         stop = _read_text(answer, "stopReason") or "a hook ended the run"
         if call.point in {"tool_call", "input"}:

@@ -7,6 +7,7 @@
     | `on_before_agent(prompt, system)`     | None, a prompt, (prompt, system[, messages])        |
     | `on_context(messages)`                | None, or the messages to send                       |
     | `before_tool_call(tool, args)`        | None, Block(why), Ask(why), Allow(args)             |
+    | `on_permission_request(tool, args)`   | None, Block(why), Allow()                           |
     | `on_tool_result(tool, result)`        | None, a text, or changed fields of the result       |
     | `on_stop(text)`                       | None, or Block(what is left to do)                  |
     | `before_session_op(op, meta)`         | None, False or Block(why)                           |
@@ -41,6 +42,7 @@ _METHODS: dict[Point, tuple[str, tuple[str, ...]]] = {
     "before_agent": ("on_before_agent", ("prompt", "system")),
     "context": ("on_context", ("messages",)),
     "tool_call": ("before_tool_call", ("tool", "args")),
+    "permission": ("on_permission_request", ("tool", "args")),
     "tool_result": ("on_tool_result", ("tool", "result")),
     "stop": ("on_stop", ("text",)),
     "session_op": ("before_session_op", ("op", "meta")),
@@ -174,6 +176,10 @@ def _read_tool_call(said: Any) -> HookAnswer | None:
     return None
 
 
+def _read_permission(said: Any) -> HookAnswer | None:
+    return HookAnswer("allow") if isinstance(said, Allow) and said.args is None else None
+
+
 def _read_tool_result(said: Any) -> HookAnswer | None:
     if isinstance(said, str):
         said = {"content": said}
@@ -196,6 +202,7 @@ _READERS: dict[Point, Callable[[Any], HookAnswer | None]] = {
     "before_agent": _read_before_agent,
     "context": _read_context,
     "tool_call": _read_tool_call,
+    "permission": _read_permission,
     "tool_result": _read_tool_result,
     "session_op": _read_session_op,
     "stop": _read_stop,

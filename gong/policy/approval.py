@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .decision import ApprovalRecord
     from .modes import Outcome, PermissionMode
 
 
@@ -56,6 +57,21 @@ class Asker(Protocol):
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Return the answer; a cancellation is the end of the call."""
         ...
+
+
+class Consultant(Protocol):
+    """Decides about a call in place of the person, or leaves it to the person."""
+
+    async def __call__(self, request: ApprovalRequest) -> ApprovalRecord | None:
+        """Return the decision; None leaves it open."""
+        ...
+
+
+@runtime_checkable
+class ConsultingPolicy(Protocol):
+    """A policy that lets somebody decide before it asks a person, or nobody."""
+
+    consult: Consultant | None
 
 
 @runtime_checkable

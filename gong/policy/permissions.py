@@ -9,7 +9,8 @@ The order of decisions; the first that speaks decides:
     5  ask rules
     6  allow rules      those of the settings and flags, then those of this session
     7  the mode         see the table in docs/permissions.md
-    8  a person         or, without a person to ask, a refusal
+    8  a hook           one at PermissionRequest, in place of the person
+    9  a person         or, without a person to ask, a refusal
 
 A call is taken apart (`call_judge`): each part of a command, each file is judged on its own. A call
 is denied where one of its parts is, asked about where one is, and allowed where all are.
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..errors import ConfigurationError
-from .approval import ApprovalAnswer, ApprovalRequest, Asker, Ruling
+from .approval import ApprovalAnswer, ApprovalRequest, Asker, Consultant, Ruling
 from .decision import ApprovalRecord, RecordedVerdict, Verdict
 from .modes import READING, SEVERITY, Part, PermissionMode, parse_mode
 from .refusals import Locale, choose_locale, format_declined, format_refusal
@@ -67,6 +68,8 @@ class PermissionPolicy:
     """Further folders of the session."""
     ask: Asker | None = None
     """Asks a person; None in a run without one."""
+    consult: Consultant | None = None
+    """Asked first about what a person would be asked about, even if there is none."""
     timeout: float | None = None
     """Seconds to wait for an answer; None waits for ever."""
     save: Callable[[str], None] | None = None
@@ -100,6 +103,12 @@ class PermissionPolicy:
         if ruling.decision == "deny" and not (ruling.once and self.ask is not None):
             record = ApprovalRecord("deny", ruling.by, ruling.rule, ruling.why)
             return RecordedVerdict.build(record, ruling.text)
+        if self.consult is not None and ruling.decision == "ask":
+            request = ApprovalRequest(prepared.call.id, name, arguments, ruling)
+            if (decided := await self.consult(request)) is not None:
+                reason = decided.reason or "no reason was given"
+                denied = "" if decided.decision == "allow" else f"Blocked by a hook: {reason}"
+                return RecordedVerdict.build(decided, denied)
         if self.ask is None:
             text = format_refusal("headless", self.locale, why=ruling.why)
             record = ApprovalRecord("deny", "headless", ruling.rule, ruling.why)
