@@ -180,6 +180,17 @@ def _describe_checkpoint(data: Checkpoint) -> str:
     return "; not covered: ".join((said, *filter(None, [", ".join(data.not_covered)])))
 
 
+def _list_checkpoint_lines(data: Checkpoint) -> Iterator[str]:
+    """Yield what a checkpoint holds, a line for each file; a restore shows its changes instead."""
+    for state in data.files if data.why != "restore" else ():
+        before = state.before
+        about = "did not exist" if before is None else f"{before.bytes} bytes"
+        if before is not None and not before.blob:
+            about += f", not stored: {before.why or 'no reason given'}"
+        yield f"saved {state.path} ({about})"
+    yield from (f"not covered: {text}" for text in data.not_covered)
+
+
 def _join_content(content: Content) -> str:
     return " ".join(line for block in content for line in _render_block(block))
 

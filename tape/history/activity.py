@@ -78,7 +78,7 @@ class FileUse(Struct, frozen=True):
     """A changed file: its path, absolute if the cwd is known, and counts by operation.
 
     Operations are those of a record, created, modified, deleted, renamed, mode; of a renamed file
-    its old path has moved. Without a record they are write, edit and patch.
+    its old path has moved; an undo has restored. Without a record: write, edit and patch.
     """
 
     path: str
@@ -153,7 +153,7 @@ class _ActivityReader:
                 self.open |= {call.id: (call, NO_JSON) for call in calls}
                 self.recalled |= {call.id for call in calls}
             case ToolStart() | Checkpoint():
-                self._note_call(entry.data)
+                self._note_call(entry.data, counts=False)
             case ToolResult():
                 self.open.pop(entry.data.call_id, None)
             case _:
@@ -200,10 +200,12 @@ class _ActivityReader:
             name = f"{answer.provider}/{answer.model}" if answer.provider else answer.model
             self._add_model_use(name, answer.usage, answer.cost)
 
-    def _note_call(self, note: ToolStart | Checkpoint) -> None:
+    def _note_call(self, note: ToolStart | Checkpoint, *, counts: bool = True) -> None:
         """Note the arguments that a call runs with, or that its files are recorded."""
         if isinstance(note, Checkpoint):
             self.recorded.add(note.call_id or "")
+            for state in note.files if counts and note.why == "restore" else ():
+                self._count_file_use(state.path, "restored")
         elif note.call_id in self.open:
             call, _ = self.open[note.call_id]
             self.open[note.call_id] = call, note.args

@@ -146,6 +146,20 @@ def test_markdown_has_blocks_of_commands_and_diffs(tape, work):
     assert "<details><summary>✗ → write d.py</summary>" in page
 
 
+def test_secrets_in_changed_files_are_masked_in_a_page(tape):
+    key = b"ghp_" + b"a1B2" * 9
+    store = open_store(tape.store).store
+    with store.create(Beginning(str(tape.work), "test/1")) as made, made.writer() as writer:
+        run = Session(made, writer)
+        run.run("bash", {"command": "make"}, run.change("a", b"x\n", b"x\nkey = %b\n" % key))
+        identity = made.id
+    page = tape("export", "--to", "md", identity)
+    assert key not in page.out
+    assert "\n x\n+key = [redacted:github]\n" in page.text
+    assert page.err.startswith("tape: 1 secret masked in ")
+    assert key in tape("export", "--to", "md", "--no-redact", identity).out
+
+
 def test_colours_are_for_terminals(tape, work):
     plain = tape("cat", work["id"]).text
     assert "\x1b" not in plain

@@ -79,7 +79,7 @@ class World:
             self.record("write", {"path": path, "content": "?"}, path, after)
         elif kind == "link" and not is_file:
             self.record(
-                "bash", {"command": "ln"}, path, ("120777", b"to/" + data[:5].hex().encode())
+                "bash", {"command": "ln"}, path, ("120777", b"to/x" + data[:5].hex().encode())
             )
         elif kind == "delete" and old is not None:
             self.record("bash", {"command": "rm"}, path, None)
@@ -139,13 +139,36 @@ def look(folder: Path) -> Snapshot:
 def apply(folder: Path, patch: bytes) -> None:
     git = {"GIT_DIR": "/nowhere", "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     command = ["git", "apply", "--whitespace=nowarn", "-"]
-    done = subprocess.run(command, cwd=folder, input=patch, env=os.environ | git, check=False)
-    assert done.returncode == 0 or not patch, patch
+    if patch:
+        subprocess.run(command, cwd=folder, input=patch, env=os.environ | git, check=True)
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
     return iter(lambda: tmp_path_factory.mktemp("files"), None)
+
+
+def check_contents(tape, identity, entry, shot, before, touched) -> None:
+    """`--at` gives the bytes of each file; `before` is what the first call found."""
+    for name in touched:
+        ran = tape("files", "--at", f"{identity}@{entry}", tape.work / name, code=None)
+        if name in shot and ran.code == 0:
+            assert ran.out == shot[name][1]
+        elif name in shot:
+            assert "is not on the tape" in ran.err  # nothing on this branch ever touched it
+            assert before.get(name) == shot[name]
+        else:
+            assert ran.code == 3, ran
+
+
+def check_diff(tape, identity, folder) -> None:
+    """Each file that differs between the branches is one that a side changed."""
+    sides = tape("diff", f"{identity}:main", f"{identity}:other", "--json").json
+    named = {one["path"] for side in "ab" for one in sides[side]["since"]["files"]}
+    changed = tape("files", f"{identity}:main", f"{identity}:other", "--json").json
+    paths = [path for row in changed for path in (row["path"], row.get("from")) if path]
+    cwd = str(folder)
+    assert {os.path.join(cwd, path) for path in paths} <= named  # noqa: PTH118 (absolute ones stay)
 
 
 @given(STEPS, STEPS, STEPS, st.data())
@@ -194,15 +217,8 @@ def test_files_patches_and_contents_agree_with_snapshots(places, first, one, two
     apply(place / "copy", patch.out)
     assert look(place / "copy") == shots[b]
     assert bool(listed) == (shots[a] != shots[b])
-    for name in sorted(touched):
-        ran = tape("files", "--at", f"{identity}@{b}", work / name, code=None)
-        if name in shots[b] and ran.code == 0:
-            assert ran.out == shots[b][name][1]
-        elif name in shots[b]:
-            assert "is not on the tape" in ran.err  # nothing on this branch ever touched it
-            assert before.get(name) == shots[b][name]
-        else:
-            assert ran.code == 3, ran
+    check_contents(tape, identity, b, shots[b], before, sorted(touched))
+    check_diff(tape, identity, side.cwd)
     whole = tape("files", f"{identity}@{b}", "-p")
     put(place / "again", before)
     apply(place / "again", whole.out)
@@ -331,6 +347,9 @@ def test_a_checkpoint_tells_what_a_file_was_that_nothing_changed(tape):
 
 
 def test_wrong_uses_are_told(tape, session):
+    told = tape("files", "--at", session["id"], b"\xff\x1b[2J.py", code=3).err
+    assert told.count("\n") == 1
+    assert "\x1b" not in told
     for args in (["--at", session["id"]], ["--at", session["id"], "a", "b"]):
         assert "--at takes a REF and one FILE" in tape.refused("files", *args, code=2)
     assert "--at takes" in tape.refused("files", "--at", session["id"], "a", "-p", code=2)
