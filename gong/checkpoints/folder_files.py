@@ -195,7 +195,7 @@ class FolderFiles:
         self._budget = ReadBudget(self._settings)
         names = self._tree.find_changed_names(self.rows)
         if names is None or len(names) > _MOST_NAMES:
-            return self._refresh_all(now, is_after=is_after)
+            return self._refresh_states(now, is_after=is_after)
         names.update(self._find_unwatched())
         signatures = {path: stat_file(f"{self.folder}/{path}") for path in names}
         linked = {one[3] for one in signatures.values() if one and one[5] > 1}
@@ -216,7 +216,7 @@ class FolderFiles:
         has_links = row.signature is not None and row.signature[5] > 1
         return not row.is_settled or has_links or not self._tree.has_folder_of(path)
 
-    def _refresh_all(self, now_ns: int, *, is_after: bool) -> dict[str, RowChange]:
+    def _refresh_states(self, now_ns: int, *, is_after: bool) -> dict[str, RowChange]:
         limit = self._settings.max_files
         listing = self._tree.list_files(limit)
         new = [path for path in listing.others if path not in self.rows]
