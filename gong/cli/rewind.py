@@ -71,7 +71,9 @@ def _add_scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(epilog=format_examples("gong undo", "gong undo 2 --files", "gong undo --yes --json"))
+@click.command(
+    epilog=format_examples("gong undo", "gong undo 2 --talk --yes", "gong undo --yes --json")
+)
 @click.argument("count", type=click.IntRange(min=1), default=1, metavar="[N]")
 @_add_scope_options
 @_add_rewind_options
@@ -97,9 +99,7 @@ def redo(**how: Any) -> int:
     return _run_plan(lambda tape, branch, _: plan_redo(tape, branch, named), **how)
 
 
-@click.command(
-    epilog=format_examples("gong rewind ^3", "gong rewind @good --files", "gong rewind 9c1b --yes")
-)
+@click.command(epilog=format_examples("gong rewind ^3", "gong rewind 3f2a:main~4 --talk --yes"))
 @click.argument("ref", metavar="REF")
 @_add_scope_options
 @_add_rewind_options

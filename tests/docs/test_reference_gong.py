@@ -25,6 +25,9 @@ from tests.gong.cli.inside import inside
 
 UNRUN = {
     "gong sessions rm 3f2a": "it asks; tests/gong/cli/test_sessions.py removes one",
+    "gong undo": "it asks; tests/gong/checkpoints/test_rewind.py undoes and redoes",
+    "gong redo": "the same",
+    "gong rewind ^3": "the same",
     "gong chat  # talk in the terminal": "tests/e2e drives it",
     "gong fix the failing test  # the same, with a first message": "the same",
     "gong chat -c  # continue this folder's newest session": "the same",
@@ -80,6 +83,7 @@ def test_examples_that_are_special_are_still_there():
 
 
 FIRST = {
+    "gong redo --yes": "gong undo --yes",
     "gong compact 3f2a:main --undo": "gong compact 3f2a",
     "gong work done oauth 1": "gong work add oauth --todo tests",
     "gong auth logout openai": "gong auth login openai < key.txt",
@@ -176,6 +180,7 @@ def verb_of(line: str) -> str:
 ASKED = {
     "merge": "merge 3f2a:try-redis",
     "work new": "work new Title",
+    "undo": "undo --yes",
     "cost": "cost 3f2a",
     "version": "version",
     "context": "context 3f2a",
