@@ -65,8 +65,8 @@ class PathFiles(NamedTuple):
         "tape files",
         "tape files -p | git apply -R",
         "tape files 3f2a:main 3f2a:try-redis -p",
-        "tape files ^2 :main --json",
-        "tape files --at ^ src/auth.py",
+        "tape files ^ :main --json",
+        "tape files --at @good src/auth.py",
     )
 )
 @click.argument("a", default="", metavar="[REF]", shell_complete=complete_ref)

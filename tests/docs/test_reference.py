@@ -28,6 +28,7 @@ from tape import (
 )
 from tape.cli.group import COMMANDS, run_command
 from tape.cli.group import tape as group
+from tape.model.entries import ChangedFile
 from tests.docs import reference_gong
 from tests.docs.manual import examples, promised
 from tests.docs.pages import EXAMPLE, blocks
@@ -80,7 +81,11 @@ def record(store: Store, beginning: Beginning, branches: tuple[str, ...], code: 
         asked = writer.append(User((Text("Question 1"),)))
         writer.append(Assistant((call,), provider="mine", model="m1", stop_reason="tool_calls"))
         writer.append(ToolStart(call.id, call.name, replay="unsafe"))
-        writer.append(ToolResult(call.id, call.name, (Text("Written."),)))
+        saved = tape.blobs.put(code.encode())
+        change = ChangedFile(
+            "src/auth.py", "created", after=saved.hash, mode="100644", after_blob=saved
+        )
+        writer.append(ToolResult(call.id, call.name, (Text("Written."),), files=(change,)))
         said = writer.append(Assistant((Text("Login."),), provider="mine", model="m1"))
         for name, entry in {"9c1b": asked, "77de": said, "good": said}.items():
             tape.label(name, entry.id)
@@ -219,6 +224,8 @@ def test_json_has_the_keys_that_help_says(name, capsysbinary):
     is_array, keys = promised(verb(name))
     assert isinstance(got, list) is is_array
     found = set(got[0] if is_array else got)
+    found |= {f"{key[:-1]}?" for key in keys if key.endswith("?")} - found
+    found -= {key[:-1] for key in keys if key.endswith("?")}
     assert keys - {"…"} == (found & keys if "…" in keys else found)
 
 
