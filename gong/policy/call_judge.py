@@ -30,11 +30,12 @@ from urllib.parse import urlsplit
 from tape.file_calls import parse_named_call
 
 from ..shell.expansion import Argument
-from .actions import is_guarded
+from .actions import Action, is_guarded
 from .invocation import DangerLevel, PathContext
 from .judge import choose_worst, judge_command_line
 from .modes import READING, SEVERITY, Part, PermissionMode
 from .refusals import Locale, format_danger, format_refusal
+from .repositories import is_in_other_repository
 from .rules import (
     PermissionRule,
     RuleSet,
@@ -51,9 +52,8 @@ from .rules import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from .actions import Action
     from .judge import CommandJudge
 
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
@@ -153,13 +153,23 @@ class CallJudge:
             return [floor]
         if self.mode is PermissionMode.BYPASS:
             return []
-        actions = tuple(dict.fromkeys(judged.actions))
+        actions = tuple(dict.fromkeys((*judged.actions, *self._list_other_repositories(judged))))
         decided = self._judge_line(line, judged, actions)
         if floor is not None and (decided is None or decided.decision != "deny"):
             return [floor]
         if decided is not None:
             return [decided]
         return [self._judge_action(one) for one in actions]
+
+    def _list_other_repositories(self, judged: CommandJudge) -> Iterator[Action]:
+        """Yield an action for each use of git in another repository, which no word of it shows."""
+        for command, uses in judged.uses.items():
+            for use in uses:
+                if use.name == "git" and is_in_other_repository(
+                    use, self.places.start, self.places.home
+                ):
+                    reason = "uses git in another repository, whose settings may run programs"
+                    yield Action("other", command.source, reason, hidden=True, reads=True)
 
     def _judge_danger(self, judged: CommandJudge) -> Part | None:
         """Return what the floor says: nothing, a refusal, or a question that no rule answers."""
@@ -431,6 +441,9 @@ def _list_call_paths(name: str, family: str, arguments: Mapping[str, Any]) -> li
         given = arguments.get(key)
         many = given if isinstance(given, list | tuple) else [given]
         found += [one for one in many if isinstance(one, str) and one]
+    chosen = arguments.get("glob") or arguments.get("include")
+    if family == "read" and isinstance(chosen, str) and "*" not in chosen:
+        found.append(posixpath.join(*(found[:1] or ["."]), chosen.lstrip("/")))
     pattern = arguments.get("pattern")
     if family == "read" and isinstance(pattern, str) and name.lower() in {"glob", "find"}:
         start = pattern.split("*")[0].rpartition("/")[0]

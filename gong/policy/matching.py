@@ -352,7 +352,7 @@ def _is_opening_readable(
         one._replace(text=text)
         for one in list_options(arguments)
         for text in (one.text.partition("=")[2], one.text[_SHORT:])
-        if text.startswith("/") or ".." in text
+        if text.startswith("/") or ".." in text or places.is_sensitive(one._replace(text=text))
     ]
     if any(not one.known for one in arguments):
         return False

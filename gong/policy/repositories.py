@@ -1,0 +1,48 @@
+"""Which repository a use of git is about: the working folder's, or another one.
+
+Another repository is whoever's who wrote it, and so is its configuration, which names programs that
+git runs. Asks the disk where a `.git` lies; nothing is run.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from typing import TYPE_CHECKING
+
+from .invocation import resolve_cd_target
+
+if TYPE_CHECKING:
+    from .invocation import Invocation
+
+
+def is_in_other_repository(use: Invocation, start: str, home: str) -> bool:
+    """Return whether a use of git may be about another repository than that of `start`.
+
+    What git is told itself (`--git-dir`, GIT_DIR) is judged with its words: it is never plain
+    reading. A folder that is not known counts as another repository.
+    """
+    folders: tuple[str | None, ...] = use.places.folders
+    left = iter(use.arguments)
+    for option in left:
+        if option.text != "-C" and option.text[:1] != "-":
+            break  # the subcommand, after which -C means something else
+        if option.text != "-C" or (value := next(left, None)) is None:
+            continue
+        where = value.text if value.known and not value.glob else None
+        folders = tuple(
+            None if where is None else resolve_cd_target(where, one, home) for one in folders
+        )
+    own = _find_repository(start)
+    return any(one is None or _find_repository(one) != own for one in folders)
+
+
+def _find_repository(folder: str) -> str | None:
+    """Return the nearest folder upwards, links resolved, that holds a `.git`; None without one."""
+    folder = os.path.realpath(folder)
+    while not os.path.lexists(posixpath.join(folder, ".git")):
+        above = posixpath.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
+    return folder
