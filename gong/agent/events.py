@@ -292,10 +292,15 @@ class TurnLimit(SessionEvent, frozen=True, tag="turn_limit"):
 
 
 class LoopDetection(SessionEvent, frozen=True, tag="loop_detection"):
-    """The model repeats its calls; it is told so once, and at last the run ends."""
+    """The model repeats its calls; it is told so once, and at last the run ends.
+
+    An answer that repeats its text is ended at once.
+    """
 
     message: str
     stopped: bool = False
+    what: str = "calls"
+    """What it repeats: calls or text."""
 
 
 class ModelSelect(SessionEvent, frozen=True, tag="model_select"):

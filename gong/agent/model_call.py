@@ -6,6 +6,7 @@ What an answer leaves on the tape depends on how it ended:
     end                 entries                                       `Answer`
     ==================  ============================================  ==========================
     complete            assistant                                     its stop reason, no error
+    repeats itself      assistant `stop`, partial                     stop, no error
     stopped by user     assistant `aborted` (if it has text), error   none: CancelledError
     failed, cut short,  assistant `error` (if it has text), error     `error` and the ModelError
     or silently cut
@@ -45,6 +46,7 @@ from ..llm.types import (
     ToolCallStart,
 )
 from . import events
+from .repetition import REPEATED_TEXT, TextGuard
 from .run_context import request_text
 
 if TYPE_CHECKING:
@@ -92,14 +94,9 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
         context.warn_once(prepared.remark)
     recorder.barrier()
     answer = context.state.answer = context.start_answer()
-    arguments = _ArgumentsParser(answer)
     begun = context.setup.clock()
     try:
-        async with aclosing(context.stream_with_retries(model, prepared.request)) as stream:
-            async for event in stream:
-                answer.process(event)
-                if (shown := arguments.build_update(event)) is not None:
-                    context.emit(shown)
+        repeats = await _stream_answer(context, prepared, answer)
     except asyncio.CancelledError:
         if content := answer.partial():
             recorder.append(_build_assistant(context, model, answer, content, "aborted", begun))
@@ -107,6 +104,8 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
         raise
     finally:
         context.state.answer = None
+    if repeats:
+        return _record_repetition(context, model, answer, begun)
     if answer.error is None:
         answer.error = _find_silent_fault(model, answer)
     if answer.error is None:
@@ -117,6 +116,26 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     recorder.append(Error(type(error).__name__, str(error), error.retryable, error.status))
     recorder.barrier()
     return Answer(content, "error", error)
+
+
+async def _stream_answer(
+    context: RunContext, prepared: PreparedRequest, answer: StreamAccumulator
+) -> bool:
+    """Collect an answer and show it; return whether it was ended because it repeats itself."""
+    arguments, guard = _ArgumentsParser(answer), TextGuard()
+    looks = context.setup.config.enable_loop_detection
+    async with aclosing(context.stream_with_retries(prepared.model, prepared.request)) as stream:
+        async for event in stream:
+            answer.process(event)
+            if (shown := arguments.build_update(event)) is not None:
+                context.emit(shown)
+            if (
+                looks
+                and isinstance(event, TextDelta | ReasoningDelta)
+                and guard.add_piece(event.index, event.delta)
+            ):
+                return True
+    return False
 
 
 class _ArgumentsParser:
@@ -212,6 +231,20 @@ def _record_answer(
             context.emit(events.Warn(remark))
     state.remarks.update(response.warnings)
     return Answer(content, stop, is_paused=response.is_paused)
+
+
+def _record_repetition(
+    context: RunContext, model: AgentModel, answer: StreamAccumulator, begun: int
+) -> Answer:
+    """Record an answer that was ended because it repeats itself, and tell so."""
+    content = answer.partial()
+    entry = context.recorder.append(
+        _build_assistant(context, model, answer, content, "stop", begun)
+    )
+    context.recorder.barrier()
+    context.emit(events.MessageEnd(entry.id, content, "stop", answer.usage))
+    context.emit(events.LoopDetection(REPEATED_TEXT, stopped=True, what="text"))
+    return Answer(content, "stop")
 
 
 def _find_silent_fault(model: AgentModel, answer: StreamAccumulator) -> ModelError | None:

@@ -1,4 +1,4 @@
-"""Notice a model that goes in circles: the same calls again and again. Pure.
+"""Notice a model that goes in circles: the same calls or the same text again and again. Pure.
 
 | pattern | calls that must agree | in what |
 |---|---|---|
@@ -9,7 +9,8 @@
 
 A pattern found makes one steering message. It is found again only after `window` further calls, and
 then without a message. The third finding of any kind ends the run. New input of a person makes
-a new guard. (The cycle is that of mission.md M018 and C14, the others are those of OpenHands.)
+a new guard. Text that repeats inside one answer ends that answer: see `TextGuard`. (The cycle is
+that of mission.md M018 and C14, the others are those of OpenHands.)
 """
 
 from __future__ import annotations
@@ -81,6 +82,65 @@ class RepetitionGuard:
                 )
                 return Repetition(message, found_at is None, self._findings >= MAX_FINDINGS)
         return None
+
+
+REPEATED_TEXT = "Loop detected: the answer repeats the same text. It was ended there."
+"""What is told of an answer that `TextGuard` ended."""
+_MIN_COPIES = 6
+_MIN_REPEATED = 3_000  # characters: shorter ones are rulers, tables and lists of zeros
+_MAX_UNIT = 2_000
+_MAX_TAIL = _MIN_COPIES * _MAX_UNIT
+_STEP = 1_000
+_PROBE = 48
+_MAX_PROBES = 8
+
+
+class TextGuard:
+    """Notices one streamed answer whose newest text is the same piece over and over.
+
+    | unit, in characters | copies that must end the text |
+    |---|---|
+    | 1 to 500 | as many as 3,000 characters hold |
+    | 501 to 2,000 | 6 |
+
+    It looks every 1,000 characters, at the 12,000 newest at most, and only where the last words
+    stood before: the time is linear in the length of the answer.
+    """
+
+    def __init__(self) -> None:
+        self._tail = ""
+        self._new: list[str] = []
+        self._length = 0
+        """Characters of the new pieces."""
+        self._block: int | None = None
+
+    def add_piece(self, block: int, piece: str) -> bool:
+        """Add text of a block, by its index; return whether the block repeats itself."""
+        if block != self._block:
+            self._block, self._tail, self._new, self._length = block, "", [], 0
+        self._new.append(piece)
+        self._length += len(piece)
+        if self._length < _STEP:
+            return False
+        self._tail = "".join((self._tail, *self._new))[-_MAX_TAIL:]
+        self._new, self._length = [], 0
+        return _has_repeated_end(self._tail)
+
+
+def _has_repeated_end(text: str) -> bool:
+    """Return whether a text ends with enough copies of one unit."""
+    if len(text) < _MIN_REPEATED:
+        return False
+    probe, place = text[-_PROBE:], len(text) - _PROBE
+    for _ in range(_MAX_PROBES):
+        place = text.rfind(probe, 0, place + _PROBE - 1)
+        unit = len(text) - _PROBE - place
+        length = max(_MIN_COPIES * unit, _MIN_REPEATED)
+        if place < 0 or length > len(text):
+            return False
+        if text[-length + unit :] == text[-length:-unit]:
+            return True
+    return False
 
 
 def _trace_call(call: ToolCall, result: ToolResult) -> _CallTrace:

@@ -267,7 +267,8 @@ def describe_limit(
             what = event.message.partition(":")[2].strip().partition(".")[0]
             if not event.stopped:
                 return f"the model repeats itself: {what}"
-            said = f"stopped: {what}, again after the model was told so"
+            again = "" if event.what == "text" else ", again after the model was told so"
+            said = f"stopped: {what}{again}"
         case events.CostLimit():
             limit, spent = format_money(event.limit), format_money(event.spent)
             said = f"stopped at the max cost of {limit}: {spent} spent"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.agent.repetition import Repetition, RepetitionGuard
+from gong.agent.repetition import Repetition, RepetitionGuard, TextGuard
 from tape.model.entries import Text, ToolCall, ToolResult
 
 
@@ -74,3 +74,50 @@ def test_what_is_found_is_a_cycle_of_at_most_three_calls(words):
         length = int(found.message.split("last ")[1].split()[0])
         tail = words[number - length : number]
         assert any(tail[n:] == tail[: length - n] for n in (1, 2, 3))
+
+
+def feed(text, size=7):
+    """Return after how many characters a text counts as repeated; None if it never does."""
+    guard = TextGuard()
+    for start in range(0, len(text), size):
+        if guard.add_piece(0, text[start : start + size]):
+            return start
+    return None
+
+
+PARAGRAPH = " ".join(f"word{number * number}" for number in range(60))
+"""Some 480 characters in which nothing stands twice."""
+
+
+@pytest.mark.parametrize(
+    "unit", ["ha", "I will look at the file again.\n", PARAGRAPH + "\n\n", PARAGRAPH * 2 + " a b "]
+)
+def test_an_answer_that_repeats_its_text_is_found_soon_m018_c14(unit):
+    """M018 C14: after six copies, and 3,000 characters; what stands before it does not matter."""
+    start = PARAGRAPH + "and now: "
+    found = feed(start + unit * (20_000 // len(unit)))
+    assert found is not None
+    assert max(6 * len(unit), 3_000) <= found <= len(start) + max(7 * len(unit), 3_000) + 1_100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"{number}. the same words, with another number\n" for number in range(500)),
+        "".join(f"{PARAGRAPH}{number}\n" for number in range(20)),
+        ("-" * 80 + "\n") * 12 + PARAGRAPH * 5 + "".join(map(str, range(3_000))),
+        "x" * 2_900,
+    ],
+)
+def test_lists_tables_and_rulers_are_no_repeated_text(text):
+    assert feed(text) is None
+
+
+@given(st.text(alphabet="ab \n", min_size=1, max_size=200), st.integers(1, 900))
+def test_any_repeated_unit_is_found_however_it_is_cut(unit, size):
+    assert feed(unit * (13_000 // len(unit) + 8), size) is not None
+
+
+def test_each_block_of_an_answer_is_looked_at_alone():
+    guard = TextGuard()
+    assert not any(guard.add_piece(block, "a" * 2_500) for block in range(20))
