@@ -1,6 +1,7 @@
 """Whatever was merged into whatever, nothing leaves the view, and undoing gives it back."""
 
 import json
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 
 from tape.check.finding import Counts
 from tape.check.verify import verify
+from tape.cli.graph_view import EntryFilter, draw_tree
 from tape.context.repair import IncrementalRepair, build_messages, repair
 from tape.context.view import Target
 from tape.exchange.arrays import export_array
 from tape.formats.registry import FORMATS
+from tape.history.graph import order_newest_first, read_graph, split_runs
 from tape.history.merge_plan import build_merge_anchor, plan_merge
 from tape.history.merge_summary import (
     collect_merge_facts,
@@ -125,7 +128,24 @@ class Tree:
             assert len(self.tape.refs().branches[into]) > 1
             assert self.tape.head(into, moves_ago=1).phase.endswith("-merge")
 
+    def check_graph(self):
+        """Check that every run is drawn once, before what it was forked from and what it merged."""
+        runs = split_runs(read_graph(self.tape))
+        order = list(order_newest_first(runs))
+        assert sorted(order) == list(range(len(runs)))
+        row = {number: at for at, number in enumerate(order)}
+        for number, run in enumerate(runs):
+            assert all(
+                row[number] < row[one] for one in (run.parent, run.merged) if one is not None
+            )
+        drawn = [
+            one for one in draw_tree(self.tape, EntryFilter()) if re.search("[0-9a-f]{8}", one)
+        ]
+        assert len(drawn) == sum(map(len, reader.phases(self.folder).values()))
+        assert not drawn[-1].startswith("|")
+
     def check(self):
+        self.check_graph()
         assert reader.faults(self.folder) == []
         assert list(verify(self.tape, Counts())) == []
         for branch in self.tape.refs().branches:
