@@ -7,6 +7,7 @@ The first of these that finds something decides; more than one hit raises Ambigu
     a bare word      the same, but before the branch: id prefix of an entry of any tape ·
                      label of any tape
     @ENTRY           id prefix of an entry of the tape, else of its origin · label of the tape
+    HEAD             as nothing, if nothing else has that name: a word of git
     nothing          the newest tape of the working folder, else of its repository;
                      of a tape, its current branch's head
 
@@ -140,17 +141,16 @@ def _find_meant_tape(
         found = ask(store, index, word)
         if found:
             return _require_single_place(store, word, found)
+    if word == _GIT_HEAD and reference.branch is None:
+        return _find_meant_tape(store, index, reference._replace(tape=None), cwd)
     kinds = "tape" if reference.branch else "tape or branch"
     if reference.is_bare:
         kinds = "tape, entry, label or branch"
-    hint = "`tape ls --all` lists the tapes"
-    if word in _HEAD_WORDS:
-        hint = "the head of the current branch is named by leaving it out: ~1, ^1 or nothing"
-    raise NotFound(f"no {kinds} {word!r}; {hint}")
+    raise NotFound(f"no {kinds} {word!r}; `tape ls --all` lists the tapes")
 
 
-_HEAD_WORDS = frozenset({"HEAD", "head"})
-"""Words by which git names what a REF leaves out."""
+_GIT_HEAD = "HEAD"
+"""What git calls that which a REF leaves out, where nothing else has that name."""
 
 
 def _find_branch_here(

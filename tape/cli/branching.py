@@ -270,7 +270,7 @@ def label(options: GlobalOptions, ref: str, name: str, gone: str | None, as_json
         elif labels:
             named = sorted(labels.items())
             rows = [(style_text(name, bold=True), entry[:SHORT]) for name, entry in named]
-            print_lines(format_table(rows))
+            print_lines(format_table(rows, headings=("LABEL", "ENTRY")))
         else:
             short = tape.id[:SHORT]
             print_warning(f"{short} has no labels; `tape label {short} NAME` gives one")

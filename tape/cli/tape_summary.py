@@ -12,7 +12,7 @@ from ..model.entries import Place, Start
 from ..model.line import describe_missing_blob, read_header
 from ..store.refs import find_head
 from ..text import SHORT, to_single_line
-from .output import format_count, format_size
+from .output import format_size
 from .terminal import format_table, style_text
 
 if TYPE_CHECKING:
@@ -156,6 +156,8 @@ def format_branches(rows: tuple[BranchSummary, ...]) -> list[str]:
             for row in rows
         ],
         right=(3,),
+        headings=("", "BRANCH", "HEAD", "DEPTH", "TIME", "TYPE"),
+        optional=("TIME", "DEPTH", "TYPE"),
     )
 
 
@@ -165,11 +167,13 @@ def format_phases(rows: tuple[PhaseSummary, ...]) -> list[str]:
         [
             (
                 row.phase,
-                "?" if row.entries is None else format_count(row.entries, "entry"),
+                "?" if row.entries is None else str(row.entries),
                 "?" if row.bytes is None else format_size(row.bytes),
                 row.error or (render_time(row.began) if row.began else ""),
             )
             for row in rows
         ],
         right=(1, 2),
+        headings=("PHASE", "ENTRIES", "SIZE", "BEGAN"),
+        optional=("BEGAN", "SIZE"),
     )

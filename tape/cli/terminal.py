@@ -275,11 +275,34 @@ def warn_of_left_out_part(text: str) -> None:
     print_warning(f"{text}; left out, `tape verify` says more")
 
 
-def format_table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """Return rows as aligned columns; those whose index is in `right` are right-aligned."""
-    sided = set(right)
-    columns = enumerate(zip(*rows, strict=True))
-    return join_columns([align_column(cells, right=at in sided) for at, cells in columns])
+NARROW_COLUMNS = 60
+"""A terminal with fewer columns gets tables without their less important columns."""
+
+
+def format_table(
+    rows: Sequence[Sequence[str]],
+    right: Iterable[int] = (),
+    *,
+    headings: Sequence[str] = (),
+    optional: Iterable[str] = (),
+) -> list[str]:
+    """Return rows as aligned columns; those whose index is in `right` are right-aligned.
+
+    `headings` stand above the columns. On a narrow terminal the columns whose headings are in
+    `optional` are left out, in that order, until a row fits.
+    """
+    sided, whole = set(right), [headings, *rows] if headings else rows
+    columns = [
+        align_column(cells, right=at in sided) for at, cells in enumerate(zip(*whole, strict=True))
+    ]
+    if not headings:
+        return join_columns(columns)
+    named: dict[str, Sequence[str]] = dict(zip(headings, columns, strict=True))
+    wide = get_columns()
+    if wide < NARROW_COLUMNS:
+        drop_columns(named, wide, optional)
+    first, *rest = join_columns(named.values())
+    return [style_text(first, dim=True), *rest]
 
 
 def align_column(cells: Iterable[str], *, right: bool = False) -> list[str]:

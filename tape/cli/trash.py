@@ -134,7 +134,8 @@ def restore(options: GlobalOptions, tapes: tuple[str, ...], as_json: bool) -> No
                     ((one.tape or "?")[:SHORT], one.folder, format_size(one.bytes))
                     for one in listed
                 ]
-                print_lines(format_table(rows, right=(2,)))
+                headings = ("TAPE", "FOLDER", "SIZE")
+                print_lines(format_table(rows, (2,), headings=headings, optional=("SIZE",)))
             else:
                 print_warning("the trash is empty")
             return

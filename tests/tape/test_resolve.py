@@ -183,8 +183,10 @@ def test_a_bare_word_may_be_a_branch_of_this_folders_tape(library, said, place):
         ("try^2", "main", start),
     ]:
         assert (text, *place(text)) == (text, ONE, branch, entry)
-    with pytest.raises(NotFound, match=r"or branch 'HEAD'; .* leaving it out"):
-        resolve_reference(*library, "HEAD~1", "/one")
+    for text in ("", "~2", "^1", "@{1}"):
+        assert place(f"HEAD{text}") == place(text)
+    with pytest.raises(NotFound, match="no tape 'HEAD'"):
+        resolve_reference(*library, "HEAD:main", "/one")
 
 
 def test_a_caret_goes_back_before_a_prompt(library, said, place):

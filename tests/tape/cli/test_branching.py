@@ -169,7 +169,8 @@ def test_branches_say_where_they_stand(tape, talk):
         ("side", False, 4, "tool.result", True, 1, None),
     ]
     text = tape("branches", talk).text.split("\n")
-    assert [row.split()[:2] for row in text[:2]] == [["*", "main"], ["side", rows[1]["entry"][:8]]]
+    assert text[0].split() == ["BRANCH", "HEAD", "DEPTH", "TIME", "TYPE"]
+    assert [row.split()[:2] for row in text[1:3]] == [["*", "main"], ["side", rows[1]["entry"][:8]]]
 
 
 def test_a_branch_without_a_head_is_shown_beside_the_others(tape, talk):

@@ -36,7 +36,7 @@ class TestLabel:
         assert made == {"tape": talk, "label": "asked", "entry": entry, "was": None}
         assert tape("show", f"{talk}@asked", "--json").json["id"] == entry
         assert tape("label", talk, "--json").json == [{"label": "asked", "entry": entry}]
-        assert tape("label", talk).text == f"asked  {entry[:8]}\n"
+        assert tape("label", talk).text == f"LABEL  ENTRY\nasked  {entry[:8]}\n"
 
     def test_of_a_tape_names_the_entry_it_stands_at(self, tape, talk):
         head = tape("branches", talk, "--json").json[0]["entry"]
@@ -66,7 +66,7 @@ class TestLabel:
     def test_that_looks_like_an_id_is_warned_about(self, tape, talk):
         assert "ids are tried first" in tape("label", talk, "beef").err
 
-    @pytest.mark.parametrize("name", ["../x", "Good", "refs", "a..b"])
+    @pytest.mark.parametrize("name", ["../", "refs", "试"])
     def test_name_is_checked(self, tape, talk, name):
         assert "is not allowed" in tape.refused("label", talk, name, code=2)
 
