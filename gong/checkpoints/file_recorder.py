@@ -113,7 +113,8 @@ class FileRecorder:
         remarks: list[str] = []
         found: Mapping[str, FileVersion | None] = {}
         if folder is not None:
-            found = await run_to_end(folder.find_unrecorded)
+            look = folder.find_unrecorded  # in a thread, which takes longer than a quiet look
+            found = look() if folder.is_quiet() else await run_to_end(look)
             remarks += folder.take_remarks(has_files=bool(found))
         elif not self._has_told_of_commands:
             self._has_told_of_commands = True
@@ -134,7 +135,7 @@ def is_reading_command(prepared: PreparedCall, env: ExecutionEnvironment) -> boo
     # The policy is imported with the first call that it judges.
     from ..policy.call_judge import find_command  # noqa: PLC0415
     from ..policy.invocation import DangerLevel, PathContext  # noqa: PLC0415
-    from ..policy.judge import judge_command_line  # noqa: PLC0415
+    from ..policy.judge import find_judgement, judge_command_line  # noqa: PLC0415
     from ..policy.rules import find_family  # noqa: PLC0415
 
     arguments = msgspec.to_builtins(prepared.arguments)
@@ -142,8 +143,10 @@ def is_reading_command(prepared: PreparedCall, env: ExecutionEnvironment) -> boo
     if find_family(prepared.tool.name) != "bash" or line is None:
         return False
     folder = env.working_directory
-    places = PathContext(folder, env.resolve("~"), (folder,), (folder,))
-    judged = judge_command_line(line, places)
+    judged = find_judgement(line, folder)
+    if judged is None:
+        places = PathContext(folder, env.resolve("~"), (folder,), (folder,))
+        judged = judge_command_line(line, places)
     is_safe = all(one.level is not DangerLevel.DANGEROUS for one in judged.found)
     return is_safe and all(one.reads for one in judged.actions)
 
@@ -166,7 +169,7 @@ class RecordedCommand:
 
     async def find_changes(self) -> tuple[ChangedFile, ...]:
         """Return what is different in the folder, with the bytes stored."""
-        if self._folder is None:
+        if self._folder is None or self._folder.is_quiet():
             return ()
         return list_changes(*await run_to_end(self._folder.find_changes))
 

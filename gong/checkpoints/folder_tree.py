@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..env.local import LocalEnvironment
     from .folder_listing import Listing
+    from .folder_watch import WatchEvent
 
 
 class FolderTree:
@@ -37,6 +38,8 @@ class FolderTree:
         self._skip = tuple(one.removeprefix(top) for one in skip if one.startswith(top))
         self._watch: FolderWatch | None = None
         self._has_git = False
+        self._events: set[WatchEvent] | None = set()
+        """What was told and not looked at; None where some of it is lost."""
         self._left_out: set[str] = set()
         """Files and folders that are there and not listed."""
 
@@ -53,7 +56,7 @@ class FolderTree:
     def list_files(self, max_files: int) -> Listing:
         """Return all files, and watch their folders from before they were listed."""
         self.close()
-        self._left_out = set()
+        self._left_out, self._events = set(), set()
         listing = list_folder(self._env, self._folder, self._skip, max_files)
         self._has_git = listing.has_git
         is_cut = listing.limits and not listing.has_git
@@ -67,9 +70,18 @@ class FolderTree:
             return listing
         return listing._replace(others=sorted((*listing.others, *late)))
 
+    def has_events(self) -> bool:
+        """Return whether anything may have changed since; asking it is cheap."""
+        if self._watch is None or self._events is None:
+            return True
+        events = self._watch.read_events()
+        self._events = None if events is None else self._events | events
+        return self._events is None or bool(self._events)
+
     def find_changed_names(self, known: Container[str]) -> set[str] | None:
         """Return files that may have changed since, known and new; None where it may be any."""
-        events = self._watch.read_events() if self._watch is not None else None
+        self.has_events()
+        events, self._events = self._events, set()
         if self._watch is None or events is None:
             return None
         names, new = set[str](), list[str]()

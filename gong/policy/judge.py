@@ -578,6 +578,15 @@ def _explain_unknown_program(use: Invocation) -> str:
     return f"{use.name} is not one of the commands that only read"
 
 
+_newest: list[tuple[str, str, CommandJudge]] = []
+"""The newest judgement: a call is judged by the policy, and then asked about by who records it."""
+
+
+def find_judgement(command: str, start: str) -> CommandJudge | None:
+    """Return the newest judgement if it was about this command line, run in this folder."""
+    return next((judge for text, at, judge in _newest if (text, at) == (command, start)), None)
+
+
 def judge_command_line(command: str, places: PathContext) -> CommandJudge:
     """Return what was found in a command line for bash, told as findings and actions.
 
@@ -585,6 +594,7 @@ def judge_command_line(command: str, places: PathContext) -> CommandJudge:
     dangerous.
     """
     judge = CommandJudge(places)
+    _newest[:] = [(command, places.start, judge)]
     try:
         judge.judge_text(command, ShellState(places.home, places.folders), ())
     except ParserMissing:
