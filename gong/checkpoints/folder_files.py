@@ -132,7 +132,7 @@ class FolderFiles:
         if self.is_quiet():
             self._since = time.time_ns()
             return {}
-        self._unrecorded.update(self._refresh_rows(is_after=False))
+        self._unrecorded.update(self._find_changed_rows(is_after=False))
         self._since = time.time_ns()
         rows = {path: self.rows[path] for path in sorted(self._unrecorded)}
         found = {path: row.version for path, row in rows.items() if not self._is_told(path, row)}
@@ -144,7 +144,7 @@ class FolderFiles:
         self,
     ) -> tuple[dict[str, FileVersion | None], dict[str, FileVersion | None]]:
         """Look at the folder after a call; return what differs, as it was and as it is, by path."""
-        changes = self._refresh_rows(is_after=True)
+        changes = self._find_changed_rows(is_after=True)
         gone = {change.old.signature for change in changes.values() if change.old}
         has_new_rules = any(
             change.old is not None and path.endswith(IGNORE_FILES)
@@ -199,13 +199,13 @@ class FolderFiles:
         """Stop watching the folder."""
         self._tree.close()
 
-    def _refresh_rows(self, *, is_after: bool) -> dict[str, RowChange]:
+    def _find_changed_rows(self, *, is_after: bool) -> dict[str, RowChange]:
         """Bring the rows up to date; return those that are not as before."""
         now = time.time_ns()
         self._budget = ReadBudget(self._settings)
         names = self._tree.find_changed_names(self.rows)
         if names is None or len(names) > _MOST_NAMES:
-            return self._refresh_all_rows(now, is_after=is_after)
+            return self._find_all_changed_rows(now, is_after=is_after)
         names.update(self._find_unwatched())
         signatures = {path: stat_file(f"{self.folder}/{path}") for path in names}
         linked = {one[3] for one in signatures.values() if one and one[5] > 1}
@@ -226,7 +226,7 @@ class FolderFiles:
         has_links = row.signature is not None and row.signature[5] > 1
         return not row.is_settled or has_links or not self._tree.has_folder_of(path)
 
-    def _refresh_all_rows(self, now_ns: int, *, is_after: bool) -> dict[str, RowChange]:
+    def _find_all_changed_rows(self, now_ns: int, *, is_after: bool) -> dict[str, RowChange]:
         limit = self._settings.max_files
         listing = self._tree.list_files(limit)
         new = [path for path in listing.others if path not in self.rows]

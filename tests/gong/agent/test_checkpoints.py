@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from hashlib import sha256
 
 import pytest
 
-from gong.config import PermissionSettings
+from gong.checkpoints.file_recorder import IN_BACKGROUND
+from gong.config import CheckpointSettings, PermissionSettings
 from tape.model.entries import Checkpoint, ToolResult, ToolStart
+from tape.store.store import Store
 from tests.gong.agent.conftest import call, seen
 
 OLD, NEW = "one\n", "two\n"
@@ -137,3 +141,105 @@ async def test_the_same_bytes_again_are_no_change(stage):
     (stage.folder / "a.txt").write_text(OLD)
     session = await run(stage, call("write", path="a.txt", content=OLD))
     assert payloads(session, ToolResult)[0].files == ()
+
+
+async def test_a_command_that_changes_nothing_adds_no_entry(stage):
+    (stage.folder / "a.txt").write_text(OLD)
+    quiet = call("bash", command="test -e a.txt || touch a.txt")
+    session = await run(stage, call("bash", command="echo more >> a.txt"), quiet, quiet)
+    (checkpoint,) = payloads(session, Checkpoint)
+    assert [one.path for one in checkpoint.files] == ["a.txt"]
+    first, *others = payloads(session, ToolResult)
+    assert [(one.path, one.op) for one in first.files] == [("a.txt", "modified")]
+    assert [one.files for one in others] == [(), ()]
+
+
+async def test_a_reading_command_records_nothing(stage):
+    (stage.folder / "a.txt").write_text(OLD)
+    session = await run(stage, call("bash", command="cat a.txt | wc -l"))
+    assert payloads(session, Checkpoint) == []
+
+
+async def test_a_file_that_a_file_tool_wrote_is_not_listed_again(stage):
+    session = await run(
+        stage, call("write", path="a.txt", content=NEW), call("bash", command="touch b.txt")
+    )
+    (checkpoint,) = payloads(session, Checkpoint)
+    assert [(one.path, one.before) for one in checkpoint.files] == [("a.txt", None)]
+    assert [one.path for one in payloads(session, ToolResult)[1].files] == ["b.txt"]
+
+
+async def test_a_continued_session_lists_only_what_changed_since(stage):
+    for name in ("a.txt", "b.txt"):
+        (stage.folder / name).write_text(OLD)
+    first = await run(stage, call("bash", command="touch c.txt"))
+    await first.close()
+    (stage.folder / "b.txt").write_text("by a person\n")
+    turn = {"tool_calls": [call("bash", command="touch d.txt")]}
+    again = await stage.session(turn, {"text": "done"}, recorder=stage.reopened(), **FREE)
+    await seen(again, "go")
+    newest = payloads(again, Checkpoint)[-1]
+    assert [one.path for one in newest.files] == ["b.txt"]
+
+
+async def test_the_commands_setting_leaves_file_tools_recorded(stage):
+    off = CheckpointSettings(commands=False)
+    calls = call("bash", command="touch c.txt"), call("write", path="a.txt", content=NEW)
+    session = await run(stage, *calls, checkpoints=off)
+    (checkpoint,) = payloads(session, Checkpoint)
+    assert [one.path for one in checkpoint.files] == ["a.txt"]
+    assert payloads(session, ToolResult)[0].files == ()
+
+
+async def test_a_command_in_the_background_says_what_is_not_recorded_with_it(stage):
+    session = await run(stage, call("bash", command="touch c.txt", run_in_background=True))
+    (checkpoint,) = payloads(session, Checkpoint)
+    assert IN_BACKGROUND in checkpoint.not_covered
+
+
+async def test_the_tapes_themselves_are_never_recorded(stage):
+    stage.store = Store(stage.folder / ".tape")
+    session = await run(stage, call("bash", command="touch c.txt"))
+    assert payloads(session, Checkpoint) == []
+    assert [one.path for one in payloads(session, ToolResult)[0].files] == ["c.txt"]
+
+
+async def test_what_a_stopped_command_changed_is_recorded(stage):
+    (stage.folder / "a.txt").write_text(OLD)
+    command = "echo two > a.txt; echo ready; sleep 60"
+    session = await stage.session({"tool_calls": [call("bash", command=command)]}, **FREE)
+    session.subscribe(lambda event: session.abort() if event.kind == "tool_update" else None)
+    with suppress(asyncio.CancelledError):
+        await seen(session, "go")
+    (result,) = payloads(session, ToolResult)
+    assert result.is_error
+    assert [(one.path, one.op, one.after) for one in result.files] == [
+        ("a.txt", "modified", digest(NEW))
+    ]
+
+
+async def test_another_environment_records_file_tools_and_says_so(stage):
+    session = await stage.session(
+        {"tool_calls": [call("bash", command="touch c.txt")]},
+        {"tool_calls": [call("write", path="a.txt", content=NEW)]},
+        {"text": "done"},
+        **FREE,
+    )
+    session.use_environment(Elsewhere(session.setup.env))
+    await seen(session, "go")
+    first, second = payloads(session, Checkpoint)
+    assert first.not_covered == ("What commands change in this environment is not recorded.",)
+    assert [(one.path, one.mode) for one in second.files] == [("a.txt", None)]
+    assert [(one.op, one.after) for one in payloads(session, ToolResult)[1].files] == [
+        ("created", digest(NEW))
+    ]
+
+
+class Elsewhere:
+    """An environment that is no local one: it does what the one inside does."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
