@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from tape.files.changes import KnownVersion
@@ -17,7 +18,7 @@ from ..env.protocol import is_inside_folder
 from .disk_file import read_disk_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from tape.files.plan import FileRestore
 
@@ -34,16 +35,30 @@ def read_present_file(path: str) -> DiskFile | None:
 
 def look_at_file(path: str) -> KnownVersion | None:
     """Return the version of a file that is on the disk; None where none is."""
-    found = read_present_file(path)
+    return describe_disk_file(read_present_file(path))
+
+
+def describe_disk_file(found: DiskFile | None) -> KnownVersion | None:
+    """Return the version of a file that was read."""
     if found is None:
         return None
     return KnownVersion(found.digest, found.mode, why=found.why or None)
 
 
-def find_obstacle(path: str, folder: str) -> str:
+def is_below(path: str, files: Collection[str]) -> bool:
+    """Return whether one of some files or links is in the place of a folder above a path."""
+    while (parent := os.path.dirname(path)) != path:  # noqa: PTH120 (a text)
+        if parent in files:
+            return True
+        path = parent
+    return False
+
+
+def find_obstacle(path: str, folder: str, going: Collection[str] = ()) -> str:
     """Return why nothing may be written at a path, "" if it may.
 
-    `folder` is that of the session: links above it are the user's own.
+    `folder` is that of the session: links above it are the user's own. `going` are the files that
+    are deleted before.
     """
     parent = os.path.dirname(path)  # noqa: PTH120 (a text)
     above = folder if is_inside_folder(path, folder) else "/"
@@ -51,9 +66,16 @@ def find_obstacle(path: str, folder: str) -> str:
     wanted = os.path.normpath(os.path.join(os.path.realpath(above), inside))  # noqa: PTH118
     if os.path.realpath(parent) != wanted:
         return "a link leads its folder elsewhere"
-    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114 (texts)
-        return "a folder is in its place"
+    if _is_folder(path):
+        for at, folders, names in os.walk(path):
+            names += [name for name in folders if os.path.islink(os.path.join(at, name))]  # noqa: PTH114, PTH118
+            if any(os.path.join(at, name) not in going for name in names):  # noqa: PTH118
+                return "a folder is in its place"
     return ""
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114 (texts)
 
 
 def restore_files(
@@ -74,7 +96,10 @@ def restore_files(
     for file in todo:
         if file.target is not None:
             try:
-                _put_file(file.path, file.now, file.target, load)
+                if why := find_obstacle(file.path, folder):
+                    failed[file.path] = why
+                else:
+                    _put_file(file.path, file.now, file.target, load)
             except OSError as error:
                 failed[file.path] = error.strerror or str(error)
     return failed
@@ -93,7 +118,8 @@ def _put_file(
     path: str, now: KnownVersion | None, target: KnownVersion, load: Callable[[str], bytes]
 ) -> None:
     mode = int(target.mode, 8) if target.mode else None
-    if now is not None and now.digest == target.digest and not _is_link(target):
+    is_file = now is not None and not _is_link(now) and not _is_link(target)
+    if now is not None and is_file and now.digest == target.digest:
         assert mode is not None  # else it would be the same file
         os.chmod(path, stat.S_IMODE(mode))  # noqa: PTH101 (a text)
         return
@@ -102,20 +128,30 @@ def _put_file(
         data = load(target.blob)
     parent, name = os.path.split(path)
     os.makedirs(parent, exist_ok=True)  # noqa: PTH103 (a text)
-    beside = os.path.join(parent, f".{name[:200]}.gong-restore")  # noqa: PTH118 (a text)
+    short = sha256(os.fsencode(name)).hexdigest()[:16]  # any name is short enough then
+    beside = os.path.join(parent, f".{short}.gong-restore")  # noqa: PTH118 (a text)
     if os.path.lexists(beside):  # of a restore that was killed
         os.unlink(beside)  # noqa: PTH108 (a text)
     try:
         if _is_link(target):
             os.symlink(os.fsdecode(data), beside)  # noqa: PTH211 (a text)
         else:
-            _write_file(beside, data, 0o644 if mode is None else stat.S_IMODE(mode))
+            if mode is None:
+                mode = int(now.mode, 8) if is_file and now is not None and now.mode else 0o644
+            _write_file(beside, data, stat.S_IMODE(mode))
+        if _is_folder(path):  # without files: each was deleted
+            _remove_folders(path)
         os.replace(beside, path)  # noqa: PTH105 (a text)
     except BaseException:
         if os.path.lexists(beside):
             os.unlink(beside)  # noqa: PTH108 (a text)
         raise
     _sync_folder(parent)
+
+
+def _remove_folders(path: str) -> None:
+    for at, _, _ in os.walk(path, topdown=False):
+        os.rmdir(at)  # noqa: PTH106 (a text)
 
 
 def _write_file(path: str, data: bytes, mode: int) -> None:

@@ -8,13 +8,24 @@ command again:
     each file restored                            the rest is planned again, the same way
     the branch moved, one line in the journal     done
 
-`redo` reverses the newest undo or rewind, if nothing was added since. What it goes by:
+`redo` reverses the newest undo or rewind that is not reversed yet, if nothing was added since.
+What it goes by:
 
     undo or rewind of             is undone by
     ----------------------------  ----------------------------------------------------------------
     talk and files, or talk       moving the branch to where it was; the files become what the
                                   checkpoint at the end of that line says
     files                         restoring the files of the checkpoint at the head
+
+So it reads both backwards from the head: the checkpoints there, and the moves of the branch. Two
+undos and two redos of a branch whose entries are a, b, c, each with a checkpoint `!`:
+
+    command   line of the head   head then    its moves
+    --------  -----------------  -----------  -------------------------------------------
+    undo      a b c !            b            pin b (undo)
+    undo      a b !              a            pin b (undo), pin a (undo)
+    redo      a !                b            …, pin b: the newest undo is reversed
+    redo      a b !              c            …, pin c: the one before it
 """
 
 from __future__ import annotations
@@ -26,6 +37,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from tape.errors import NotFound, UsageError
 from tape.files.changes import PathChange, list_file_changes
 from tape.files.plan import FileRestore, RestorePlan, plan_restore
+from tape.files.states import is_same_version
 from tape.model.entries import (
     BlobRef,
     Branch,
@@ -41,11 +53,19 @@ from tape.model.entries import (
 )
 
 from ..errors import NothingToUndo
-from .restore import find_obstacle, look_at_file, read_present_file, restore_files
+from .restore import (
+    describe_disk_file,
+    find_obstacle,
+    is_below,
+    look_at_file,
+    read_present_file,
+    restore_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from tape.files.changes import KnownVersion
     from tape.model.line import Entry
     from tape.store.refs import Head
     from tape.store.tape import Tape
@@ -151,50 +171,132 @@ def _plan_back(
 def plan_redo(tape: Tape, branch: str, overwrite: Collection[str] = ()) -> RewindPlan:
     """Return what reversing the newest undo or rewind of a branch would do.
 
-    Raises NothingToUndo where none was the last thing done.
+    One that was killed half-way counts; a redo that was is completed. Raises NothingToUndo where
+    there is none, or entries were added since.
     """
     head = tape.head(branch)
-    newest, move = tape.entry(head).data, tape.refs().branches[branch][-1]
-    if isinstance(newest, Checkpoint) and newest.why == "restore" and not newest.moves_talk:
-        if newest.reason != "redo":
+    newest = tape.entry(head).data
+    if isinstance(newest, Checkpoint) and newest.why == "restore" and newest.moves_talk:
+        if newest.reason != "redo":  # the branch was not moved any more
             return _plan_forward(tape, head, head, newest, overwrite)
-    elif move.why in {"undo", "rewind"} and move.pin is not None and head.entry == move.pin.entry:
-        left = tape.head(branch, moves_ago=1)
-        last = tape.entry(left).data
-        if isinstance(last, Checkpoint) and last.moves_talk and last.target == head.entry:
-            return _plan_forward(tape, head, left, last, overwrite)
-        prompts = _list_prompts(tape.entries(left), head.header.n)
-        return RewindPlan("redo", "talk", left, left.entry, prompts, RestorePlan(()), "/")
-    raise NothingToUndo("nothing to redo: the last thing done on this branch is no undo or rewind")
+        head = _find_line_end(tape, head)
+    else:
+        entries = tape.entries(head)
+        end, restore = _find_restored_files(entries)
+        if restore is not None:
+            return _plan_forward(tape, head, head, restore, overwrite, end)
+        head = tape.find_ancestor(head, len(entries) - end).head
+    left = _find_left_line(tape, branch, head)
+    last = tape.entry(left).data
+    if isinstance(last, Checkpoint) and last.moves_talk and last.target == head.entry:
+        return _plan_forward(tape, head, left, last, overwrite)
+    prompts = _list_prompts(tape.entries(left), head.header.n)
+    return RewindPlan("redo", "talk", left, left.entry, prompts, RestorePlan(()), "/")
+
+
+def _find_left_line(tape: Tape, branch: str, at: Head) -> Head:
+    """Return the head that the newest undo or rewind left that is not reversed yet.
+
+    `at` is where the branch is: each move has to lead to where the next one began.
+    """
+    moves = tape.refs().branches[branch]
+    reversals = 0
+    for ago, move in enumerate(reversed(moves[1:])):
+        if move.pin is None:  # a phase that begins with the checkpoint of a restore, or with work
+            continue
+        if move.pin.entry != at.entry or move.why not in {"undo", "rewind", "go-on"}:
+            break
+        left = tape.head(branch, moves_ago=ago + 1)
+        if move.why != "go-on" and not reversals:
+            return left
+        reversals += 1 if move.why == "go-on" else -1
+        at = _find_line_end(tape, left)
+    raise NothingToUndo(
+        "nothing to redo: the last thing done on this branch is no undo or rewind; "
+        "what was left is in the tape: tape log --graph shows it, tape fork leads to it"
+    )
+
+
+def _find_restored_files(
+    entries: Sequence[Entry], *, completes: bool = True
+) -> tuple[int, Checkpoint | None]:
+    """Return the newest restore of files alone that is not reversed, and where it ends.
+
+    Without one, the place is before the restores that end the path. If `completes`, a redo at the
+    end does not count that was killed before all files were restored.
+    """
+    end, reversals = len(entries), 0
+    while isinstance(restore := entries[end - 1].data, Checkpoint):
+        if restore.why != "restore" or restore.moves_talk:
+            break
+        if restore.reason != "redo" and not reversals:
+            return end, restore
+        begin = _find_begin(entries, end, restore)
+        if restore.reason != "redo":
+            reversals -= 1
+        elif not completes or end < len(entries) or _is_done(entries[begin:end]):
+            reversals += 1
+        end = begin
+    return end, None
+
+
+def _is_done(entries: Sequence[Entry]) -> bool:
+    """Return whether no file is still as it was before a restore that changed it."""
+    for change in list_file_changes(entries):
+        now = look_at_file(change.path)
+        if is_same_version(now, change.before) and not is_same_version(now, change.after):
+            return False
+    return True
 
 
 def _plan_forward(
-    tape: Tape, head: Head, left: Head, restore: Checkpoint, overwrite: Collection[str]
+    tape: Tape,
+    head: Head,
+    left: Head,
+    restore: Checkpoint,
+    overwrite: Collection[str],
+    end: int | None = None,
 ) -> RewindPlan:
-    """Return how to reverse a restore that ends the line of `left`.
-
-    One that was interrupted and completed later has several checkpoints there.
-    """
+    """Return how to reverse a restore on the line of `left`, whose `end` it is by default."""
     entries = tape.entries(left)
-    kept = len(entries)
-    while _is_part_of_restore(entries[kept - 1], restore):
-        kept -= 1
-    base = entries[kept - 1]
+    begin = _find_begin(entries, len(entries) if end is None else end, restore)
+    base = entries[begin - 1]
     done = [change for change in list_file_changes(entries) if change.n > base.n]
     folder = _find_folder(entries)
     files = _plan_files(done, folder, overwrite)
     if not restore.moves_talk:
         return RewindPlan("redo", "files", head, base.id, (), files, folder)
-    before = tape.find_ancestor(left, len(entries) - kept).head
+    before = tape.find_ancestor(left, len(entries) - begin).head
     prompts = _list_prompts(entries, head.header.n)
     return RewindPlan("redo", "both", before, before.entry, prompts, files, folder)
+
+
+def _find_line_end(tape: Tape, left: Head) -> Head:
+    """Return the head that a line had before the restores that end it, as far as they cancel."""
+    entries = tape.entries(left)
+    end, last = len(entries), entries[-1].data
+    if isinstance(last, Checkpoint) and last.moves_talk:
+        end = _find_begin(entries, end, last)
+    end, _ = _find_restored_files(entries[:end], completes=False)
+    return tape.find_ancestor(left, len(entries) - end).head
+
+
+def _find_begin(entries: Sequence[Entry], end: int, restore: Checkpoint) -> int:
+    """Return where a restore begins whose last entry is before `end`.
+
+    One that was interrupted and completed later has several checkpoints.
+    """
+    while _is_part_of_restore(entries[end - 1], restore):
+        end -= 1
+    return end
 
 
 def _is_part_of_restore(entry: Entry, restore: Checkpoint) -> bool:
     """Return whether an entry was written by the same undo or rewind as a checkpoint."""
     match entry.data:
-        case Checkpoint(why="restore", target=target, moves_talk=moves_talk):
-            return (target, moves_talk) == (restore.target, restore.moves_talk)
+        case Checkpoint(why="restore", reason=reason, target=target, moves_talk=moves_talk):
+            same = (restore.reason, restore.target, restore.moves_talk)
+            return (reason, target, moves_talk) == same
         case Branch():
             return True
         case Context(origin="note", content=(Text(text=text),)):
@@ -208,9 +310,21 @@ def _plan_files(
 ) -> RestorePlan:
     named = {os.path.normpath(os.path.join(folder, path)) for path in overwrite}  # noqa: PTH118
     plan = plan_restore(changes, look_at_file, named)
+    going = {
+        file.path
+        for file in plan.select("restore")
+        if file.target is None and not find_obstacle(file.path, folder)
+    }
+
+    def look(path: str) -> KnownVersion | None:
+        return None if is_below(path, going) else look_at_file(path)
+
+    plan = plan_restore(changes, look, named)
     files = []
     for file in plan.files:
-        why = "" if file.status in {"same", "lost"} else find_obstacle(file.path, folder)
+        why = ""
+        if file.status not in {"same", "lost"} and not is_below(file.path, going):
+            why = find_obstacle(file.path, folder, going)
         unreadable = file.now is not None and file.now.digest is None
         if unreadable and file.status == "restore":
             why = why or (file.now.why if file.now else "") or "it cannot be read"
@@ -224,11 +338,15 @@ def _plan_files(
 def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
     """Do what a plan says; `writer` holds the branch it was made for.
 
-    Raises WriteFailed before any file has changed, if the files as they are now cannot be kept.
+    A file that changed after the plan was made is left alone, and counts as failed. Raises
+    WriteFailed before any file has changed, if the files as they are now cannot be kept.
     """
-    todo = plan.files.select("restore")
+    planned = plan.files.select("restore")
+    kept_states = {file: _keep_file(tape, file, plan.folder) for file in planned}
+    todo = tuple(file for file in planned if kept_states[file] is not None)
+    late = {file.path: "it was changed meanwhile" for file in planned if file not in todo}
     if todo:
-        states = tuple(_keep_file(tape, file) for file in todo)
+        states = tuple(state for state in kept_states.values() if state is not None)
         moves_talk = plan.scope == "both"
         if not moves_talk:
             writer.append(Context("user", "note", (Text(text=_build_note(plan, todo)),)))
@@ -242,17 +360,23 @@ def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
             )
         )
         writer.barrier()
-    failed = restore_files(todo, lambda digest: tape.load(BlobRef(digest, 0)), plan.folder)
+    failed = late | restore_files(todo, lambda digest: tape.load(BlobRef(digest, 0)), plan.folder)
     if plan.scope != "files":
         writer.rewind(plan.target, "go-on" if plan.reason == "redo" else plan.reason)
-    done = tuple(file for file in todo if file.path not in failed)
+    done = tuple(file for file in planned if file.path not in failed)
     kept = plan.files.select("conflict") + plan.files.select("lost")
     return RewindReport(plan, done, kept, failed)
 
 
-def _keep_file(tape: Tape, file: FileRestore) -> FileState:
-    """Store a file as it is on the disk, and return it with what it becomes."""
-    found, before = read_present_file(file.path), None
+def _keep_file(tape: Tape, file: FileRestore, folder: str) -> FileState | None:
+    """Store a file as it is on the disk, and return it with what it becomes.
+
+    None if it is not any more as it was when the plan was made.
+    """
+    is_behind_link = file.now is None and find_obstacle(file.path, folder)
+    found, before = None if is_behind_link else read_present_file(file.path), None
+    if describe_disk_file(found) != file.now:
+        return None
     if found is not None and found.data is not None:
         before = SavedFile.from_blob(tape.blobs.put(found.data))
     elif found is not None:
