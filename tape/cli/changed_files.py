@@ -211,10 +211,12 @@ def _describe_lines(hits: Sequence[Hit], change: NetChange) -> str:
     if before and after and before.mode != after.mode:
         said.append(to_single_line(f"{before.mode} → {after.mode}"))
     old, new = before.data if before else b"", after.data if after else b""
+    if old == new:
+        return ", ".join(said)
     counts = count_changed_lines(old, new)
     if counts is None:
         said.append("binary")
-    elif any(counts):
+    else:
         plus = style_text(f"+{counts[0]}", fg="green")
         said.append(f"{plus} {style_text(f'-{counts[1]}', fg='red')}")
     return ", ".join(said)
