@@ -22,6 +22,7 @@ import reading
 import rounds
 import startup
 import store
+import terminal
 import tools
 from measure import Row, Scale, table
 
@@ -36,6 +37,7 @@ GROUPS = {
     "typed": reading.typed_rows,
     "show": reading.show_rows,
     "commands": startup.command_rows,
+    "terminal": terminal.terminal_rows,
     "disk": store.disk_rows,
     "fork": store.fork_rows,
     "group": store.group_rows,

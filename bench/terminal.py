@@ -1,5 +1,7 @@
 """Measure start → prompt of `gong chat` in a terminal, as a ratio to prompt-toolkit alone.
 
+`terminal_rows` gives the row of `make bench`.
+
 Run it with the project's Python: `.venv/bin/python bench/terminal.py [ROUNDS]`. Both are started
 by turns in pseudo-terminals; the clock stops when the prompt's `>` is written.
 """
@@ -19,6 +21,8 @@ import termios
 import time
 from pathlib import Path
 from statistics import median
+
+from measure import Row, Scale, by_turns
 
 FLOOR = "from prompt_toolkit import PromptSession as P; P().prompt('> ')"
 GONG = Path(sys.executable).parent / "gong"
@@ -53,6 +57,22 @@ def seconds_to_prompt(command: list[str], home: str) -> float:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         os.close(terminal)
+
+
+def terminal_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure the start of a session in a terminal."""
+    home = str(path / "terminal")
+    Path(home).mkdir()
+    floor, ours = COMMANDS.values()
+    for command in (floor, ours):
+        seconds_to_prompt(command, home)  # compiles byte code
+    pair = by_turns(
+        min(scale.rounds, 9),
+        lambda: seconds_to_prompt(ours, home),
+        lambda: seconds_to_prompt(floor, home),
+    )
+    name = "gong chat: start to prompt in a terminal"
+    return [Row(name, "prompt-toolkit alone", pair.ratio, "×", TARGET, note="a process")]
 
 
 def main() -> int:
