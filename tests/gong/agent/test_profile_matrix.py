@@ -1,0 +1,190 @@
+"""Seed 001 §9.12: each row of its matrix for the tools of each model family, on a scripted model.
+
+The row of sub-agents is not here: there are none yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from gong.policy.modes import PermissionMode
+from tape.model.entries import Context, Model, ToolResult, join_texts
+from tests.gong.agent.conftest import call, seen
+
+DONE = {"text": "done"}
+PROFILES = ("openai", "anthropic", "gemini")
+
+
+def turn(*calls):
+    return {"tool_calls": [*calls]}
+
+
+def read(path):
+    return call("read_file", file_path=path)
+
+
+def write(path, content):
+    return call("write_file", file_path=path, content=content)
+
+
+def edit(profile, path, old, new):
+    """Return the edit of a line in the format of a family."""
+    if profile == "openai":
+        lines = ("*** Begin Patch", f"*** Update File: {path}", "@@", f"-{old}", f"+{new}")
+        return call("apply_patch", patch="\n".join((*lines, "*** End Patch")))
+    return call("edit_file", file_path=path, old_string=old, new_string=new)
+
+
+def shell(command, **more):
+    return call("shell", command=command, **more)
+
+
+def results(session):
+    entries = (one.data for one in session.recorder.path)
+    return [one for one in entries if isinstance(one, ToolResult)]
+
+
+def texts(session):
+    return [join_texts(one.content) for one in results(session)]
+
+
+@pytest.fixture(params=PROFILES)
+def profile(request):
+    return request.param
+
+
+@pytest.fixture
+def play(stage, profile):
+    """Return a session of the profile that has played these turns, and its events."""
+
+    async def play(*turns, **settings):
+        session = await stage.session(*turns, DONE, tools=(profile,), **settings)
+        return session, await seen(session, "go")
+
+    return play
+
+
+async def test_row_01_a_file_is_made(play, stage):
+    await play(turn(write("hello.py", "print('Hello World')\n")))
+    assert (stage.folder / "hello.py").read_text() == "print('Hello World')\n"
+
+
+async def test_row_02_a_file_is_read_then_edited(play, stage, profile):
+    (stage.folder / "a.txt").write_text("one\ntwo\n")
+    session, _ = await play(turn(read("a.txt")), turn(edit(profile, "a.txt", "two", "three")))
+    assert (stage.folder / "a.txt").read_text() == "one\nthree\n"
+    assert "two" in texts(session)[0]
+
+
+async def test_row_03_several_files_are_edited_in_one_session(play, stage, profile):
+    for name in ("a", "b"):
+        (stage.folder / name).write_text(f"{name}\n")
+    edits = [edit(profile, name, name, name * 2) for name in ("a", "b")]
+    await play(turn(read("a"), read("b")), turn(edits[0]), turn(edits[1]))
+    assert [(stage.folder / name).read_text() for name in ("a", "b")] == ["aa\n", "bb\n"]
+
+
+async def test_row_04_a_command_runs(play):
+    session, _ = await play(turn(shell("echo $((6 * 7))")))
+    assert "42" in texts(session)[0]
+
+
+async def test_row_05_a_command_is_ended_at_its_time_limit(play):
+    begun = time.monotonic()
+    session, _ = await play(turn(shell("echo so far; sleep 60", timeout_ms=300)))
+    assert time.monotonic() - begun < 30
+    assert "so far" in texts(session)[0]
+    assert "timed out" in texts(session)[0].lower()
+
+
+async def test_row_06_files_are_found_by_text_and_by_name(play, stage):
+    (stage.folder / "a.py").write_text("needle = 1\n")
+    (stage.folder / "b.txt").write_text("hay\n")
+    session, _ = await play(turn(call("grep", pattern="needle"), call("glob", pattern="*.txt")))
+    assert "a.py" in texts(session)[0]
+    assert "b.txt" in texts(session)[1]
+
+
+async def test_row_07_a_task_of_several_steps(play, stage, profile):
+    (stage.folder / "a.py").write_text("x = 1\n")
+    steps = (
+        turn(call("grep", pattern="x =")),
+        turn(read("a.py")),
+        turn(edit(profile, "a.py", "x = 1", "x = 2")),
+        turn(shell("cat a.py")),
+    )
+    session, happened = await play(*steps)
+    assert "x = 2" in texts(session)[-1]
+    assert happened[-1].turns == len(steps) + 1
+
+
+async def test_row_08_a_long_output_is_cut_and_kept(play):
+    session, happened = await play(turn(shell("seq 1 60000")))
+    [end] = [event for event in happened if event.kind == "tool_end"]
+    assert len(texts(session)[0]) < 100_000
+    assert len(session.read_output(end).splitlines()) >= 60_000
+
+
+async def test_row_09_calls_that_read_run_in_parallel(play, stage):
+    for name in ("a", "b", "c"):
+        (stage.folder / name).write_text(name)
+    session, happened = await play(turn(read("a"), read("b"), read("c")))
+    kinds = [event.kind for event in happened if event.kind in {"tool_start", "tool_end"}]
+    assert kinds == ["tool_start"] * 3 + ["tool_end"] * 3
+    assert [one.name for one in results(session)] == ["read_file"] * 3
+
+
+async def test_row_10_steering_in_the_middle_of_a_task(stage, profile):
+    session = await stage.session(turn(shell("echo one")), DONE, tools=(profile,))
+
+    def steer(event):
+        if event.kind == "tool_end":
+            session.steer("rather two")
+
+    session.subscribe(steer)
+    happened = await seen(session, "go")
+    assert [one.text for one in happened if one.kind == "steering_injected"] == ["rather two"]
+    steered = [one.data for one in session.recorder.path if isinstance(one.data, Context)]
+    assert [join_texts(one.content) for one in steered if one.origin == "steering"] == [
+        "rather two"
+    ]
+
+
+async def test_row_11_the_effort_changes(play):
+    session, _ = await play()
+    session.use_effort("high")
+    await seen(session, "again")
+    efforts = [one.data.effort for one in session.recorder.path if isinstance(one.data, Model)]
+    assert efforts == ["high"]
+
+
+async def test_row_13_a_loop_is_noticed(play):
+    _, happened = await play(*[turn(shell("echo again"))] * 10)
+    told = [event for event in happened if event.kind == "loop_detection"]
+    assert [one.stopped for one in told] == [False]
+
+
+async def test_row_14_a_failure_is_told_and_the_model_goes_on(play, stage):
+    (stage.folder / "there").write_text("found\n")
+    session, _ = await play(turn(read("gone")), turn(read("there")))
+    assert [one.is_error for one in results(session)] == [True, False]
+    assert "found" in texts(session)[1]
+
+
+async def test_row_15_each_family_has_its_own_format_of_edits(stage, profile):
+    (stage.folder / "a").write_text("old\n")
+    session = await stage.session(
+        turn(read("a")), turn(edit(profile, "a", "old", "new")), DONE, tools=(profile,)
+    )
+    own = "apply_patch" if profile == "openai" else "edit_file"
+    assert own in session.setup.tools.active
+    assert session.permission == PermissionMode.BYPASS
+    await asyncio.wait_for(seen(session, "go"), 60)
+    assert [(one.name, one.is_error) for one in results(session)] == [
+        ("read_file", False),
+        (own, False),
+    ]
+    assert (stage.folder / "a").read_text() == "new\n"
