@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import UnsetType
 from msgspec.structs import replace
 
 from tape.model.entries import (
@@ -62,7 +63,10 @@ def collect_records(entries: Iterable[Entry]) -> dict[str, FileVersion | None]:
                 told.clear()
             case Checkpoint(files=files):
                 for state in files:
-                    told[state.path] = _read_saved_file(state.mode, state.before)
+                    saved, mode = state.before, state.mode
+                    if not isinstance(state.after, UnsetType):  # what a restore has put there
+                        saved, mode = state.after, state.after_mode
+                    told[state.path] = _read_saved_file(mode, saved)
             case ToolResult(files=changed):
                 for one in changed:
                     if one.source is not None:
