@@ -113,7 +113,8 @@ def list_(*, as_json: bool) -> None:
         print_json(given)
         return
     rows = [(kind, rule) for kind in RULE_KINDS for rule in getattr(given, kind)]
-    print_lines([f"mode {given.mode}", *format_table(rows)])
+    table = format_table(rows, headings=("KIND", "RULE")) if rows else []
+    print_lines([f"mode {given.mode}", *table])
 
 
 _kind_option = click.option(
