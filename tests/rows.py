@@ -26,7 +26,7 @@ NOT_BUILT = {
     "the loop as a library, its settings and events": (
         "M010 M011 M013 M014 M019 M022 M031 M032 M035 M037-M039 M096 M217 M218"
     ),
-    "permissions, hooks and the guard of writes": "M044 M090 M179",
+    "limits of what a command may reach": "M179",
     "front ends, flags and settings of the program": "M197-M201 M219",
     "other places to act in": "M125 M126 M220",
     "providers of clouds and command lines, what each can do": "M138-M140 M142 M151 M226",
