@@ -31,7 +31,7 @@ from tape.store.phase import ENTRIES
 from ..hooks.dispatcher import HookDispatcher
 from ..hooks.hook import SessionFacts
 from ..hooks.python_hook import PythonHook
-from ..policy.decision import ApprovalRecord
+from ..policy.approval import ApprovalRecord
 from ..tools.tool import ToolOutcome, encode_details
 from . import events
 

@@ -34,14 +34,16 @@ from .compaction import (
 from .recorder import find_newest_anchor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from tape.history.merge_plan import MergePlan
     from tape.history.merge_summary import MergeFacts
     from tape.model.line import Entry
     from tape.store.refs import Head
 
+    from . import events
     from .run_context import RunContext
+    from .session import Session
 
 _MERGE_BUDGET = CompactionBudget(kept=0, requests=2_000, summary=2_000)
 
@@ -52,6 +54,25 @@ class MergeResult(NamedTuple):
     anchor: Entry
     plan: MergePlan
     facts: MergeFacts
+
+
+def stream_merge(
+    session: Session,
+    other: Head,
+    picks: Sequence[Head] = (),
+    *,
+    left: bool = True,
+    done: Callable[[MergeResult], object] = lambda _: None,
+) -> AsyncGenerator[events.Event, None]:
+    """Merge as `merge_branch` does, and yield the events; `done` is called with the result.
+
+    Raises what `merge_branch` and `Session.submit` raise.
+    """
+
+    async def run_merge() -> None:
+        done(await merge_branch(session.build_run_context(), other, picks, left=left))
+
+    return session.stream_work(run_merge, compacting=True)
 
 
 async def merge_branch(

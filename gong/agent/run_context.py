@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from tape.model.entries import Anchor, BlobRef, Cost, Repair, Usage
     from tape.model.line import Entry
 
-    from ..checkpoints.file_recorder import FileRecorder
+    from ..checkpoints import CallRecorder
     from ..context.sent_history import SentHistory
     from ..context.tokens import ContextSize
     from ..env.protocol import ExecutionEnvironment
@@ -155,7 +155,7 @@ class SessionSetup:
     """Close the session when the provider refuses its key, instead of waiting for another."""
     hooks: SessionHooks | None = None
     """The user's hooks; None if there are none, and then nothing of them is loaded."""
-    file_recorder: FileRecorder | None = None
+    file_recorder: CallRecorder | None = None
     """Records what calls do to files; None records nothing of it."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
     clock: Callable[[], int] = read_clock

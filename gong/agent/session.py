@@ -61,11 +61,9 @@ if TYPE_CHECKING:
         Callable,
         Coroutine,
         Iterable,
-        Sequence,
     )
 
     from tape.model.entries import Anchor, Payload
-    from tape.store.refs import Head
 
     from ..env.protocol import ExecutionEnvironment
     from ..errors import NoObject
@@ -76,7 +74,6 @@ if TYPE_CHECKING:
     from ..tools.dialogue import Todo
     from .compaction import CompactionRequest
     from .dialogue import Answers
-    from .merge import MergeResult
     from .queues import Origin, QueuedMessage
     from .run_context import AgentModel, SessionSetup
 
@@ -145,7 +142,7 @@ class Session:
         Raises SessionBusy during another run, SessionClosed after `close`, ConfigurationError for
         an empty prompt. Leaving the generator before its end stops the run.
         """
-        return self._stream_run(partial(self._answer_prompt, prompt))
+        return self.stream_work(partial(self._answer_prompt, prompt))
 
     def compact(self, request: CompactionRequest) -> AsyncGenerator[events.Event, None]:
         """Replace older messages by a summary; yield the events.
@@ -158,29 +155,9 @@ class Session:
                 raise NothingToCompact("the session is empty: there is nothing to compact")
             await compact_branch(self.build_run_context(), request)
 
-        return self._stream_run(run_compaction, compacting=True)
+        return self.stream_work(run_compaction, compacting=True)
 
-    def merge_branch(
-        self,
-        other: Head,
-        picks: Sequence[Head] = (),
-        *,
-        left: bool = True,
-        done: Callable[[MergeResult], object] = lambda _: None,
-    ) -> AsyncGenerator[events.Event, None]:
-        """Set an anchor that summarises the branch that ends at `other`; yield the events.
-
-        `left`: it was left for this branch, rather than joined to it. `done` is called with the
-        result. Raises NothingToCompact if it has no entries of its own, and what `submit` raises.
-        """
-        from .merge import merge_branch  # noqa: PLC0415 (seldom)
-
-        async def run_merge() -> None:
-            done(await merge_branch(self.build_run_context(), other, picks, left=left))
-
-        return self._stream_run(run_merge, compacting=True)
-
-    async def _stream_run(
+    async def stream_work(
         self, work: Callable[[], Coroutine[None, None, object]], *, compacting: bool = False
     ) -> AsyncGenerator[events.Event, None]:
         """Run work in its own task and yield its events; closing the generator stops the work."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tape.model.entries import ChangedFile, ToolCall
 
-    from ..checkpoints.file_recorder import RecordedCall, RecordedCommand
+    from ..checkpoints import RecordedFiles
     from ..policy.decision import Verdict
     from ..tools.registry import ToolRegistry
     from ..tools.tool import PreparedCall
@@ -103,7 +103,7 @@ class _RunningCall:
         self.stopped = ""
         """The result text of a call that is stopped while it runs."""
         self.result: tool.ToolOutcome | None = None
-        self.recorded: RecordedCall | RecordedCommand | None = None
+        self.recorded: RecordedFiles | None = None
         """The files that it may change, as they were before it."""
         self.finding: asyncio.Task[tuple[ChangedFile, ...]] | None = None
         self.files: tuple[ChangedFile, ...] | None = None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..config import CheckpointSettings
-    from ..env.local import LocalEnvironment
+    from ..env.protocol import ProgramRunner
     from .disk_file import FileSignature
     from .stored_blobs import StoredBlobs
 
@@ -94,7 +94,7 @@ class FolderFiles:
 
     def __init__(
         self,
-        env: LocalEnvironment,
+        env: ProgramRunner,
         folder: str,
         skip: Sequence[str],
         settings: CheckpointSettings,

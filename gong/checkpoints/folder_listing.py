@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..env.local import LocalEnvironment
+    from ..env.protocol import ProgramRunner
 
 HEAVY_FOLDERS = frozenset(
     (
@@ -54,7 +54,7 @@ class Listing(NamedTuple):
     """Whether git made it."""
 
 
-def list_folder(env: LocalEnvironment, folder: str, skip: Sequence[str], max_files: int) -> Listing:
+def list_folder(env: ProgramRunner, folder: str, skip: Sequence[str], max_files: int) -> Listing:
     """Return the files of a folder; `skip` are folders below it to leave out."""
     ours = tuple(f"{one}/" for one in skip)
     listing = _list_with_git(env, folder) if has_repository(folder) else None
@@ -87,7 +87,7 @@ def is_utf8(path: str) -> bool:
     return True
 
 
-def _list_with_git(env: LocalEnvironment, folder: str) -> Listing | None:
+def _list_with_git(env: ProgramRunner, folder: str) -> Listing | None:
     """Return what git lists; None where it is missing, or refuses."""
     # One process: each tracked file with its object, again as C or R where the working copy is
     # another, and what is not tracked.
@@ -119,7 +119,7 @@ def _list_with_git(env: LocalEnvironment, folder: str) -> Listing | None:
 
 
 def run_git(
-    env: LocalEnvironment,
+    env: ProgramRunner,
     folder: str,
     words: Sequence[str],
     data: bytes = b"",
@@ -132,7 +132,7 @@ def run_git(
     )
 
 
-def find_ignored(env: LocalEnvironment, folder: str, paths: Sequence[str]) -> set[str] | None:
+def find_ignored(env: ProgramRunner, folder: str, paths: Sequence[str]) -> set[str] | None:
     """Return which paths git ignores; None where git fails."""
     asked = b"".join(os.fsencode(f"./{path}") + b"\0" for path in paths)
     words = ("check-ignore", "-z", "--stdin")
@@ -151,7 +151,7 @@ class WantedFile(NamedTuple):
 
 
 def read_git_objects(
-    env: LocalEnvironment, folder: str, wanted: Sequence[WantedFile]
+    env: ProgramRunner, folder: str, wanted: Sequence[WantedFile]
 ) -> dict[str, bytes]:
     """Return the bytes of files as git checks them out, by path, as far as their size fits.
 

@@ -24,7 +24,7 @@ from .folder_watch import FolderWatch
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
-    from ..env.local import LocalEnvironment
+    from ..env.protocol import ProgramRunner
     from .folder_listing import Listing
     from .folder_watch import WatchEvent
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class FolderTree:
     """The folders below one; `skip` are real paths of folders that are left out."""
 
-    def __init__(self, env: LocalEnvironment, folder: str, skip: Sequence[str]) -> None:
+    def __init__(self, env: ProgramRunner, folder: str, skip: Sequence[str]) -> None:
         self._env, self._folder = env, folder
         top = f"{folder.rstrip('/')}/"
         self._skip = tuple(one.removeprefix(top) for one in skip if one.startswith(top))

@@ -323,7 +323,9 @@ async def _open_chat(
                 if past.compacts:
                     await session.collect_events(host.session.compact(CompactionRequest("user")))
             if left is not None:
-                await session.collect_events(host.session.merge_branch(left))
+                from ..agent.merge import stream_merge  # noqa: PLC0415 (seldom)
+
+                await session.collect_events(stream_merge(host.session, left))
             yield host
         finally:
             await host.close()

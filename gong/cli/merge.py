@@ -24,6 +24,7 @@ from tape.history.merge_plan import plan_merge
 from tape.index.library import open_store
 
 from .. import config
+from ..agent.merge import stream_merge
 from .options import load_settings, model_option, print_warning, store_option
 from .session import collect_events, open_existing_session
 
@@ -84,7 +85,7 @@ def merge(
         async with open_existing_session(asked.ref, model=model, store=store) as (host, recorder):
             done: list[MergeResult] = []
             await collect_events(
-                host.session.merge_branch(asked.other, asked.picks, left=False, done=done.append)
+                stream_merge(host.session, asked.other, asked.picks, left=False, done=done.append)
             )
             (result,) = done
             return describe_done_merge(recorder.tape, result.plan, result.facts, result.anchor.id)

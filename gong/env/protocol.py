@@ -219,6 +219,26 @@ class ExecutionEnvironment(Protocol):
         ...
 
 
+class ProgramRunner(Protocol):
+    """Runs programs of this machine for what is recorded, such as git."""
+
+    def run_program(
+        self,
+        argv: Sequence[str],
+        folder: str,
+        data: bytes = b"",
+        *,
+        unset: Sequence[str] = (),
+        accepted: Sequence[int] = (0,),
+        seconds: float = 60.0,
+    ) -> bytes | None:
+        """Return what a program writes that is given `data`; None where it fails or is missing.
+
+        It blocks: call it in a thread.
+        """
+        ...
+
+
 UNICODE_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 """Blanks that models and file dialogs put where a plain one is meant."""
 

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .decision import ApprovalRecord
     from .modes import Outcome, PermissionMode
+
+
+class ApprovalRecord(NamedTuple):
+    """A decision as the tape keeps it (tape.md §3)."""
+
+    decision: str
+    """allow or deny."""
+    by: str
+    """What decided: mode, rule, session, danger, user, headless or timeout."""
+    rule: str | None = None
+    reason: str | None = None
 
 
 class Ruling(NamedTuple):

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from ..tools.tool import PreparedCall
-
-
-class ApprovalRecord(NamedTuple):
-    """A decision as the tape keeps it (tape.md §3)."""
-
-    decision: str
-    """allow or deny."""
-    by: str
-    """What decided: mode, rule, session, danger, user, headless or timeout."""
-    rule: str | None = None
-    reason: str | None = None
+    from .approval import ApprovalRecord
 
 
 class Verdict(NamedTuple):

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..errors import ConfigurationError
-from .approval import ApprovalAnswer, ApprovalRequest, Asker, Consultant, Ruling
-from .decision import ApprovalRecord, RecordedVerdict, Verdict
+from .approval import ApprovalAnswer, ApprovalRecord, ApprovalRequest, Asker, Consultant, Ruling
+from .decision import RecordedVerdict, Verdict
 from .modes import READING, SEVERITY, Part, PermissionMode, parse_mode
 from .refusals import Locale, choose_locale, format_declined, format_refusal
 from .rules import NO_RULES, PermissionRule, RuleSet, escape_pattern, find_family, parse_rule

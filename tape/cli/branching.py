@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import NotFound, UsageError
-from ..model.entries import Meta, Start
 from ..reference import is_id_prefix
 from ..resolve import find_tape_here
 from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name, make_ref_name
 from ..store.store import Beginning
 from ..text import SHORT, to_single_line
-from .entry_lines import read_path
+from .entry_lines import find_work_folder
 from .output import as_json, complete_ref, format_examples, print_json, ref, wait
 from .resolve import (
     PROGRAM,
@@ -103,20 +102,6 @@ def create_forked_tape(store: Store, tape: Tape, head: Head, title: str | None) 
         return made.id
 
 
-def find_work_folder(tape: Tape, head: Head) -> tuple[str, str | None]:
-    """Return the working folder and the project of a path, from its newest entry that has them."""
-    cwd, project = "", None
-    for step in read_path(tape, head, types=frozenset({"start", "meta"})):
-        match step.entry.data:
-            case Start():
-                cwd, project = step.entry.data.cwd, step.entry.data.project
-            case Meta(cwd=str(moved)):
-                cwd = moved
-            case _:
-                pass
-    return cwd, project
-
-
 @click.command(epilog=format_examples("tape branches", "tape branches 3f2a --json"))
 @ref
 @as_json
@@ -168,7 +153,7 @@ def switch(options: GlobalOptions, ref: str, summary: str | None, as_json: bool)
         refs, told = tape.refs(), dict[str, str | None]()
         left = refs.current if refs.current != branch else refs.previous or branch
         if summary is not None:
-            from .merge import leave_summary  # noqa: PLC0415 (switching reads no history else)
+            from ..history.merge_summary import leave_summary  # noqa: PLC0415 (switching reads no history else)
 
             text = clean_argument(summary).strip()
             told["entry"] = leave_summary(tape, left, branch, text) if left != branch else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
 from ..errors import Damaged
-from ..model.entries import BlobRef
+from ..model.entries import BlobRef, Meta, Start
 from ..model.line import decode_line, decode_lines, read_type
 from ..store.path import split_runs
 
@@ -130,3 +130,17 @@ def _decode_line(line: LocatedLine, expand: ExpandBlob | None) -> DecodedLine:
         raise Damaged(
             f"{phase}: line at byte {offset} cannot be read: {error}", file=phase, offset=offset
         ) from error
+
+
+def find_work_folder(tape: Tape, head: Head) -> tuple[str, str | None]:
+    """Return the working folder and the project of a path, from its newest entry that has them."""
+    cwd, project = "", None
+    for step in read_path(tape, head, types=frozenset({"start", "meta"})):
+        match step.entry.data:
+            case Start():
+                cwd, project = step.entry.data.cwd, step.entry.data.project
+            case Meta(cwd=str(moved)):
+                cwd = moved
+            case _:
+                pass
+    return cwd, project

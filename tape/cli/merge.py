@@ -15,7 +15,6 @@ from ..history.merge_plan import build_merge_anchor, plan_merge
 from ..history.merge_summary import (
     collect_merge_facts,
     describe_merge,
-    join_left_summary,
     join_merge_summaries,
     read_view_summary,
     summarize_branch,
@@ -229,22 +228,6 @@ def describe_done_merge(tape: Tape, plan: MergePlan, facts: MergeFacts, entry: s
         done += f", keeping {format_count(plan.picked, 'picked entry')}"
     undo = f"`tape merge {where} --undo` undoes it"
     return MergeOutcome(tape.id, plan.into.branch, entry, f"{done}; entry {entry[:SHORT]}; {undo}")
-
-
-def leave_summary(tape: Tape, left: str, into: str, text: str) -> str | None:
-    """Tell a branch of the one that is left for it, by rules or with `text`; return the entry's id.
-
-    None if that one did nothing that this branch does not know. Raises Busy.
-    """
-    with tape.writer(into) as writer:
-        plan = plan_merge(tape, tape.head(into), tape.head(left), left=True)
-        facts = collect_merge_facts(plan)
-        if not (facts.requests or facts.answer):
-            return None
-        branch = summarize_branch(facts, text or None)
-        summary = join_left_summary(read_view_summary(tape, plan), branch, plan)
-        anchor = build_merge_anchor(tape, plan, summary, reason="left", left=True)
-        return writer.anchor(anchor).id
 
 
 def describe_nothing_new(tape: Tape, plan: MergePlan) -> MergeOutcome:

@@ -25,7 +25,12 @@ from ..model.entries import Anchor, Assistant, Context, Meta, Start, Summary, Us
 from ..model.line import decode_line, describe_missing_blob, read_type
 from ..text import SHORT
 from .activity import summarize_activity
-from .merge_plan import read_entries_since, read_segment_entries
+from .merge_plan import (
+    build_merge_anchor,
+    plan_merge,
+    read_entries_since,
+    read_segment_entries,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -206,3 +211,19 @@ def read_view_summary(tape: Tape, plan: MergePlan) -> Summary | str:
         data = run[0].data if run else None
         return data.summary if isinstance(data, Anchor) else ""
     return ""
+
+
+def leave_summary(tape: Tape, left: str, into: str, text: str) -> str | None:
+    """Tell a branch of the one that is left for it, by rules or with `text`; return the entry's id.
+
+    None if that one did nothing that this branch does not know. Raises Busy.
+    """
+    with tape.writer(into) as writer:
+        plan = plan_merge(tape, tape.head(into), tape.head(left), left=True)
+        facts = collect_merge_facts(plan)
+        if not (facts.requests or facts.answer):
+            return None
+        branch = summarize_branch(facts, text or None)
+        summary = join_left_summary(read_view_summary(tape, plan), branch, plan)
+        anchor = build_merge_anchor(tape, plan, summary, reason="left", left=True)
+        return writer.anchor(anchor).id
