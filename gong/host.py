@@ -42,9 +42,11 @@ async def open_session(
 
     `model` is provider/model or an alias; None is that of the settings. `store` is the folder of
     the tapes; None is the user's. `ref` continues a session, and with `fork` from any entry of it;
-    None starts a new one. `tools` are offered besides those of the settings, `policy` decides which
-    calls may run, `hooks` are Python hooks. `settings` are those of the user's config.toml if None,
-    and of the folder's project where they are trusted; `environ` the variables of this process.
+    None starts a new one. A session that worked in another folder continues in this one; its tape
+    says so before the first entry here. `tools` are offered besides those of the settings, `policy`
+    decides which calls may run, `hooks` are Python hooks. `settings` are those of the user's
+    config.toml if None, and of the folder's project where they are trusted; `environ` the variables
+    of this process.
     `program` is recorded on a new tape.
 
     Files may be changed without being read before, until
@@ -65,6 +67,7 @@ async def open_session(
             hit = opening.find_session(front, ref)
             resume = opening.fork_branch(front, hit) if fork else None
             recorder = resume or opening.resume_branch(front, hit, ref)
+            opening.enter_folder(front, recorder)
         host = await opening.open_session(front, recorder)
         try:
             session = host.session

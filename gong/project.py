@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tape.folders import locate_repository
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -33,8 +35,8 @@ PLACES: tuple[tuple[PartKind, str], ...] = (
 
 def locate_project(folder: str) -> Path:
     """Return the top of the repository that a folder is in, else the folder itself."""
-    here = Path(os.path.realpath(folder))
-    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+    here = os.path.realpath(folder)
+    return Path(locate_repository(here) or here)
 
 
 def has_project_parts(folder: str, environ: Mapping[str, str]) -> bool:

@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import Ambiguous, NotFound, TapeError
-from .index.fast import locate_repository
+from .folders import locate_repository
 from .index.library import ask_index, list_tapes, read_tape_row
 from .reference import LEAST_SURE_DIGITS, Reference, is_id_prefix, parse_reference
 from .store.phase import ORIGIN

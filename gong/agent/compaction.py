@@ -269,7 +269,7 @@ def find_kept_ranges(context: RunContext, kept: Sequence[Entry]) -> tuple[KeptRa
 def build_state(context: RunContext, to: str | None) -> State:
     """Return the session state that an anchor stores; `to` is the model that continues."""
     setup = context.setup
-    cwd = setup.env.working_directory
+    cwd = context.recorder.find_folder() or setup.env.working_directory
     model, effort = to or setup.model.name, setup.config.effort
     todos = find_todos((*context.recorder.kept, *context.recorder.path))
     return State(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
+from tape.folders import locate_repository
 from tape.reference import parse_reference
 from tape.resolve import find_reference, resolve_reference
 from tape.store.store import Beginning
@@ -282,6 +283,16 @@ def fork_branch(front: FrontEnd, hit: Hit) -> Recorder:
     return Recorder.open(hit.tape, branch, durability=front.settings.durability)
 
 
+def enter_folder(front: FrontEnd, recorder: Recorder) -> None:
+    """Let a session continue in the folder of a front end, and warn if it worked in another one.
+
+    The tape says so with the next entry: looking at a session does not move it.
+    """
+    folder = front.folder
+    if (before := recorder.enter_folder(folder, locate_repository(folder))) is not None:
+        front.warn(f"this session worked in {before}; it continues in {folder}")
+
+
 def load_session_hooks(front: FrontEnd) -> SessionHooks | None:
     """Return the hooks for the folder of a front end; None, and nothing imported, without any.
 
@@ -374,7 +385,8 @@ async def _assemble_session(
 
     def begin_tape(prompt: str) -> Recorder:
         git = repository.recorded if repository else None
-        beginning = Beginning(cwd=folder, program=front.program, slug=prompt, git=git)
+        project = locate_repository(folder)
+        beginning = Beginning(folder, front.program, slug=prompt, project=project, git=git)
         tape = front.library.store.create(beginning)
         return Recorder.open(tape, durability=settings.durability)
 

@@ -5,10 +5,11 @@ The next model call is computed from the entries appended here. There is no othe
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple, Self, get_args
 
 from tape.damage import warn_of_damage
-from tape.model.entries import Anchor, Assistant, Custom, Mode, Model, State
+from tape.model.entries import Anchor, Assistant, Custom, Meta, Mode, Model, Start, State
 from tape.store.refs import read_head_at
 
 from ..errors import NothingToUndo
@@ -92,6 +93,24 @@ def find_last_mode(entries: Sequence[Entry]) -> str | None:
     return None
 
 
+def _find_last_folder(path: Sequence[Entry]) -> str | None:
+    """Return the folder that a path last says it works in."""
+    for entry in reversed(path):
+        match entry.data:
+            case Meta(cwd=str(cwd)) | Start(cwd=cwd) | Anchor(state=State(cwd=str(cwd))) if cwd:
+                return cwd
+            case _:
+                pass
+    return None
+
+
+def _is_same_folder(one: str | None, other: str | None) -> bool:
+    """Return whether two paths lead to the same folder; one that is gone is only itself."""
+    return one == other or (
+        one is not None and other is not None and os.path.realpath(one) == os.path.realpath(other)
+    )
+
+
 class Recorder:
     """A branch open for writing. A context manager that closes branch and tape."""
 
@@ -106,6 +125,10 @@ class Recorder:
         """Entries before that anchor that it keeps in view."""
         self.skipped: list[str] = []
         """Lines that could not be read, one remark each."""
+        self.place: Meta | None = None
+        """Where the session works, if `enter_folder` said so."""
+        self._is_placed = False
+        """Whether the branch says the same."""
 
     @classmethod
     def open(
@@ -132,8 +155,36 @@ class Recorder:
             return self.tape.head(self.branch)
         return self.writer.head
 
+    def find_folder(self) -> str | None:
+        """Return the folder that relative paths of the next entry are relative to, None if unknown.
+
+        It is that of the newest `start` or `meta` entry of the branch; an anchor repeats it.
+        """
+        found = _find_last_folder(self.path)
+        if found is None and find_newest_anchor(self.path) is not None:
+            found = _find_last_folder(self.tape.entries(self.head(), skipped=self.skipped.append))
+        return found
+
+    def enter_folder(self, folder: str, project: str | None) -> str | None:
+        """Let the session continue in a folder; return the one it worked in if that is another.
+
+        `project` is the root of the folder's repository. An entry says so before the next one.
+        """
+        self.place, self._is_placed = Meta(cwd=folder, project=project), False
+        before = self.find_folder()
+        return None if before is None or _is_same_folder(before, folder) else before
+
+    def record_folder(self) -> None:
+        """Record the folder of `enter_folder` if the branch does not say it already."""
+        if self._is_placed or self.place is None:
+            return
+        self._is_placed = True
+        if not _is_same_folder(self.find_folder(), self.place.cwd):
+            self.path.append(self.writer.append(self.place))
+
     def append(self, payload: Payload) -> Entry:
         """Write one entry; durable after the next barrier."""
+        self.record_folder()
         entry = self.writer.append(payload)
         self.path.append(entry)
         return entry
@@ -171,6 +222,7 @@ class Recorder:
 
     def _read_path(self) -> None:
         self.path, self.kept = read_history(self.tape, self.head(), self.skipped.append)
+        self._is_placed = False
 
     def barrier(self) -> None:
         """Return when everything appended so far is on disk."""

@@ -167,6 +167,8 @@ class Session:
             raise SessionBusy("compaction_in_progress: wait for its end, or stop it")
         if self.state is not SessionState.IDLE:
             raise SessionBusy("a prompt is being answered: steer it, or wait")
+        if self.recorder is not None:
+            self.recorder.record_folder()
         self.state, self._compacting = SessionState.PROCESSING, compacting
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         leave = self.subscribe(queue.put_nowait)
@@ -559,6 +561,7 @@ class Session:
         old.barrier()
         branch = old.tape.fork(old.head(), name, switch=True)
         self.recorder = Recorder.open(old.tape, branch, durability=old.writer.durability)
+        self.recorder.place = old.place
         self._queues.attach(self.recorder)
         old.writer.close()
         return branch

@@ -55,6 +55,7 @@ Examples:
   gong chat -p "read README.md"             one answer, then exit
   git diff | gong chat -p "review this"     standard input joins the prompt
   gong chat -c                              continue this folder's newest session
+  gong chat --cwd ../api                    work in another folder
   gong chat --fork 3f2a:main~4              try something else from an earlier entry
 """
 
@@ -89,6 +90,13 @@ Examples:
 )
 @click.option("--session", "session", metavar="REF", help="Continue the session or branch REF.")
 @click.option("--fork", "fork", metavar="REF", help="Start a new branch at REF and continue there.")
+@click.option(
+    "--cwd",
+    "place",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="PATH",
+    help="Work in this folder instead of the current one.",
+)
 @click.option(
     "--carry", is_flag=True, help="With --fork: summarise the old branch's work on the new branch."
 )
@@ -141,6 +149,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     newest: bool,
     session: str | None,
     fork: str | None,
+    place: str | None,
     carry: bool,
     compact: bool,
     model: str | None,
@@ -182,11 +191,13 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     first = " ".join(words)
     asked = _read_prompt(prompt, first)
     shape = _read_schema(schema, is_answering=asked is not None)
-    if asked is None and has_project_parts(folder := config.locate_folder(), os.environ):
+    folder = config.locate_folder() if place is None else os.path.realpath(place)
+    if asked is None and has_project_parts(folder, os.environ):
         from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
 
         ask_for_trust(folder, os.environ)  # before the settings, which the project may bring
     settings = load_settings(
+        folder,
         max_turns=max_turns,
         max_cost=max_cost,
         max_seconds=max_seconds,
@@ -203,7 +214,13 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
 
         return open_front_end(
-            settings, model, override, effort, is_kept=not no_session, names_mode=names_mode
+            settings,
+            model,
+            override,
+            effort,
+            folder=folder,
+            is_kept=not no_session,
+            names_mode=names_mode,
         )
 
     if asked is None:
@@ -307,6 +324,7 @@ async def _open_chat(
                 if past.forks
                 else opening.resume_branch(front, hit, past.ref)
             )
+            opening.enter_folder(front, recorder)
         host = await opening.open_session(front, recorder, hooks=hooks)
         try:
             if verbose:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,12 +103,13 @@ def merge_permissions(
     )
 
 
-def load_settings(**flags: Any) -> Settings:
-    """Return the settings with these flags; None is a flag that was not given."""
-    try:
-        folder = config.locate_folder()
-    except FolderGone:
-        folder = None
+def load_settings(folder: str | None = None, **flags: Any) -> Settings:
+    """Return the settings with these flags; None is a flag that was not given.
+
+    `folder` is where to work, the current one if None.
+    """
+    with suppress(FolderGone):
+        folder = folder or config.locate_folder()
     return config.load_settings(os.environ, flags, folder)
 
 

@@ -46,15 +46,16 @@ def open_front_end(
     override: PromptOverride = PromptOverride(),  # noqa: B008 (a tuple)
     effort: EffortChoice | None = None,
     *,
+    folder: str | None = None,
     is_kept: bool = True,
     names_mode: bool = False,
 ) -> Iterator[FrontEnd]:
-    """Hold the front end of the command line for this folder; `model` is the value of -m.
+    """Hold the front end of the command line for a folder; `model` is the value of -m.
 
-    `is_kept` says whether the store is there afterwards, `names_mode` whether a flag named the
-    permission mode. Raises FolderGone.
+    `folder` is the current one if None. `is_kept` says whether the store is there afterwards,
+    `names_mode` whether a flag named the permission mode. Raises FolderGone.
     """
-    folder = config.locate_folder()
+    folder = folder or config.locate_folder()
     with open_store(config.locate_store(settings, os.environ)) as library:
         program = f"gong/{__version__}"
         yield FrontEnd(

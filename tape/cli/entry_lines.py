@@ -139,8 +139,8 @@ def find_work_folder(tape: Tape, head: Head) -> tuple[str, str | None]:
         match step.entry.data:
             case Start():
                 cwd, project = step.entry.data.cwd, step.entry.data.project
-            case Meta(cwd=str(moved)):
-                cwd = moved
+            case Meta(cwd=str(moved), project=root):
+                cwd, project = moved, root
             case _:
                 pass
     return cwd, project

@@ -10,7 +10,8 @@ from contextlib import suppress
 
 from ..clock import SECONDS, parse_timestamp, read_clock
 from ..errors import UsageError
-from ..index.fast import fetch_newest_tapes, locate_repository
+from ..folders import locate_repository
+from ..index.fast import fetch_newest_tapes
 from ..text import SHORT, shorten_to_width, show_controls, to_single_line
 from .arguments import parse_plain_arguments
 from .terminal import (

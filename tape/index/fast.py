@@ -111,16 +111,6 @@ _IN_PROJECT = (
 )
 
 
-def locate_repository(folder: str) -> str | None:
-    """Return the top of the repository that a folder is in; None outside of one."""
-    while not os.path.exists(f"{folder}/.git"):  # noqa: PTH110 (a str is what a tape keeps)
-        above = os.path.dirname(folder)  # noqa: PTH120 (as above)
-        if above == folder or not folder:
-            return None
-        folder = above
-    return folder
-
-
 def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
     """Return whether no tape is being written, and none was added, removed or changed since."""
     fd = os.open(os.path.join(home, "store.json"), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # noqa: PTH118 (at once)

@@ -115,7 +115,7 @@ class PhaseTally(Struct, gc=False):
                     self.branch = told.branch
                 if told.cwd is not None and header.type in ("start", "meta"):
                     self.cwd, self.moved, self.moved_offset = told.cwd, header.time, offset
-                    self.project = self.project or told.project
+                    self.project = told.project
 
 
 class TapeRecord(NamedTuple):
@@ -164,7 +164,8 @@ _UPDATE_COUNTS = f"""
     cwd = coalesce(
         (SELECT cwd {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1), ''
     ),
-    project = (SELECT project {_OWN_PHASES} AND project <> '' {_OLDEST_FIRST}) WHERE id = ?1
+    project = (SELECT project {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1)
+    WHERE id = ?1
 """  # noqa: S608 (our own names)
 _UPDATE_TITLE = f"""
     UPDATE tapes SET title = coalesce(

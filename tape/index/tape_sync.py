@@ -123,13 +123,14 @@ def _build_tape_row(
     branches: tuple[IndexedBranch, ...],
 ) -> TapeRow:
     tallies = [*phases.values()] or [PhaseTally()]
+    moved = max(tallies, key=lambda tally: tally.moved)
     costs = [tally.cost for tally in tallies if tally.cost is not None]
     return TapeRow(
         id=tape.id,
         folder=folder,
         title=refs.title or next((tally.prompt for tally in tallies if tally.prompt), None),
-        cwd=max(tallies, key=lambda tally: tally.moved).cwd or "",
-        project=next((tally.project for tally in tallies if tally.project), None),
+        cwd=moved.cwd or "",
+        project=moved.project,
         created=tape.info.created,
         updated=max((branch.time or "" for branch in branches), default="") or tape.info.created,
         model=max(tallies, key=lambda tally: tally.answered).model,

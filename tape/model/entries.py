@@ -201,10 +201,13 @@ class Start(Payload, frozen=True, gc=False):
 
 
 class Meta(Payload, frozen=True, gc=False):
-    """Later facts about the tape: the project moved, tags."""
+    """Later facts about the tape: it continues in another folder, tags."""
 
     entry_type = "meta"
     cwd: str | None = None
+    """The folder it works in from here on: relative paths of later entries are relative to it."""
+    project: str | None = None
+    """The root of the repository of `cwd`."""
     tags: tuple[str, ...] | None = None
 
 

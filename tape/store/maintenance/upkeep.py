@@ -14,6 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import Ambiguous, Damaged, NotFound, TapeError, UsageError
+from ...folders import locate_repository
 from ...history.picks import require_own_picks
 from ...model.entries import Meta, Redact
 from ...model.line import BLANK_DATA, DATA_KEY, blank_redacted_data, is_data_redacted, read_header
@@ -183,4 +184,4 @@ def move(tape: Tape, cwd: str) -> str:
     """
     branch = tape.refs().current
     with tape.writer(branch) as writer, tape.hold_all_locks(but=branch):
-        return writer.append(Meta(cwd=cwd)).id
+        return writer.append(Meta(cwd=cwd, project=locate_repository(cwd))).id

@@ -183,7 +183,7 @@ class TestRows:
                     folder=f"2026-11-22-fix-it-{tape.id[:8]}",
                     title="fix the login",
                     cwd="/moved",
-                    project="/src/.git",
+                    project=None,
                     created=tape.info.created,
                     updated=newest.time,
                     model="m-2",
