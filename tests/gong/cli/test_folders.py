@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import subprocess
+from contextlib import closing
 
 import pytest
 
@@ -91,3 +93,26 @@ def test_cwd_must_be_a_folder(gong, home):
     (home / "file").write_text("")
     assert "file" in gong("--cwd", "file", "-p", "hi", code=2).stderr
     assert "missing" in gong("--cwd", "missing", "-p", "hi", code=2).stderr
+
+
+def test_readers_resolve_paths_against_the_folder_in_force(gong, home):
+    """One session writes files of the same name in three folders."""
+    places, ref = [home / name for name in ("one", "two", "three")], None
+    for place in places:
+        place.mkdir()
+        past = [] if ref is None else ["--session", ref]
+        gong(*RULES, *past, "--yolo", "-p", f"write {place.name} to a.txt", cwd=place)
+        assert (place / "a.txt").exists()
+        (listed,) = json.loads(gong("tape", "ls", "--all", "--json").stdout)
+        ref = listed["id"]
+    paths = {str(place / "a.txt") for place in places}
+    changed = json.loads(gong("tape", "files", ref, "--json").stdout)
+    entries = {str(places[-1] / one["path"]): one["entry"] for one in changed}
+    assert entries.keys() == paths
+    assert len(set(entries.values())) == len(places)
+    for place in places:
+        (line,) = json.loads(gong("tape", "blame", str(place / "a.txt"), "--json").stdout)
+        assert line["prompt"] == f"write {place.name} to a.txt"
+    with closing(sqlite3.connect(home / ".tape/index.db")) as db:
+        found = {path for (path,) in db.execute("SELECT path FROM file_changes")}
+    assert found == paths
