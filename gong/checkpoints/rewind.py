@@ -322,13 +322,18 @@ def _plan_files(
     plan = plan_restore(changes, look, named)
     files = []
     for file in plan.files:
-        why = ""
-        if file.status not in {"same", "lost"} and not is_below(file.path, going):
+        why, status = "", file.status
+        if is_below(file.path, going):  # nothing is there, so nothing can be lost
+            status = "restore" if status == "conflict" else status
+        elif status not in {"same", "lost"}:
             why = find_obstacle(file.path, folder, going)
         unreadable = file.now is not None and file.now.digest is None
-        if unreadable and file.status == "restore":
+        if unreadable and status == "restore":
             why = why or (file.now.why if file.now else "") or "it cannot be read"
-        files.append(file._replace(status="conflict", why=why) if why else file)
+        status = "conflict" if why else status
+        files.append(
+            file._replace(status=status, why=why or ("" if status == "restore" else file.why))
+        )
     unknown = named - {file.path for file in plan.files}
     if unknown:
         raise UsageError(f"{min(unknown)} is not among the files that would be restored")

@@ -259,6 +259,7 @@ async def test_several_undos_are_reversed_one_after_the_other(tmp_path):
     [
         ("mkdir d; echo a > d/a; echo b > d/b", "rm -r d; echo file > d"),
         ("mkdir d e; echo a > d/a; echo z > e/b", "rm -r d; ln -s e d"),
+        ("mkdir d e; echo a > d/a; echo z > e/a", "rm -r d; ln -s e d"),
         ("echo file > d", "rm d; mkdir -p d/e/f; echo a > d/e/a"),
         ("echo x > e; ln -s e d", "rm d; mkdir d; echo a > d/a"),
         ("printf e > d; ln -s e l", "rm d l; ln -s e d; printf e > l; chmod 600 l"),
