@@ -55,7 +55,7 @@ Examples:
   gong chat -p "read README.md"             one answer, then exit
   git diff | gong chat -p "review this"     standard input joins the prompt
   gong chat -c                              continue this folder's newest session
-  gong chat --cwd ../api                    work in another folder
+  gong chat --cwd api                       work in another folder
   gong chat --fork 3f2a:main~4              try something else from an earlier entry
 """
 

@@ -63,6 +63,7 @@ def store(tmp_path):
     works = WorkStore(tmp_path / ".config" / "gong")
     works.create("oauth", "People log in", "", "2026-01-01T00:00:00.000000Z")
     (tmp_path / "README.md").write_text("# Read me\n")
+    (tmp_path / "api").mkdir()
     (tmp_path / "arguments.json").write_text('{"path": "new.txt", "content": "x"}')
     (tmp_path / "calls.jsonl").write_text('{"tool": "read", "args": {"path": "README.md"}}\n')
     (tmp_path / "key.txt").write_text("sk-0123456789abcdef\n")
