@@ -30,6 +30,7 @@ UNRUN = {
     "gong rewind ^3": "the same",
     "gong chat  # talk in the terminal": "tests/e2e drives it",
     "gong fix the failing test  # the same, with a first message": "the same",
+    "gong chat --cwd api  # work in another folder": "the same",
     "gong chat -c  # continue this folder's newest session": "the same",
     "gong chat --fork 3f2a:main~4  # try something else from an earlier entry": "the same",
 }
