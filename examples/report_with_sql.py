@@ -22,7 +22,7 @@ QUESTIONS = {
         SELECT tool, count(*) AS calls, sum(is_error) AS failed, sum(duration_ms) AS ms
         FROM tool_calls GROUP BY tool ORDER BY avg(is_error) DESC, calls DESC""",
     "Files changed most": """
-        SELECT path, count(*) AS changes, count(DISTINCT tape) AS sessions
+        SELECT path, count(DISTINCT call) AS changes, count(DISTINCT tape) AS sessions
         FROM file_changes WHERE op <> 'read' GROUP BY path ORDER BY changes DESC LIMIT 10""",
 }
 

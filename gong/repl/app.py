@@ -149,7 +149,7 @@ def render_status_line(
     waiting: int,
     columns: int,
 ) -> str:
-    """Return the line; if it is too long, drop the cost first, then percent, then the model."""
+    """Return the line; if it is too long, drop cost, percent, model and mode, in this order."""
     queue = [f"queue {waiting}"] if waiting else []
     known = used.format_usage()
     while True:
@@ -158,7 +158,8 @@ def render_status_line(
         if room >= _SHORTEST_NAME:
             return f"{mode}{_GAP}{clip_line(model, room)}{_GAP}{facts}"
         if not known:
-            return clip_line(f"{mode}{_GAP}{facts}", columns)
+            line = f"{mode}{_GAP}{facts}"
+            return line if measure_width(line) <= columns else clip_line(facts, columns)
         known = known[:-1]
 
 

@@ -284,7 +284,7 @@ class Index:
         self._remove_writers(db, [writer for writer in dead if writer.tape in done])
         with suppress(FileNotFoundError):  # no folder of tapes yet
             for tape in [*find_changed_tapes(db, os.fspath(self._store.path))]:
-                self._try_read(db, tape)
+                self._try_read(db, tape, keep_damaged=True)
         self._truncate_log(db)
 
     def _fold_log(self, db: Connection, known: Collection[int] = ()) -> None:
@@ -326,10 +326,13 @@ class Index:
             if not busy and pages == moved:
                 self._log.truncate(position)
 
-    def _try_read(self, db: Connection, tape: str) -> bool:
-        """Index a tape that may be being written; return whether nothing of it is left to read."""
+    def _try_read(self, db: Connection, tape: str, *, keep_damaged: bool = False) -> bool:
+        """Index a tape that may be being written; return whether nothing of it is left to read.
+
+        With `keep_damaged` one with damage in its journal stays as it is in the index.
+        """
         try:
-            self._read_tape(db, tape)
+            self._read_tape(db, tape, keep_damaged=keep_damaged)
         except NotFound:  # it went
             return True
         except (OSError, TapeError):  # unreadable now: it stays in the table and is retried
@@ -352,7 +355,7 @@ class Index:
                 return
         self._read_tape(db, tape.id)
 
-    def _read_tape(self, db: Connection, tape: str) -> None:
+    def _read_tape(self, db: Connection, tape: str, *, keep_damaged: bool = False) -> None:
         """Read a tape where it was, or in another folder, the likeliest by its name first."""
         where = tables.select_location(db, tape)
         if where is None or self._store.read_tape_id(where.folder) != tape:
@@ -362,7 +365,8 @@ class Index:
         if where is None:
             raise NotFound(f"tape {tape} is not in the store")
         with self._store.open_folder(where.folder) as opened:
-            sync_tape(db, opened, where, lambda _: None)
+            if not (keep_damaged and opened.refs().damage):
+                sync_tape(db, opened, where, lambda _: None)
 
     def fill(self, progress: Progress) -> None:
         """Index all tapes into an unused file; `progress` is called with done and total.

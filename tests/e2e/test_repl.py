@@ -214,7 +214,7 @@ def test_fork_and_model_and_what_is_no_command(chat):
     now.say("/model nobody/knows")
     now.wait_for("unknown model 'nobody/knows'")
     now.wait_for("set one with /model")
-    now.say("/modle")
+    now.say("/modell")
     now.wait_for("did you mean /model?")
     now.say("list .")
     now.wait_for("main · ready", on_screen=True)

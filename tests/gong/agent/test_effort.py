@@ -149,7 +149,7 @@ OVERFLOW = {"class": "ContextLengthExceeded", "status": 400}
 )
 async def test_a_window_is_learned_from_the_first_overflow(stage, message, learned):
     """Where the message names none, it is estimated by what did not fit."""
-    long = {"text": "word " * 4_000}
+    long = {"text": " ".join(f"word {n}" for n in range(2_000))}
     session = await stage.session(
         long, long, {"error": {**OVERFLOW, "message": message}}, *[{"text": "## Goal\nx"}] * 4
     )
