@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from tape.files.changes import KnownVersion
+from tape.folders import locate_repository
 
 from ..env.protocol import is_inside_folder
 from .disk_file import read_disk_file
@@ -85,12 +86,13 @@ def restore_files(
 
     `load` returns the bytes of a blob. What was restored stays when a later file fails.
     """
+    top = locate_repository(folder) or folder
     failed: dict[str, str] = {}
     todo = sorted(files, key=lambda file: (file.target is not None, file.path))
     gone = [file.path for file in todo if file.target is None]
     for path in reversed(gone):  # the deepest first
         try:
-            _delete_file(path, folder)
+            _delete_file(path, top)
         except OSError as error:
             failed[path] = error.strerror or str(error)
     for file in todo:
@@ -106,6 +108,7 @@ def restore_files(
 
 
 def _delete_file(path: str, folder: str) -> None:
+    """Delete a file, and the folders below `folder` that are empty then."""
     os.unlink(path)  # noqa: PTH108 (a text)
     parent = os.path.dirname(path)  # noqa: PTH120 (a text)
     while is_inside_folder(parent, folder) and parent != folder and not os.listdir(parent):  # noqa: PTH208

@@ -20,6 +20,7 @@ from .output import (
     add_confirmation_options,
     as_json,
     complete_ref,
+    complete_ref_or_path,
     format_count,
     format_examples,
     format_size,
@@ -158,7 +159,9 @@ def detach(options: GlobalOptions, ref: str, yes: bool, dry_run: bool, as_json: 
 @click.command(
     epilog=format_examples("tape mv ../new-place", "tape mv 3f2a ~/src/new-place --json")
 )
-@click.argument("words", metavar="[REF] DIR", nargs=-1, required=True, shell_complete=complete_ref)
+@click.argument(
+    "words", metavar="[REF] DIR", nargs=-1, required=True, shell_complete=complete_ref_or_path
+)
 @as_json
 @click.pass_obj
 def mv(options: GlobalOptions, words: tuple[str, ...], as_json: bool) -> None:

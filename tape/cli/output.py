@@ -57,6 +57,17 @@ def complete_ref(
     return found
 
 
+def complete_ref_or_path(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return completions of a REF, or leave what looks like a path to the shell."""
+    if incomplete.startswith(("/", ".", "~")):
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 (only a shell asks)
+
+        return [CompletionItem(incomplete, type="file")]
+    return complete_ref(ctx, param, incomplete)
+
+
 ref = click.argument("ref", default="", metavar="[REF]", shell_complete=complete_ref)
 
 

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from gong.checkpoints.restore import look_at_file, restore_files
 from gong.checkpoints.rewind import apply_plan, plan_redo, plan_rewind, plan_undo
 from gong.config import PermissionSettings
 from gong.errors import NothingToUndo
 from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.errors import UsageError
+from tape.files.plan import FileRestore
 from tape.model.entries import User
 from tests import warm
 from tests.gong.agent.conftest import Stage, call, seen
@@ -177,6 +179,18 @@ async def test_a_redo_keeps_what_a_person_changed_after_the_undo(tmp_path):
         assert [file.why for file in report.kept] == ["it was changed since"]
         assert (stage.folder / "a.txt").read_text() == "mine\n"
         assert "more" in (stage.folder / "run").read_text()
+
+
+def test_a_folder_left_empty_goes_also_outside_of_the_folder_in_force(tmp_path):
+    (tmp_path / "repo/.git").mkdir(parents=True)
+    (tmp_path / "repo/sub").mkdir()
+    (tmp_path / "repo/d/e").mkdir(parents=True)
+    made = tmp_path / "repo/d/e/x.txt"
+    made.write_text("x")
+    version = look_at_file(str(made))
+    todo = [FileRestore(str(made), "restore", version, None)]
+    assert restore_files(todo, lambda _: b"", str(tmp_path / "repo/sub")) == {}
+    assert sorted(path.name for path in (tmp_path / "repo").iterdir()) == [".git", "sub"]
 
 
 async def test_after_new_work_there_is_nothing_to_redo(tmp_path):

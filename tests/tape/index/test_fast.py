@@ -235,7 +235,10 @@ def both(home, query, limit=20, **narrow):
     )
     with open_store(home) as library:
         hits = search_entries(*library, query, limit=limit, **narrow)
-    told = [(hit.tape, hit.entry, hit.time, hit.snippet, hit.marks, hit.prompt, hit.score) for hit in hits]
+    told = [
+        (hit.tape, hit.entry, hit.time, hit.snippet, hit.marks, hit.prompt, hit.score)
+        for hit in hits
+    ]
     if at_once is None:
         return None, told
     return [(h.tape, h.entry, h.time, *shown, h.score) for h, *shown in at_once], told
