@@ -13,7 +13,7 @@ KNOWN = SessionUsage(3_400, 10_000, "$0.120")
         (57, "plan · anthropic/m… · main · 34 % · working 3 s · queue 2"),
         (47, "plan · anthropi… · main · working 3 s · queue 2"),
         (37, "plan · main · working 3 s · queue 2"),
-        (10, "plan · ma…"),
+        (10, "main · wo…"),
     ],
 )
 def test_money_gives_way_first_then_percent_and_model(columns, line):
@@ -36,7 +36,7 @@ def test_what_is_not_known_is_not_shown():
 
 def test_a_branch_in_wide_letters_is_cut_by_its_columns():
     assert render_status_line("plan", "a/b", "枝枝枝枝枝", SessionUsage(), ["ready"], 0, 16) == (
-        "plan · 枝枝枝枝…"
+        "枝枝枝枝枝 · re…"
     )
 
 
