@@ -12,7 +12,7 @@ import stat
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from tape.files.changes import KnownVersion
+from tape.files.changes import KnownVersion, is_link_mode
 from tape.folders import locate_repository
 
 from ..env.protocol import is_inside_folder
@@ -121,7 +121,7 @@ def _put_file(
     path: str, now: KnownVersion | None, target: KnownVersion, load: Callable[[str], bytes]
 ) -> None:
     mode = int(target.mode, 8) if target.mode else None
-    is_file = now is not None and not _is_link(now) and not _is_link(target)
+    is_file = now is not None and not is_link_mode(now.mode) and not is_link_mode(target.mode)
     if now is not None and is_file and now.digest == target.digest:
         assert mode is not None  # else it would be the same file
         os.chmod(path, stat.S_IMODE(mode))  # noqa: PTH101 (a text)
@@ -136,7 +136,7 @@ def _put_file(
     if os.path.lexists(beside):  # of a restore that was killed
         os.unlink(beside)  # noqa: PTH108 (a text)
     try:
-        if _is_link(target):
+        if is_link_mode(target.mode):
             os.symlink(os.fsdecode(data), beside)  # noqa: PTH211 (a text)
         else:
             if mode is None:
@@ -172,7 +172,3 @@ def _sync_folder(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def _is_link(version: KnownVersion) -> bool:
-    return version.mode is not None and version.mode.startswith("12")

@@ -35,7 +35,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tape.errors import NotFound, UsageError
-from tape.files.changes import PathChange, list_file_changes
+from tape.files.changes import PathChange, find_work_folder, list_file_changes
 from tape.files.plan import FileRestore, RestorePlan, plan_restore
 from tape.files.states import is_same_version
 from tape.model.entries import (
@@ -44,9 +44,7 @@ from tape.model.entries import (
     Checkpoint,
     Context,
     FileState,
-    Meta,
     SavedFile,
-    Start,
     Text,
     User,
     join_texts,
@@ -407,14 +405,7 @@ def _build_note(plan: RewindPlan, files: Sequence[FileRestore]) -> str:
 
 
 def _find_folder(entries: Sequence[Entry]) -> str:
-    folder = "/"
-    for entry in entries:
-        match entry.data:
-            case Start(cwd=str(cwd)) | Meta(cwd=str(cwd)):
-                folder = cwd
-            case _:
-                pass
-    return os.path.normpath(folder)
+    return os.path.normpath(find_work_folder(entries).cwd or "/")
 
 
 def _list_prompts(entries: Sequence[Entry], after: int) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from msgspec import Raw, Struct, UnsetType
 
 from ..errors import Damaged, NotFound, TapeError
 from ..file_calls import FileCall, FileDelete, FileRead, FileWrite, parse_file_calls
+from ..files.changes import is_link_mode
 from ..model.entries import (
     NO_JSON,
     Assistant,
@@ -243,11 +244,6 @@ _ANSWERS_BACK = 64
 """How many answers before a result are searched for its call."""
 
 
-def is_link(mode: str | None) -> bool:
-    """Return whether a mode, as git writes it, is that of a symbolic link."""
-    return mode is not None and mode.startswith("120")
-
-
 class FileChange(NamedTuple):
     """A change of one file."""
 
@@ -382,7 +378,7 @@ class _CallReader:
                     place = place._replace(first=place.first + len(calls))
             case Checkpoint(files=files):
                 for at, state in enumerate(files):
-                    if self._has_name(state.path) and not is_link(state.mode):
+                    if self._has_name(state.path) and not is_link_mode(state.mode):
                         for number, saved in enumerate((state.before, state.after)):
                             number_in_entry = _VERSIONS * at + number
                             self._add_saved(
@@ -464,7 +460,7 @@ class _CallReader:
                 found.append((call, FileDelete()))
             elif after is None:
                 return False
-            elif not is_link(file.mode):
+            elif not is_link_mode(file.mode):
                 is_new = file.op == "created"
                 if is_new or before is not None:
                     found.append((call, SeenVersion(before or "", exact=True)))

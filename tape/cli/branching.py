@@ -14,7 +14,7 @@ from ..resolve import find_tape_here
 from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name, make_ref_name
 from ..store.store import Beginning
 from ..text import SHORT, to_single_line
-from .entry_lines import find_work_folder
+from .entry_lines import read_work_folder
 from .output import as_json, complete_ref, format_examples, print_json, ref, wait
 from .resolve import (
     PROGRAM,
@@ -96,7 +96,7 @@ def choose_ref_name(kind: str, given: str) -> str:
 def create_forked_tape(store: Store, tape: Tape, head: Head, title: str | None) -> str:
     """Create a tape that begins at an entry of another one, with its cwd, and return its id."""
     title = title or tape.refs().title
-    cwd, project = find_work_folder(tape, head)
+    cwd, project = read_work_folder(tape, head)
     beginning = Beginning(cwd, PROGRAM, title, title or "", project)
     with store.create(beginning, origin=(tape, head)) as made:
         return made.id

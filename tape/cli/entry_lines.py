@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
 from ..errors import Damaged
-from ..model.entries import BlobRef, Meta, Start
+from ..files.changes import find_work_folder
+from ..model.entries import BlobRef
 from ..model.line import decode_line, decode_lines, read_type
 from ..store.path import split_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ..files.changes import WorkFolder
     from ..model.line import Entry
     from ..store.path import Segment, Source
     from ..store.refs import Head
@@ -132,15 +134,7 @@ def _decode_line(line: LocatedLine, expand: ExpandBlob | None) -> DecodedLine:
         ) from error
 
 
-def find_work_folder(tape: Tape, head: Head) -> tuple[str, str | None]:
-    """Return the working folder and the project of a path, from its newest entry that has them."""
-    cwd, project = "", None
-    for step in read_path(tape, head, types=frozenset({"start", "meta"})):
-        match step.entry.data:
-            case Start():
-                cwd, project = step.entry.data.cwd, step.entry.data.project
-            case Meta(cwd=str(moved), project=root):
-                cwd, project = moved, root
-            case _:
-                pass
-    return cwd, project
+def read_work_folder(tape: Tape, head: Head) -> WorkFolder:
+    """Return the folder in force at the end of a path; decodes only the entries that say it."""
+    steps = read_path(tape, head, types=frozenset({"start", "meta"}))
+    return find_work_folder(step.entry for step in steps)

@@ -13,7 +13,7 @@ from ..render import render_blob_head
 from ..store.leftovers import find_tape_leftovers
 from ..store.locks import is_lock_held
 from ..text import SHORT, to_single_line
-from .entry_lines import decode_legible, find_work_folder, iter_lines
+from .entry_lines import decode_legible, iter_lines, read_work_folder
 from .output import as_json, format_count, format_examples, print_json, ref
 from .resolve import open_ref
 from .terminal import format_table, print_lines, style_text
@@ -79,7 +79,7 @@ def read_status(tape: Tape, head: Head) -> TapeStatus:
     return TapeStatus(
         tape=tape.id,
         title=tape.title(),
-        cwd=find_work_folder(tape, head)[0],
+        cwd=read_work_folder(tape, head)[0],
         branch=head.branch,
         current=head.branch == refs.current,
         branches=len(refs.branches),

@@ -99,6 +99,32 @@ class _OpenCall(NamedTuple):
     cwd: str
 
 
+class WorkFolder(NamedTuple):
+    """Where a session works."""
+
+    cwd: str
+    """Absolute path; "" before the first entry that says it."""
+    project: str | None
+    """The top of the repository, where it is one."""
+
+
+def find_work_folder(entries: Iterable[Entry]) -> WorkFolder:
+    """Return the folder in force after the entries of a path, from its `start` and `meta`."""
+    found = WorkFolder("", None)
+    for entry in entries:
+        match entry.data:
+            case Start(cwd=cwd, project=project) | Meta(cwd=str(cwd), project=project):
+                found = WorkFolder(cwd, project)
+            case _:
+                pass
+    return found
+
+
+def is_link_mode(mode: str | None) -> bool:
+    """Return whether a mode of six octal digits is that of a symbolic link."""
+    return mode is not None and mode.startswith("12")
+
+
 def list_file_changes(entries: Iterable[Entry]) -> list[PathChange]:
     """Return what a whole path, from its root on, did to files, oldest first.
 
