@@ -23,7 +23,7 @@ from tape.files.plan import FileRestore
 from tape.model.entries import User
 from tests import warm
 from tests.gong.agent.conftest import Stage, call, seen
-from tests.gong.checkpoints.test_sessions import NAMES, choose_call, git, snapshot
+from tests.gong.checkpoints.test_sessions import build_folder, choose_call, git, snapshot
 from tests.tape.making import BUDGET
 
 FREE = PermissionSettings(mode="bypass", read_before_write=False)
@@ -59,22 +59,6 @@ def act(tape, make_plan):
     return report
 
 
-def build_folder(stage, has_git):
-    (stage.folder / "sub/deep").mkdir(parents=True)
-    for name in NAMES[:-1]:
-        (stage.folder / name).write_text(f"first {name}\n")
-    if has_git:
-        git(stage.folder, "init", "-q", "-b", "main")
-        git(stage.folder, "add", "-A")
-        git(stage.folder, "commit", "-qm", "one")
-        (stage.folder / "b.txt").write_text("dirty\n")
-        (stage.folder / "new.txt").write_text("untracked\n")
-
-
-def run_shell(folder, command):
-    subprocess.run(["sh", "-c", command], cwd=folder, check=True)
-
-
 def without_git(one):
     return "git" not in one["args"].get("command", "")
 
@@ -84,7 +68,7 @@ def without_git(one):
 async def test_undo_and_redo_lead_from_snapshot_to_snapshot(tmp_path, seed, has_git):
     chance = random.Random(seed)
     stage = Stage(tmp_path)
-    build_folder(stage, has_git)
+    build_folder(stage.folder, has_git=has_git)
     prompts = [
         [*filter(without_git, (choose_call(chance, 9 * n + k, has_git) for k in range(3)))]
         for n in range(4)

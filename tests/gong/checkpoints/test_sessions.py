@@ -78,22 +78,27 @@ def choose_call(chance, count, has_git):
     return call("bash", command=chance.choice(COMMANDS).format(*names, count))
 
 
+def build_folder(folder, *, has_git):
+    """Write the files that calls change; with git two commits, and changes on top of them."""
+    (folder / "sub/deep").mkdir(parents=True)
+    for name in NAMES[:-1]:
+        (folder / name).write_text(f"first {name}\n")
+    if has_git:
+        git(folder, "init", "-q", "-b", "main")
+        git(folder, "add", "-A")
+        git(folder, "commit", "-qm", "one")
+        (folder / "a.txt").write_text("second\n")
+        git(folder, "commit", "-qam", "two")
+        (folder / "b.txt").write_text("dirty\n")
+        (folder / "new.txt").write_text("untracked\n")
+
+
 @pytest.mark.parametrize("has_git", [True, False])
 @pytest.mark.parametrize("seed", range(6))
 async def test_records_agree_with_a_snapshot_of_the_folder(tmp_path, seed, has_git):
     chance = random.Random(seed)
     stage = Stage(tmp_path)
-    (stage.folder / "sub/deep").mkdir(parents=True)
-    for name in NAMES[:-1]:
-        (stage.folder / name).write_text(f"first {name}\n")
-    if has_git:
-        git(stage.folder, "init", "-q", "-b", "main")
-        git(stage.folder, "add", "-A")
-        git(stage.folder, "commit", "-qm", "one")
-        (stage.folder / "a.txt").write_text("second\n")
-        git(stage.folder, "commit", "-qam", "two")
-        (stage.folder / "b.txt").write_text("dirty\n")
-        (stage.folder / "new.txt").write_text("untracked\n")
+    build_folder(stage.folder, has_git=has_git)
     calls = [choose_call(chance, count, has_git) for count in range(14)]
     turns = [{"tool_calls": [one]} for one in calls]
     free = PermissionSettings(mode="bypass", read_before_write=False)
