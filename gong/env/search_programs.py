@@ -11,6 +11,7 @@ import asyncio
 import os
 import re
 import stat
+import signal
 import subprocess
 import sys
 from base64 import b64decode
@@ -189,8 +190,10 @@ async def _start_program(
     try:
         yield child.stdout, child
     finally:
-        with suppress(ProcessLookupError):
-            child.kill()
+        if child.returncode is None:
+            # child.kill() would collect one that has just ended, and its watcher then warns.
+            with suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
         await child.communicate()  # what is left in the pipe keeps it from being collected
 
 

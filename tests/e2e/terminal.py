@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import termios
 import time
 from itertools import islice
@@ -59,7 +61,8 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.child.close(force=True)
+        if not self.child.closed:
+            self.close_window(kill_after=2)
 
     def type(self, keys: str) -> None:
         """Press keys."""
@@ -126,6 +129,21 @@ class Terminal:
         self.child.wait()
         assert self.child.exitstatus is not None, f"ended by signal {self.child.signalstatus}"
         return self.child.exitstatus
+
+    def close_window(self, kill_after: float = PATIENCE_SECONDS) -> None:
+        """Take the terminal away, as a closed window does, and return once the program has ended.
+
+        One that is still there after `kill_after` seconds is killed. pexpect's own close() gives
+        the program less than half a second, and then fails.
+        """
+        self.child.ptyproc.fileobj.close()
+        self.child.ptyproc.closed = self.child.closed = True
+        deadline = time.monotonic() + kill_after
+        while self.child.isalive():
+            if time.monotonic() > deadline:
+                assert kill_after < PATIENCE_SECONDS, "the program outlived its window"
+                os.kill(self.child.pid, signal.SIGKILL)
+            time.sleep(0.02)
 
     def _read(self) -> bool:
         """Take what the program wrote; False when it has ended."""

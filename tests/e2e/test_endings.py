@@ -307,7 +307,7 @@ def test_a_closed_terminal_ends_the_session_in_order(marked, flags):
         terminal.wait_for("ready")
         terminal.say("go")
     marked.wait_for_files("p1", "p2")
-    terminal.child.close(force=False)
+    terminal.close_window()
     marked.wait_for_none()
     assert said_last(place) == ["tool.result", "error"]
 

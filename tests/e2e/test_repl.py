@@ -276,7 +276,7 @@ def test_a_closed_window_leaves_no_command_behind(chat, folder):
     now.wait_for("· bash", on_screen=True)
     now.wait_until(lambda: (folder / "pid").exists() and (folder / "pid").read_text(), "its pid")
     pid = int((folder / "pid").read_text())
-    now.child.close(force=False)
+    now.close_window()
     deadline = time.monotonic() + 120
     while _lives(pid):
         assert time.monotonic() < deadline, "the command outlived its window"

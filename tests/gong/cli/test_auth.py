@@ -67,7 +67,7 @@ def test_a_typed_key_is_not_seen(env):
     child.expect(pexpect.EOF)
     assert "the key for xai is saved" in child.before
     assert "secret" not in child.before
-    child.close()
+    child.wait()
     assert child.exitstatus == 0
 
 

@@ -101,7 +101,7 @@ def test_in_a_terminal_it_asks(tape, talk, torn, answer, code):
     child.expect_exact("Do this? [y/N]: ")
     child.sendline(answer)
     child.expect(pexpect.EOF)
-    child.close()
+    child.wait()
     assert child.exitstatus == code
     whole = (tape.folder(talk) / PHASE).read_bytes() == torn + b'{"id":"'
     assert whole == (answer == "n")
