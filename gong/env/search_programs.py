@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import stat
 import signal
+import stat
 import subprocess
 import sys
 from base64 import b64decode

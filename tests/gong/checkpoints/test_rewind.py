@@ -23,7 +23,7 @@ from tape.files.plan import FileRestore
 from tape.model.entries import User
 from tests import warm
 from tests.gong.agent.conftest import Stage, call, seen
-from tests.gong.checkpoints.test_sessions import build_folder, choose_call, git, snapshot
+from tests.gong.checkpoints.test_sessions import build_folder, choose_call, snapshot
 from tests.tape.making import BUDGET
 
 FREE = PermissionSettings(mode="bypass", read_before_write=False)
@@ -57,6 +57,10 @@ def act(tape, make_plan):
         report = apply_plan(tape, writer, make_plan(tape, "main"))
     assert [finding for finding in verify(tape, Counts()) if finding.level != "note"] == []
     return report
+
+
+def run_shell(folder, command):
+    subprocess.run(["sh", "-c", command], cwd=folder, check=True)
 
 
 def without_git(one):
