@@ -118,6 +118,15 @@ def render_time(time: str) -> str:
     return shorten_timestamp(time)
 
 
+def format_age(passed: int) -> str:
+    """Return an age in microseconds as a number with its largest unit, such as 3d."""
+    seconds = max(passed, 0) // 1_000_000
+    for unit in ("y", "w", "d", "h", "m"):
+        if seconds >= SECONDS[unit]:
+            return f"{seconds // SECONDS[unit]}{unit}"
+    return f"{seconds}s"
+
+
 def shorten_timestamp(time: str) -> str:
     """Return a tape's time as `YYYY-MM-DD HH:MM:SS`, in UTC."""
     return f"{time[:10]} {time[11:19]}"

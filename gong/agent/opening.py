@@ -210,6 +210,8 @@ class OpenSession:
 
     session: Session
     models: ModelFactory
+    library: Library
+    """The store that the session is in."""
     model_name: str
     """provider/model of the session."""
     by_default: bool
@@ -421,7 +423,7 @@ async def _assemble_session(
     session.use_effort(front.effort or find_last_effort(recorder.path if recorder else ()))
     if not front.names_mode and (remark := session.restore_permission()):
         front.warn(remark)
-    return OpenSession(session, models, name, by_default, front.is_kept)
+    return OpenSession(session, models, front.library, name, by_default, front.is_kept)
 
 
 def _build_config(settings: Settings) -> SessionConfig:

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from tape.cli.output import print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
+from tape.errors import TapeError
 
 from .. import config
-from ..errors import ConfigurationError, OperationCancelled
+from ..errors import ConfigurationError, GongError, OperationCancelled
 from ..project import has_project_parts
 from ..tools.limits import MAX_TIMEOUT_MS
 from .options import (
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from ..sdk.objects import JsonSchema
     from .printing import OutputFormat
     from .session import StartFrom
+
+    OpenFront = Callable[[str | None], AbstractContextManager[FrontEnd]]
+    """Opens the store for a session with a model; None is no model named for it."""
 
 _CHAT_EXAMPLES = """\b
 Examples:
@@ -210,12 +214,12 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     settings = replace(settings, permissions=given)
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
 
-    def open_front() -> AbstractContextManager[FrontEnd]:
+    def open_front(chosen: str | None) -> AbstractContextManager[FrontEnd]:
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
 
         return open_front_end(
             settings,
-            model,
+            chosen,
             override,
             effort,
             folder=folder,
@@ -224,9 +228,9 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         )
 
     if asked is None:
-        return asyncio.run(_run_terminal(open_front, past, first, afk=afk, verbose=verbose))
+        return asyncio.run(_run_terminal(open_front, past, model, first, afk=afk, verbose=verbose))
     return asyncio.run(
-        _run_prompt(open_front, past, asked, output, shape, afk=afk, verbose=verbose)
+        _run_prompt(open_front, past, model, asked, output, shape, afk=afk, verbose=verbose)
     )
 
 
@@ -262,13 +266,13 @@ class Continuation(NamedTuple):
     """The session to continue, from the flags."""
 
     ref: str
-    forks: bool
+    forks: bool = False
     """Start a new branch there."""
-    carries: bool
+    carries: bool = False
     """Summarise the old branch's work on the new branch."""
-    compacts: bool
+    compacts: bool = False
     """Summarise older messages first."""
-    start: StartFrom | None
+    start: StartFrom | None = None
 
 
 def _read_prompt(prompt: str | None, first: str) -> str | None:
@@ -301,17 +305,22 @@ def _read_prompt(prompt: str | None, first: str) -> str | None:
 
 @asynccontextmanager
 async def _open_chat(
-    open_front: Callable[[], AbstractContextManager[FrontEnd]],
+    open_front: OpenFront,
     past: Continuation | None,
+    model: str | None,
     *,
     verbose: bool,
+    is_first: bool = True,
 ) -> AsyncIterator[OpenSession]:
-    """Hold the session that the flags name, ready for a prompt."""
+    """Hold the session to continue, or a new one, ready for a prompt.
+
+    `model` is provider/model; None leaves the choice to the session and the settings.
+    """
     from ..agent import opening  # noqa: PLC0415 (in a terminal the prompt stands first)
     from ..agent.compaction import CompactionRequest  # noqa: PLC0415 (as above)
     from . import session  # noqa: PLC0415 (as above)
 
-    with open_front() as front:
+    with open_front(model) as front:
         recorder, left = None, None
         hooks = opening.load_session_hooks(front)
         if past is not None:
@@ -331,7 +340,7 @@ async def _open_chat(
                 from .verbose import describe_connection  # noqa: PLC0415 (only with -v)
 
                 print_warning(describe_connection(host, os.environ))
-            if host.by_default:
+            if host.by_default and is_first:
                 print_warning(
                     "no model is configured, so offline/rules is used (plain requests only); "
                     "set ANTHROPIC_API_KEY or choose one with -m provider/model"
@@ -359,32 +368,60 @@ async def _require_operation(hooks: SessionHooks, hit: Hit, past: Continuation) 
 
 
 async def _run_terminal(
-    open_front: Callable[[], AbstractContextManager[FrontEnd]],
+    open_front: OpenFront,
     past: Continuation | None,
+    model: str | None,
     first: str,
     *,
     afk: bool,
     verbose: bool,
 ) -> int:
-    """Show a prompt at once, open the session behind it, and converse.
+    """Show a prompt at once, open the session behind it, and converse, until the user quits.
 
-    `first` is handled as if it were typed and entered first; empty is nothing.
+    `first` is handled as if it were typed and entered first; empty is nothing. A session that the
+    user chooses in the conversation is opened in place of the one before, which is opened again
+    where that fails.
     """
     from ..repl.first_prompt import hold_prompt  # noqa: PLC0415 (prompt-toolkit loads slowly)
 
+    lines, draft = [first] if first.strip() else [], ""
+    before: Continuation | None = None
+    is_choice = False
     with use_bare_streams():
-        async with AsyncExitStack() as stack:
-            async with hold_prompt([first] if first.strip() else []) as typed:
-                await asyncio.to_thread(_import_conversation)
-                host = await stack.enter_async_context(
-                    _open_chat(open_front, past, verbose=verbose)
-                )
-            if typed.has_left:
-                return 0
-            from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
+        while True:
+            async with AsyncExitStack() as stack:
+                try:
+                    async with hold_prompt(lines, draft) as typed:
+                        await asyncio.to_thread(_import_conversation)
+                        host = await stack.enter_async_context(
+                            _open_chat(
+                                open_front, past, model, verbose=verbose, is_first=not is_choice
+                            )
+                        )
+                except (GongError, TapeError, OSError) as error:
+                    if not is_choice:
+                        raise
+                    print_warning(str(error))
+                    past, model, is_choice, lines = before, None, False, []
+                    continue
+                if typed.has_left:
+                    return 0
+                from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
 
-            host.session.ask_nobody() if afk else host.session.ask_person()
-            return await run_conversation(host, typed)
+                host.session.ask_nobody() if afk else host.session.ask_person()
+                end = await run_conversation(host, typed)
+                before = _name_session(host) or past
+            if end.opens is None:
+                return end.exit_code
+            chosen, is_choice, lines = end.opens, True, []
+            model, draft = chosen.model, chosen.draft
+            past = None if chosen.ref is None else Continuation(chosen.ref, chosen.forks)
+
+
+def _name_session(host: OpenSession) -> Continuation | None:
+    """Return how to continue an open session; None while it has no tape."""
+    recorder = host.session.recorder
+    return Continuation(f"{recorder.tape.id}:{recorder.branch}") if recorder else None
 
 
 def _import_conversation() -> None:
@@ -394,8 +431,9 @@ def _import_conversation() -> None:
 
 
 async def _run_prompt(
-    open_front: Callable[[], AbstractContextManager[FrontEnd]],
+    open_front: OpenFront,
     past: Continuation | None,
+    model: str | None,
     asked: str,
     output: OutputFormat,
     schema: JsonSchema | None,
@@ -411,7 +449,7 @@ async def _run_prompt(
         write(data)
         sys.stdout.flush()
 
-    async with _open_chat(open_front, past, verbose=verbose) as host:
+    async with _open_chat(open_front, past, model, verbose=verbose) as host:
         if verbose:
             from .verbose import CallReporter  # noqa: PLC0415 (only with -v)
 

@@ -54,8 +54,9 @@ from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
 from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
-from . import commands
+from . import commands, session_commands  # noqa: F401 (the second adds its commands)
 from .first_prompt import TWICE_SECONDS, TypedAhead
+from .picker import choose_command
 from .screen import (
     PLAN_CHOICES,
     OpenChoice,
@@ -68,7 +69,7 @@ from .screen import (
     render_remark,
     render_todos,
 )
-from .terminal import Terminal
+from .terminal import TERMINAL_STYLE, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -77,6 +78,8 @@ if TYPE_CHECKING:
     from ..agent.opening import OpenSession
     from ..agent.session import Session
     from ..policy.approval import Answer
+    from .commands import SessionChoice
+    from .picker import Picker
     from .screen import StyledLine
 
 
@@ -214,10 +217,18 @@ class _Dialogue:
         session.answer(self.question_id, approve=is_approved, reason=reason)
 
 
+class ConversationEnd(NamedTuple):
+    """How a conversation ended."""
+
+    exit_code: int = 0
+    opens: SessionChoice | None = None
+    """The session that the user chose instead; None to quit."""
+
+
 async def run_conversation(
     host: OpenSession, typed: TypedAhead | None = None, *, clock: Callable[[], float] = monotonic
-) -> int:
-    """Run the terminal session until the user quits; return the exit code.
+) -> ConversationEnd:
+    """Run the terminal session until the user quits, or chooses another session.
 
     Standard input must be a terminal. The host is not closed. `typed` is the input from before.
     """
@@ -261,9 +272,13 @@ class _Conversation:
         self.todos = self.session.todos
         self.spoken = False
         self.exit_code = 0
+        self.picks: Picker | None = None
+        """The list that takes the place of the prompt."""
+        self.opens: SessionChoice | None = None
+        """The session that was chosen instead of this one."""
 
-    async def serve_terminal(self, typed: TypedAhead) -> int:
-        """Serve the terminal until the user quits; return the exit code."""
+    async def serve_terminal(self, typed: TypedAhead) -> ConversationEnd:
+        """Serve the terminal until the user quits, or chooses another session."""
         self._print_greeting()
         self.terminal.flush()
         self.used = measure_usage(self.session)
@@ -276,9 +291,7 @@ class _Conversation:
                         signals.handle_signals(signals.HANG_UPS, self._handle_hang_up),
                         suppress(EOFError),
                     ):
-                        await self.terminal.read(
-                            typed.draft, on_start=lambda: self._take_lines(typed.lines)
-                        )
+                        await self._read_terminal(typed)
                 finally:
                     drawing.cancel()
                     unsent = self._list_waiting()
@@ -289,7 +302,18 @@ class _Conversation:
         self.terminal.print([render_remark(f"not sent: {text}") for text in unsent])
         self._print_goodbye()
         self.terminal.flush()
-        return self.exit_code
+        return ConversationEnd(self.exit_code, self.opens)
+
+    async def _read_terminal(self, typed: TypedAhead) -> None:
+        """Read until the user leaves; a list that is asked for takes the place of the prompt."""
+        lines, draft = typed.lines, typed.draft
+        while True:
+            await self.terminal.read(draft, on_start=partial(self._take_lines, lines))
+            if self.picks is None:
+                return
+            draft, picks, self.picks = self.terminal.draft.text, self.picks, None
+            chosen = await choose_command(picks, TERMINAL_STYLE)
+            lines = [chosen] if chosen else []
 
     def _build_keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -456,6 +480,14 @@ class _Conversation:
             self.terminal.leave()
             return
         self.terminal.print(self.screen.prompt(text))
+        if reply.picks is not None:
+            self.picks = reply.picks
+            self.terminal.leave()
+            return
+        if reply.opens is not None:
+            self.opens = reply.opens
+            self.terminal.leave()
+            return
         if reply.work is not None:
             self._mark_begin(compacting=True)
             self.tasks.create_task(self._run(reply.work, reply.after))
@@ -525,6 +557,10 @@ class _Conversation:
         if self.spoken and recorder is not None and self.host.is_kept:
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"
             refs = recorder.tape.refs()
+            if self.opens is not None:
+                back = "" if where == self.opens.ref else f" · back with: /resume {where}"
+                self.terminal.print([render_remark(f"left session {where}{back}")])
+                return
             current = refs.current == recorder.branch
             how = "-c" if current else f"--session {where}"
             said = [f"session {where} · continue with: gong chat {how}"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
 
 from tape.context.view import view
 from tape.errors import TapeError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ..agent.events import Event
     from ..agent.opening import OpenSession
+    from .picker import Picker
 
 _COMMAND_LINE = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
 _FLAG_COMMANDS = {"-m": "/model", "--leave": "/undo --leave"}
@@ -47,12 +48,28 @@ KEYS = (
 """Keys and what they do, for /help."""
 
 
+class SessionChoice(NamedTuple):
+    """The session that the conversation goes to next."""
+
+    ref: str | None = None
+    """A tape, branch or entry; None is a new session."""
+    forks: bool = False
+    """Whether a new branch starts there."""
+    model: str | None = None
+    """provider/model to use; None leaves the choice to the session and the settings."""
+    draft: str = ""
+    """Text that stands in its prompt."""
+
+
 class CommandReply(NamedTuple):
-    """The result of a command; `leaves` ends the conversation."""
+    """The result of a command; `leaves` ends the conversation, `opens` continues it elsewhere."""
 
     text: str = ""
     failed: bool = False
     leaves: bool = False
+    opens: SessionChoice | None = None
+    picks: Picker | None = None
+    """A list to choose from; what is chosen is the next command."""
     work: AsyncGenerator[Event, None] | None = None
     """Work to run before the next prompt; input that arrives meanwhile is queued."""
     after: Callable[[], str] = lambda: ""
@@ -72,17 +89,19 @@ class SlashCommand:
     run: Callable[[OpenSession, str], CommandReply]
 
 
+CommandFunction: TypeAlias = "Callable[[OpenSession, str], CommandReply]"
 COMMANDS: dict[str, SlashCommand] = {}
-"""Every command by its name, in the order of /help: each function below with `_add_command`."""
+"""Every command by its name, each function below with `_add_command`."""
 
 
-def _add_command(
+def add_command(
     name: str, argument: str, about: str, *, busy: bool
-) -> Callable[[Callable[[OpenSession, str], CommandReply]], None]:
+) -> Callable[[CommandFunction], CommandFunction]:
     """Return a decorator that adds a function from host and argument as a command."""
 
-    def add(run: Callable[[OpenSession, str], CommandReply]) -> None:
+    def add(run: CommandFunction) -> CommandFunction:
         COMMANDS[name] = SlashCommand(name, argument, about, busy, run)
+        return run
 
     return add
 
@@ -123,15 +142,15 @@ def format_model_name(host: OpenSession) -> str:
     return host.session.setup.model.name
 
 
-@_add_command("help", "", "show this list", busy=True)
+@add_command("help", "", "show this list", busy=True)
 def _show_help(_host: OpenSession, _argument: str) -> CommandReply:
-    usages = [(f"/{one.name} {one.argument}".rstrip(), one) for one in COMMANDS.values()]
+    usages = [(f"/{name} {one.argument}".rstrip(), one) for name, one in sorted(COMMANDS.items())]
     rows = [f"{usage:<18}{'*' if one.busy else ' '} {one.about}" for usage, one in usages]
     keys = [f"{key:<20}{about}" for key, about in KEYS]
     return CommandReply("\n".join([*rows, "* also while the agent works", "", *keys]))
 
 
-@_add_command("model", "[NAME]", "show or switch the model; NAME is provider/model", busy=True)
+@add_command("model", "[NAME]", "show or switch the model; NAME is provider/model", busy=True)
 def _switch_model(host: OpenSession, name: str) -> CommandReply:
     if name:
         host.session.use_model(host.models.choose(name))
@@ -157,16 +176,16 @@ def _set_effort(host: OpenSession, wanted: str) -> CommandReply:
     return CommandReply(f"{text}\n{fitted.remark}" if fitted.remark else text)
 
 
-_add_command("effort", "[LEVEL]", "show or set how hard the model thinks", busy=True)(_set_effort)
-_add_command("thinking", "[LEVEL]", "the same as /effort", busy=True)(_set_effort)
+add_command("effort", "[LEVEL]", "show or set how hard the model thinks", busy=True)(_set_effort)
+add_command("thinking", "[LEVEL]", "the same as /effort", busy=True)(_set_effort)
 
 
-@_add_command("todo", "", "show the todo list of the agent", busy=True)
+@add_command("todo", "", "show the todo list of the agent", busy=True)
 def _show_todos(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply(render_todos(host.session.todos) or "there is nothing on the todo list")
 
 
-@_add_command("plan", "[on|off]", "plan first: nothing is changed while it is on", busy=True)
+@add_command("plan", "[on|off]", "plan first: nothing is changed while it is on", busy=True)
 def _set_plan_mode(host: OpenSession, wanted: str) -> CommandReply:
     session = host.session
     if wanted == "on":
@@ -186,7 +205,7 @@ def _set_plan_mode(host: OpenSession, wanted: str) -> CommandReply:
     )
 
 
-@_add_command("mode", "[NAME]", "show or set the permission mode", busy=True)
+@add_command("mode", "[NAME]", "show or set the permission mode", busy=True)
 def _set_mode(host: OpenSession, name: str) -> CommandReply:
     session = host.session
     if name:
@@ -196,7 +215,7 @@ def _set_mode(host: OpenSession, name: str) -> CommandReply:
     return CommandReply(f"permission mode: {session.permission}; set with /mode NAME: {modes}")
 
 
-@_add_command("context", "", "show context usage", busy=True)
+@add_command("context", "", "show context usage", busy=True)
 def _show_context(host: OpenSession, _argument: str) -> CommandReply:
     session = host.session
     if session.recorder is None:
@@ -213,7 +232,7 @@ def _show_context(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply(render_context_usage(used))
 
 
-@_add_command("cost", "", "show tokens and cost of this branch", busy=True)
+@add_command("cost", "", "show tokens and cost of this branch", busy=True)
 def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
     recorder = host.session.recorder
     if recorder is None:
@@ -222,12 +241,12 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply("\n".join(render_token_usage(sum_spend(entries))))
 
 
-@_add_command("compact", "[FOCUS]", "replace older messages by a summary", busy=False)
+@add_command("compact", "[FOCUS]", "replace older messages by a summary", busy=False)
 def _compact_session(host: OpenSession, focus: str) -> CommandReply:
     return CommandReply(work=host.session.compact(CompactionRequest("user", focus)))
 
 
-@_add_command("undo", "[--leave]", "undo the newest compaction", busy=False)
+@add_command("undo", "[--leave]", "undo the newest compaction", busy=False)
 def _undo_anchor(host: OpenSession, leave: str) -> CommandReply:
     if leave not in {"", "--leave"}:
         return CommandReply("/undo takes no argument except --leave", failed=True)
@@ -237,7 +256,7 @@ def _undo_anchor(host: OpenSession, leave: str) -> CommandReply:
     )
 
 
-@_add_command("handoff", "[MODEL]", "hand over: set an anchor, print a page", busy=False)
+@add_command("handoff", "[MODEL]", "hand over: set an anchor, print a page", busy=False)
 def _hand_off_session(host: OpenSession, name: str) -> CommandReply:
     recorder = host.session.recorder
     if recorder is None:
@@ -250,7 +269,7 @@ def _hand_off_session(host: OpenSession, name: str) -> CommandReply:
     )
 
 
-@_add_command("fork", "[NAME]", "switch to a new branch that starts here", busy=False)
+@add_command("fork", "[NAME]", "switch to a new branch that starts here", busy=False)
 def _fork_session(host: OpenSession, name: str) -> CommandReply:
     recorder = host.session.recorder
     old = recorder.branch if recorder else ""
@@ -258,6 +277,6 @@ def _fork_session(host: OpenSession, name: str) -> CommandReply:
     return CommandReply(f"Switched to new branch {branch}; {old} is unchanged")
 
 
-@_add_command("quit", "", "leave", busy=True)
+@add_command("quit", "", "leave", busy=True)
 def _quit_chat(_host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply(leaves=True)

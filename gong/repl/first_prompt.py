@@ -45,15 +45,15 @@ class TypedAhead:
 
 
 @asynccontextmanager
-async def hold_prompt(given: Sequence[str] = ()) -> AsyncIterator[TypedAhead]:
+async def hold_prompt(given: Sequence[str] = (), draft: str = "") -> AsyncIterator[TypedAhead]:
     """Show a prompt while the block runs; afterwards the value holds what was typed.
 
-    The lines `given` come first, as if they had been entered.
+    The lines `given` come first, as if they had been entered; `draft` stands in the prompt.
 
     The terminal stays in raw mode for the whole block, so that Enter is never read as Ctrl+J. On a
     terminal that cannot move its cursor nothing is shown, and what is typed waits there.
     """
-    typed, interrupted = TypedAhead([*given]), -TWICE_SECONDS
+    typed, interrupted = TypedAhead([*given], draft), -TWICE_SECONDS
     if is_dumb_terminal():  # it cannot draw a prompt anew
         yield typed
         return
@@ -84,7 +84,7 @@ async def hold_prompt(given: Sequence[str] = ()) -> AsyncIterator[TypedAhead]:
 
     async def read() -> None:
         try:
-            await terminal.read(on_paint=painted.set)
+            await terminal.read(draft, on_paint=painted.set)
         except EOFError:
             typed.has_left = True
         finally:

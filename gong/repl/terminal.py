@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .screen import StyledLine
 
-_TERMINAL_STYLE = Style.from_dict(
+TERMINAL_STYLE = Style.from_dict(
     {
         "you": "bold",
         "thinking": "dim italic",
@@ -57,7 +57,7 @@ class Terminal:
             self._render_above,
             bottom_toolbar=lambda: show_controls(status()),
             key_bindings=keys,
-            style=_TERMINAL_STYLE,
+            style=TERMINAL_STYLE,
             erase_when_done=True,
             enable_suspend=True,
             refresh_interval=1,
@@ -140,7 +140,7 @@ class Terminal:
         """Write the finished lines at the cursor; no prompt may be drawn there."""
         lines, self._finished = self._finished, []
         text = _style_lines(lines)
-        print_formatted_text(self._app.output, text, _TERMINAL_STYLE)
+        print_formatted_text(self._app.output, text, TERMINAL_STYLE)
         self._app.output.flush()
 
     def _render_above(self) -> StyleAndTextTuples:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from ..clock import SECONDS, parse_timestamp, read_clock
+from ..clock import format_age, parse_timestamp, read_clock
 from ..errors import UsageError
 from ..folders import locate_repository
 from ..index.fast import fetch_newest_tapes
@@ -228,12 +228,3 @@ def format_folder(folder: str, columns: int) -> str:
             folder = f"~{folder[len(home) :]}"
     shown = show_controls(to_single_line(folder or "–"))
     return shorten_to_width(shown[::-1], columns)[::-1]
-
-
-def format_age(passed: int) -> str:
-    """Return an age in microseconds as a number with its largest unit, such as 3d."""
-    seconds = max(passed, 0) // 1_000_000
-    for unit in ("y", "w", "d", "h", "m"):
-        if seconds >= SECONDS[unit]:
-            return f"{seconds // SECONDS[unit]}{unit}"
-    return f"{seconds}s"

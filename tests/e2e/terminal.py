@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 AGAIN_SECONDS = 0.5
 PATIENCE_SECONDS = 120
 CTRL_C, CTRL_D, CTRL_J, ESC, ENTER, ALT_ENTER = "\x03", "\x04", "\n", "\x1b", "\r", "\x1b\r"
+UP, DOWN = "\x1b[A", "\x1b[B"
 
 
 class _Screen(pyte.HistoryScreen):

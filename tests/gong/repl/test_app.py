@@ -16,7 +16,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from gong.agent.events import RunEnd
 from gong.agent.recorder import Recorder
-from gong.repl.app import run_conversation
+from gong.repl.app import ConversationEnd, run_conversation
 from tape.model.entries import Context, User
 
 ENTER, ALT_ENTER, ESC, CTRL_C, CTRL_D, CTRL_J = "\r", "\x1b\r", "\x1b", "\x03", "\x04", "\n"
@@ -97,7 +97,7 @@ class Talk:
 
     async def leave(self):
         self.type(CTRL_D)
-        return await asyncio.wait_for(self.task, PATIENCE_SECONDS)
+        return (await asyncio.wait_for(self.task, PATIENCE_SECONDS)).exit_code
 
 
 class Clock:
@@ -262,7 +262,7 @@ async def test_a_second_ctrl_c_within_two_seconds_leaves(host, talk, clock):
         now.type(CTRL_C)
         clock.now += 1.9
         now.type(CTRL_C)
-        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == ConversationEnd()
     assert "stopped" in now.window.text()
     assert "continue with" in now.window.text()
 
@@ -304,7 +304,7 @@ async def test_leaving_before_the_run_has_begun_stops_it(host, talk):
     here = await host()
     async with talk(here) as now:
         now.type("run sleep 900\r" + CTRL_C + CTRL_C)
-        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == ConversationEnd()
     assert words(here, User) == ["run sleep 900"]
 
 
@@ -359,7 +359,7 @@ async def test_what_is_held_is_dropped_when_the_person_leaves(host, talk):
         now.type("run sleep 30\r")
         await now.status("· bash")
         now.type(CTRL_C + "think\r" + CTRL_C + CTRL_C)
-        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == ConversationEnd()
     assert words(here, User) == ["run sleep 30"]
     assert "\nnot sent: think\n" in now.window.text()
 
@@ -457,14 +457,14 @@ async def test_quit_leaves_while_the_agent_works(host, talk):
         now.type("run sleep 30\r")
         await now.status("· bash")
         now.type("/quit\r")
-        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == ConversationEnd()
 
 
 async def test_the_end_of_the_input_leaves(host, talk):
     async with talk(await host()) as now:
         await now.status("ready")
         now._keyboard.close()
-        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == ConversationEnd()
 
 
 async def test_a_failed_answer_is_one_line_and_the_prompt_stays(host, talk, script):
@@ -534,5 +534,5 @@ async def test_a_request_to_end_stops_the_run_and_leaves(host, talk):
         now.type("run sleep 30\r")
         await now.status("· bash")
         os.kill(os.getpid(), signal.SIGTERM)
-        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 130
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == ConversationEnd(130)
     assert "stopped" in now.window.text()

@@ -30,20 +30,26 @@ def test_anything_else_is_for_the_model(text):
 
 async def test_help_lists_every_command_and_every_key(here):
     assert answer_command("/help", here, busy=True) == CommandReply(
-        "/help             * show this list\n"
-        "/model [NAME]     * show or switch the model; NAME is provider/model\n"
-        "/effort [LEVEL]   * show or set how hard the model thinks\n"
-        "/thinking [LEVEL] * the same as /effort\n"
-        "/todo             * show the todo list of the agent\n"
-        "/plan [on|off]    * plan first: nothing is changed while it is on\n"
-        "/mode [NAME]      * show or set the permission mode\n"
+        "/branches         * list the branches of this session\n"
+        "/clear              the same as /new\n"
+        "/compact [FOCUS]    replace older messages by a summary\n"
         "/context          * show context usage\n"
         "/cost             * show tokens and cost of this branch\n"
-        "/compact [FOCUS]    replace older messages by a summary\n"
-        "/undo [--leave]     undo the newest compaction\n"
-        "/handoff [MODEL]    hand over: set an anchor, print a page\n"
+        "/effort [LEVEL]   * show or set how hard the model thinks\n"
         "/fork [NAME]        switch to a new branch that starts here\n"
+        "/handoff [MODEL]    hand over: set an anchor, print a page\n"
+        "/help             * show this list\n"
+        "/mode [NAME]      * show or set the permission mode\n"
+        "/model [NAME]     * show or switch the model; NAME is provider/model\n"
+        "/new                begin a new session; this one stays on its tape\n"
+        "/plan [on|off]    * plan first: nothing is changed while it is on\n"
         "/quit             * leave\n"
+        "/resume [REF]       continue another session; without REF: a list\n"
+        "/switch [BRANCH]    continue another branch of this session\n"
+        "/thinking [LEVEL] * the same as /effort\n"
+        "/todo             * show the todo list of the agent\n"
+        "/tree [REF]         walk the prompts of all branches; REF goes there\n"
+        "/undo [--leave]     undo the newest compaction\n"
         "* also while the agent works\n"
         "\n"
         "Enter               send; while the agent works: steer it before its next step\n"
@@ -152,7 +158,10 @@ async def test_quit_leaves(here):
 
 def test_what_moves_the_branch_waits_for_the_agent():
     waiting = [name for name, command in COMMANDS.items() if not command.busy]
-    assert waiting == ["compact", "undo", "handoff", "fork"]
+    assert waiting == [
+        *("compact", "undo", "handoff", "fork"),
+        *("new", "clear", "resume", "switch", "tree"),
+    ]
 
 
 async def test_effort_is_shown_and_set(here):

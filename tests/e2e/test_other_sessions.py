@@ -1,0 +1,97 @@
+"""`gong chat`: to another session, another branch, an earlier prompt, without leaving."""
+
+import pytest
+
+from tests.e2e.terminal import DOWN, ENTER, ESC, Terminal
+
+
+@pytest.fixture
+def chat(place):
+    open_terminals = []
+
+    def chat(*arguments, **size):
+        env = {**place.env, "GONG_PERMISSION": "bypass"}
+        command = [str(place.bin / "gong"), "chat", "-m", "offline/rules", *arguments]
+        terminal = Terminal(command, cwd=place.folder, env=env, **size)
+        open_terminals.append(terminal)
+        terminal.wait_for("ready")
+        return terminal
+
+    yield chat
+    for terminal in open_terminals:
+        terminal.__exit__()
+
+
+def ask(now, prompt, answer):
+    now.say(prompt)
+    now.wait_for(answer)
+    now.wait_for(" · ready", on_screen=True)
+
+
+def test_a_new_session_and_back_by_the_words_of_the_first(place, chat):
+    now = chat()
+    ask(now, "run echo zebra", "printed: zebra")
+    now.say("/new")
+    now.wait_for("back with: /resume ")
+    now.wait_for("new session · ready", on_screen=True)
+    ask(now, "run echo otter", "printed: otter")
+    now.say("/resume")
+    now.wait_for("1/2", on_screen=True)
+    now.type("zeb")
+    now.wait_for("1/1", on_screen=True)
+    now.type(ENTER)
+    now.wait_for("continuing ")
+    ask(now, "run echo again", "printed: again")
+    tapes = place.json("tape", "ls", "--json")
+    assert [(one["title"], one["branches"]) for one in tapes] == [
+        ("run echo zebra", 1),
+        ("run echo otter", 1),
+    ]
+
+
+def test_an_earlier_prompt_of_the_tree_is_a_new_branch_with_its_text(place, chat):
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    ask(now, "run echo two", "printed: two")
+    now.say("/tree")
+    now.wait_for("[main", on_screen=True)
+    now.type(DOWN)
+    now.wait_for("2/3", on_screen=True)
+    now.type(ENTER)
+    now.wait_for("continuing ")
+    now.wait_for("> run echo two", on_screen=True)
+    now.type(" again" + ENTER)
+    now.wait_for("printed: two again")
+    now.wait_for(" · ready", on_screen=True)
+    branches = place.json("tape", "branches", "--json")
+    (other,) = {one["branch"] for one in branches} - {"main"}
+    now.say("/switch main")
+    now.wait_for("main · ready", on_screen=True)
+    now.say("/branches")
+    now.wait_for("* main  run echo two")
+    now.wait_for(f"  {other}  run echo two again")
+
+
+def test_a_list_is_left_and_the_draft_of_a_missing_session_is_kept(chat):
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    now.say("/resume")
+    now.wait_for("Esc leaves", on_screen=True)
+    now.type("nothing has these words")
+    now.wait_for("nothing found", on_screen=True)
+    now.type(ESC)
+    now.wait_for("main · ready", on_screen=True)
+    now.say("/resume 0123456789")
+    now.wait_for("0123456789")
+    ask(now, "run echo still", "printed: still")
+
+
+def test_a_session_is_found_among_many_in_a_narrow_window(place, chat):
+    for number in range(12):
+        place.run("gong", "chat", "-m", "offline/rules", "-p", f"think about subject{number}")
+    now = chat(columns=40)
+    now.say("/resume")
+    now.wait_for("1/12", on_screen=True)
+    now.type("subject7")
+    now.wait_for("1/1", on_screen=True)
+    assert any("think about subject7" in row for row in now.rows())
