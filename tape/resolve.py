@@ -22,7 +22,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from .errors import Ambiguous, NotFound, TapeError
+from .errors import Ambiguous, NotFound, TapeError, UsageError
 from .folders import locate_repository
 from .index.library import ask_index, list_tapes, read_tape_row
 from .reference import LEAST_SURE_DIGITS, Reference, is_id_prefix, parse_reference
@@ -91,17 +91,9 @@ def resolve_reference(store: Store, index: Index | None, text: str, cwd: str) ->
 
 def open_found_entry(store: Store, index: Index | None, found: FoundReference) -> Hit:
     """Return the entry of a REF whose tape is found, as `resolve_reference` does."""
-    reference = found.reference
     tape = store.open_folder(found.folder)
     try:
-        if reference.entry is not None:
-            hit = _find_entry_or_label(tape, index, reference)
-        else:
-            hit = Hit(tape, tape.head(reference.branch, moves_ago=reference.moves_ago or 0))
-        if reference.prompts_back:
-            hit = hit.tape.find_before_prompt(hit.head, reference.prompts_back)
-        else:
-            hit = hit.tape.find_ancestor(hit.head, reference.back)
+        hit = _find_in_tape(tape, index, found.reference)
     except BaseException:
         tape.close()
         raise
@@ -109,6 +101,30 @@ def open_found_entry(store: Store, index: Index | None, found: FoundReference) -
         return hit
     with tape:  # the entry is in an origin, which closes with its child: open it by itself
         return Hit(store.open(hit.tape.id), hit.head)
+
+
+def resolve_in_tape(tape: Tape, text: str, branch: str) -> Hit:
+    """Return the entry that a REF means which is about one tape, there or in its origin.
+
+    `branch` is meant where the REF names none. A bare word is the id of an entry or a label.
+    Raises UsageError, also for a REF of another tape, NotFound and Ambiguous.
+    """
+    reference = parse_reference(text)
+    if reference.is_bare:
+        reference = reference._replace(tape=None, entry=reference.tape)
+    elif reference.tape is not None and not tape.id.startswith(reference.tape):
+        raise UsageError(f"{text} names another tape than {tape.id[:8]}")
+    return _find_in_tape(tape, None, reference._replace(branch=reference.branch or branch))
+
+
+def _find_in_tape(tape: Tape, index: Index | None, reference: Reference) -> Hit:
+    if reference.entry is not None:
+        hit = _find_entry_or_label(tape, index, reference)
+    else:
+        hit = Hit(tape, tape.head(reference.branch, moves_ago=reference.moves_ago or 0))
+    if reference.prompts_back:
+        return hit.tape.find_before_prompt(hit.head, reference.prompts_back)
+    return hit.tape.find_ancestor(hit.head, reference.back)
 
 
 def find_tape_here(store: Store, index: Index | None, cwd: str) -> TapeRow | None:

@@ -12,8 +12,10 @@ import stat
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from tape.errors import NotFound
 from tape.files.changes import KnownVersion, is_link_mode
 from tape.folders import locate_repository
+from tape.git_patch import REGULAR_MODE, PatchSide, build_patch
 
 from ..env.protocol import is_inside_folder
 from .disk_file import read_disk_file
@@ -105,6 +107,35 @@ def restore_files(
             except OSError as error:
                 failed[file.path] = error.strerror or str(error)
     return failed
+
+
+def build_restore_patch(
+    file: FileRestore, load: Callable[[str], bytes], folder: str, *, with_bytes: bool
+) -> bytes:
+    """Return the patch that restoring a file would be; raise NotFound where bytes are missing.
+
+    Paths are relative to `folder`, absolute outside of it. `load` is as in `restore_files`.
+    """
+    path = os.path.relpath(file.path, folder) if is_inside_folder(file.path, folder) else file.path
+    found = None if file.now is None else read_present_file(file.path)
+    if file.now is not None and describe_disk_file(found) != file.now:
+        raise NotFound("it was changed meanwhile")
+    now = then = None
+    if found is not None:
+        if found.data is None:
+            raise NotFound(found.why or "it cannot be read")
+        now = PatchSide(path, found.data, found.mode or REGULAR_MODE)
+    if (target := file.target) is not None:
+        if target.blob is not None:
+            data = load(target.blob)
+        elif target.text is not None:
+            data = target.text.encode("utf-8", "surrogatepass")
+        elif found is not None and found.data is not None and found.digest == target.digest:
+            data = found.data  # only the mode differs
+        else:
+            raise NotFound(target.why or "its bytes from before were not stored")
+        then = PatchSide(path, data, target.mode or (now.mode if now else REGULAR_MODE))
+    return b"".join(build_patch(now, then, with_bytes=with_bytes))
 
 
 def _delete_file(path: str, folder: str) -> None:

@@ -52,6 +52,7 @@ from tape.model.entries import (
 
 from ..errors import NothingToUndo
 from .restore import (
+    build_restore_patch,
     describe_disk_file,
     find_obstacle,
     is_below,
@@ -89,6 +90,13 @@ class RewindPlan(NamedTuple):
     files: RestorePlan
     folder: str
     """The folder in force at the head."""
+    made_at: str = ""
+    """Id of the newest entry of the branch when the plan was made."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the branch stays where it is, and no file is concerned."""
+        return self.target.entry == self.made_at and not self.files.files
 
 
 class RewindReport(NamedTuple):
@@ -163,7 +171,7 @@ def _plan_back(
     files = RestorePlan(()) if scope == "talk" else _plan_files(since, folder, overwrite)
     prompts = () if scope == "files" else _list_prompts(entries, target.header.n)
     to = head if scope == "files" else target
-    return RewindPlan(reason, scope, to, target.entry, prompts, files, folder)
+    return RewindPlan(reason, scope, to, target.entry, prompts, files, folder, head.entry)
 
 
 def plan_redo(tape: Tape, branch: str, overwrite: Collection[str] = ()) -> RewindPlan:
@@ -172,6 +180,11 @@ def plan_redo(tape: Tape, branch: str, overwrite: Collection[str] = ()) -> Rewin
     One that was killed half-way counts; a redo that was is completed. Raises NothingToUndo where
     there is none, or entries were added since.
     """
+    plan = _plan_redo(tape, branch, overwrite)
+    return plan._replace(made_at=tape.head(branch).entry)
+
+
+def _plan_redo(tape: Tape, branch: str, overwrite: Collection[str]) -> RewindPlan:
     head = tape.head(branch)
     newest = tape.entry(head).data
     if isinstance(newest, Checkpoint) and newest.why == "restore" and newest.moves_talk:
@@ -342,8 +355,11 @@ def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
     """Do what a plan says; `writer` holds the branch it was made for.
 
     A file that changed after the plan was made is left alone, and counts as failed. Raises
-    WriteFailed before any file has changed, if the files as they are now cannot be kept.
+    UsageError if entries were added since, and WriteFailed, both before any file has changed, if
+    the files as they are now cannot be kept.
     """
+    if tape.head(writer.branch).entry != plan.made_at:
+        raise UsageError(f"entries were added since this {plan.reason} was planned: plan it again")
     planned = plan.files.select("restore")
     kept_states = {file: _keep_file(tape, file, plan.folder) for file in planned}
     todo = tuple(file for file in planned if kept_states[file] is not None)
@@ -369,6 +385,28 @@ def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
     done = tuple(file for file in planned if file.path not in failed)
     kept = plan.files.select("conflict") + plan.files.select("lost")
     return RewindReport(plan, done, kept, failed)
+
+
+def build_file_patches(
+    tape: Tape, plan: RewindPlan, *, with_bytes: bool = True
+) -> dict[str, bytes]:
+    """Return what restoring does to each file, as a patch by absolute path: from now, to then.
+
+    Of a conflict it is what naming it would do. Paths in a patch are relative to the folder in
+    force, absolute outside of it. Binary files are named in one line, or `with_bytes` given for
+    `git apply`. A file whose bytes are not known, or that changed meanwhile, has no patch.
+    """
+    patches = {}
+    for file in plan.files.files:
+        if file.status in {"restore", "conflict"}:
+            with suppress(NotFound):
+                patches[file.path] = build_restore_patch(
+                    file,
+                    lambda digest: tape.load(BlobRef(digest, 0)),
+                    plan.folder,
+                    with_bytes=with_bytes,
+                )
+    return patches
 
 
 def _keep_file(tape: Tape, file: FileRestore, folder: str) -> FileState | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,21 +20,28 @@ from tape.cli.output import (
     format_examples,
     print_json,
 )
-from tape.cli.terminal import format_table, get_columns, print_lines
+from tape.cli.terminal import format_table, get_columns, paint_line, print_lines
 from tape.errors import NotFound
 from tape.index.library import open_store
+from tape.render_calls import OP_LETTERS, paint_patch_lines
 from tape.resolve import find_reference, resolve_reference
 from tape.text import shorten_to_width
 
 from .. import config
-from ..checkpoints.rewind import RewindPlan, apply_plan, plan_redo, plan_rewind, plan_undo
+from ..checkpoints.rewind import (
+    RewindPlan,
+    apply_plan,
+    build_file_patches,
+    plan_redo,
+    plan_rewind,
+    plan_undo,
+)
 from ..errors import NothingToUndo
 from .options import load_settings, print_warning, store_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from tape.files.plan import FileRestore
     from tape.store.refs import Head
     from tape.store.tape import Tape
     from tape.store.writer import Writer
@@ -51,6 +59,9 @@ def _add_rewind_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="PATH",
             help="Restore this file although somebody changed it since.",
+        ),
+        click.option(
+            "-p", "--patch", "as_patch", is_flag=True, help="Show what would be done to each file."
         ),
         click.option("--session", default="", metavar="REF", help="Default: this folder's newest."),
         store_option,
@@ -81,9 +92,12 @@ def undo(count: int, scope: Scope | None, **how: Any) -> int:
     """Undo the newest prompt, or the newest N, with what was done to files since.
 
     A file that somebody changed meanwhile is a conflict: it is shown, and kept unless --overwrite
-    names it. `gong redo` reverses it. --json prints {action, scope, tape, branch, entry,
-    prompts, files: [{path, action, why?}], done}; actions of files are restored, deleted, conflict,
-    lost, failed and same.
+    names it. `gong redo` reverses it. A file that would be created, modified or deleted is marked
+    A, M or D; -p shows how, as a patch from the folder of the session.
+
+    --json prints {action, scope, tape, branch, entry, prompts, files: [{path, op, action, why?,
+    patch?}], done}; op is created, modified, deleted, mode or, where nothing changes, null; actions
+    are restored, deleted, conflict, lost, failed and same.
     """
     named = how["overwrite"]
     return _run_plan(
@@ -128,17 +142,19 @@ def _run_plan(
     yes: bool,
     dry_run: bool,
     as_json: bool,
+    as_patch: bool,
 ) -> int:
     """Plan, ask and act, while no other program can write the branch; return the exit code."""
     how = Confirmation(yes, dry_run, as_json)
     with _open_branch(session, store) as (tape, writer, head):
         plan = make_plan(tape, writer.branch, head)
-        if not plan.prompts and not plan.files.select("restore") and not plan.files.files:
-            raise NothingToUndo(f"nothing to {plan.reason}: no prompt and no file would change")
-        agreed = how.confirm_plan(_describe_plan(plan))
+        if plan.is_empty:
+            raise NothingToUndo(f"nothing to {plan.reason}: neither talk nor files would change")
+        patches = build_file_patches(tape, plan, with_bytes=as_json) if as_patch else {}
+        agreed = how.confirm_plan(_describe_plan(plan, patches))
         report = apply_plan(tape, writer, plan) if agreed else None
         if as_json:
-            print_json(_build_document(tape, writer.branch, plan, report))
+            print_json(_build_document(tape, writer.branch, plan, report, patches))
     if report is None:
         return how.report_refusal()
     for path, why in report.failed.items():
@@ -166,8 +182,8 @@ def _open_branch(ref: str, store: str | None) -> Iterator[tuple[Tape, Writer, He
                 yield tape, writer, hit.head
 
 
-def _describe_plan(plan: RewindPlan) -> list[str]:
-    """Return the lines that show what would be done."""
+def _describe_plan(plan: RewindPlan, patches: Mapping[str, bytes]) -> list[str]:
+    """Return the lines that show what would be done, and how where there are patches."""
     lines = []
     if plan.prompts:
         back = "come back" if plan.reason == "redo" else "leave the branch"
@@ -175,13 +191,19 @@ def _describe_plan(plan: RewindPlan) -> list[str]:
         lines.append(f"{format_count(len(plan.prompts), 'prompt')} {verb}:")
         lines += [f"  {shorten_to_width(prompt, get_columns() - 2)}" for prompt in plan.prompts]
     rows = [
-        (f"  {_name_action(file)}", _shorten_path(file.path, plan), file.why)
+        (
+            f"  {OP_LETTERS.get(file.op, '?')}",
+            _shorten_path(file.path, plan),
+            "" if file.status == "restore" else f"{file.status}: {file.why}",
+        )
         for file in plan.files.files
         if file.status != "same"
     ]
     lines += format_table(rows)
     if plan.files.select("conflict"):
         lines.append("Conflicts are kept; --overwrite PATH restores one of them.")
+    for patch in patches.values():
+        lines += paint_patch_lines(BytesIO(patch), paint_line)
     return lines or ["no file has to change"]
 
 
@@ -197,12 +219,6 @@ def _describe_report(report: RewindReport) -> list[str]:
     return [f"{_PAST[plan.reason]}: {', '.join(parts)}{again}"]
 
 
-def _name_action(file: FileRestore) -> str:
-    if file.status == "restore":
-        return "delete" if file.target is None else "restore"
-    return file.status
-
-
 def _shorten_path(path: str, plan: RewindPlan) -> str:
     """Return a path from the session's folder, where it is in it."""
     inside = os.path.relpath(path, plan.folder)
@@ -210,7 +226,11 @@ def _shorten_path(path: str, plan: RewindPlan) -> str:
 
 
 def _build_document(
-    tape: Tape, branch: str, plan: RewindPlan, report: RewindReport | None
+    tape: Tape,
+    branch: str,
+    plan: RewindPlan,
+    report: RewindReport | None,
+    patches: Mapping[str, bytes],
 ) -> dict[str, Any]:
     files = []
     for file in plan.files.files:
@@ -220,7 +240,13 @@ def _build_document(
         why = file.why
         if report is not None and file.path in report.failed:
             action, why = "failed", report.failed[file.path]
-        files.append({"path": file.path, "action": action} | ({"why": why} if why else {}))
+        op = None if file.status == "same" else file.op
+        document: dict[str, Any] = {"path": file.path, "op": op, "action": action}
+        if why:
+            document["why"] = why
+        if file.path in patches:
+            document["patch"] = patches[file.path].decode("utf-8", "replace")
+        files.append(document)
     return {
         "action": plan.reason,
         "scope": plan.scope,

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .states import fold_changes, is_same_version
+from .states import fold_changes, is_same_version, name_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from .changes import KnownVersion, PathChange
+    from .changes import ChangeOp, KnownVersion, PathChange
     from .states import FileEffect
 
 RestoreStatus = Literal["restore", "same", "conflict", "lost"]
@@ -40,6 +40,11 @@ class FileRestore(NamedTuple):
     """What it was before the changes, and is to be again."""
     why: str = ""
     """Why it is a conflict, or lost."""
+
+    @property
+    def op(self) -> ChangeOp:
+        """What restoring does to the file on the disk: created, modified, deleted or mode."""
+        return name_change(self.now, self.target)
 
 
 class RestorePlan(NamedTuple):

@@ -140,7 +140,7 @@ def _pair_renames(effects: Mapping[str, FileEffect]) -> list[NetChange]:
     moved: set[str] = set()
     for path, effect in left.items():
         source = effect.source
-        op = _name_op(effect.before, effect.after)
+        op = name_change(effect.before, effect.after)
         gone = left.get(source) if source is not None else None
         if op == "created" and gone is not None and gone.after is None and source not in moved:
             assert source is not None  # `gone` is there
@@ -155,7 +155,8 @@ def _pair_renames(effects: Mapping[str, FileEffect]) -> list[NetChange]:
     return [found[path] for path in sorted(found) if path not in moved]
 
 
-def _name_op(before: KnownVersion | None, after: KnownVersion | None) -> ChangeOp:
+def name_change(before: KnownVersion | None, after: KnownVersion | None) -> ChangeOp:
+    """Return what turns one version of a file into another, which is not the same."""
     if before is None:
         return "created"
     if after is None:

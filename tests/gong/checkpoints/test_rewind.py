@@ -387,10 +387,17 @@ def test_the_command_shows_its_plan_and_asks(tmp_path):
     gong("-p", "--yolo", "-m", "offline/rules", "run echo hi > x.txt")
     assert "not a terminal: pass --yes" in gong("undo", code=2)
     assert (folder / "x.txt").exists()
+    patch = (
+        "diff --git a/x.txt b/x.txt\ndeleted file mode 100644\nindex 45b983b..0000000\n"
+        "--- a/x.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-hi\n"
+    )
     shown = gong("undo", "--dry-run")
-    assert "1 prompt leaves the branch:\n  run echo hi > x.txt\n  delete  x.txt\n" in shown
-    done = json.loads(gong("undo", "--yes", "--json"))
-    assert done["files"] == [{"path": str(folder / "x.txt"), "action": "deleted"}]
+    assert "1 prompt leaves the branch:\n  run echo hi > x.txt\n  D  x.txt\n" in shown
+    assert gong("undo", "--dry-run", "-p") == shown + patch
+    done = json.loads(gong("undo", "--yes", "--json", "-p"))
+    assert done["files"] == [
+        {"path": str(folder / "x.txt"), "op": "deleted", "action": "deleted", "patch": patch}
+    ]
     assert (done["action"], done["scope"], done["done"]) == ("undo", "both", True)
     assert not (folder / "x.txt").exists()
     assert "Redone: 1 prompt, 1 file restored" in gong("redo", "--yes")
