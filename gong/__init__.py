@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agent import events
+    from .agent.rewind import build_file_patches, plan_redo, plan_rewind, plan_undo
     from .agent.run_context import AgentModel, SessionSetup
     from .agent.session import Session, SessionState
     from .agent.session_config import SessionConfig
+    from .checkpoints.rewind import RewindPlan, RewindReport
     from .config import Settings
     from .env.local import LocalEnvironment
     from .env.protocol import ExecutionEnvironment
@@ -30,6 +32,8 @@ _HOMES = {
     "ExecutionEnvironment": "env.protocol",
     "GongError": "errors",
     "LocalEnvironment": "env.local",
+    "RewindPlan": "checkpoints.rewind",
+    "RewindReport": "checkpoints.rewind",
     "Session": "agent.session",
     "SessionConfig": "agent.session_config",
     "SessionSetup": "agent.run_context",
@@ -39,8 +43,12 @@ _HOMES = {
     "ToolOutcome": "tools.tool",
     "Verdict": "policy.decision",
     "answer_prompt": "host",
+    "build_file_patches": "agent.rewind",
     "events": "agent",
     "open_session": "host",
+    "plan_redo": "agent.rewind",
+    "plan_rewind": "agent.rewind",
+    "plan_undo": "agent.rewind",
 }
 """Each public name, and the module it is in."""
 
@@ -50,6 +58,8 @@ __all__ = [
     "ExecutionEnvironment",
     "GongError",
     "LocalEnvironment",
+    "RewindPlan",
+    "RewindReport",
     "Session",
     "SessionConfig",
     "SessionSetup",
@@ -59,8 +69,12 @@ __all__ = [
     "ToolOutcome",
     "Verdict",
     "answer_prompt",
+    "build_file_patches",
     "events",
     "open_session",
+    "plan_redo",
+    "plan_rewind",
+    "plan_undo",
 ]
 
 

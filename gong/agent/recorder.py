@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tape.store.tape import Tape
     from tape.store.writer import Durability, Writer
 
+    from ..checkpoints.rewind import RewindPlan, RewindReport
+
 _SPOKEN_TYPES = frozenset({"user", "assistant"})
 
 
@@ -219,6 +221,18 @@ class Recorder:
         self.writer.rewind(head, "undo")
         self._read_path()
         return anchor
+
+    def apply_rewind(self, plan: RewindPlan) -> RewindReport:
+        """Let talk and files go back, or forward again, as a plan for this branch says.
+
+        Raises what `apply_plan` raises.
+        """
+        from ..checkpoints.rewind import apply_plan  # noqa: PLC0415 (few sessions go back)
+
+        try:
+            return apply_plan(self.tape, self.writer, plan)
+        finally:
+            self._read_path()
 
     def _read_path(self) -> None:
         self.path, self.kept = read_history(self.tape, self.head(), self.skipped.append)

@@ -61,10 +61,12 @@ if TYPE_CHECKING:
         Callable,
         Coroutine,
         Iterable,
+        Mapping,
     )
 
     from tape.model.entries import Anchor, Payload
 
+    from ..checkpoints.rewind import RewindPlan, RewindReport
     from ..env.protocol import ExecutionEnvironment
     from ..errors import NoObject
     from ..llm.models import EffortChoice
@@ -547,6 +549,22 @@ class Session:
         self._dialogue.follow_path((*self.recorder.kept, *self.recorder.path))
         return anchor
 
+    def apply_rewind(self, plan: RewindPlan) -> RewindReport:
+        """Let talk and files go back, or forward again, as `plan_undo` and the like planned it.
+
+        What was not restored is in the report. Raises SessionBusy during a run, UsageError if
+        entries were added since the plan was made, and WriteFailed before any file has changed.
+        """
+        self._require_idle()
+        if self.recorder is None:
+            raise NothingToUndo(f"the session is empty: there is nothing to {plan.reason}")
+        meta = {"branch": self.recorder.branch, "tape": self.recorder.tape.id, "scope": plan.scope}
+        self._require_operation(plan.reason, meta)
+        try:
+            return self.recorder.apply_rewind(plan)
+        finally:
+            self._dialogue.follow_path((*self.recorder.kept, *self.recorder.path))
+
     def fork(self, name: str | None = None) -> str:
         """Switch to a new branch that starts at the newest entry, and return its name.
 
@@ -570,10 +588,10 @@ class Session:
         if self.state is not SessionState.IDLE:
             raise SessionBusy("a prompt is being answered: stop it first, or wait")
 
-    def _require_operation(self, operation: str, meta: dict[str, object]) -> None:
+    def _require_operation(self, operation: str, meta: Mapping[str, object]) -> None:
         if (hooks := self.setup.hooks) is None:
             return
-        if (why := hooks.check_operation_now(operation, meta)) is not None:
+        if (why := hooks.check_operation_now(operation, {**meta})) is not None:
             raise OperationCancelled(f"a hook cancelled the {operation}: {why}")
 
     async def wait_until_idle(self) -> None:

@@ -28,7 +28,8 @@ PRINTED = {
     9: "Only reading is allowed here.",
     10: "HELLO",
     11: "exec: true",
-    12: "2",
+    12: "-hello\n\n1 False\nTrue\n",
+    13: "2",
 }
 """A part of what each block prints."""
 
@@ -57,8 +58,10 @@ def test_a_block_runs_as_it_stands_m009(number, tmp_path):
 def test_the_public_face_is_pinned():
     assert gong.__all__ == [
         *("AgentModel", "AgentTool", "ExecutionEnvironment", "GongError", "LocalEnvironment"),
+        *("RewindPlan", "RewindReport"),
         *("Session", "SessionConfig", "SessionSetup", "SessionState", "Settings"),
-        *("ToolContext", "ToolOutcome", "Verdict", "answer_prompt", "events", "open_session"),
+        *("ToolContext", "ToolOutcome", "Verdict", "answer_prompt", "build_file_patches"),
+        *("events", "open_session", "plan_redo", "plan_rewind", "plan_undo"),
     ]
     for name in gong.__all__:
         assert getattr(gong, name) is not None
