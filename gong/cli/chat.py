@@ -37,7 +37,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
     from contextlib import AbstractContextManager
 
     from tape.store.tape import Hit
@@ -92,6 +92,7 @@ Examples:
 @click.option(
     "-c", "--continue", "newest", is_flag=True, help="Continue this folder's newest session."
 )
+@click.option("-r", "--resume", "picks", is_flag=True, help="Choose the session to continue.")
 @click.option("--session", "session", metavar="REF", help="Continue the session or branch REF.")
 @click.option("--fork", "fork", metavar="REF", help="Start a new branch at REF and continue there.")
 @click.option(
@@ -144,6 +145,14 @@ Examples:
 @add_prompt_options
 @add_permission_options
 @store_option
+@click.option(
+    "--history",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Show the last N turns of a session that is continued.",
+)
 @click.option("--no-session", is_flag=True, help="Leave no tape: use a store that is deleted.")
 def chat(  # noqa: PLR0917 (click passes them by name)
     words: tuple[str, ...],
@@ -151,6 +160,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     output: OutputFormat,
     schema: str | None,
     newest: bool,
+    picks: bool,
     session: str | None,
     fork: str | None,
     place: str | None,
@@ -171,6 +181,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     base_file: str | None,
     appended: str | None,
     store: str | None,
+    history: int,
     no_session: bool,
     **permissions: Any,
 ) -> int:
@@ -178,12 +189,10 @@ def chat(  # noqa: PLR0917 (click passes them by name)
 
     A PROMPT is the first message.
     """
-    if sum((newest, session is not None, fork is not None)) > 1:
-        raise click.UsageError("-c, --session and --fork cannot be combined")
     ref = "" if newest else session if session is not None else fork
-    for option, is_given in (("--from", start is not None), ("--compact", compact)):
-        if is_given and ref is None:
-            raise click.UsageError(f"{option} needs a session to continue: -c, --session or --fork")
+    if sum((newest, picks, session is not None, fork is not None)) > 1:
+        raise click.UsageError("-c, --resume, --session and --fork cannot be combined")
+    _require_past(ref, {"--from": start is not None, "--compact": compact})
     if carry and fork is None:
         raise click.UsageError("--carry needs --fork: it summarises the branch that --fork leaves")
     if no_session:
@@ -228,10 +237,24 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         )
 
     if asked is None:
-        return asyncio.run(_run_terminal(open_front, past, model, first, afk=afk, verbose=verbose))
+        lines = ["/resume"] * picks + [first] * bool(first.strip())
+        return asyncio.run(
+            _run_terminal(
+                *(open_front, past, model, lines), shown_turns=history, afk=afk, verbose=verbose
+            )
+        )
+    if picks:
+        raise click.UsageError("--resume needs a terminal: name the session with --session REF")
     return asyncio.run(
         _run_prompt(open_front, past, model, asked, output, shape, afk=afk, verbose=verbose)
     )
+
+
+def _require_past(ref: str | None, given: Mapping[str, bool]) -> None:
+    """Raise UsageError for a given option that needs a session to continue."""
+    for option, is_given in given.items():
+        if is_given and ref is None:
+            raise click.UsageError(f"{option} needs a session to continue: -c, --session or --fork")
 
 
 def _read_schema(given: str | None, *, is_answering: bool) -> JsonSchema | None:
@@ -371,20 +394,21 @@ async def _run_terminal(
     open_front: OpenFront,
     past: Continuation | None,
     model: str | None,
-    first: str,
+    lines: list[str],
     *,
+    shown_turns: int,
     afk: bool,
     verbose: bool,
 ) -> int:
     """Show a prompt at once, open the session behind it, and converse, until the user quits.
 
-    `first` is handled as if it were typed and entered first; empty is nothing. A session that the
+    `lines` are handled as if they were typed and entered first. A session that the
     user chooses in the conversation is opened in place of the one before, which is opened again
     where that fails.
     """
     from ..repl.first_prompt import hold_prompt  # noqa: PLC0415 (prompt-toolkit loads slowly)
 
-    lines, draft = [first] if first.strip() else [], ""
+    draft = ""
     before: Continuation | None = None
     is_choice = False
     with use_bare_streams():
@@ -409,7 +433,7 @@ async def _run_terminal(
                 from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
 
                 host.session.ask_nobody() if afk else host.session.ask_person()
-                end = await run_conversation(host, typed)
+                end = await run_conversation(host, typed, shown_turns=shown_turns)
                 before = _name_session(host) or past
             if end.opens is None:
                 return end.exit_code

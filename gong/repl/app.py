@@ -56,6 +56,7 @@ from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
 from . import commands, session_commands  # noqa: F401 (the second adds its commands)
 from .first_prompt import TWICE_SECONDS, TypedAhead
+from .past_turns import describe_changed_files, read_last_turns, render_last_turns
 from .picker import choose_command
 from .screen import (
     PLAN_CHOICES,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
 
     from ..agent.events import Event
     from ..agent.opening import OpenSession
+    from ..agent.recorder import Recorder
     from ..agent.session import Session
     from ..policy.approval import Answer
     from .commands import SessionChoice
@@ -226,21 +228,28 @@ class ConversationEnd(NamedTuple):
 
 
 async def run_conversation(
-    host: OpenSession, typed: TypedAhead | None = None, *, clock: Callable[[], float] = monotonic
+    host: OpenSession,
+    typed: TypedAhead | None = None,
+    *,
+    shown_turns: int = 3,
+    clock: Callable[[], float] = monotonic,
 ) -> ConversationEnd:
     """Run the terminal session until the user quits, or chooses another session.
+
+    Of a session that is continued the last `shown_turns` are shown.
 
     Standard input must be a terminal. The host is not closed. `typed` is the input from before.
     """
     with patch_stdout():  # output of other code is printed above the prompt
-        return await _Conversation(host, clock).serve_terminal(typed or TypedAhead())
+        return await _Conversation(host, clock, shown_turns).serve_terminal(typed or TypedAhead())
 
 
 class _Conversation:
     """One conversation: its keys, its commands, and the current run."""
 
-    def __init__(self, host: OpenSession, clock: Callable[[], float]) -> None:
+    def __init__(self, host: OpenSession, clock: Callable[[], float], shown_turns: int) -> None:
         self.host, self.session, self.clock = host, host.session, clock
+        self.shown_turns = shown_turns
         self.screen = Screen(is_kept=host.is_kept)
         self.terminal = Terminal(
             self._list_live_lines, self._render_status, self._take_input, self._build_keys()
@@ -286,6 +295,8 @@ class _Conversation:
         try:
             async with self.tasks:
                 drawing = self.tasks.create_task(self.terminal.draw())
+                if (recorder := self.session.recorder) is not None:
+                    self.tasks.create_task(self._report_changed_files(recorder))
                 try:
                     with (
                         signals.handle_signals(signals.HANG_UPS, self._handle_hang_up),
@@ -303,6 +314,12 @@ class _Conversation:
         self._print_goodbye()
         self.terminal.flush()
         return ConversationEnd(self.exit_code, self.opens)
+
+    async def _report_changed_files(self, recorder: Recorder) -> None:
+        """Say which files somebody changed since the session that is continued."""
+        folder = self.session.setup.env.working_directory
+        if said := await asyncio.to_thread(describe_changed_files, recorder, folder):
+            self.terminal.print(self.screen.remark(said))
 
     async def _read_terminal(self, typed: TypedAhead) -> None:
         """Read until the user leaves; a list that is asked for takes the place of the prompt."""
@@ -546,6 +563,8 @@ class _Conversation:
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"
             held = format_count(entries, "entry", "entries")
             self.terminal.print([render_remark(f"continuing {where}, {held}")])
+            turns = read_last_turns(recorder, self.shown_turns)
+            self.terminal.print([*render_last_turns(self.screen, turns, self.terminal.columns)])
 
     def _format_model(self, name: str, gap: str) -> str:
         """Return the name of the model, and how hard it thinks where that is set."""

@@ -9,12 +9,12 @@ from tests.e2e.terminal import DOWN, ENTER, ESC, Terminal
 def chat(place):
     open_terminals = []
 
-    def chat(*arguments, **size):
+    def chat(*arguments, ready="ready", **size):
         env = {**place.env, "GONG_PERMISSION": "bypass"}
         command = [str(place.bin / "gong"), "chat", "-m", "offline/rules", *arguments]
         terminal = Terminal(command, cwd=place.folder, env=env, **size)
         open_terminals.append(terminal)
-        terminal.wait_for("ready")
+        terminal.wait_for(ready)
         return terminal
 
     yield chat
@@ -95,3 +95,41 @@ def test_a_session_is_found_among_many_in_a_narrow_window(place, chat):
     now.type("subject7")
     now.wait_for("1/1", on_screen=True)
     assert any("think about subject7" in row for row in now.rows())
+
+
+def test_a_continued_session_shows_its_last_turns_and_what_changed_since(place, chat):
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    ask(now, "run echo two > b.txt", "printed nothing")
+    ask(now, "run echo three", "printed: three")
+    now.say("/quit")
+    assert now.wait_for_end() == 0
+    (place.folder / "b.txt").write_text("by hand\n")
+    again = chat("-c", "--history", "2")
+    again.wait_for("changed since: b.txt")
+    shown = again.text()
+    assert "printed: one" not in shown
+    assert (
+        "> run echo two > b.txt\n\n● $ echo two > b.txt\n  (no output)\n\n"
+        "`echo two > b.txt` printed nothing.\n\n> run echo three\n\n● $ echo three\n  three\n"
+    ) in shown
+
+
+def test_an_interrupted_turn_says_so(place, chat):
+    now = chat()
+    now.say("run sleep 600")
+    now.wait_for("· bash", on_screen=True)
+    now.child.kill(9)
+    now.child.wait()
+    again = chat("-c")
+    again.wait_for("interrupted: 1 call without a result")
+
+
+def test_resume_asks_which_session(place, chat):
+    place.run("gong", "chat", "-m", "offline/rules", "-p", "think about tea")
+    now = chat("--resume", ready="1/1")
+    now.type(ENTER)
+    now.wait_for("continuing ")
+    now.wait_for("> think about tea")
+    refused = place.run("gong", "chat", "--resume", "-p", "x", code=2)
+    assert "needs a terminal" in refused.stderr
