@@ -16,16 +16,14 @@ from tape.cli.output import (
     Confirmation,
     add_confirmation_options,
     as_json,
-    format_count,
     format_examples,
     print_json,
 )
-from tape.cli.terminal import format_table, get_columns, paint_line, print_lines
+from tape.cli.terminal import get_columns, paint_line, print_lines
 from tape.errors import NotFound
 from tape.index.library import open_store
-from tape.render_calls import OP_LETTERS, paint_patch_lines
+from tape.render_calls import paint_patch_lines
 from tape.resolve import find_reference, resolve_reference
-from tape.text import shorten_to_width
 
 from .. import config
 from ..checkpoints.rewind import (
@@ -36,6 +34,7 @@ from ..checkpoints.rewind import (
     plan_rewind,
     plan_undo,
 )
+from ..checkpoints.rewind_report import describe_plan, describe_report, shorten_path
 from ..errors import NothingToUndo
 from .options import load_settings, print_warning, store_option
 
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from tape.store.writer import Writer
 
     from ..checkpoints.rewind import RewindReport, Scope
-
-_PAST = {"undo": "Undone", "redo": "Redone", "rewind": "Rewound"}
 
 
 def _add_rewind_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,9 +155,9 @@ def _run_plan(
     if report is None:
         return how.report_refusal()
     for path, why in report.failed.items():
-        print_warning(f"{_shorten_path(path, plan)} was not restored: {why}")
+        print_warning(f"{shorten_path(path, plan)} was not restored: {why}")
     if not as_json:
-        print_lines(_describe_report(report))
+        print_lines([describe_report(report, redo="gong redo")])
     return 1 if report.failed else 0
 
 
@@ -184,45 +181,10 @@ def _open_branch(ref: str, store: str | None) -> Iterator[tuple[Tape, Writer, He
 
 def _describe_plan(plan: RewindPlan, patches: Mapping[str, bytes]) -> list[str]:
     """Return the lines that show what would be done, and how where there are patches."""
-    lines = []
-    if plan.prompts:
-        back = "come back" if plan.reason == "redo" else "leave the branch"
-        verb = back if len(plan.prompts) > 1 else f"{back.replace(' ', 's ', 1)}"
-        lines.append(f"{format_count(len(plan.prompts), 'prompt')} {verb}:")
-        lines += [f"  {shorten_to_width(prompt, get_columns() - 2)}" for prompt in plan.prompts]
-    rows = [
-        (
-            f"  {OP_LETTERS.get(file.op, '?')}",
-            _shorten_path(file.path, plan),
-            "" if file.status == "restore" else f"{file.status}: {file.why}",
-        )
-        for file in plan.files.files
-        if file.status != "same"
-    ]
-    lines += format_table(rows)
-    if plan.files.select("conflict"):
-        lines.append("Conflicts are kept; --overwrite PATH restores one of them.")
+    lines = describe_plan(plan, get_columns(), how_to_overwrite="--overwrite PATH")
     for patch in patches.values():
         lines += paint_patch_lines(BytesIO(patch), paint_line)
-    return lines or ["no file has to change"]
-
-
-def _describe_report(report: RewindReport) -> list[str]:
-    plan = report.plan
-    parts = []
-    if plan.prompts:
-        parts.append(format_count(len(plan.prompts), "prompt"))
-    parts.append(f"{format_count(len(report.restored), 'file')} restored")
-    if report.kept:
-        parts.append(f"{len(report.kept)} kept as they are")
-    again = "" if plan.reason == "redo" else "; gong redo reverses it"
-    return [f"{_PAST[plan.reason]}: {', '.join(parts)}{again}"]
-
-
-def _shorten_path(path: str, plan: RewindPlan) -> str:
-    """Return a path from the session's folder, where it is in it."""
-    inside = os.path.relpath(path, plan.folder)
-    return path if inside.startswith("..") else inside
+    return lines
 
 
 def _build_document(

@@ -54,7 +54,7 @@ from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
 from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
-from . import commands, session_commands  # noqa: F401 (the second adds its commands)
+from . import commands, rewind_commands, session_commands  # noqa: F401 (they add commands)
 from .first_prompt import TWICE_SECONDS, TypedAhead
 from .past_turns import describe_changed_files, read_last_turns, render_last_turns
 from .picker import choose_command
@@ -270,6 +270,8 @@ class _Conversation:
         self.used = SessionUsage()
         self.interrupted = self.armed = -TWICE_SECONDS
         """When Ctrl+C was the last key; and its value before the current key."""
+        self.escaped = -TWICE_SECONDS
+        """When Esc was pressed while nothing ran."""
         self.terminal.run_before_keys(self._disarm_interrupt)
         self.question: ApprovalRequested | None = None
         """The question about a call that waits for a key."""
@@ -329,6 +331,7 @@ class _Conversation:
             if self.picks is None:
                 return
             draft, picks, self.picks = self.terminal.draft.text, self.picks, None
+            self.terminal.flush()
             chosen = await choose_command(picks, TERMINAL_STYLE)
             lines = [chosen] if chosen else []
 
@@ -337,6 +340,7 @@ class _Conversation:
         keys.add("c-c")(lambda _: self._handle_interrupt())
         keys.add("<sigint>")(lambda _: self._handle_interrupt())
         keys.add("escape", filter=Condition(self._is_busy))(lambda _: self._stop_run())
+        keys.add("escape", filter=~Condition(self._is_busy))(lambda _: self._note_escape())
         keys.add("escape", "enter")(lambda _: self._send_draft(self.session.follow_up))
         keys.add("c-s")(lambda _: self._send_draft(self._stop_tools))
         keys.add("s-tab")(lambda _: self._change_mode())
@@ -357,6 +361,18 @@ class _Conversation:
             self.terminal.draft.insert_text("\n")
 
         return keys
+
+    def _note_escape(self) -> None:
+        """Offer to go back to an earlier prompt when Esc is pressed twice.
+
+        A binding of two keys would not do: a lone Esc is only known as one after a while, and the
+        first of two is handled by itself by then.
+        """
+        now, before = self.clock(), self.escaped
+        self.escaped = now
+        if now - before < TWICE_SECONDS / 2:
+            self.escaped = -TWICE_SECONDS
+            self._run_command("/rewind")
 
     def _change_mode(self) -> None:
         """Change to the next permission mode; a session without modes says so."""
@@ -498,6 +514,8 @@ class _Conversation:
             return
         self.terminal.print(self.screen.prompt(text))
         if reply.picks is not None:
+            if reply.text:
+                self.terminal.print(self.screen.reply(reply.text, failed=False))
             self.picks = reply.picks
             self.terminal.leave()
             return
@@ -510,6 +528,8 @@ class _Conversation:
             self.tasks.create_task(self._run(reply.work, reply.after))
             return
         self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
+        if reply.draft and not self.terminal.draft.text:
+            self.terminal.draft.insert_text(reply.draft)
         if not self._is_busy():
             self.used, self.todos = measure_usage(self.session), self.session.todos
 

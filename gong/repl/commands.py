@@ -25,14 +25,14 @@ from ..policy.modes import PermissionMode
 from ..tools.todo import render_todos
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from ..agent.events import Event
     from ..agent.opening import OpenSession
     from .picker import Picker
 
 _COMMAND_LINE = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
-_FLAG_COMMANDS = {"-m": "/model", "--leave": "/undo --leave"}
+_FLAG_COMMANDS = {"-m": "/model", "--leave": "/compact --undo --leave"}
 
 KEYS = (
     ("Enter", "send; while the agent works: steer it before its next step"),
@@ -41,6 +41,7 @@ KEYS = (
     ("Shift+Tab", "next permission mode: default, accept_edits, plan"),
     ("Ctrl+J", "new line; also \\ and Enter"),
     ("Esc, Ctrl+C", "stop the agent; your draft is kept"),
+    ("Esc twice", "while idle: go back to before an earlier prompt, as /rewind"),
     ("Ctrl+C twice", "quit; once, while idle: clear the line"),
     ("Ctrl+D", "quit, on an empty line"),
     ("Ctrl+Z", "suspend gong; fg in the shell resumes it"),
@@ -68,6 +69,8 @@ class CommandReply(NamedTuple):
     failed: bool = False
     leaves: bool = False
     opens: SessionChoice | None = None
+    draft: str = ""
+    """Text that is put into the prompt where it is empty."""
     picks: Picker | None = None
     """A list to choose from; what is chosen is the next command."""
     work: AsyncGenerator[Event, None] | None = None
@@ -241,19 +244,27 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply("\n".join(render_token_usage(sum_spend(entries))))
 
 
-@add_command("compact", "[FOCUS]", "replace older messages by a summary", busy=False)
-def _compact_session(host: OpenSession, focus: str) -> CommandReply:
-    return CommandReply(work=host.session.compact(CompactionRequest("user", focus)))
+@add_command("compact", "[FOCUS]", "replace older messages by a summary; --undo", busy=False)
+def _compact_session(host: OpenSession, argument: str) -> CommandReply:
+    """Compact, --hard without messages besides the summary; or --undo that, with --leave."""
+    flags, focus = _split_flags(argument, ("--hard", "--undo", "--leave"))
+    if "--undo" in flags:
+        anchor = host.session.undo(leave="--leave" in flags)
+        return CommandReply(
+            f"{anchor.kind.capitalize()} undone: "
+            "the next request contains the messages that it covered"
+        )
+    request = CompactionRequest("user", focus, hard="--hard" in flags)
+    return CommandReply(work=host.session.compact(request))
 
 
-@add_command("undo", "[--leave]", "undo the newest compaction", busy=False)
-def _undo_anchor(host: OpenSession, leave: str) -> CommandReply:
-    if leave not in {"", "--leave"}:
-        return CommandReply("/undo takes no argument except --leave", failed=True)
-    anchor = host.session.undo(leave=bool(leave))
-    return CommandReply(
-        f"{anchor.kind.capitalize()} undone: the next request contains the messages that it covered"
-    )
+def _split_flags(argument: str, known: Sequence[str]) -> tuple[set[str], str]:
+    """Return the flags at the beginning of an argument, and the text after them."""
+    flags: set[str] = set()
+    while (word := argument.split(maxsplit=1)[:1]) and word[0] in known:
+        flags.add(word[0])
+        argument = argument[len(word[0]) :].lstrip()
+    return flags, argument
 
 
 @add_command("handoff", "[MODEL]", "hand over: set an anchor, print a page", busy=False)

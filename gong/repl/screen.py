@@ -508,7 +508,7 @@ class Screen:
                 counts = ", ".join([*made, *([f"{left} left out"] if event.dropped else [])])
                 said = f"History repaired{f': {counts}' if counts else ''} ({event.why})"
             case events.CompactionEnd():
-                said = f"{describe_compaction(event)} · /undo reverts this"
+                said = f"{describe_compaction(event)} · /compact --undo reverts this"
             case events.ResultsElided():
                 said = "older tool results become placeholders: the context window is filling up"
             case events.SessionNamed():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.terminal import DOWN, ENTER, ESC, Terminal
+from tests.e2e.terminal import CTRL_C, DOWN, ENTER, ESC, Terminal
 
 
 @pytest.fixture
@@ -133,3 +133,36 @@ def test_resume_asks_which_session(place, chat):
     now.wait_for("> think about tea")
     refused = place.run("gong", "chat", "--resume", "-p", "x", code=2)
     assert "needs a terminal" in refused.stderr
+
+
+def test_talk_and_files_go_back_and_forward_again(place, chat):
+    """§9 row 1: three choices, shown as a diff first, undoable, nothing by hand is lost."""
+    now = chat()
+    ask(now, "run echo one > b.txt", "printed nothing")
+    ask(now, "run echo two >> b.txt; echo made > c.txt", "c.txt` printed nothing")
+    (place.folder / "c.txt").write_text("by hand\n")
+    now.type(ESC + ESC)
+    now.wait_for("1/2", on_screen=True)
+    now.type(ENTER)
+    now.wait_for("go back:", on_screen=True)
+    now.wait_for("1/3", on_screen=True)
+    shown = now.text()
+    assert "1 prompt leaves the branch:" in shown
+    assert "  M  b.txt\n" in shown
+    assert "conflict" in shown
+    assert "\n-two\n" in shown
+    now.type(ENTER)
+    now.wait_for("Rewound: 1 prompt, 1 file restored, 1 kept as they are; /redo reverses it")
+    now.wait_for("> run echo two >> b.txt; echo made > c.txt", on_screen=True)
+    assert (place.folder / "b.txt").read_text() == "one\n"
+    assert (place.folder / "c.txt").read_text() == "by hand\n"
+    now.type(CTRL_C)
+    now.say("/redo")
+    now.wait_for("Redone: 1 prompt, 1 file restored")
+    assert (place.folder / "b.txt").read_text() == "one\ntwo\n"
+    now.say("/undo 2 talk")
+    now.wait_for("Undone: 2 prompts, 0 files restored; /redo reverses it")
+    assert (place.folder / "b.txt").read_text() == "one\ntwo\n"
+    now.type(CTRL_C)
+    now.say("/undo x")
+    now.wait_for("/undo takes a number of prompts")

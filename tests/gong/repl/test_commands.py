@@ -32,7 +32,7 @@ async def test_help_lists_every_command_and_every_key(here):
     assert answer_command("/help", here, busy=True) == CommandReply(
         "/branches         * list the branches of this session\n"
         "/clear              the same as /new\n"
-        "/compact [FOCUS]    replace older messages by a summary\n"
+        "/compact [FOCUS]    replace older messages by a summary; --undo\n"
         "/context          * show context usage\n"
         "/cost             * show tokens and cost of this branch\n"
         "/effort [LEVEL]   * show or set how hard the model thinks\n"
@@ -44,12 +44,14 @@ async def test_help_lists_every_command_and_every_key(here):
         "/new                begin a new session; this one stays on its tape\n"
         "/plan [on|off]    * plan first: nothing is changed while it is on\n"
         "/quit             * leave\n"
+        "/redo               reverse the newest undo or rewind, as a whole\n"
         "/resume [REF]       continue another session; without REF: a list\n"
+        "/rewind [REF]       go back to before a prompt; without REF: a list\n"
         "/switch [BRANCH]    continue another branch of this session\n"
         "/thinking [LEVEL] * the same as /effort\n"
         "/todo             * show the todo list of the agent\n"
         "/tree [REF]         walk the prompts of all branches; REF goes there\n"
-        "/undo [--leave]     undo the newest compaction\n"
+        "/undo [N]           undo the newest prompts, with what they did to files\n"
         "* also while the agent works\n"
         "\n"
         "Enter               send; while the agent works: steer it before its next step\n"
@@ -58,6 +60,7 @@ async def test_help_lists_every_command_and_every_key(here):
         "Shift+Tab           next permission mode: default, accept_edits, plan\n"
         "Ctrl+J              new line; also \\ and Enter\n"
         "Esc, Ctrl+C         stop the agent; your draft is kept\n"
+        "Esc twice           while idle: go back to before an earlier prompt, as /rewind\n"
         "Ctrl+C twice        quit; once, while idle: clear the line\n"
         "Ctrl+D              quit, on an empty line\n"
         "Ctrl+Z              suspend gong; fg in the shell resumes it"
@@ -158,10 +161,10 @@ async def test_quit_leaves(here):
 
 def test_what_moves_the_branch_waits_for_the_agent():
     waiting = [name for name, command in COMMANDS.items() if not command.busy]
-    assert waiting == [
-        *("compact", "undo", "handoff", "fork"),
-        *("new", "clear", "resume", "switch", "tree"),
-    ]
+    assert set(waiting) == {
+        *("compact", "handoff", "fork", "new", "clear", "resume", "switch", "tree"),
+        *("undo", "redo", "rewind"),
+    }
 
 
 async def test_effort_is_shown_and_set(here):

@@ -349,7 +349,8 @@ def test_a_compaction_is_named_until_it_ends_and_is_one_line(screen, shown):
     assert screen.doing == "summarising"
     assert shown(events.CompactionEnd("compaction", "e1", 9000, 1200, 1)) == [
         StyledLine(
-            "Compacted 1 entry (9,000 → 1,200 tokens, summary by rules) · /undo reverts this",
+            "Compacted 1 entry (9,000 → 1,200 tokens, summary by rules)"
+            " · /compact --undo reverts this",
             "note",
         )
     ]
