@@ -25,7 +25,7 @@ ORDER = {
         *("git_patch", "folders"),
         *("index.fast", "index.fast_text", "index.fast_search"),
         *("model", "store", "context", "file_calls", "files", "history", "formats", "index"),
-        *("resolve", "blame", "check", "store.maintenance", "commonmark"),
+        *("resolve", "moved", "blame", "check", "store.maintenance", "commonmark"),
         *("render_calls", "render"),
         "exchange",
         *("__init__", "cli", "__main__"),

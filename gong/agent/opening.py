@@ -255,7 +255,8 @@ class SessionPreview:
 def find_session(front: FrontEnd, ref: str) -> Hit:
     """Return the entry that a REF names, with its tape, which the caller closes.
 
-    An empty REF means the folder's newest session.
+    An empty REF means the folder's newest session; where there is none, a warning tells of those
+    of a folder that is gone and may have moved here.
     Raises UsageError, NotFound, Ambiguous, and Damaged or NewerFormat for that tape.
     """
     try:
@@ -263,6 +264,13 @@ def find_session(front: FrontEnd, ref: str) -> Hit:
     except NotFound as error:
         if ref:
             raise
+        from tape.moved import (  # noqa: PLC0415 (nearly always there is a session)
+            describe_moved_project,
+            find_moved_project,
+        )
+
+        if (found := find_moved_project(*front.library, front.folder)) is not None:
+            front.warn(describe_moved_project(found))
         raise NotFound("no session in this folder yet: start one with gong chat") from error
 
 

@@ -81,7 +81,8 @@ def answer_at_once(arguments: Sequence[str], home: str) -> bool:
         chosen = select_tapes(found or [], options, read_clock(), first)
     except (UsageError, OSError):  # OSError: the current folder was removed
         return False
-    if not chosen or ("here" in options and first is None):
+    has_hint = first is not None and "json" not in options and may_have_moved(chosen, first)
+    if not chosen or has_hint or ("here" in options and first is None):
         return False
     if "json" in options:
         print_tape_objects(chosen[:most], os.path.join(os.path.abspath(home), "tapes"))  # noqa: PTH100, PTH118 (at once)
@@ -148,6 +149,15 @@ def _select_in_project(found: Sequence[T], project: str) -> list[T]:
         for row in found
         if any(f"{place}/".startswith(root) for place in (row.cwd, row.project or row.cwd))
     ]
+
+
+def may_have_moved(found: Sequence[AnyTape], project: str) -> bool:
+    """Return whether none of some tapes is of a project, and the folder of one of them is gone."""
+    places = {row.project or row.cwd for row in found}
+    inside = f"{project.rstrip('/')}/"
+    if any(f"{place}/".startswith(inside) for place in places):
+        return False
+    return any(place and not os.path.isdir(place) for place in places)  # noqa: PTH112 (at once)
 
 
 def print_tape_objects(shown: Sequence[AnyTape], tapes: str) -> None:

@@ -14,12 +14,18 @@ from .list_view import (
     TAPE_LIMIT,
     count_needed,
     find_first_project,
+    may_have_moved,
     print_tape_objects,
     print_tapes,
     select_tapes,
 )
 from .output import CountedCommand, CountType, as_json, format_examples
-from .resolve import get_current_folder, open_library, warn_of_left_out
+from .resolve import (
+    get_current_folder,
+    open_library,
+    warn_of_left_out,
+    warn_of_moved_project,
+)
 from .search_view import (
     HIT_LIMIT,
     parse_search_options,
@@ -101,6 +107,8 @@ def ls(
             print_tape_objects(chosen[:most], str(opened.store.tapes.absolute()))
             return warn_of_left_out(opened).code
         print_tapes(chosen, most, given)
+        if first is not None and may_have_moved(found, first):
+            warn_of_moved_project(opened)
         lacking = warn_of_left_out(opened)
         if not chosen and not lacking.tapes:
             print_warning("no tape to list; `tape new` makes one")

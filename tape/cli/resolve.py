@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..damage import warn_of_damage
 from ..errors import NotFound, TapeError, UsageError
 from ..index.library import find_unlisted, open_store
+from ..moved import describe_moved_project, find_moved_project
 from ..reference import LEAST_SURE_DIGITS, is_id_prefix, parse_reference
 from ..resolve import find_reference, open_found_entry
 from ..store.locks import is_lock_held
@@ -104,6 +105,14 @@ def warn_of_skipped_refs(tape: Tape) -> None:
     for branch in refs.branches:
         with suppress(TapeError):  # reported where the branch is used
             tape.report_torn_tail(find_head(refs, tape.phases, branch), warn_of_damage)
+
+
+def warn_of_moved_project(opened: Library) -> None:
+    """Tell of tapes whose folder is gone, where it may have become the current one."""
+    with suppress(OSError):  # the current folder was removed
+        here = os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
+        if (found := find_moved_project(*opened, here)) is not None:
+            print_warning(describe_moved_project(found))
 
 
 class LeftOutTapes(NamedTuple):

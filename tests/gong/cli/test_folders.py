@@ -116,3 +116,55 @@ def test_readers_resolve_paths_against_the_folder_in_force(gong, home):
     with closing(sqlite3.connect(home / ".tape/index.db")) as db:
         found = {path for (path,) in db.execute("SELECT path FROM file_changes")}
     assert found == paths
+
+
+def commit(folder):
+    who = ("-c", "user.name=A", "-c", "user.email=a@b.example")
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    subprocess.run(
+        ["git", "-C", folder, *who, "commit", "-q", "--allow-empty", "-m", folder], check=True
+    )
+
+
+def test_after_mv_of_a_repository_the_sessions_of_before_are_named(gong, home):
+    (home / "old/src").mkdir(parents=True)
+    (home / "else/old").mkdir(parents=True)
+    commit(home / "old")
+    commit(home / "else/old")
+    for _ in range(2):
+        gong(*RULES, "-p", "list .", cwd=home / "old/src")
+    (home / "old").rename(home / "new place")
+    here = home / "new place"
+    newest = json.loads(gong("tape", "ls", "--json").stdout)[0]["id"]
+
+    asked = gong(*RULES, "-c", "-p", "list .", cwd=here, code=3)
+    command = f"tape mv {newest[:8]} '{here}/src'"
+    hint, error = asked.stderr.strip().split("\n")
+    assert f"2 tapes worked in {home}/old, which is gone; this repository was at " in hint
+    assert hint.endswith(
+        f" too: if it is the same project, `{command}` says so for the newest of them"
+    )
+    assert error == "gong: no session in this folder yet: start one with gong chat"
+    listed = gong("tape", "ls", cwd=here)
+    assert hint.partition(": ")[2] in listed.stderr
+    assert listed.stdout.count("list .") == 2
+
+    # Another repository, though of the same name, was never at that commit.
+    assert "is gone" not in gong("tape", "ls", cwd=home / "else/old").stderr
+    assert gong("tape", "ls", "--json", cwd=here).stderr == ""
+
+    gong("tape", "mv", newest[:8], f"{here}/src")
+    assert "is gone" not in gong("tape", "ls", cwd=here).stderr
+    assert "continues in" in gong(*RULES, "-c", "-p", "list .", cwd=here).stderr
+
+
+def test_without_commits_only_a_folder_of_the_same_name_is_named(gong, home):
+    (home / "a/notes").mkdir(parents=True)
+    (home / "b/notes").mkdir(parents=True)
+    gong(*RULES, "-p", "list .", cwd=home / "a/notes")
+    assert gong("tape", "ls", cwd=home / "b/notes").stderr == "", "it is still there"
+    (home / "a/notes").rename(home / "a/other")
+    assert gong("tape", "ls", cwd=home / "a/other").stderr == ""
+    shown = gong("tape", "ls", "--here", cwd=home / "b/notes").stderr
+    assert f"a tape worked in {home}/a/notes, which is gone; this folder has the same name" in shown
+    assert f"`tape mv {json.loads(gong('tape', 'ls', '--json').stdout)[0]['id'][:8]} " in shown
