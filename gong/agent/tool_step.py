@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tape.model.entries import ChangedFile, ToolCall
 
     from ..checkpoints import RecordedFiles
-    from ..policy.decision import Verdict
     from ..tools.registry import ToolRegistry
     from ..tools.tool import PreparedCall
     from .run_context import RunContext
@@ -122,7 +121,8 @@ class _RunningCall:
             self.result = prepared
             return None
         verdict, failure, trace = await decide_call(context.setup.policy, prepared)
-        self._record_approval(verdict)
+        if isinstance(verdict, RecordedVerdict):
+            context.recorder.append(Approval(call.id, *verdict.approval))
         if failure:
             text = f"the policy failed, so {call.name} was not run: {failure}"
             context.emit(events.Warn(text, trace))
@@ -162,12 +162,6 @@ class _RunningCall:
             self.finding = asyncio.create_task(self.recorded.find_changes())
         await asyncio.wait({self.finding})
         self.files = self.finding.result()
-
-    def _record_approval(self, verdict: Verdict) -> None:
-        """Record who decided what about the call, where the policy says so."""
-        if isinstance(verdict, RecordedVerdict):
-            decision, by, rule, reason = verdict.approval
-            self.context.recorder.append(Approval(self.call.id, decision, by, rule, reason))
 
     async def run(self, prepared: PreparedCall) -> None:
         """Run the call and set its result; its output goes to the front ends as it arrives."""

@@ -19,7 +19,8 @@ class ApprovalRecord(NamedTuple):
     decision: str
     """allow or deny."""
     by: str
-    """What decided: mode, rule, session, danger, user, headless or timeout."""
+    """What decided: reading, mode, rule, session, danger, hook, user, headless, timeout, policy or
+    failure."""
     rule: str | None = None
     reason: str | None = None
 
@@ -35,7 +36,7 @@ class Ruling(NamedTuple):
     rule: str | None = None
     """The rule that decided."""
     by: str = "mode"
-    """What decided: mode, rule, session, danger or hook; reading where nothing was to decide."""
+    """What decided: mode, rule, session, danger or hook; reading where reading is free."""
     once: bool = False
     """Whether a person may allow it this once although it is refused."""
     text: str = ""

@@ -1,13 +1,18 @@
-"""Asks a policy whether a call may run: an error in the policy refuses it, nothing is raised."""
+"""Asks a policy whether a call may run: an error in the policy refuses it, nothing is raised.
+
+Every decision is recorded, that of a host's own policy as one by `policy`. `allow_all`, which is
+used where a host gives none, decides nothing.
+"""
 
 from __future__ import annotations
 
 from traceback import format_exception, format_exception_only
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from .approval import ApprovalRecord
+
 if TYPE_CHECKING:
     from ..tools.tool import PreparedCall
-    from .approval import ApprovalRecord
 
 
 class Verdict(NamedTuple):
@@ -65,14 +70,21 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Decision:
     except Exception as error:  # noqa: BLE001 - whatever a policy raises, the call must not run
         failure = format_error_line(error)
         text = f"Not run: the policy that decides about calls failed: {failure}"
-        return Decision(Verdict(allowed=False, text=text), failure, format_trace(error))
-    if prepared.wish == "ask" and verdict.allowed and not isinstance(verdict, RecordedVerdict):
+        record = ApprovalRecord("deny", "failure", None, failure)
+        return Decision(RecordedVerdict.build(record, text), failure, format_trace(error))
+    if isinstance(verdict, RecordedVerdict):
+        return Decision(verdict)
+    if prepared.wish == "ask" and verdict.allowed:
         why = f": {prepared.wish_reason}" if prepared.wish_reason else ""
         text = f"Not run: a hook wants this call to be approved, and nobody can be asked{why}"
-        return Decision(Verdict(allowed=False, text=text))
-    if verdict.allowed or verdict.text:
+        record = ApprovalRecord("deny", "headless", None, prepared.wish_reason or None)
+        return Decision(RecordedVerdict.build(record, text))
+    if verdict.allowed:
+        if policy is not allow_all:
+            verdict = RecordedVerdict.build(ApprovalRecord("allow", "policy"))
         return Decision(verdict)
-    return Decision(Verdict(allowed=False, text=_NO_REASON))
+    record = ApprovalRecord("deny", "policy", None, verdict.text or None)
+    return Decision(RecordedVerdict.build(record, verdict.text or _NO_REASON))
 
 
 def format_error_line(error: Exception) -> str:

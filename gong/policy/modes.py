@@ -52,4 +52,4 @@ class Part(NamedTuple):
 
 
 READING = Part("allow", by="reading")
-"""What only reads where reading is free: nothing had to be decided, so nothing is recorded."""
+"""What only reads where reading is free, or changes nothing but the session."""

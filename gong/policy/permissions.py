@@ -140,10 +140,9 @@ class PermissionPolicy:
             return RecordedVerdict.build(ApprovalRecord("allow", "user", rule))
 
     def _allow(self, ruling: Ruling) -> Verdict:
-        """Return what is allowed; reading, and bypass mode, decide nothing that is recorded."""
-        if self.mode is PermissionMode.BYPASS or ruling.by == "reading":
-            return Verdict(allowed=True)
-        return RecordedVerdict.build(ApprovalRecord("allow", ruling.by, ruling.rule))
+        """Return what is allowed, with what decided it."""
+        by = "mode" if self.mode is PermissionMode.BYPASS and ruling.by != "hook" else ruling.by
+        return RecordedVerdict.build(ApprovalRecord("allow", by, ruling.rule))
 
     def _keep_grant(self, answer: ApprovalAnswer, ruling: Ruling) -> str | None:
         """Keep the offered rules for the session, or for good; return them as one text."""

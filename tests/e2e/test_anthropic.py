@@ -60,7 +60,15 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert result["content"][0]["tool_use_id"] == assistant["content"][1]["id"]
     assert result["content"][0]["content"][0]["text"] == "alpha\n"
     kinds = [entry["type"] for entry in place.json("tape", "log", "--json")]
-    assert kinds == ["start", "user", "assistant", "tool.start", "tool.result", "assistant"]
+    assert kinds == [
+        "start",
+        "user",
+        "assistant",
+        "approval",
+        "tool.start",
+        "tool.result",
+        "assistant",
+    ]
     assert reader.faults(place.tapes()[0]) == []
 
 

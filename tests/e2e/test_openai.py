@@ -82,7 +82,15 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place, model):
         assert answer["tool_calls"][0]["id"] == result["tool_call_id"]
         assert result["content"] == "alpha\n"
     kinds = [entry["type"] for entry in place.json("tape", "log", "--json")]
-    assert kinds == ["start", "user", "assistant", "tool.start", "tool.result", "assistant"]
+    assert kinds == [
+        "start",
+        "user",
+        "assistant",
+        "approval",
+        "tool.start",
+        "tool.result",
+        "assistant",
+    ]
     assert reader.faults(place.tapes()[0]) == []
 
 

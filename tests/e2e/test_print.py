@@ -47,8 +47,8 @@ def test_a_prompt_is_answered_offline_with_two_tool_calls_on_a_tape_anyone_can_c
     assert (document["turns"], document["stop_reason"], document["error"]) == (3, "stop", None)
     assert "2 README.md" in document["result"]
     assert [entry["type"] for entry in entries(place)] == [
-        *("start", "user", "assistant", "tool.start", "tool.result"),
-        *("assistant", "tool.start", "tool.result", "assistant"),
+        *("start", "user", "assistant", "approval", "tool.start", "tool.result"),
+        *("assistant", "approval", "tool.start", "tool.result", "assistant"),
     ]
     (folder,) = place.tapes()
     assert reader.faults(folder) == []

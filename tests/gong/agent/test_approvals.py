@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
+from msgspec.structs import astuple
 
 from gong.agent.events import ApprovalRequested
 from gong.agent.session import SessionState
 from gong.config import PermissionSettings
 from gong.errors import ConfigurationError
+from gong.policy.decision import Verdict
 from tape.model.entries import Approval
-from tests.gong.agent.conftest import call, seen
+from tests.gong.agent.conftest import call, seen, types
 
 DEFAULT = PermissionSettings()
 
@@ -89,3 +92,55 @@ async def test_the_mode_may_change_during_a_session(stage):
     assert [one.decision for one in approvals(session)] == ["deny", "allow"]
     with pytest.raises(ConfigurationError, match="unknown permission mode"):
         session.use_permission("no")
+
+
+async def allow_quietly(_):
+    return Verdict(allowed=True)
+
+
+async def refuse_quietly(_):
+    return Verdict(allowed=False, text="not today")
+
+
+async def fail(_):
+    raise ValueError("broken")
+
+
+@pytest.mark.parametrize(
+    ("policy", "decision", "by", "reason"),
+    [
+        (allow_quietly, "allow", "policy", None),
+        (refuse_quietly, "deny", "policy", "not today"),
+        (fail, "deny", "failure", "ValueError: broken"),
+    ],
+)
+async def test_what_a_policy_of_a_host_decides_is_recorded(stage, policy, decision, by, reason):
+    """Every decision is an entry, that of a policy which fails too."""
+    session = await stage.session({"tool_calls": [call("ls")]}, {"text": "done"})
+    session.setup = replace(session.setup, policy=policy)
+    await seen(session, "go")
+    assert [astuple(one)[1:] for one in approvals(session)] == [(decision, by, None, reason)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "made"),
+    [
+        ("default", [("allow", "reading")] * 3 + [("deny", "headless")]),
+        ("bypass", [("allow", "mode")] * 4),
+        ("plan", [("allow", "reading")] * 3 + [("deny", "mode")]),
+    ],
+)
+async def test_reading_and_bypass_are_decisions_too(stage, mode, made):
+    """Each call has one, directly before its start; a call that is denied has no start."""
+    (stage.folder / "a.txt").write_text("one\n")
+    calls = [
+        *(call("read", path="a.txt"), call("bash", command="cat a.txt | wc -l")),
+        *(call("todo", todos=[]), call("bash", command="touch ran")),
+    ]
+    permissions = PermissionSettings(mode=mode)
+    session = await stage.session({"tool_calls": calls}, {"text": "x"}, permissions=permissions)
+    await seen(session, "go")
+    assert [(one.decision, one.by) for one in approvals(session)] == made
+    kinds = types(session)
+    before = [kinds[at - 1] for at, kind in enumerate(kinds) if kind == "tool.start"]
+    assert set(before) <= {"approval", "checkpoint"}

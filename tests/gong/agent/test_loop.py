@@ -24,7 +24,7 @@ async def test_every_step_of_a_tool_round_is_an_entry(stage):
     )
     await seen(session, "read a.txt")
     assert types(session) == [
-        "start", "user", "assistant", "tool.start", "tool.result", "assistant",
+        "start", "user", "assistant", "approval", "tool.start", "tool.result", "assistant",
     ]  # fmt: skip
     assert results(session) == [("read", "hello\n", False)]
 

@@ -60,9 +60,9 @@ async def test_follow_ups_are_served_one_by_one_when_calls_and_words_are_used_up
     found = await seen(session, "first")
     assert types(session) == [
         *("start", "user"),
-        *("assistant", "tool.start", "tool.result") * 2,
+        *("assistant", "approval", "tool.start", "tool.result") * 2,
         *("assistant", "context"),
-        *("assistant", "tool.start", "tool.result"),
+        *("assistant", "approval", "tool.start", "tool.result"),
         *("assistant", "context", "assistant"),
     ]
     assert names(found).count("RunEnd") == 1
@@ -85,7 +85,16 @@ async def test_a_turn_injects_mends_asks_runs_and_goes_round_in_this_order(stage
     found = await seen(session, "go on")
     # The second call never ran, so that a result is made up for it.
     assert types(session)[before:] == [
-        *("user", "context", "repair", "assistant", "tool.start", "tool.result", "assistant"),
+        *(
+            "user",
+            "context",
+            "repair",
+            "assistant",
+            "approval",
+            "tool.start",
+            "tool.result",
+            "assistant",
+        ),
     ]
     assert [roles(request) for request in requests] == [
         ["user", "assistant", "tool", "tool", "user", "user"],

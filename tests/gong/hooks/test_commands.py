@@ -187,8 +187,8 @@ async def test_text_for_the_model_comes_after_the_results(stage):
     answer = {"hookSpecificOutput": {"additionalContext": "remember this"}}
     two = {"tool_calls": [call("bash", command="echo 1"), call("bash", command="echo 2")]}
     session, _, _ = await run_with(stage, "PreToolUse", answering(answer), two, DONE)
-    assert types(session)[-7:] == [
-        *("tool.start", "tool.result", "tool.start", "tool.result"),
+    assert types(session)[-9:] == [
+        *("approval", "tool.start", "tool.result") * 2,
         *("context", "context", "assistant"),
     ]
     entry = session.recorder.path[-2].data
