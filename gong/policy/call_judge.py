@@ -50,9 +50,10 @@ from .rules import (
     is_removing,
     is_tool_covered,
 )
+from .searched_files import find_searched_files, find_unnamed_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from .judge import CommandJudge
 
@@ -95,6 +96,13 @@ _SETTINGS: tuple[str, ...] = (
 """Ends of paths whose change changes what runs later: editing them always asks."""
 
 
+_SEARCHING_TOOLS = {"grep", "grep_search", "search_file_content", "grep_files", "search_files"}
+"""Tools that show lines of files which the call does not name."""
+_GLOBS = ("glob", "glob_filter", "include")
+_MOST_FILES = 16
+"""So many files that a call does not name are judged: more would be no question to read."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallJudge:
     """Judges calls by one state of mode and rules."""
@@ -115,10 +123,15 @@ class CallJudge:
         if family == "bash" and line is not None:
             return self._judge_command(line)
         if family in {"read", "edit"}:
-            paths = [*map(self._resolve, _list_call_paths(name, family, arguments))]
-            return [
-                self._judge_file(family, one) for one in dict.fromkeys(paths or [self.places.start])
-            ]
+            named = map(self._resolve, _list_call_paths(name, family, arguments))
+            paths = [*dict.fromkeys(named)] or [self.places.start]
+            parts = [self._judge_file(family, one) for one in paths]
+            if name.lower() in _SEARCHING_TOOLS:
+                chosen = next((arguments[one] for one in _GLOBS if arguments.get(one)), None)
+                glob = chosen if isinstance(chosen, str) else None
+                found = (each for one in paths for each in find_searched_files(one, glob))
+                parts += self._judge_unnamed_files(found)
+            return parts
         return [self._judge_other(name, family, arguments)]
 
     def _decide(
@@ -159,7 +172,14 @@ class CallJudge:
             return [floor]
         if decided is not None:
             return [decided]
-        return [self._judge_action(one) for one in actions]
+        if self.mode is PermissionMode.LOCKED and not actions:
+            parts = [self._judge_locked_readers(judged)]
+        else:
+            parts = [self._judge_action(one) for one in actions]
+        if any(one.tool == "bash" and one.is_open for one in self.allow):
+            return parts
+        uses = [use for each in judged.uses.values() for use in each]
+        return [*parts, *self._judge_unnamed_files(find_unnamed_files(uses))]
 
     def _list_other_repositories(self, judged: CommandJudge) -> Iterator[Action]:
         """Yield an action for each use of git in another repository, which no word of it shows."""
@@ -205,19 +225,15 @@ class CallJudge:
         rule = find_any(self.rules.ask)
         if rule is not None:
             return _build_question(rule)
-        return self._judge_whole(line, judged, actions)
+        return self._judge_whole(line, actions)
 
-    def _judge_whole(
-        self, line: str, judged: CommandJudge, actions: Sequence[Action]
-    ) -> Part | None:
+    def _judge_whole(self, line: str, actions: Sequence[Action]) -> Part | None:
         """Return what is decided where no rule denies or asks, None where the parts decide."""
         whole = next((one for one in self.allow if is_line_covered(one, line)), None)
         if whole is not None:
             return self._build_allowance(whole)
         if self.mode is PermissionMode.DONT_ASK:
             return self._refuse_unclear(actions)
-        if self.mode is PermissionMode.LOCKED and not actions:
-            return self._judge_locked_readers(judged)
         return None
 
     def _refuse_unclear(self, actions: Sequence[Action]) -> Part | None:
@@ -270,11 +286,9 @@ class CallJudge:
             return self._build_allowance(rule)
 
         def ask() -> Part:
-            if (
-                self.mode is PermissionMode.ACCEPT_EDITS
-                and action.edits
-                and all(map(self._is_plain_edit, action.edits))
-            ):
+            edits = {each for one in action.edits for each in (one, os.path.realpath(one))}
+            accepts = self.mode is PermissionMode.ACCEPT_EDITS and bool(edits)
+            if accepts and all(map(self._is_plain_edit, edits)):
                 return Part("allow")
             return Part(
                 "ask", why, offered="" if is_removing(action) else build_action_rule(action)
@@ -323,6 +337,26 @@ class CallJudge:
         return self._decide(
             find, what, lambda: self._ask_about_file(family, what, both), changes=family == "edit"
         )
+
+    def _judge_unnamed_files(self, paths: Iterable[str]) -> list[Part]:
+        """Judge files that a call reads but does not name: sensitive ones, and those of rules."""
+        if self.mode is PermissionMode.BYPASS:
+            return []
+        asking = (*self.rules.deny, *self.rules.ask)
+        rules = [one for one in asking if one.tool == "read" and not one.is_open]
+        asks = self.mode is not PermissionMode.DONT_ASK
+        parts: list[Part] = []
+        for path in dict.fromkeys(paths):
+            leads = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
+            both = tuple(dict.fromkeys((path, leads)))
+            if any(self._is_covered(rule, one) for rule in rules for one in both) or (
+                asks and (leads != path or any(map(self._is_sensitive, both)))
+            ):
+                part = self._judge_file("read", path)
+                parts += [] if part == READING else [part]
+            if len(parts) == _MOST_FILES:
+                break
+        return parts
 
     def _find_file_danger(self, family: str, both: Sequence[str]) -> str:
         """Return why the floor refuses a file; empty where it does not."""

@@ -115,7 +115,7 @@ def test_a_sensitive_file_asks_whatever_program_reads_it_m175(folder, command):
         ({"pattern": "K", "glob": ".env"}, "ask"),
         ({"pattern": "K", "path": "src", "glob": ".env"}, "ask"),
         ({"pattern": "K", "glob": "*.py"}, "allow"),
-        ({"pattern": "K"}, "allow"),
+        ({"pattern": "K"}, "ask"),
     ],
 )
 def test_the_grep_tool_asks_for_sensitive_files(folder, arguments, decision):

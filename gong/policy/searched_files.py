@@ -1,0 +1,256 @@
+"""Which files a command or a tool reads that its words do not name.
+
+    cat *                        what the wildcard stands for
+    grep -r x src                all files below the folder
+    rg x                         those that are not hidden and not ignored
+    find . -exec head {} +       those that find lists, by their names
+    find . | xargs cat           the same
+    cat notes                    where the link leads
+
+Asks the disk which names there are; no file is opened but .gitignore, and nothing is run. At most
+`MOST_NAMES` names are looked at, those near the top first. Folders of packages hold none of the
+user's files and are passed over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from fnmatch import fnmatchcase
+from glob import iglob
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..env.search import list_files_below
+from .matching import find_option_value, has_any_option, list_operands, read_program_name
+from .tables import load_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..shell.expansion import Argument, Arguments
+    from .invocation import Invocation
+
+MOST_NAMES = 50_000
+_PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox", ".nox"}
+_GREPS = {"grep", "egrep", "fgrep", "zgrep"}
+_SEARCHERS = {"rg", "ag"}
+_FINDERS = {"find", "fd", "fdfind", "ls", "git"}
+_TELLS_NO_CONTENT = {"wc", "cksum", "sum", "md5sum", "sha1sum", "sha224sum", "sha256sum"}
+_TELLS_NO_CONTENT |= {"sha384sum", "sha512sum", "b2sum", "file", "echo", "basename", "dirname"}
+_SCRIPTED = {"sed", "awk", "gawk", "mawk", "nawk"}
+_RECURSIVE = ("-r", "-R", "--recursive", "--dereference-recursive")
+_EXPLICIT = ("-e", "-f", "--regexp", "--file", "--files")
+_GREP_VALUED = ("-e", "-f", "-m", "-A", "-B", "-C", "-d", "--include", "--exclude")
+_RG_VALUED = (*_GREP_VALUED[:-3], "-g", "--glob", "--iglob", "-t", "-T", "-j", "--type", "--sort")
+_HIDDEN_TOO = {"--hidden", "-.", "--unrestricted", "-a", "--all-types"}
+_IGNORED_TOO = {"--no-ignore", "--no-ignore-vcs", "--no-ignore-dot", "--unrestricted", "-a"}
+_NAME_TESTS = {"-name", "-iname"}
+_NOT_ALL = {"-o", "-or", "!", "-not", "(", ","}
+
+
+class _Tree(NamedTuple):
+    """A folder whose files are read."""
+
+    folder: str
+    """Absolute."""
+    hidden: bool = True
+    """Whether names that begin with a dot are read."""
+    ignored: bool = True
+    """Whether what .gitignore leaves out is read."""
+    links: bool = True
+    """Whether links below it are followed."""
+    only: tuple[str, ...] = ()
+    """Patterns of which a name has to fit one; none for any."""
+    without: tuple[str, ...] = ()
+    """Patterns of names, of files and folders, that are left out."""
+
+
+def find_unnamed_files(uses: Iterable[Invocation]) -> Iterator[str]:
+    """Yield the absolute paths of files that programs read although no word of them names them."""
+    trees: list[_Tree] = []
+    for use in uses:
+        trees += _list_trees(use)
+        if _is_showing(use.name):
+            yield from _find_operands(use)
+    yield from islice(
+        (path for tree in dict.fromkeys(trees) for path in _list_tree(tree)), MOST_NAMES
+    )
+
+
+def find_searched_files(folder: str, glob: str | None) -> Iterator[str]:
+    """Yield the files that a search of a file tool looks in, below a folder or the file itself."""
+    try:
+        for path, name in islice(list_files_below(folder, glob), MOST_NAMES):
+            if _PASSED_FOLDERS.isdisjoint(name.split("/")):
+                yield path
+    except (OSError, ValueError):  # not there, or no glob: the tool will say so
+        return
+
+
+def _is_showing(name: str) -> bool:
+    """Whether a program prints what is in the files it is given."""
+    tables = load_tables()
+    if name in _TELLS_NO_CONTENT or name in tables.words.look or name in _FINDERS:
+        return False
+    reader = tables.find_reader(name)
+    return name in _SCRIPTED or (reader is not None and reader.opens)
+
+
+def _find_operands(use: Invocation) -> Iterator[str]:
+    """Yield what wildcards stand for, and names that are links."""
+    for one in use.arguments:
+        if not one.known or not one.text or one.text[:1] == "-":
+            continue
+        for path in use.places.paths(one):
+            if one.glob:
+                yield from islice(iglob(path, include_hidden=False), MOST_NAMES)  # noqa: PTH207
+            elif os.path.islink(path):  # noqa: PTH114 (a name of any kind)
+                yield path
+
+
+def _list_trees(use: Invocation) -> Iterator[_Tree]:
+    """Yield the folders whose files a program reads."""
+    if use.name in _GREPS:
+        given = has_any_option(use.arguments, _RECURSIVE)
+        if given or _find_value(use, "-d", "--directories") == "recurse":
+            yield from _build_grep_trees(use)
+    elif use.name in _SEARCHERS:
+        yield from _build_search_trees(use)
+    elif use.name == "diff" and has_any_option(use.arguments, ("-r", "--recursive")):
+        yield from _build_trees(list_operands(use.arguments), use, _Tree(""))
+    elif use.name in {"find", "fd", "fdfind"} and _is_running_reader(use.arguments):
+        yield from _build_find_trees(use)
+    elif use.name == "xargs" and use.before and _is_running_reader(use.arguments):
+        first = use.before[0]
+        if first.name in _FINDERS:
+            yield from _build_find_trees(first)
+
+
+def _is_running_reader(arguments: Arguments) -> bool:
+    """Whether a program that shows files is among the words: what find or xargs runs."""
+    return any(one.known and _is_showing(read_program_name(one)) for one in arguments)
+
+
+def _build_trees(operands: Arguments, use: Invocation, like: _Tree) -> Iterator[_Tree]:
+    for one in operands:
+        if one.known:
+            for path in use.places.paths(one):
+                paths = iglob(path) if one.glob else (path,)  # noqa: PTH207
+                yield from (like._replace(folder=each) for each in paths if os.path.isdir(each))  # noqa: PTH112
+
+
+def _list_here(use: Invocation) -> Iterator[str]:
+    return (one for one in use.places.folders if one is not None)
+
+
+def _build_grep_trees(use: Invocation) -> Iterator[_Tree]:
+    explicit = has_any_option(use.arguments, _EXPLICIT)
+    given = list_operands(use.arguments, _GREP_VALUED)[0 if explicit else 1 :]
+    only = tuple(_find_values(use.arguments, ("--include",)))
+    without = tuple(_find_values(use.arguments, ("--exclude", "--exclude-dir")))
+    links = has_any_option(use.arguments, ("-R", "--dereference-recursive"))
+    like = _Tree("", links=links, only=only, without=without)
+    if given:
+        yield from _build_trees(given, use, like)
+    else:
+        yield from (like._replace(folder=one) for one in _list_here(use))
+
+
+def _build_search_trees(use: Invocation) -> Iterator[_Tree]:
+    explicit = has_any_option(use.arguments, _EXPLICIT)
+    given = list_operands(use.arguments, _RG_VALUED)[0 if explicit else 1 :]
+    if any(one.text in {"--files", "--type-list"} for one in use.arguments):
+        return
+    texts = {one.text for one in use.arguments}
+    loose = sum(one.count("u") for one in texts if one[:1] == "-" != one[1:2])  # -u, -uu, -nuu
+    globs = tuple(_find_values(use.arguments, ("-g", "--glob", "--iglob")))
+    like = _Tree(
+        "",
+        hidden=loose > 1 or bool(texts & _HIDDEN_TOO) or any(one[:1] == "." for one in globs),
+        ignored=loose > 0 or bool(texts & _IGNORED_TOO),
+        links=bool(texts & {"-L", "--follow", "-f"}),
+        only=tuple(one.rpartition("/")[2] for one in globs if one[:1] != "!" and "{" not in one),
+        without=tuple(one[1:].strip("/") for one in globs if one[:1] == "!"),
+    )
+    if given:
+        yield from _build_trees(given, use, like)
+    elif not (use.before or use.given or use.read):  # else it searches its input
+        yield from (like._replace(folder=one) for one in _list_here(use))
+
+
+def _build_find_trees(use: Invocation) -> Iterator[_Tree]:
+    """Yield what a program that lists files lists."""
+    texts = [one.text for one in use.arguments]
+    if use.name == "ls":
+        yield from (_Tree(one, hidden=False) for one in _list_here(use))
+        return
+    if use.name != "find":
+        yield from (_Tree(one, hidden=False, ignored=False) for one in _list_here(use))
+        return
+    end = next((i for i, one in enumerate(texts) if one[:1] in {"-", "(", "!"}), len(texts))
+    only: tuple[str, ...] = ()
+    if not _NOT_ALL & {*texts[end:]}:
+        named = [after for one, after in pairwise(texts) if one in _NAME_TESTS]
+        only = tuple(named[:1])
+    like = _Tree("", only=only)
+    if end:
+        yield from _build_trees(use.arguments[:end], use, like)
+    else:
+        yield from (like._replace(folder=one) for one in _list_here(use))
+
+
+def _find_value(use: Invocation, *options: str) -> str:
+    found = (find_option_value(use.arguments, one) for one in options)
+    return next((one.text for one in found if one is not None), "")
+
+
+def _find_values(arguments: Arguments, options: tuple[str, ...]) -> Iterator[str]:
+    """Yield every value of some options, glued to them or after them."""
+    left: Argument | None = None
+    for one in arguments:
+        if left is not None and left.text in options:
+            yield one.text
+        name, mark, value = one.text.partition("=")
+        if mark and name in options:
+            yield value
+        left = one
+
+
+def _list_tree(tree: _Tree) -> Iterator[str]:
+    """Yield the files of a tree, by its limits; what cannot be listed is passed over."""
+    if tree.ignored:
+        found = _walk_folder(tree)
+    else:
+        found = (
+            path
+            for path in find_searched_files(tree.folder, None)
+            if tree.hidden or "/." not in path[len(tree.folder) :]
+        )
+    for path in found:
+        name = path.rpartition("/")[2]
+        if not tree.only or _has_match(name, tree.only):
+            yield path
+
+
+def _walk_folder(tree: _Tree) -> Iterator[str]:
+    """Yield the files below a folder, those near the top first."""
+    folders = deque([tree.folder])
+    while folders:
+        try:
+            with os.scandir(folders.popleft()) as listed:
+                entries = sorted(listed, key=lambda one: one.name)
+        except OSError:
+            continue
+        for one in entries:
+            if (not tree.hidden and one.name[:1] == ".") or _has_match(one.name, tree.without):
+                continue
+            if one.is_dir(follow_symlinks=False):
+                if one.name not in _PASSED_FOLDERS:
+                    folders.append(one.path)
+            elif tree.links or not one.is_symlink():
+                yield one.path
+
+
+def _has_match(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name.lower(), one.lower()) for one in patterns)
