@@ -30,8 +30,8 @@ from .tokens import (
     MESSAGE_TOKENS,
     REDUCTION_KINDS,
     ContextSize,
+    SampledEstimate,
     compute_token_bound,
-    count_content_tokens,
     count_fixed_tokens,
     get_sent_content,
     read_counted_tokens,
@@ -107,8 +107,8 @@ class _ViewFold:
         """The entries after that answer."""
         self._recorded, self._recorded_end = 0, 0
         """Tokens up to the newest answer that any provider counted, and its end in `_entries`."""
-        self._bounds = _RunningTotal(compute_token_bound)
-        self._estimates = _RunningTotal(count_content_tokens)
+        self._bounds = _RunningTotal(lambda: compute_token_bound)
+        self._estimates = _RunningTotal(lambda: SampledEstimate().count)
 
     def read(self, entries: Sequence[Entry]) -> None:
         """Take the next entries of the path."""
@@ -162,18 +162,22 @@ def _is_reduction(entry: Entry) -> bool:
 
 
 class _RunningTotal:
-    """The tokens of messages by one rule; each is counted once while the messages only grow."""
+    """The tokens of messages by one rule; each is counted once while the messages only grow.
 
-    def __init__(self, count: Callable[[Content], int]) -> None:
-        self.count = count
+    `begin` returns the rule for messages from the first one on.
+    """
+
+    def __init__(self, begin: Callable[[], Callable[[Content], int]]) -> None:
+        self.begin, self._count = begin, begin()
         self._messages, self._tokens = MessageSnapshot([]), 0
 
     def add_up(self, messages: MessageSnapshot) -> int:
         """Return the tokens of all messages."""
         if not messages.continues(self._messages):
             self._messages, self._tokens = MessageSnapshot([]), 0
+            self._count = self.begin()
         for message in messages[len(self._messages) :]:
-            self._tokens += self.count(message.content) + MESSAGE_TOKENS
+            self._tokens += self._count(message.content) + MESSAGE_TOKENS
         self._messages = messages
         return self._tokens
 
@@ -233,8 +237,9 @@ class HistorySize(NamedTuple):
 
     def _add_tail(self, counted: int, tail: Sequence[Entry], total: _RunningTotal) -> int:
         sent = [get_sent_content(entry.data) for entry in tail]
+        count = total.begin()
         return counted + sum(
-            total.count(content) + MESSAGE_TOKENS for content in sent if content is not None
+            count(content) + MESSAGE_TOKENS for content in sent if content is not None
         )
 
 

@@ -16,7 +16,13 @@ from tape.context.view import Target, select_visible_blocks
 from tape.model.entries import Context, User, join_texts
 from tape.text import measure_width, shorten_to_width, to_single_line
 
-from .tokens import count_message_tokens, count_text_tokens, count_tool_tokens
+from .tokens import (
+    MESSAGE_TOKENS,
+    SampledEstimate,
+    count_message_tokens,
+    count_text_tokens,
+    count_tool_tokens,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +35,8 @@ if TYPE_CHECKING:
     from .tokens import ContextSize
 
 _LABEL_CHARS = 60
+_READ_MESSAGES = 500
+"""Newest messages that are all read, as their turns are shown one by one."""
 _NAME_COLUMNS, _BAR_COLUMNS = 34, 20
 _ANY_TARGET = Target("", "", "")
 _EARLIER_LABEL = "(the rest of an earlier turn)"
@@ -100,8 +108,10 @@ def _measure_turns(view: View, messages: Sequence[Message]) -> list[UsageShare]:
     """Return the summary and the turns; input queued during a turn starts none."""
     starts = iter(_find_turn_starts((*view.kept, *view.entries)))
     parts: list[UsageShare] = []
-    for place, message in enumerate(messages):
-        tokens = count_message_tokens(message)
+    count = SampledEstimate().count  # as the size was measured: what that read is known
+    counts = [count(message.content) + MESSAGE_TOKENS for message in messages]
+    counts[-_READ_MESSAGES:] = map(count_message_tokens, messages[-_READ_MESSAGES:])
+    for place, (message, tokens) in enumerate(zip(messages, counts, strict=True)):
         if place == 0 and view.summary:
             parts.append(UsageShare("summary", "summary of earlier messages", tokens))
             continue

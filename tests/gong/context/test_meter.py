@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gong.context.sent_history import HistoryFold
 from gong.context.tokens import (
     ContextSize,
+    SampledEstimate,
     TokenMemo,
     build_fill_warning,
     count_content_tokens,
@@ -256,3 +257,23 @@ def test_a_count_kept_by_another_program_is_read_with_all_its_parts():
             assert size([told("x", parts)]).tokens == usage["totalTokens"]
             counted += 1
     assert counted
+
+
+def test_a_past_beyond_every_window_is_sampled_and_comes_out_within_three_percent():
+    """Issue 14: `gong context` on 100,000 entries; whether a window is full is never sampled."""
+    prose, code, han = "some words of a prompt, ", "if self.value[0] != {'a': 12}:\n", "漢字とかな"
+    texts = [(prose, code, prose + code)[n % 3] * (20 + n * 7919 % 90) for n in range(4_000)]
+    texts += [han * (20 + n * 7919 % 90) for n in range(3_000)]
+    contents = [(Text(text=text),) for text in texts]
+    each = [count_content_tokens(content) for content in contents]
+    exact_until = 3_900_000  # bytes
+    count = SampledEstimate().count
+    sampled = [*map(count, contents)]
+    assert sum(sampled) == pytest.approx(sum(each), rel=0.03)
+    read = 0
+    for content, one, known in zip(contents, sampled, each, strict=True):
+        read += len(content[0].text.encode())
+        if read > exact_until:
+            break
+        assert one == known
+    assert sampled != each
