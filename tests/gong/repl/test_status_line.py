@@ -1,6 +1,6 @@
 import pytest
 
-from gong.repl.app import SessionUsage, choose_next_mode, render_status_line
+from gong.repl.status_line import SessionUsage, choose_next_mode, render_status_line
 
 KNOWN = SessionUsage(3_400, 10_000, "$0.120")
 
