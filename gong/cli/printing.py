@@ -35,7 +35,7 @@ from ..agent import events
 from ..agent.answer_form import ANSWER_TOOL
 from ..policy.approval import find_mode
 from ..policy.modes import PermissionMode
-from ..repl.screen import describe_compaction, describe_limit
+from ..repl.notices import describe_compaction, describe_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -51,19 +51,11 @@ from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
 from . import commands, rewind_commands, session_commands  # noqa: F401 (they add commands)
 from .first_prompt import TWICE_SECONDS, TypedAhead
+from .lines import format_count, format_seconds, render_remark
+from .panels import PLAN_CHOICES, OpenChoice, render_choices, render_queue, render_todos
 from .past_turns import describe_changed_files, read_last_turns, render_last_turns
 from .picker import choose_command
-from .screen import (
-    PLAN_CHOICES,
-    OpenChoice,
-    Screen,
-    format_count,
-    format_seconds,
-    render_choices,
-    render_queue,
-    render_remark,
-    render_todos,
-)
+from .screen import Screen
 from .status_line import (
     SessionUsage,
     choose_next_mode,
@@ -82,8 +74,8 @@ if TYPE_CHECKING:
     from ..agent.session import Session
     from ..policy.approval import Answer
     from .commands import SessionChoice
+    from .lines import StyledLine
     from .picker import Picker
-    from .screen import StyledLine
 
 
 _ANSWER_KEYS: dict[str, Answer] = {"1": "once", "2": "session", "3": "always", "4": "no"}

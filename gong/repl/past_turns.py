@@ -25,7 +25,7 @@ from tape.model.line import decode_line, read_type
 
 from ..agent import events
 from ..checkpoints.restore import look_at_file
-from .screen import format_count
+from .lines import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
 
     from ..agent.recorder import Recorder
-    from .screen import Screen, StyledLine
+    from .lines import StyledLine
+    from .screen import Screen
 
 _MOST_PATHS = 5
 

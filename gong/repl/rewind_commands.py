@@ -22,7 +22,7 @@ from ..checkpoints.rewind_report import describe_plan, describe_report
 from ..errors import NothingToUndo
 from .commands import CommandReply, add_command
 from .picker import Picker, PickerRow
-from .screen import format_count
+from .lines import format_count
 from .session_commands import require_recorder
 from .session_lists import list_prompts, select_rows
 

@@ -14,229 +14,25 @@ contains a control character, whatever its source. The unfinished part of a scre
 
 from __future__ import annotations
 
-import re
 from itertools import dropwhile
-from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import msgspec
 
 from tape.model.entries import ToolCall, join_texts, select_tool_calls
-from tape.text import measure_width, shorten_to_width, show_controls
+from tape.text import measure_width, shorten_to_width
 
 from ..agent import events
-from ..context.costs import format_money
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..tools.dialogue import Todo
-
-    _Notice = (
-        events.HistoryRepaired
-        | events.CompactionEnd
-        | events.ResultsElided
-        | events.SessionNamed
-        | events.CostLimit
-        | events.TurnLimit
-        | events.LoopDetection
-        | events.Warn
-        | events.HookError
-        | events.RunFailure
-    )
-
-
-RESULT_LINES = 5
-QUEUE_ROWS = 3
-INDENT = "  "
-_ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_TOOL_NOTICE = re.compile(
-    r"\n+\[[^\n]*?\b(?:lines (?P<first>\d+)-(?P<last>\d+) of (?P<all>\d+)|of line (?P<line>\d+)"
-    r"|(?P<more>\d+) more (?:entries|lines)"
-    r"|limit reached(?!, \d+ more ))\b[^\n]*\]"
-    r"(?P<ending>(?:\n\n[^\n]+)?)\s*\Z"
+from .lines import (
+    INDENT,
+    StyledLine,
+    clip_line,
+    escape_text,
+    format_seconds,
+    render_remark,
+    wrap_last_rows,
 )
-"""A tool's notice of omitted output, after the output; an error text may follow it."""
-_NOTICE_CHARS = 4_000
-"""Number of characters at the end in which the notice is searched."""
-
-
-class StyledLine(NamedTuple):
-    """One line without newline; `style` is you, thinking, call, result, note, error or empty."""
-
-    text: str
-    style: str = ""
-
-
-def clip_line(text: str, columns: int) -> str:
-    """Return a line cut to at most `columns`, spaces kept, with `…` if it was cut."""
-    if measure_width(text) <= columns:
-        return text
-    return f"{next(_wrap_rows(text, max(columns - 1, 1)))}…"
-
-
-def wrap_last_rows(text: str, columns: int, most: int) -> list[str]:
-    """Return the last rows of a line on a screen of `columns`.
-
-    A long beginning is dropped in big steps, so that the rows do not move while the line grows.
-    """
-    step = columns * most * 2
-    start = max(len(text) - step, 0) // step * step
-    return list(_wrap_rows(text[start:], columns))[-most:]
-
-
-def _wrap_rows(text: str, columns: int) -> Iterator[str]:
-    row, used = "", 0
-    for char in text:
-        wide = measure_width(char)
-        if used + wide > columns:
-            yield row
-            row, used = "", 0
-        row, used = row + char, used + wide
-    yield row
-
-
-def escape_text(text: str) -> str:
-    """Return text that is safe to show on a screen."""
-    return show_controls(text.removesuffix("\r")).expandtabs(4)
-
-
-def split_output(text: str) -> list[str]:
-    """Return a tool's output as lines: escape sequences are removed, other controls shown."""
-    return (
-        escape_text(_ESCAPE_SEQUENCES.sub("", text).replace("\r\n", "\n")).strip("\n").split("\n")
-    )
-
-
-def format_seconds(duration: float) -> str:
-    """Return a duration as text, such as "1 min 5 s"."""
-    minutes, rest = divmod(int(duration), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-def format_count(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun in singular or plural."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-class _ResultOutput(NamedTuple):
-    """The shown lines of a tool's output, and the number of omitted ones."""
-
-    lines: list[str]
-    before: int = 0
-    after: int = 0
-    whole: bool = True
-    """Whether the numbers are exact; if not, more lines were omitted."""
-
-
-def render_result(text: str, columns: int, *, is_error: bool) -> list[StyledLine]:
-    """Return a result in a few lines, with the number of lines not shown.
-
-    Shows the beginning; for a failure, and if the tool gave only the end, the end.
-    """
-    output = _parse_result_output(text)
-    lines, at_end = output.lines, is_error or output.before > 0
-    rest = max(len(lines) - RESULT_LINES, 0) + output.before + output.after
-    kept = lines[-RESULT_LINES:] if at_end else lines[:RESULT_LINES]
-    style = "error" if is_error else "result"
-    result = [StyledLine(clip_line(INDENT + line, columns).rstrip(), style) for line in kept]
-    if not rest and output.whole:
-        return result
-    words = (
-        format_count(rest, "more line")
-        if output.whole
-        else f"at least {format_count(rest, 'more line')}"
-    )
-    more = StyledLine(f"{INDENT}… {words if rest else 'more'}", style)
-    return [more, *result] if at_end else [*result, more]
-
-
-def _parse_result_output(text: str) -> _ResultOutput:
-    """Return the lines of a result without the tool's notice, whose numbers are counted."""
-    notice = _TOOL_NOTICE.search(text, max(len(text) - _NOTICE_CHARS, 0))
-    if notice is None:
-        return _ResultOutput(split_output(text))
-    lines = split_output(text[: notice.start()] + notice["ending"])
-    if notice["more"]:
-        return _ResultOutput(lines, after=int(notice["more"]))
-    if notice["line"]:
-        return _ResultOutput(lines, before=int(notice["line"]) - 1)
-    if not notice["all"]:
-        return _ResultOutput(lines, whole=False)
-    first, last, count = (int(notice[name]) for name in ("first", "last", "all"))
-    if last == count:
-        return _ResultOutput(lines, before=first - 1)
-    return _ResultOutput(lines, after=count - last)
-
-
-def render_remark(text: str, style: str = "note") -> StyledLine:
-    """Return a message of gong as one line; the terminal wraps it."""
-    return StyledLine(" ".join(show_controls(text).split()), style)
-
-
-def render_queue(words: tuple[str, ...], columns: int) -> list[StyledLine]:
-    """Return the queued input as lines, at most a few."""
-    shown = [
-        StyledLine(shorten_to_width(f"queued: {text}", columns), "note")
-        for text in words[:QUEUE_ROWS]
-    ]
-    rest = len(words) - QUEUE_ROWS
-    return [*shown, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else shown
-
-
-_TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
-TODO_ROWS = 8
-"""Rows of the todo list above the prompt."""
-
-
-def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
-    """Return a todo list as lines; nothing once all is done, and of a long one what is next."""
-    first = next((n for n, one in enumerate(todos) if one.status != "completed"), None)
-    if first is None:
-        return []
-    start = max(min(first, len(todos) - TODO_ROWS), 0)
-    lines = []
-    for one in todos[start : start + TODO_ROWS]:
-        is_now = one.status == "in_progress"
-        words = (one.active_form if is_now else "") or one.content
-        text = shorten_to_width(f"{_TODO_MARKS[one.status]} {show_controls(words)}", columns)
-        lines.append(StyledLine(text, "call" if is_now else "note"))
-    rest = len(todos) - len(lines)
-    return [*lines, StyledLine(f"… {rest} more to do or done", "note")] if rest else lines
-
-
-PLAN_CHOICES = ("approve", "keep planning")
-
-
-def render_choices(asked: OpenChoice) -> list[StyledLine]:
-    """Return an open question with its numbered answers."""
-    first, *more = escape_text(asked.text).split("\n")
-    rows = [StyledLine(f"? {first}", "call"), *(StyledLine(f"  {row}", "call") for row in more)]
-    for number, (label, meaning) in enumerate(asked.options, 1):
-        said = f"{number}  {label}{f' – {meaning}' if meaning else ''}"
-        rows.append(StyledLine(f"  {render_remark(said).text}", "call"))
-    how = "numbers, as in 1,3" if asked.is_many else "a number"
-    return [*rows, StyledLine(f"  {f'{how}, or ' if asked.options else ''}your words", "note")]
-
-
-class OpenChoice(NamedTuple):
-    """A question with what can be chosen."""
-
-    text: str
-    options: tuple[tuple[str, str], ...]
-    """Label and meaning of each."""
-    is_many: bool = False
-    """Whether several may be chosen."""
-
-    def read_answer(self, line: str) -> tuple[str, ...]:
-        """Return the labels of a line of numbers, else the line itself."""
-        numbers = line.replace(",", " ").split()
-        if numbers and all(one.isdecimal() for one in numbers):
-            places = [int(one) - 1 for one in numbers]
-            fits = all(0 <= one < len(self.options) for one in places)
-            if fits and (self.is_many or len(places) == 1):
-                return tuple(dict.fromkeys(self.options[one][0] for one in places))
-        return (line.strip(),)
-
+from .notices import render_notice
+from .tool_cards import describe_call, render_result, split_output
 
 TAIL_ROWS = 6
 """Rows shown of an unfinished line, which may be a whole paragraph."""
@@ -244,54 +40,6 @@ OUTPUT_ROWS = 3
 """Rows shown of a running tool's output."""
 _OUTPUT_CHARS = 4_000
 _EXPECTED_STOPS = {"stop", "tool_calls"}
-
-
-def describe_call(call: ToolCall) -> str:
-    """Return a short text for a call: its command, path, or arguments."""
-    if call.args_text is not None:
-        return f"{call.name} {call.args_text}"
-    arguments = msgspec.json.decode(call.args) if call.args else {}
-    if call.name == "bash" and "command" in arguments:
-        return f"$ {arguments['command']}"
-    if "path" in arguments:
-        return f"{call.name} {arguments['path']}"
-    return f"{call.name} {bytes(call.args).decode() if arguments else ''}"
-
-
-def describe_limit(
-    event: events.TurnLimit | events.CostLimit | events.LoopDetection, *, is_kept: bool = True
-) -> str:
-    """Return in one line which limit a run came to, and how to continue where the tape is kept."""
-    match event:
-        case events.LoopDetection():
-            what = event.message.partition(":")[2].strip().partition(".")[0]
-            if not event.stopped:
-                return f"the model repeats itself: {what}"
-            again = "" if event.what == "text" else ", again after the model was told so"
-            said = f"stopped: {what}{again}"
-        case events.CostLimit():
-            limit, spent = format_money(event.limit), format_money(event.spent)
-            said = f"stopped at the max cost of {limit}: {spent} spent"
-        case events.TurnLimit(limit="time"):
-            said = f"stopped at the time limit of {format_seconds(event.value)}"
-        case events.TurnLimit(limit="round"):
-            rounds = format_count(int(event.value), "round of tool calls", "rounds of tool calls")
-            said = f"stopped at the limit of {rounds} for one prompt"
-        case _:
-            said = f"stopped at the limit of {format_count(int(event.value), 'model call')}"
-    return f"{said}; a new prompt continues (gong chat -c)" if is_kept else said
-
-
-def describe_compaction(event: events.CompactionEnd) -> str:
-    """Return the result of a compaction or handoff in one line."""
-    by = event.by or "rules"
-    head = (
-        "Compacted" if event.anchor == "compaction" else f"{event.anchor.capitalize()}: compacted"
-    )
-    return (
-        f"{head} {format_count(event.covered, 'entry', 'entries')} "
-        f"({event.before:,} → {event.after:,} tokens, summary by {by})"
-    )
 
 
 class Screen:
@@ -392,7 +140,9 @@ class Screen:
             case _:
                 if not isinstance(event, events.Warn):
                     self._saying = ""  # a warning may arrive during a summary, which continues
-                return [*self._finish_block(), *self._render_notice(event)]
+                lines = self._finish_block()
+                self._above = "remark"
+                return [*lines, render_notice(event, is_kept=self._is_kept)]
 
     def live(self, columns: int) -> list[StyledLine]:
         """Return the unfinished lines: of the answer, or of the running tools."""
@@ -497,31 +247,3 @@ class Screen:
             return []
         asked = "; ".join(one.question for one in event.questions)
         return self.remark(f"nobody is asked: {asked}")
-
-    def _render_notice(self, event: _Notice) -> list[StyledLine]:
-        """Return the line of an event that is shown as one remark."""
-        match event:
-            case events.HistoryRepaired():
-                calls = format_count(event.injected, "interrupted tool call")
-                left = format_count(event.dropped, "entry", "entries")
-                made = [f"{calls} got a placeholder result"] if event.injected else []
-                counts = ", ".join([*made, *([f"{left} left out"] if event.dropped else [])])
-                said = f"History repaired{f': {counts}' if counts else ''} ({event.why})"
-            case events.CompactionEnd():
-                said = f"{describe_compaction(event)} · /compact --undo reverts this"
-            case events.ResultsElided():
-                said = "older tool results become placeholders: the context window is filling up"
-            case events.SessionNamed():
-                said = f"session title: {event.title!r}"
-            case events.CostLimit() | events.TurnLimit() | events.LoopDetection():
-                said = describe_limit(event, is_kept=self._is_kept)
-            case events.Warn():
-                said = event.message
-            case events.HookError():
-                said = f"hook {event.hook}: {event.error}"
-            case events.RunFailure():
-                again = " (trying again may help)" if event.retryable else ""
-                return self.remark(f"{event.message}{again}", "error")
-            case _:
-                assert_never(event)
-        return self.remark(said)

@@ -13,7 +13,7 @@ from ..context.costs import format_cost
 from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
 from ..policy.modes import PermissionMode
-from .screen import clip_line
+from .lines import clip_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

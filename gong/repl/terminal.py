@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings
 
-    from .screen import StyledLine
+    from .lines import StyledLine
 
 TERMINAL_STYLE = Style.from_dict(
     {

@@ -4,19 +4,10 @@ import pytest
 from msgspec import Raw
 
 from gong.agent import events
-from gong.repl.screen import (
-    OpenChoice,
-    Screen,
-    StyledLine,
-    clip_line,
-    describe_call,
-    format_seconds,
-    render_choices,
-    render_queue,
-    render_result,
-    render_todos,
-    wrap_last_rows,
-)
+from gong.repl.lines import StyledLine, clip_line, format_seconds, wrap_last_rows
+from gong.repl.panels import OpenChoice, render_choices, render_queue, render_todos
+from gong.repl.screen import Screen
+from gong.repl.tool_cards import describe_call, render_result
 from gong.tools.dialogue import Todo
 from tape.model.entries import Text, ToolCall, Usage
 
