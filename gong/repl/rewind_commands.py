@@ -21,8 +21,8 @@ from ..checkpoints.rewind import Scope
 from ..checkpoints.rewind_report import describe_plan, describe_report
 from ..errors import NothingToUndo
 from .commands import CommandReply, add_command
-from .picker import Picker, PickerRow
 from .lines import format_count
+from .picker import Picker, PickerRow
 from .session_commands import require_recorder
 from .session_lists import list_prompts, select_rows
 
@@ -61,7 +61,7 @@ def _restore_prompt(host: OpenSession, argument: str) -> CommandReply:
 
 
 @add_command("redo", "", "reverse the newest undo or rewind, as a whole", busy=False)
-def _reverse_rewind(host: OpenSession, _argument: str) -> CommandReply:
+def _apply_redo(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply(_apply_plan(host, plan_redo(host.session)))
 
 
