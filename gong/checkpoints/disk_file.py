@@ -21,7 +21,7 @@ from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 _SETTLED_NS = 50_000_000
 """A file that changed so recently may change again without a new time: clocks of files tick."""
@@ -82,6 +82,28 @@ def stat_file(path: str | bytes) -> FileSignature | None:
         return None
     kind = stat.S_IFMT(status.st_mode)
     return build_signature(status) if kind in {stat.S_IFREG, stat.S_IFLNK} else None
+
+
+def stat_own_files(top: str, paths: Collection[str]) -> dict[str, FileSignature | None]:
+    """Return the signatures of files below a folder, by path relative to it.
+
+    None where there is none, also where a link is in the place of a folder above it: what that
+    leads to is another file.
+    """
+    folders = {path.rpartition("/")[0] for path in paths}
+    linked = {folder for folder in folders if _is_behind_link(top, folder)}
+    return {
+        path: None if path.rpartition("/")[0] in linked else stat_file(f"{top}/{path}")
+        for path in paths
+    }
+
+
+def _is_behind_link(top: str, folder: str) -> bool:
+    while folder:
+        if os.path.islink(f"{top}/{folder}"):  # noqa: PTH114 (a text)
+            return True
+        folder = folder.rpartition("/")[0]
+    return False
 
 
 def is_settled(signature: FileSignature, now_ns: int) -> bool:

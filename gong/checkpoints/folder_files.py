@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .disk_file import DiskFile, is_settled, read_disk_file, stat_file
+from .disk_file import DiskFile, is_settled, read_disk_file, stat_own_files
 from .file_changes import FileVersion
 from .folder_listing import WantedFile, read_git_objects
 from .folder_tree import FolderTree
@@ -207,13 +207,13 @@ class FolderFiles:
         if names is None or len(names) > _MOST_NAMES:
             return self._find_all_changed_rows(now, is_after=is_after)
         names.update(self._find_unwatched())
-        signatures = {path: stat_file(f"{self.folder}/{path}") for path in names}
+        signatures = stat_own_files(self.folder, names)
         linked = {one[3] for one in signatures.values() if one and one[5] > 1}
         if linked:  # the other names of these files: nothing tells of them
             same = (
                 p for p, row in self.rows.items() if row.signature and row.signature[3] in linked
             )
-            signatures |= {path: stat_file(f"{self.folder}/{path}") for path in same}
+            signatures |= stat_own_files(self.folder, [*same])
         return self._update_rows(signatures, {}, now, is_after=is_after)
 
     def _find_unwatched(self) -> set[str]:
@@ -236,7 +236,7 @@ class FolderFiles:
             left = f"Not recorded: {len(new) - room} of the files that are not in git."
             self._limits = (*self._limits, left)
         paths = dict.fromkeys((*self.rows, *listing.tracked, *new[:room]))
-        signatures = {path: stat_file(f"{self.folder}/{path}") for path in paths}
+        signatures = stat_own_files(self.folder, paths)
         changes = self._update_rows(signatures, listing.tracked, now_ns, is_after=is_after)
         self._doubtful = {path for path in self.rows if self._is_doubtful(path)}
         return changes
@@ -250,7 +250,7 @@ class FolderFiles:
         is_after: bool,
     ) -> dict[str, RowChange]:
         """Compare rows with signatures that were read after `now_ns`, and read what differs."""
-        unsure = []
+        unsure: dict[str, bool] = {}
         for path, signature in signatures.items():
             row = self.rows.get(path)
             if row is not None and row.signature == signature and row.is_settled:
@@ -262,22 +262,21 @@ class FolderFiles:
             if is_new and oid and signature and is_settled(signature, now_ns):
                 self.rows[path] = FolderRow(signature, oid=oid)  # git has just compared it
                 continue
-            unsure.append(path)
+            unsure[path] = signature is not None
         return self._read_rows(unsure, tracked, is_after=is_after)
 
     def _read_rows(
-        self, paths: Sequence[str], tracked: Mapping[str, str | None], *, is_after: bool
+        self, paths: Mapping[str, bool], tracked: Mapping[str, str | None], *, is_after: bool
     ) -> dict[str, RowChange]:
-        """Read files, and return the rows of those that are not as before."""
+        """Read the files that are there, and return the rows of those that are not as before."""
         found: dict[str, DiskFile | None] = {}
         clean: dict[str, str] = {}
-        for path in paths:
+        for path, is_there in paths.items():
             old = self.rows.get(path)
-            file = read_disk_file(
-                f"{self.folder}/{path}",
-                self._budget.refuse,
-                self._budget.can_hash if is_after else None,
-            )
+            file = None
+            if is_there:
+                can_hash = self._budget.can_hash if is_after else None
+                file = read_disk_file(f"{self.folder}/{path}", self._budget.refuse, can_hash)
             if old is not None and _is_same(old, file):
                 if file is not None:
                     old.signature, old.is_settled = file.signature, file.is_settled
