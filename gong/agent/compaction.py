@@ -20,6 +20,8 @@ from msgspec.structs import replace
 
 from tape.context.repair import repair
 from tape.context.view import Message, View, view
+from tape.files.changes import find_entry_folders
+from tape.history.merge_summary import read_folder_entries
 from tape.history.picks import find_foreign_entries
 from tape.model.entries import (
     NO_JSON,
@@ -32,11 +34,12 @@ from tape.model.entries import (
     Text,
     Tokens,
 )
-from tape.model.summary import render_summary
+from tape.model.summary import read_anchor_summary, render_summary
 
 from ..context import summary as summaries
 from ..context.tokens import count_fixed_tokens, count_messages_tokens
 from ..context.trim import HistoryCut, build_sizer, find_cut
+from ..context.verbatim import SummaryFolders
 from ..errors import (
     CompactionCancelled,
     ModelError,
@@ -54,12 +57,13 @@ from .recorder import find_last_mode, find_newest_anchor
 from .run_context import apply_elisions, request_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tape.model.entries import KeptRange, SideUsage
     from tape.model.line import Entry
 
     from ..llm.summary_format import TranscriptPiece
+    from .recorder import Recorder
     from .run_context import AgentModel, RunContext
 
 
@@ -149,7 +153,13 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     context.emit(events.CompactionStart(request.kind, request.reason, before))
     anchor = find_newest_anchor(recorder.path)
     summary, by, usage = await write_summary(
-        context, request, covered, anchor.summary if anchor else None, budget, split=cut.split
+        context,
+        request,
+        covered,
+        read_anchor_summary(anchor, find_session_folder(context)) if anchor else None,
+        budget,
+        split=cut.split,
+        folders=_find_entry_folders(recorder, covered),
     )
     after = fixed + _count_view_tokens(View(render_summary(summary), kept, ()), model)
     try:
@@ -266,10 +276,33 @@ def find_kept_ranges(context: RunContext, kept: Sequence[Entry]) -> tuple[KeptRa
     return (*earlier, *newest)
 
 
+def find_session_folder(context: RunContext) -> str:
+    """Return the folder that a session works in, as its tape names it."""
+    return context.recorder.find_folder() or context.setup.env.working_directory
+
+
+def _find_entry_folders(recorder: Recorder, entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the folder in force at each of some entries in view, by id.
+
+    At an entry that a merge picked it is that of its own branch.
+    """
+    tape, head = recorder.tape, recorder.head()
+    anchor = find_newest_anchor(recorder.path)
+    has_picks = anchor is not None and anchor.kept
+    foreign = find_foreign_entries(tape, head, anchor) if anchor and has_picks else set()
+    own = [entry for entry in entries if entry.id not in foreign]
+    found = find_entry_folders(own, read_folder_entries(tape.path(head)))
+    for entry in entries:
+        if entry.id in foreign:
+            for hit in tape.find_entry(entry.id):
+                marks = read_folder_entries(hit.tape.path(hit.head))
+                found |= find_entry_folders([entry], marks)
+    return found
+
+
 def build_state(context: RunContext, to: str | None) -> State:
     """Return the session state that an anchor stores; `to` is the model that continues."""
     setup = context.setup
-    cwd = context.recorder.find_folder() or setup.env.working_directory
     model, effort = to or setup.model.name, setup.config.effort
     todos = find_todos((*context.recorder.kept, *context.recorder.path))
     return State(
@@ -277,7 +310,7 @@ def build_state(context: RunContext, to: str | None) -> State:
         effort=effort,
         mode=find_last_mode((*context.recorder.kept, *context.recorder.path)),
         tools=setup.tools.active,
-        cwd=cwd,
+        cwd=find_session_folder(context),
         todos=encode_todos(todos) if todos else NO_JSON,
     )
 
@@ -298,8 +331,12 @@ async def write_summary(
     budget: CompactionBudget,
     *,
     split: bool,
+    folders: Mapping[str, str],
 ) -> SummaryResult:
-    """Return a summary of entries by a model, or by rules if that fails."""
+    """Return a summary of entries by a model, or by rules if that fails.
+
+    `folders` are those in force at the entries, by id.
+    """
     from ..llm.offline.summary import (  # noqa: PLC0415 (its patterns cost 30 ms of every start)
         limit_summary,
         summarize_pieces,
@@ -325,7 +362,7 @@ async def write_summary(
         summary,
         covered,
         previous,
-        cwd=context.setup.env.working_directory,
+        folders=SummaryFolders(find_session_folder(context), folders),
         limit_chars=budget.requests * _CHARS_PER_TOKEN,
     )
     return SummaryResult(whole, by, usage)

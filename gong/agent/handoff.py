@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from tape.model.summary import read_anchor_summary
+
 from ..context.handoff import Handoff, HistorySummary, build_handoff, render_handoff
 from ..errors import NothingToCompact, NotSmaller
 from . import events
@@ -63,5 +65,5 @@ def build_handoff_page(recorder: Recorder, *, to_model: str, cwd: str) -> str:
         to_model=to_model,
         created=recorder.path[-1].time,
     )
-    summary = anchor.summary if anchor else ""
+    summary = read_anchor_summary(anchor, cwd) if anchor else ""
     return render_handoff(build_handoff(known, summary, activity, cwd=cwd))

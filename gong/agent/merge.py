@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tape.files.changes import find_entry_folders
 from tape.history.merge_plan import build_merge_anchor, plan_merge, read_entries_since
 from tape.history.merge_summary import (
     collect_merge_facts,
     describe_merge,
     join_left_summary,
     join_merge_summaries,
+    read_folder_entries,
 )
 from tape.model.entries import Summary
+from tape.model.summary import read_anchor_summary
 
 from ..errors import NothingToCompact
 from .compaction import (
@@ -28,6 +31,7 @@ from .compaction import (
     CompactionRequest,
     SummaryResult,
     build_state,
+    find_session_folder,
     record_side_usage,
     write_summary,
 )
@@ -97,9 +101,18 @@ async def merge_branch(
     request = CompactionRequest(reason)
     made = SummaryResult(Summary(), None, None)
     if has_messages:
-        made = await write_summary(context, request, since, None, _MERGE_BUDGET, split=False)
+        marks = read_folder_entries((*plan.common, *plan.merged, *plan.since))
+        made = await write_summary(
+            context,
+            request,
+            since,
+            None,
+            _MERGE_BUDGET,
+            split=False,
+            folders=find_entry_folders(since, marks),
+        )
     before = find_newest_anchor(recorder.path)
-    earlier = before.summary if before else ""
+    earlier = read_anchor_summary(before, find_session_folder(context)) if before else ""
     if left:
         summary = join_left_summary(earlier, made.summary, plan)
     else:

@@ -45,7 +45,13 @@ from ..llm.summary_format import (
     parse_summary,
 )
 from .tokens import read_arguments
-from .verbatim import collect_files, compute_cut_length, decode_arguments, quote_requests
+from .verbatim import (
+    SummaryFolders,
+    collect_files,
+    compute_cut_length,
+    decode_arguments,
+    quote_requests,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -287,11 +293,11 @@ def complete_summary(
     entries: Sequence[Entry],
     previous: Summary | str | None,
     *,
-    cwd: str,
+    folders: SummaryFolders,
     limit_chars: int = REQUESTS_LIMIT,
 ) -> Summary:
     """Return a model's summary with the requests and files of `entries` and the earlier one."""
-    read, changed = collect_files(entries, cwd, previous)
+    read, changed = collect_files(entries, folders, previous)
     words = quote_requests(entries, previous, limit_chars)
     # Facts of requests stay in the context section too: later summaries keep fewer requests.
     return replace(summary, requests=words, files_read=read, files_changed=changed)

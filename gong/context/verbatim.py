@@ -30,10 +30,11 @@ from tape.text import SHORT
 from ..llm.summary_format import parse_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from msgspec import Raw
 
+    from tape.file_calls import FileCall
     from tape.model.line import Entry
 
 TYPED_ORIGINS = frozenset({"steering", "follow_up"})
@@ -146,17 +147,32 @@ def parse_earlier_summary(summary: Summary | str | None) -> Summary:
     return parse_summary(summary) if isinstance(summary, str) else summary
 
 
-def collect_files(
-    entries: Iterable[Entry], cwd: str, previous: Summary | str | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the files that successful calls read, and those that they changed.
+class SummaryFolders(NamedTuple):
+    """The folders that relative paths are relative to."""
 
-    Paths inside `cwd` are relative to it. A changed file is not among those read. Each appears
-    once, where it was used last; above MOST_FILES a last line says how many are left out.
+    cwd: str
+    """That of the summary: the session's, from now on."""
+    of_entry: Mapping[str, str] = {}
+    """Of entries, by id, where it is another one."""
+
+    def rename(self, path: str, folder: str) -> str:
+        """Return a path that is relative to a folder as the summary names it."""
+        return shorten_path(posixpath.join(folder or self.cwd, path), self.cwd)
+
+
+def collect_files(
+    entries: Iterable[Entry], folders: SummaryFolders, previous: Summary | str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files that successful calls read, and those that calls changed.
+
+    What results recorded as changed counts, also of commands, else what the arguments tell. Paths
+    inside the folder of the summary are relative to it. A changed file is not among those read.
+    Each appears once, where it was used last; above MOST_FILES a last line says how many are left
+    out.
     """
     earlier = parse_earlier_summary(previous)
-    read, more_read = _parse_file_names(earlier.files_read)
-    changed, more_changed = _parse_file_names(earlier.files_changed)
+    read, more_read = _parse_file_names(earlier.files_read, folders)
+    changed, more_changed = _parse_file_names(earlier.files_changed, folders)
     calls: dict[str, tuple[ToolCall, Raw]] = {}
     for entry in entries:
         data = entry.data
@@ -166,20 +182,29 @@ def collect_files(
             calls[data.call_id] = (calls[data.call_id][0], data.args)
         elif isinstance(data, ToolResult) and data.call_id in calls:
             call, ran = calls.pop(data.call_id)
-            for deed in () if data.is_error else parse_file_calls(call, ran):
-                path = shorten_path(deed.path, cwd)
-                names = read if isinstance(deed.work, FileRead) else changed
+            folder = folders.of_entry.get(entry.id, "")
+            deeds = () if data.is_error else parse_file_calls(call, ran)
+            used = [(one.path, read) for one in deeds if isinstance(one.work, FileRead)]
+            used += [(one, changed) for one in _list_changed_files(data, deeds)]
+            for one, names in used:
+                path = folders.rename(one, folder)
                 names.pop(path, None)
                 names[path] = None
     read = {path: None for path in read if path not in changed}
     return _keep_newest_files([*read], more_read), _keep_newest_files([*changed], more_changed)
 
 
-def _parse_file_names(names: Iterable[str]) -> tuple[dict[str, None], int]:
-    """Return the names in a summary, and the number of those it left out."""
+def _list_changed_files(result: ToolResult, deeds: Sequence[FileCall]) -> list[str]:
+    """Return the paths that a call changed: those of its record, else those of its arguments."""
+    recorded = [path for file in result.files for path in (file.source, file.path) if path]
+    return recorded or [one.path for one in deeds if not isinstance(one.work, FileRead)]
+
+
+def _parse_file_names(names: Iterable[str], folders: SummaryFolders) -> tuple[dict[str, None], int]:
+    """Return the names in an earlier summary, and the number of those it left out."""
     rests = {name: _MORE_FILES_LINE.match(name) for name in names}
     more = sum(int(rest[1]) for rest in rests.values() if rest)
-    return dict.fromkeys(name for name, rest in rests.items() if not rest), more
+    return dict.fromkeys(folders.rename(name, "") for name, rest in rests.items() if not rest), more
 
 
 def _keep_newest_files(names: Sequence[str], more: int) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ and `why` says so.
 from __future__ import annotations
 
 import posixpath
+from bisect import bisect_right
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -38,7 +39,7 @@ from ..model.entries import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from msgspec import Raw
 
@@ -118,6 +119,18 @@ def find_work_folder(entries: Iterable[Entry]) -> WorkFolder:
             case _:
                 pass
     return found
+
+
+def find_entry_folders(entries: Iterable[Entry], marks: Sequence[Entry]) -> dict[str, str]:
+    """Return the folder in force at each of some entries of a path, by id.
+
+    `marks` are the `start` and `meta` entries of that path, oldest first.
+    """
+    folders = [(mark.n, find_work_folder((mark,)).cwd) for mark in marks]
+    folders = [one for one in folders if one[1]]
+    depths = [n for n, _ in folders]
+    places = {entry.id: bisect_right(depths, entry.n) for entry in entries}
+    return {identity: folders[at - 1][1] for identity, at in places.items() if at}
 
 
 def is_link_mode(mode: str | None) -> bool:

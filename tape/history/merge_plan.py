@@ -67,6 +67,8 @@ class MergePlan(NamedTuple):
     ours: tuple[Segment, ...]
     """What only the branch that is merged into has."""
     common: tuple[Segment, ...]
+    merged: tuple[Segment, ...]
+    """What only the merged branch has, and was merged earlier: between `common` and `since`."""
     covers: CoveredRange | None
     """The entries of `since`; None if there are none."""
     kept: tuple[KeptRange, ...]
@@ -107,7 +109,7 @@ def plan_merge(
         why = "; ".join(parted.broken) or "it has no common entry with the branch merged into"
         raise Damaged(f"branch {other.branch} cannot be merged: {why}")
     merged = _find_earlier_merges(parted.a, {"merge", "left"} if left else {"merge"})
-    since, newest = _cut_merged_entries(parted.b, merged)
+    before, since, newest = _cut_merged_entries(parted.b, merged)
     in_view: set[str] = set()
     view = tuple(_list_view_ranges(tape, into, in_view))
     names, batches, notes = choose_picks(tape, picks, in_view, skipped)
@@ -118,6 +120,7 @@ def plan_merge(
         since,
         parted.a,
         parted.common,
+        before,
         _measure_covered_range(since),
         (*view, *chain.from_iterable(group_ranges(tape, batch) for batch in batches)),
         names,
@@ -214,18 +217,19 @@ def _find_earlier_merges(ours: Sequence[Segment], reasons: set[str]) -> dict[str
 
 def _cut_merged_entries(
     theirs: Sequence[Segment], merged: dict[str, Entry]
-) -> tuple[tuple[Segment, ...], Entry | None]:
-    """Return what of a path comes after the newest entry that was merged, and its anchor."""
+) -> tuple[tuple[Segment, ...], tuple[Segment, ...], Entry | None]:
+    """Return a path up to the newest entry that was merged, the rest of it, and its anchor."""
     cut: tuple[int, int, Entry] | None = None
     for number, segment in enumerate(theirs if merged else ()):
         for offset, line in segment.lines():
             if anchor := merged.get(read_id(line)):
                 cut = number, offset + len(line) + 1, anchor
     if cut is None:
-        return tuple(theirs), None
+        return (), tuple(theirs), None
     number, end, anchor = cut
+    before = (*theirs[:number], theirs[number]._replace(end=end))
     rest = theirs[number]._replace(start=end)
-    return (*((rest,) if rest.start < rest.end else ()), *theirs[number + 1 :]), anchor
+    return before, (*((rest,) if rest.start < rest.end else ()), *theirs[number + 1 :]), anchor
 
 
 def _measure_covered_range(segments: Sequence[Segment]) -> CoveredRange | None:

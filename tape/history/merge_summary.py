@@ -23,17 +23,19 @@ from ..damage import warn_of_damage
 from ..files.changes import list_file_changes
 from ..model.entries import Anchor, Assistant, Context, Meta, Start, Summary, User, join_texts
 from ..model.line import decode_line, describe_missing_blob, read_type
+from ..model.summary import read_anchor_summary
 from ..text import SHORT
 from .activity import summarize_activity
 from .merge_plan import (
     build_merge_anchor,
+    find_view_state,
     plan_merge,
     read_entries_since,
     read_segment_entries,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..model.entries import Content
     from ..model.line import Entry
@@ -83,9 +85,10 @@ def collect_merge_facts(
                     pass
             yield entry
 
-    folders = _read_folder_entries(plan.common)
+    folders = read_folder_entries((*plan.common, *plan.merged))
     activity = summarize_activity(read_entries())
     theirs = _list_changed_paths(folders, read_entries_since(plan, lambda _: None))
+    folders = read_folder_entries(plan.common)
     ours = _list_changed_paths(folders, read_segment_entries(plan.ours, lambda _: None))
     both = [path for path in theirs if path in set(ours)]
     return MergeFacts(activity, tuple(requests), answer, tuple(theirs), tuple(both))
@@ -102,11 +105,11 @@ def _add_request(requests: list[str], content: Content) -> None:
         requests.append(text)
 
 
-def _read_folder_entries(common: Sequence[Segment]) -> list[Entry]:
-    """Return the entries that say in which folder the common path worked, oldest first."""
+def read_folder_entries(segments: Iterable[Segment]) -> list[Entry]:
+    """Return the entries that say in which folder a path worked, oldest first."""
     return [
         decode_line(line, describe_missing_blob)
-        for segment in common
+        for segment in segments
         for _, line in segment.lines()
         if read_type(line) in {Start.entry_type, Meta.entry_type}
     ]
@@ -209,7 +212,8 @@ def read_view_summary(tape: Tape, plan: MergePlan) -> Summary | str:
     """Return the summary that the view of the branch merged into begins with; "" for none."""
     for run in tape.read_runs(plan.into, to_anchor=True, skipped=lambda _: None):
         data = run[0].data if run else None
-        return data.summary if isinstance(data, Anchor) else ""
+        if isinstance(data, Anchor):
+            return read_anchor_summary(data, find_view_state(tape, plan.into).cwd)
     return ""
 
 

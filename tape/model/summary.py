@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ..clock import shorten_timestamp
 
@@ -37,6 +40,21 @@ def render_summary(summary: Summary | str) -> str:
         if lines:
             parts.append(f"## {title}\n" + "\n".join(f"- {line}" for line in lines))
     return "\n\n".join(parts)
+
+
+def read_anchor_summary(anchor: Anchor, cwd: str | None) -> Summary | str:
+    """Return the summary of an anchor for a session that works in `cwd` now.
+
+    Where it worked in another folder, the files have absolute paths.
+    """
+    summary, folder = anchor.summary, anchor.state.cwd
+    if isinstance(summary, str) or not folder or folder == cwd:
+        return summary
+    read, changed = (
+        tuple(posixpath.join(folder, name) for name in names)
+        for names in (summary.files_read, summary.files_changed)
+    )
+    return replace(summary, files_read=read, files_changed=changed)
 
 
 def render_anchor_page(anchor: Anchor, time: str) -> bytes:

@@ -116,6 +116,22 @@ def test_readers_resolve_paths_against_the_folder_in_force(gong, home):
     with closing(sqlite3.connect(home / ".tape/index.db")) as db:
         found = {path for (path,) in db.execute("SELECT path FROM file_changes")}
     assert found == paths
+    for place in places:
+        entry = entries[str(place / "a.txt")]
+        assert f"+{place.name}" in gong("tape", "show", f"{ref}@{entry}").stdout
+        hits = json.loads(gong("tape", "search", f"write {place.name} to a.txt", "--json").stdout)
+        assert place.name in hits[0]["snippet"]
+    log = gong("tape", "cat", ref).stdout
+    assert all(f"continued in {place}" in log for place in places[1:])
+    gong(*RULES, "--session", ref, "--yolo", "-p", "run seq 1 2000", cwd=places[-1])
+    gong("compact", ref, "--hard", *RULES, cwd=places[-1])
+    anchor = json.loads(gong("tape", "anchors", ref, "--json").stdout)[-1]
+    shown = json.loads(gong("tape", "show", f"{ref}@{anchor['entry']}", "--json").stdout)
+    named = shown["data"]["summary"]["files_changed"]
+    assert named == [str(places[0] / "a.txt"), str(places[1] / "a.txt"), "a.txt"]
+    page = gong("handoff", ref, "--to", "offline/rules", cwd=places[0]).stdout
+    assert "- a.txt" in page
+    assert all(f"- {place / 'a.txt'}" in page for place in places[1:])
 
 
 def commit(folder):

@@ -6,10 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.context.verbatim import MOST_FILES, collect_files, compute_cut_length, quote_requests
+from gong.context.verbatim import (
+    MOST_FILES,
+    SummaryFolders,
+    collect_files,
+    compute_cut_length,
+    quote_requests,
+)
+from tape.files.changes import find_entry_folders
 from tape.model.entries import (
     Assistant,
+    ChangedFile,
     Context,
+    Meta,
+    Start,
     Summary,
     Text,
     ToolCall,
@@ -122,16 +132,38 @@ def test_files_are_named_once_by_what_calls_did_to_them():
         *called("i", "read", path="a.txt"),
         Assistant((ToolCall(id="j", name="read", args=Raw(b'{"path": "never"}')),)),
     )
-    assert collect_files(entries, "/w", None) == (
+    assert collect_files(entries, SummaryFolders("/w"), None) == (
         ("ran", "a.txt"),
         ("b.txt", "/etc/c", "new.py", "old.py"),
+    )
+
+
+def test_paths_are_relative_to_the_folder_in_force_at_each_entry():
+    record = ChangedFile(path="made.txt", op="renamed", source="old.txt", before=None, after=None)
+    entries = path(
+        Start("t", "0001-main-start", "main", "/w", "gong"),
+        *called("a", "read", path="a.txt"),
+        Meta(cwd="/w/sub"),
+        *called("b", "read", path="a.txt"),
+        *called("c", "write", path="../b.txt", content="x"),
+        Meta(cwd="/other"),
+        Assistant((ToolCall(id="d", name="bash", args=Raw(b'{"command": "mv"}')),)),
+        ToolResult("d", "bash", (Text("ok"),), is_error=True, files=(record,)),
+    )
+    marks = [entry for entry in entries if isinstance(entry.data, Start | Meta)]
+    folders = find_entry_folders(entries[1:], marks)
+    assert list(dict.fromkeys(folders.values())) == ["/w", "/w/sub", "/other"]
+    earlier = Summary(files_read=("/w/r.txt", "/other/s.txt", "… and 3 more"))
+    assert collect_files(entries, SummaryFolders("/other", folders), earlier) == (
+        ("/w/r.txt", "s.txt", "/w/a.txt", "/w/sub/a.txt", "… and 3 more"),
+        ("/w/b.txt", "old.txt", "made.txt"),
     )
 
 
 def test_files_of_the_earlier_summary_come_first():
     earlier = Summary(files_read=("a", "b"), files_changed=("c",))
     entries = path(*called("a", "write", path="a", content=""), *called("b", "read", path="c"))
-    assert collect_files(entries, "/w", earlier) == (("b",), ("c", "a"))
+    assert collect_files(entries, SummaryFolders("/w"), earlier) == (("b",), ("c", "a"))
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -140,6 +172,6 @@ def test_of_many_files_the_newest_are_named_and_the_rest_counted(rounds):
     for number in range(rounds):
         names = [f"f{number}_{n}" for n in range(150)]
         entries = path(*(x for n in names for x in called(n, "read", path=n)))
-        found, _ = collect_files(entries, "/w", Summary(files_read=found))
+        found, _ = collect_files(entries, SummaryFolders("/w"), Summary(files_read=found))
     assert len(found) == MOST_FILES + 1
     assert found[-2:] == (f"f{rounds - 1}_149", f"… and {rounds * 150 - MOST_FILES} more")

@@ -12,6 +12,7 @@ from gong.context.summary import (
     complete_summary,
     validate_summary,
 )
+from gong.context.verbatim import SummaryFolders
 from gong.errors import SummaryUnusable
 from gong.llm.offline.summary import summarize_pieces
 from gong.llm.summary_format import (
@@ -228,7 +229,7 @@ def test_requests_and_files_are_put_in():
         ToolResult("a", "read", text("x")),
     )
     earlier = Summary(goal="old", files_changed=("c.txt",), requests=("begin",))
-    whole = complete_summary(validate_summary(GOOD), entries, earlier, cwd="/w")
+    whole = complete_summary(validate_summary(GOOD), entries, earlier, folders=SummaryFolders("/w"))
     assert whole == Summary(
         goal="Ship release 2.",
         done=("lint is clean",),

@@ -7,6 +7,7 @@ import pytest
 from msgspec import Raw
 
 from gong.context import summary as summaries
+from gong.context.verbatim import SummaryFolders
 from gong.llm.accumulate import StreamAccumulator
 from gong.llm.offline.provider import HELP, OfflineProvider
 from gong.llm.summary_format import TranscriptPiece
@@ -230,7 +231,9 @@ async def test_facts_are_known_after_five_compactions(planted):
         told = summaries.validate_summary(
             (await answer_to(user(asked.user), system=asked.system)).text
         )
-        summary = summaries.complete_summary(told, entries, summary, cwd="/w", limit_chars=1000)
+        summary = summaries.complete_summary(
+            told, entries, summary, folders=SummaryFolders("/w"), limit_chars=1000
+        )
     before = user(render_summary(summary))
     for question, answer in ASKED.values():
         assert answer in (await answer_to(before, user("list"), user(question))).text
