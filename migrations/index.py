@@ -176,6 +176,19 @@ def m005_stamps(db: Database) -> None:
     db.execute("ALTER TABLE tapes ADD COLUMN stamps TEXT")
 
 
+@steps()
+def m006_one_row_for_a_change(db: Database) -> None:
+    """Keep of a call that changed a file what its result says of it, and the files of restores.
+
+    Everything is read again.
+    """
+    tables = ("meta", "tapes", "phases", "entries", "calls", "files", "branches", "labels")
+    for table in (*tables, "redactions", "removed", "model_calls", "callers"):
+        db.execute(f"DELETE FROM {table}")  # noqa: S608 (our own names)
+    for table in ("said", "words"):
+        db.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")  # noqa: S608 (ours)
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(

@@ -7,6 +7,7 @@ nothing, and does not hide the rest.
     user, context        words said
     assistant            words said and called, usage, the files its calls are about
     tool.result          the first words answered, the outcome of the call, the files it changed
+    checkpoint           the files of a restore
     usage                usage
     start, meta          the folder it works in, the project
     branch, anchor       the branch, and the place it continues from
@@ -32,16 +33,20 @@ if TYPE_CHECKING:
     from ..model.line import Header
 
 
+ASKED_OPS = frozenset({"write", "edit", "patch"})
+"""What a call would do to a file; what its result says of the file replaces it."""
+
+
 class TouchedFile(NamedTuple):
     """One file that a call is about, or that its result says it changed."""
 
     call: str
-    """Id of the call."""
+    """Id of the call; "" of a restore."""
     path: str
     """As the model wrote it; `resolve_path` makes it absolute."""
     op: str
     """Of a call read, write, edit or patch; of its result created, modified, deleted, renamed,
-    mode, or moved: the old path of a renamed file."""
+    mode, or moved: the old path of a renamed file; of an undo or redo restored."""
 
 
 def list_touched_files(call: str, name: str, args: object) -> list[TouchedFile]:
@@ -182,6 +187,15 @@ class _Result(Struct, gc=False):
     files: tuple[_ChangedFile, ...] = ()
 
 
+class _SavedState(Struct, gc=False):
+    path: str
+
+
+class _Restore(Struct, gc=False):
+    why: str = ""
+    files: tuple[_SavedState, ...] = ()
+
+
 class _UsageData(Struct, gc=False):
     purpose: str = ""
     provider: str = ""
@@ -212,6 +226,7 @@ _DATA_TYPES: dict[str, type[Struct]] = {
     "context": _Message,
     "assistant": _Answer,
     "tool.result": _Result,
+    "checkpoint": _Restore,
     "usage": _UsageData,
     "start": _Opening,
     "meta": _Opening,
@@ -272,6 +287,9 @@ def _to_contents(found: Struct) -> LineContents:
             text = _collect_message_text(found.content, RESULT_CHARS)
             touched = _list_changed_files(found)
             told = LineContents(EntryWords(answered=text) if text else None, None, done, touched)
+        case _Restore(why="restore", files=states):
+            paths = dict.fromkeys(state.path for state in states)
+            told = LineContents(touched=tuple(TouchedFile("", path, "restored") for path in paths))
         case _UsageData():
             told = LineContents(spent=_to_call_usage(found.purpose, None, found))
         case _Opening(branch=branch, cwd=cwd, project=project, base=base):

@@ -28,7 +28,7 @@ CHECK_NAME = "index.checked"
 """Name of the file whose time is that of the last check of all tapes."""
 APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _ALWAYS_CHECKED = 500

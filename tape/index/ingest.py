@@ -30,7 +30,7 @@ from ..errors import Damaged, NewerFormat, NotFound
 from ..model.line import Header, encode_id_prefix, has_valid_data, is_redaction_begun, read_header
 from ..store.path import FSCK_ADVICE
 from ..store.phase import ORIGIN, parse_phase_number
-from .contents import NO_CONTENTS, LineContents, extract_contents, resolve_path
+from .contents import ASKED_OPS, NO_CONTENTS, LineContents, extract_contents, resolve_path
 from .fast_text import space_cjk
 from .tables import TALLY_COLUMNS, PhaseTally, select_phase, select_redacted_ids
 
@@ -185,6 +185,7 @@ _DEFAULT_HASHSIZE, _BULK_HASHSIZE = 1 << 20, 1 << 22
 _DEFAULT_AUTOMERGE, _BULK_AUTOMERGE = 4, 16
 """Parts of the full-text index that are merged at once: SQLite's default, and for many lines."""
 _TYPES_WITH_WORDS = "'user', 'context', 'assistant', 'tool.result'"
+_ASKED_SQL = f"({', '.join(map(repr, sorted(ASKED_OPS)))})"
 _MAX_INTEGER = (1 << 63) - 1
 """The highest number that fits into a column; what other programs write may be higher."""
 
@@ -237,7 +238,7 @@ def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
         "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "  # noqa: S608 (ours)
         "JOIN types k ON k.key = e.type "
         "WHERE substr(e.id, 1, 4) = substr(?2, 1, 4) AND e.id = ?2 "
-        f"AND k.name IN ('meta', 'usage', {_TYPES_WITH_WORDS})",
+        f"AND k.name IN ('meta', 'usage', 'checkpoint', {_TYPES_WITH_WORDS})",
         (bytes.fromhex(tape), bytes.fromhex(entry)),
     )
     return found.fetchone() is not None
@@ -291,14 +292,30 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> N
         "INSERT INTO calls VALUES (?, ?, ?, ?)",
         [(key, *line.told.done) for key, line in keyed if line.told.done],
     )
+    _insert_files(db, keyed, phase)
+
+
+def _insert_files(db: Connection, keyed: Iterable[tuple[int, IndexedLine]], phase: int) -> None:
+    """Insert the files that calls are about: what a result says of one replaces what was asked."""
+    rows: dict[tuple[int, str, str, str], None] = {}
+    asked: dict[tuple[str, str], list[tuple[int, str, str, str]]] = {}
+    changed: set[tuple[str, str]] = set()
+    for key, line in keyed:
+        for place in line.told.touched:
+            row = key, place.call, resolve_path(place.path, line.cwd), place.op
+            rows[row] = None
+            if place.op in ASKED_OPS:
+                asked.setdefault(row[1:3], []).append(row)
+            elif line.told.done is not None:
+                for old in asked.pop(row[1:3], ()):
+                    rows.pop(old, None)
+                changed.add(row[1:3])
     db.executemany(
-        "INSERT INTO files VALUES (?, ?, ?, ?)",
-        [
-            (key, place.call, resolve_path(place.path, line.cwd), place.op)
-            for key, line in keyed
-            for place in line.told.touched
-        ],
+        f"DELETE FROM files WHERE call = ? AND path = ? AND op IN {_ASKED_SQL} "  # noqa: S608 (ours)
+        "AND (SELECT phase FROM entries WHERE key = files.entry) = ?",
+        [(*one, phase) for one in changed],
     )
+    db.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", [*rows])
 
 
 def _reset_tape(db: Connection, tape: str) -> None:
