@@ -91,31 +91,50 @@ def _is_calendar_day(day: str) -> bool:
     return day < _LAST_YEAR
 
 
-_is_local: ContextVar[bool] = ContextVar("_is_local", default=False)
+_local_minutes: ContextVar[dict[str, str | None] | None] = ContextVar(
+    "_local_minutes", default=None
+)
+"""The local time of minutes in UTC that were shown; None where times are shown in UTC."""
 
 
 @contextmanager
 def show_times(*, local: bool) -> Iterator[None]:
     """Let `render_time` give local times in the block, or times in UTC, as it does by default."""
-    token = _is_local.set(local)
+    token = _local_minutes.set({} if local else None)
     try:
         yield
     finally:
-        _is_local.reset(token)
+        _local_minutes.reset(token)
 
 
 def is_showing_local_times() -> bool:
     """Return whether times are shown, and read where typed, in local time."""
-    return _is_local.get()
+    return _local_minutes.get() is not None
 
 
 def render_time(time: str) -> str:
     """Return a tape's time for people as `YYYY-MM-DD HH:MM:SS`: local time inside `show_times`."""
-    if _is_local.get() and (micros := parse_timestamp(time)):
-        with suppress(OverflowError, ValueError, OSError):  # at the ends of the calendar
-            local = datetime.fromtimestamp(micros // 1_000_000, UTC).astimezone()
-            return local.replace(tzinfo=None).isoformat(" ", "seconds")
-    return shorten_timestamp(time)
+    minutes = _local_minutes.get()
+    if minutes is None:
+        return shorten_timestamp(time)
+    if _MOMENT.fullmatch(time):  # a conversation has many times in one minute
+        begin = time[:17]
+        if begin not in minutes:
+            local = _render_local_time(f"{begin}00.000000Z")
+            # Long ago some clocks were not whole minutes from UTC.
+            minutes[begin] = local[:-2] if local and local.endswith(":00") else None
+        if found := minutes[begin]:
+            return f"{found}{time[17:19]}"
+    return _render_local_time(time) or shorten_timestamp(time)
+
+
+def _render_local_time(time: str) -> str | None:
+    """Return a tape's time in local time; None at the ends of the calendar and for no time."""
+    micros = parse_timestamp(time)
+    with suppress(OverflowError, ValueError, OSError):
+        local = datetime.fromtimestamp(micros // 1_000_000, UTC).astimezone()
+        return local.replace(tzinfo=None).isoformat(" ", "seconds") if micros else None
+    return None
 
 
 def format_age(passed: int) -> str:

@@ -24,7 +24,7 @@ from ..render import (
     render_entry_line,
     render_turn_markdown,
 )
-from ..render_calls import render_call
+from ..render_calls import leave_plain, render_call
 from ..text import SHORT, measure_width
 from .entry_lines import (
     LocatedLine,
@@ -117,7 +117,7 @@ def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None
 
 def build_render_options(tape: Tape, **more: Any) -> RenderOptions:
     """Return how entries of a tape are shown here: with diffs, and colours where they are on."""
-    return RenderOptions(tape.load, paint_line, **more)
+    return RenderOptions(tape.load, paint_line if can_colour() else leave_plain, **more)
 
 
 _CALL_TYPES = frozenset(kind.entry_type for kind in (User, Assistant, ToolStart))

@@ -1,8 +1,17 @@
 """Time texts as numbers and back, those that other programs wrote and no calendar has."""
 
+import time
+
 import pytest
 
-from tape.clock import choose_entry_time, format_timestamp, is_valid_timestamp, parse_timestamp
+from tape.clock import (
+    choose_entry_time,
+    format_timestamp,
+    is_valid_timestamp,
+    parse_timestamp,
+    render_time,
+    show_times,
+)
 from tape.errors import Damaged
 
 END = "9999-12-31T23:59:59.999999Z"
@@ -43,3 +52,17 @@ def test_an_entry_is_later_than_its_parent_whatever_the_clock_says():
     assert choose_entry_time(7, 9) == 9
     with pytest.raises(Damaged, match=r"nothing can follow the entry of 9999-12-31.*`tape fork`"):
         choose_entry_time(parse_timestamp(END), 0)
+
+
+@pytest.mark.parametrize("zone", ["UTC0", "NPT-5:45", "LMT0:44:30", "EST5EDT,M3.2.0,M11.1.0"])
+def test_local_times_are_those_of_the_zone_in_any_year(zone, monkeypatch):
+    """Also of a zone that is not whole minutes from UTC, as all were long ago."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    with show_times(local=True):
+        for seconds in range(1, 4_000_000_000, 37_000_123):
+            wanted = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+            for _ in range(2):  # its minute is known the second time
+                assert render_time(format_timestamp(seconds * 1_000_000 + 7)) == wanted
+    monkeypatch.undo()
+    time.tzset()
