@@ -17,8 +17,9 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_60
 """Seconds of each unit of an age."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SHAPE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
+_SHAPE = r"(?a)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
+_MOMENT = r"(?a)\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z"
+"""Both are compiled at their first use: a list of tapes needs neither."""
 _LAST_YEAR = "9999"
 """The first year that is refused, because later entries need a later time."""
 _END = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -66,7 +67,7 @@ def parse_timestamp(time: str) -> int:
     """
     with suppress(ValueError, TypeError):  # TypeError: a time without a zone
         return (datetime.fromisoformat(time) - _EPOCH) // timedelta(microseconds=1)
-    if not _SHAPE.fullmatch(time):
+    if not re.fullmatch(_SHAPE, time):
         return 0
     year, month, day, hour, minute, second = map(int, re.split("[-T:.]", time)[:6])
     years, months = divmod(max(month, 1) - 1, 12)
@@ -79,7 +80,7 @@ def parse_timestamp(time: str) -> int:
 
 def is_valid_timestamp(time: str) -> bool:
     """Return whether a tape's time text is a valid date and time before the year 9999."""
-    return _MOMENT.fullmatch(time) is not None and _is_calendar_day(time[:10])
+    return re.fullmatch(_MOMENT, time) is not None and _is_calendar_day(time[:10])
 
 
 @lru_cache(maxsize=8)
@@ -117,7 +118,7 @@ def render_time(time: str) -> str:
     minutes = _local_minutes.get()
     if minutes is None:
         return shorten_timestamp(time)
-    if _MOMENT.fullmatch(time):  # a conversation has many times in one minute
+    if re.fullmatch(_MOMENT, time):  # a conversation has many times in one minute
         begin = time[:17]
         if begin not in minutes:
             local = _render_local_time(f"{begin}00.000000Z")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -34,7 +33,8 @@ class RenamedModuleFinder:
         """Return how to load an old name, as the module of the new one, and warn."""
         if name not in RENAMED:
             return None
-        from importlib.machinery import ModuleSpec  # noqa: PLC0415 (only old programs need it)
+        import warnings  # noqa: PLC0415 (only old programs need it)
+        from importlib.machinery import ModuleSpec  # noqa: PLC0415 (as above)
 
         del path, target
         new = RENAMED[name]

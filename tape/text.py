@@ -24,6 +24,8 @@ _HIDDEN = (
 
 This pattern and the next two are compiled at their first use: it takes as long as a list of tapes.
 """
+_PRINTABLE_HIDDEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+"""Those of them that `str.isprintable` lets pass."""
 _SHAPED = (
     "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]"
 )
@@ -34,6 +36,8 @@ _ODD_WIDTH = (
     "\u202f-\u205f\u2190-\u2319\u2460-\u25fc]"
 )
 """Characters that may take other than one column: not Latin, Greek, Cyrillic, dashes, arrows."""
+_FEW = 4
+"""Characters of a text whose widths are looked up without compiling that pattern: "–" for none."""
 
 
 def replace_surrogates(text: str) -> str:
@@ -61,8 +65,13 @@ def _has_hidden_chars(text: str) -> bool:
 
     Common bytes are removed first: a tenth of the time of a search for all the others.
     """
-    rest = text.encode("utf-8", "surrogatepass").translate(None, _COMMON)
-    return bool(rest) and bool(re.search(_HIDDEN, rest.decode("utf-8", "surrogatepass")))
+    found = text.encode("utf-8", "surrogatepass").translate(None, _COMMON)
+    if not found:
+        return False
+    rest = found.decode("utf-8", "surrogatepass")
+    if rest.isprintable() and _PRINTABLE_HIDDEN.isdisjoint(rest):  # as nearly always
+        return False
+    return bool(re.search(_HIDDEN, rest))
 
 
 def escape_json_controls(text: str) -> str:
@@ -95,7 +104,7 @@ def _show_control(found: re.Match[str]) -> str:
 
 def measure_width(text: str) -> int:
     """Return the width of a text in columns: wide characters take two, combining ones none."""
-    if text.isascii() or not re.search(_ODD_WIDTH, text):
+    if text.isascii() or (len(text) > _FEW and not re.search(_ODD_WIDTH, text)):
         return len(text)
     return sum(map(_count_columns, text))
 

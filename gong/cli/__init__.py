@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import sys
@@ -36,19 +35,4 @@ def main() -> NoReturn:
     if known is not None:
         sys.exit(tape.cli.print_text("gong", known))
     gc.set_threshold(_GC_THRESHOLD)
-    _end_process(import_module(".run", __package__).run_command_line(arguments))
-
-
-def _end_process(code: int) -> NoReturn:
-    """End the process at once: its memory is not taken apart object by object.
-
-    What is registered to run at the end runs, and output is written. Where that fails the
-    interpreter ends as usual, which tells why.
-    """
-    try:
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            stream.flush()
-    except (OSError, ValueError):
-        sys.exit(code)
-    atexit._run_exitfuncs()  # noqa: SLF001 (there is no public name)
-    os._exit(code)
+    tape.cli.end_process(import_module(".run", __package__).run_command_line(arguments))

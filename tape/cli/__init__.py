@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -14,6 +15,7 @@ from ..version import __version__
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from .group import tape
 
@@ -23,7 +25,7 @@ _GC_THRESHOLD = 20_000
 """Garbage collection threshold in objects: importing makes thousands, none of them garbage."""
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run `tape` with the arguments of this process, and end the process with its exit code.
 
     Version and help pages are printed before anything is imported; `tape ls` and `tape search` read
@@ -41,11 +43,26 @@ def main() -> None:
         sys.exit(answer_completion(os.environ[COMPLETE_VARIABLE]))
     gc.set_threshold(_GC_THRESHOLD)
     code = run_fast(sys.argv[1:])
-    if code is not None:
-        sys.exit(code)
-    from .group import run_command  # noqa: PLC0415 (as above)
+    if code is None:
+        from .group import run_command  # noqa: PLC0415 (as above)
 
-    sys.exit(run_command(sys.argv[1:]))
+        code = run_command(sys.argv[1:])
+    end_process(code)
+
+
+def end_process(code: int) -> NoReturn:
+    """End the process at once: its memory is not taken apart object by object.
+
+    What is registered to run at the end runs, and output is written. Where that fails the
+    interpreter ends as usual, which tells why.
+    """
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except (OSError, ValueError):
+        sys.exit(code)
+    atexit._run_exitfuncs()  # noqa: SLF001 (there is no public name)
+    os._exit(code)
 
 
 HELP_PAGES = f"{os.path.dirname(__file__)}/help_pages.txt"  # noqa: PTH120 (at once)

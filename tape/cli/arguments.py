@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 STORE_OPTION = "--store"
-_COUNT_PATTERN = re.compile(r"[1-9][0-9]{0,9}\Z")
+_COUNT_PATTERN = r"[1-9][0-9]{0,9}\Z"
 
 
 def split_command(arguments: Sequence[str]) -> tuple[str, list[str]] | None:
@@ -55,7 +55,7 @@ def parse_plain_arguments(
             name = named[option]
             if not value or value.startswith("-"):
                 return None
-            if name == "limit" and not _COUNT_PATTERN.match(value):
+            if name == "limit" and not re.match(_COUNT_PATTERN, value):
                 return None
             options.append((name, value))
         else:

@@ -180,7 +180,8 @@ _OBJECT_KEYS = (
 def print_tapes(chosen: Sequence[AnyTape], most: int | None, options: Mapping[str, str]) -> None:
     """Print at most so many tapes as a table, and warn if more were left out without --limit."""
     shown = chosen[:most]
-    print_lines(format_tapes(shown, read_clock(), get_columns()))
+    if shown:  # in one write: a pipe's reader wakes up once
+        print_lines(["\n".join(format_tapes(shown, read_clock(), get_columns()))])
     if len(chosen) > len(shown) and "limit" not in options:
         print_warning(f"these are the first {len(shown)}; --all lists every tape")
 

@@ -29,7 +29,7 @@ _CONTROL_MARK = f"\x1b{os.urandom(8).hex()}"
 """Marks a sequence of ours; it is random, so foreign text cannot contain it."""
 _CONTROL_END = "\x07"  # not a space: the end of a line may be stripped
 _BLANKS = "[\n\t\u2028\u2029]"
-_CONTROL_PATTERN = re.compile(f"{_CONTROL_MARK}([^{_CONTROL_END}]*){_CONTROL_END}")
+_CONTROL_PATTERN = f"{_CONTROL_MARK}([^{_CONTROL_END}]*){_CONTROL_END}"
 
 
 def mark_control(sequence: str) -> str:
@@ -43,14 +43,14 @@ def mark_control(sequence: str) -> str:
 
 def strip_controls(text: str) -> str:
     """Return a text without the sequences that `mark_control` marked."""
-    return _CONTROL_PATTERN.sub("", text) if _CONTROL_MARK in text else text
+    return re.sub(_CONTROL_PATTERN, "", text) if _CONTROL_MARK in text else text
 
 
 def _encode_controls(text: str) -> str:
     """Return a text safe for a terminal: our own sequences unmarked, all others visible."""
     if _CONTROL_MARK not in text:
         return f"{show_controls(text[:-1])}\n" if text.endswith("\n") else show_controls(text)
-    parts = _CONTROL_PATTERN.split(text)  # a text, a sequence, a text, …
+    parts = re.split(_CONTROL_PATTERN, text)  # a text, a sequence, a text, …
     parts[::2] = map(show_controls, parts[::2])
     return "".join(parts)
 
@@ -59,7 +59,7 @@ def format_cell(text: str) -> str:
     """Return a text as a table cell: control characters visible, without line ends."""
     if text.isascii() and text.isprintable():
         return text
-    parts = _CONTROL_PATTERN.split(text) if _CONTROL_MARK in text else [text]
+    parts = re.split(_CONTROL_PATTERN, text) if _CONTROL_MARK in text else [text]
     parts[::2] = (show_controls(re.sub(_BLANKS, " ", part)) for part in parts[::2])
     parts[1::2] = map(mark_control, parts[1::2])
     return "".join(parts)

@@ -152,7 +152,7 @@ def find_changed_tapes(db: sqlite3.Connection, home: str) -> Iterator[str]:
     try:
         for tape, folder, stamps in found:
             try:
-                names = (stamps or "").split("/")[3::3]
+                names = stamps.split("/")[3::3] if stamps else ()
                 is_same = stamps == describe_stamps(fd, folder + b"/", names)
             except OSError:
                 is_same = False

@@ -261,3 +261,10 @@ def test_a_fitted_text_is_one_line_that_fits(text, columns):
     line = shorten_to_width(text, columns)
     assert measure_width(line) <= columns
     assert "\n" not in line
+
+
+def test_a_character_alone_is_made_visible_like_one_behind_a_control_character():
+    """What is looked for in common texts without a pattern is what the pattern says."""
+    for code in (*range(0x10000), *range(0xE0000, 0xE0200)):
+        text = chr(code)
+        assert show_controls("\a" + text)[1:] == show_controls(text), hex(code)
