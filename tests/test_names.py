@@ -74,6 +74,10 @@ ACCESSORS: dict[str, str] = {
         (f"gong.env.{one}.real_path" for one in ("local", "protocol")),
         "as os.path.realpath",
     ),
+    **dict.fromkeys(
+        (f"gong.repl.keyboard.{one}_mode" for one in ("raw", "cooked")),
+        "prompt-toolkit calls it so",
+    ),
     "gong.context.trim.micro_compact": "the mission names it (M212)",
     "tape.cli.group.shell_complete": "click calls it so",
 }

@@ -407,11 +407,12 @@ async def _run_terminal(
     where that fails.
     """
     from ..repl.first_prompt import hold_prompt  # noqa: PLC0415 (prompt-toolkit loads slowly)
+    from ..repl.keyboard import open_keyboard  # noqa: PLC0415 (as above)
 
     draft = ""
     before: Continuation | None = None
     is_choice = False
-    with use_bare_streams():
+    with use_bare_streams(), open_keyboard():
         while True:
             async with AsyncExitStack() as stack:
                 try:

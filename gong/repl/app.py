@@ -51,6 +51,7 @@ from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
 from . import commands, rewind_commands, session_commands  # noqa: F401 (they add commands)
 from .first_prompt import TWICE_SECONDS, TypedAhead
+from .keyboard import SHIFT_ENTER
 from .lines import format_count, format_seconds, render_remark
 from .panels import PLAN_CHOICES, OpenChoice, render_choices, render_queue, render_todos
 from .past_turns import describe_changed_files, read_last_turns, render_last_turns
@@ -162,7 +163,11 @@ class _Conversation:
         self.shown_turns = shown_turns
         self.screen = Screen(is_kept=host.is_kept)
         self.terminal = Terminal(
-            self._list_live_lines, self._render_status, self._take_input, self._build_keys()
+            self._list_live_lines,
+            self._render_status,
+            self._take_input,
+            self._build_keys(),
+            self._is_timed,
         )
         self.tasks = asyncio.TaskGroup()
         self.begun: float | None = None
@@ -254,7 +259,8 @@ class _Conversation:
         keys.add("escape", "enter")(lambda _: self._send_draft(self.session.follow_up))
         keys.add("c-s")(lambda _: self._send_draft(self._stop_tools))
         keys.add("s-tab")(lambda _: self._change_mode())
-        keys.add("c-j")(lambda _: self.terminal.draft.insert_text("\n"))
+        for key in ("c-j", SHIFT_ENTER):
+            keys.add(key)(lambda _: self.terminal.draft.insert_text("\n"))
 
         for key, decision in _ANSWER_KEYS.items():
             keys.add(key, filter=Condition(partial(self._may_answer, decision)))(
@@ -317,6 +323,10 @@ class _Conversation:
             said = f"{decision}: {reason}" if reason else decision
             self.terminal.print([render_remark(f"answered {said}")])
             self.session.answer_approval(question.call_id, decision, reason)
+
+    def _is_timed(self) -> bool:
+        """Whether the status line changes with time alone, or did a moment ago."""
+        return self._is_busy() or self.clock() - self.interrupted < TWICE_SECONDS + 1
 
     def _is_busy(self) -> bool:
         return self.begun is not None

@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.input import create_input
+from prompt_toolkit.application import get_app_session
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.utils import is_dumb_terminal
 
+from .keyboard import SHIFT_ENTER
 from .terminal import Terminal
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ async def hold_prompt(given: Sequence[str] = (), draft: str = "") -> AsyncIterat
         else:
             terminal.draft.reset()
 
-    keys.add("c-j")(lambda _: terminal.draft.insert_text("\n"))
+    for key in ("c-j", SHIFT_ENTER):
+        keys.add(key)(lambda _: terminal.draft.insert_text("\n"))
     painted = asyncio.Event()
 
     async def read() -> None:
@@ -90,7 +92,7 @@ async def hold_prompt(given: Sequence[str] = (), draft: str = "") -> AsyncIterat
         finally:
             painted.set()
 
-    with create_input().raw_mode(), patch_stdout(raw=True):
+    with get_app_session().input.raw_mode(), patch_stdout(raw=True):
         reading = asyncio.create_task(read())
         try:
             await painted.wait()

@@ -1,5 +1,7 @@
 """The terminal: the prompt, the live region above it, the scrollback above that; only draws.
 
+Nothing is drawn while nothing happens. What moves into the scrollback and what is drawn below it
+is one frame. The cursor stays at the caret, where input methods show their candidates.
 A finished line stays in the live region until it is in the scrollback, so that none flickers.
 """
 
@@ -14,6 +16,8 @@ from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
 from tape.text import show_controls
+
+from .frames import FramedStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +40,8 @@ TERMINAL_STYLE = Style.from_dict(
     }
 )
 _FRAME_SECONDS = 0.03
+_TICK_SECONDS = 1.0
+_INDENT = "  "  # before every further line of the draft
 _KEY_SECONDS = 0.1  # seconds to wait after Esc, which may start another key's sequence
 _LIVE_SHARE = 2  # the live region takes at most 1/N of the rows
 
@@ -49,8 +55,12 @@ class Terminal:
         status: Callable[[], str],
         accept: Callable[[str], None],
         keys: KeyBindings,
+        ticks: Callable[[], bool] = lambda: False,
     ) -> None:
+        """While `ticks` returns true, the screen is drawn every second, for what shows time."""
         self._live = live
+        self._ticks = ticks
+        self._timer: asyncio.TimerHandle | None = None
         self._finished: list[StyledLine] = []
         self._changed = asyncio.Event()
         self._prompt: PromptSession[None] = PromptSession(
@@ -59,10 +69,11 @@ class Terminal:
             key_bindings=keys,
             style=TERMINAL_STYLE,
             erase_when_done=True,
+            prompt_continuation=_INDENT,
             enable_suspend=True,
-            refresh_interval=1,
         )
         self._app = self._prompt.app
+        self._app.after_render += lambda _: self._end_frame()
         self._app.ttimeoutlen = self._app.timeoutlen = _KEY_SECONDS
 
         def take(buffer: Buffer) -> bool:
@@ -95,7 +106,12 @@ class Terminal:
         """
         if on_paint is not None:
             self._app.after_render += lambda _: on_paint()
-        await self._prompt.prompt_async(default=draft, pre_run=on_start)
+        try:
+            await self._prompt.prompt_async(default=draft, pre_run=on_start)
+        finally:
+            self._end_frame()
+            if self._timer is not None:
+                self._timer.cancel()
 
     def run_before_keys(self, note: Callable[[], None]) -> None:
         """Call `note` before the action of each key."""
@@ -130,11 +146,28 @@ class Terminal:
                 # Like `run_in_terminal`, without its short switch to line mode, in which Enter
                 # means Ctrl+J.
                 if app.is_running and not app.is_done:
+                    if app is self._app:
+                        self._begin_frame()
                     app.renderer.erase()
                     self.flush()
                     app.renderer.request_absolute_cursor_position()
                     app.invalidate()
             await asyncio.sleep(_FRAME_SECONDS)
+
+    def _begin_frame(self) -> None:
+        """Let all that is written until the next drawing be one frame with it."""
+        if isinstance(stream := self._app.output.stdout, FramedStream):
+            stream.hold()
+
+    def _end_frame(self) -> None:
+        if isinstance(stream := self._app.output.stdout, FramedStream):
+            stream.release()
+        if self._ticks() and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._app.invalidate()
 
     def flush(self) -> None:
         """Write the finished lines at the cursor; no prompt may be drawn there."""
