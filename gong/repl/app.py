@@ -27,8 +27,9 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.filters import Condition, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
@@ -39,6 +40,7 @@ from ..agent.events import (
     ApprovalRequested,
     CompactionEnd,
     CompactionStart,
+    MessageQueued,
     PlanProposed,
     QuestionAsked,
     RunEnd,
@@ -51,6 +53,7 @@ from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
 from . import commands, rewind_commands, session_commands  # noqa: F401 (they add commands)
 from .first_prompt import TWICE_SECONDS, TypedAhead
+from .input_history import open_history
 from .keyboard import SHIFT_ENTER
 from .lines import format_count, format_seconds, render_remark
 from .panels import PLAN_CHOICES, OpenChoice, render_choices, render_queue, render_todos
@@ -168,6 +171,7 @@ class _Conversation:
             self._take_input,
             self._build_keys(),
             self._is_timed,
+            open_history(host.library.store.tapes.parent, self.session.setup.env.working_directory),
         )
         self.tasks = asyncio.TaskGroup()
         self.begun: float | None = None
@@ -182,6 +186,8 @@ class _Conversation:
         """Whether that compaction or handoff has set its anchor."""
         self.held: list[str] = []
         """Input entered while `over`; it becomes the next prompt."""
+        self.queued: list[str] = []
+        """Ids of queued messages, oldest first, delivered ones too."""
         self.used = SessionUsage()
         self.interrupted = self.armed = -TWICE_SECONDS
         """When Ctrl+C was the last key; and its value before the current key."""
@@ -252,12 +258,17 @@ class _Conversation:
 
     def _build_keys(self) -> KeyBindings:
         keys = KeyBindings()
-        keys.add("c-c")(lambda _: self._handle_interrupt())
+        busy, typing = Condition(self._is_busy), ~is_searching
+        keys.add("c-c", filter=typing)(lambda _: self._handle_interrupt())
         keys.add("<sigint>")(lambda _: self._handle_interrupt())
-        keys.add("escape", filter=Condition(self._is_busy))(lambda _: self._stop_run())
-        keys.add("escape", filter=~Condition(self._is_busy))(lambda _: self._note_escape())
+        keys.add("escape", filter=busy & typing)(lambda _: self._stop_run())
+        keys.add("escape", filter=~busy & typing)(lambda _: self._note_escape())
+        keys.add("escape", "up")(lambda _: self._recall_queued())
+        keys.add("up", filter=Condition(self._may_withdraw) & typing)(
+            lambda _: self._recall_queued()
+        )
         keys.add("escape", "enter")(lambda _: self._send_draft(self.session.follow_up))
-        keys.add("c-s")(lambda _: self._send_draft(self._stop_tools))
+        keys.add("c-s", filter=typing)(lambda _: self._send_draft(self._stop_tools))
         keys.add("s-tab")(lambda _: self._change_mode())
         for key in ("c-j", SHIFT_ENTER):
             keys.add(key)(lambda _: self.terminal.draft.insert_text("\n"))
@@ -277,6 +288,23 @@ class _Conversation:
             self.terminal.draft.insert_text("\n")
 
         return keys
+
+    def _may_withdraw(self) -> bool:
+        """Whether Up withdraws a queued message: with words in the prompt it moves in them."""
+        return not self.terminal.draft.text and bool(self._list_waiting())
+
+    def _recall_queued(self) -> None:
+        """Move the newest queued message back into the prompt, before what is typed there."""
+        taken: str | None = self.held.pop() if self.held else None
+        waiting = {message.id for message in self.session.list_waiting()}
+        while taken is None and waiting:
+            newest = next((one for one in reversed(self.queued) if one in waiting), max(waiting))
+            waiting.discard(newest)
+            taken = self.session.withdraw(newest)
+        if taken is not None:
+            draft = self.terminal.draft
+            text = f"{taken}\n{draft.text}" if draft.text else taken
+            draft.set_document(Document(text, len(taken)))
 
     def _note_escape(self) -> None:
         """Offer to go back to an earlier prompt when Esc is pressed twice.
@@ -389,6 +417,8 @@ class _Conversation:
         match event:
             case RunStart() | CompactionStart() if self.stopping:
                 self.session.abort()
+            case MessageQueued(queued=queued):
+                self.queued.append(queued)
             case ApprovalRequested():
                 self.question, self.asked_at = event, self.clock()
             case QuestionAsked(waits=True) | PlanProposed(waits=True):

@@ -40,6 +40,8 @@ KEYS = (
     ("Ctrl+S", "stop the running tool and send; the agent continues with your words"),
     ("Shift+Tab", "next permission mode: default, accept_edits, plan"),
     ("Ctrl+J", "new line; also \\ and Enter"),
+    ("Up, Ctrl+R", "earlier prompts of this project, or those with some words"),
+    ("Alt+Up", "take the newest queued message back into the prompt"),
     ("Esc, Ctrl+C", "stop the agent; your draft is kept"),
     ("Esc twice", "while idle: go back to before an earlier prompt, as /rewind"),
     ("Ctrl+C twice", "quit; once, while idle: clear the line"),

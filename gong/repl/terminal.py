@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
 
     from .lines import StyledLine
@@ -56,6 +57,7 @@ class Terminal:
         accept: Callable[[str], None],
         keys: KeyBindings,
         ticks: Callable[[], bool] = lambda: False,
+        history: History | None = None,
     ) -> None:
         """While `ticks` returns true, the screen is drawn every second, for what shows time."""
         self._live = live
@@ -67,6 +69,8 @@ class Terminal:
             self._render_above,
             bottom_toolbar=lambda: show_controls(status()),
             key_bindings=keys,
+            history=history,
+            search_ignore_case=True,
             style=TERMINAL_STYLE,
             erase_when_done=True,
             prompt_continuation=_INDENT,

@@ -59,6 +59,8 @@ async def test_help_lists_every_command_and_every_key(here):
         "Ctrl+S              stop the running tool and send; the agent continues with your words\n"
         "Shift+Tab           next permission mode: default, accept_edits, plan\n"
         "Ctrl+J              new line; also \\ and Enter\n"
+        "Up, Ctrl+R          earlier prompts of this project, or those with some words\n"
+        "Alt+Up              take the newest queued message back into the prompt\n"
         "Esc, Ctrl+C         stop the agent; your draft is kept\n"
         "Esc twice           while idle: go back to before an earlier prompt, as /rewind\n"
         "Ctrl+C twice        quit; once, while idle: clear the line\n"
