@@ -44,13 +44,15 @@ if TYPE_CHECKING:
 
     from ..agent.hook_points import SessionHooks
     from ..agent.opening import FrontEnd, OpenSession
+    from ..config import Settings
     from ..llm.models import EffortChoice
     from ..sdk.objects import JsonSchema
     from .printing import OutputFormat
     from .session import StartFrom
 
-    OpenFront = Callable[[str | None], AbstractContextManager[FrontEnd]]
-    """Opens the store for a session with a model; None is no model named for it."""
+    OpenFront = Callable[[str | None, bool], AbstractContextManager[FrontEnd]]
+    """Opens the store for a session with a model, None if none is named for it; whether the
+    settings are read again."""
 
 _CHAT_EXAMPLES = """\b
 Examples:
@@ -209,25 +211,29 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
 
         ask_for_trust(folder, os.environ)  # before the settings, which the project may bring
-    settings = load_settings(
-        folder,
-        max_turns=max_turns,
-        max_cost=max_cost,
-        max_seconds=max_seconds,
-        default_command_timeout_ms=command_seconds and max(round(command_seconds * 1000), 1),
-        tools=names,
-        store=store,
-    )
+
+    def read_settings() -> Settings:
+        settings = load_settings(
+            folder,
+            max_turns=max_turns,
+            max_cost=max_cost,
+            max_seconds=max_seconds,
+            default_command_timeout_ms=command_seconds and max(round(command_seconds * 1000), 1),
+            tools=names,
+            store=store,
+        )
+        given = merge_permissions(settings.permissions, **permissions)
+        return replace(settings, permissions=given)
+
+    settings = read_settings()
     names_mode = permissions["permission"] is not None or permissions["yolo"]
-    given = merge_permissions(settings.permissions, **permissions)
-    settings = replace(settings, permissions=given)
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
 
-    def open_front(chosen: str | None) -> AbstractContextManager[FrontEnd]:
+    def open_front(chosen: str | None, again: bool = False) -> AbstractContextManager[FrontEnd]:
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
 
         return open_front_end(
-            settings,
+            read_settings() if again else settings,
             chosen,
             override,
             effort,
@@ -343,7 +349,7 @@ async def _open_chat(
     from ..agent.compaction import CompactionRequest  # noqa: PLC0415 (as above)
     from . import session  # noqa: PLC0415 (as above)
 
-    with open_front(model) as front:
+    with open_front(model, not is_first) as front:
         recorder, left = None, None
         hooks = opening.load_session_hooks(front)
         if past is not None:

@@ -32,6 +32,7 @@ _COMMANDS = {
     "cost": "Show tokens and cost, by call, turn, branch, tape, provider or day.",
     "config": "Show and change settings: get, set, list, path.",
     "doctor": "Check settings, store, keys, programs and histories.",
+    "init": "Write AGENTS.md from what the project shows.",
     "models": "List models: context windows, abilities, prices.",
     "auth": "Save, show or remove API keys.",
     "hooks": "List hooks, or try them on a sample.",
@@ -47,8 +48,6 @@ _COMMANDS = {
 _MODULES = {
     "compact": "session",
     "handoff": "session",
-    "context": "diagnostics",
-    "doctor": "diagnostics",
     "auth": "providers",
     "models": "providers",
     "undo": "rewind",

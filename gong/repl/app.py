@@ -51,7 +51,7 @@ from ..agent.events import (
 from ..errors import GongError
 from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
-from . import commands, rewind_commands, session_commands  # noqa: F401 (they add commands)
+from . import commands, program_commands, rewind_commands, session_commands  # noqa: F401 (they add commands)
 from .first_prompt import TWICE_SECONDS, TypedAhead
 from .input_history import open_history
 from .keyboard import SHIFT_ENTER
@@ -70,7 +70,7 @@ from .status_line import (
 from .terminal import TERMINAL_STYLE, Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from ..agent.events import Event
     from ..agent.opening import OpenSession
@@ -469,6 +469,9 @@ class _Conversation:
             self.picks = reply.picks
             self.terminal.leave()
             return
+        if reply.later is not None:
+            self.tasks.create_task(self._print_later(reply.later))
+            return
         if reply.opens is not None:
             self.opens = reply.opens
             self.terminal.leave()
@@ -482,6 +485,14 @@ class _Conversation:
             self.terminal.draft.insert_text(reply.draft)
         if not self._is_busy():
             self.used, self.todos = measure_usage(self.session), self.session.todos
+
+    async def _print_later(self, later: Awaitable[commands.CommandReply]) -> None:
+        """Print what a command says once it has ended."""
+        try:
+            reply = await later
+        except _EXPECTED_ERRORS as error:
+            reply = commands.CommandReply(str(error), failed=True)
+        self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
 
     def _begin_prompt(self, text: str) -> None:
         self._mark_begin()

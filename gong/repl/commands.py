@@ -25,7 +25,7 @@ from ..policy.modes import PermissionMode
 from ..tools.todo import render_todos
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from ..agent.events import Event
     from ..agent.opening import OpenSession
@@ -77,6 +77,8 @@ class CommandReply(NamedTuple):
     """A list to choose from; what is chosen is the next command."""
     work: AsyncGenerator[Event, None] | None = None
     """Work to run before the next prompt; input that arrives meanwhile is queued."""
+    later: Awaitable[CommandReply] | None = None
+    """What the command prints once it has ended; the conversation continues meanwhile."""
     after: Callable[[], str] = lambda: ""
     """Returns the text to show after that work."""
 
@@ -246,6 +248,9 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply("\n".join(render_token_usage(sum_spend(entries))))
 
 
+add_command("usage", "", "the same as /cost", busy=True)(_show_cost)
+
+
 @add_command("compact", "[FOCUS]", "replace older messages by a summary; --undo", busy=False)
 def _compact_session(host: OpenSession, argument: str) -> CommandReply:
     """Compact, --hard without messages besides the summary; or --undo that, with --leave."""
@@ -293,3 +298,6 @@ def _fork_session(host: OpenSession, name: str) -> CommandReply:
 @add_command("quit", "", "leave", busy=True)
 def _quit_chat(_host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply(leaves=True)
+
+
+add_command("exit", "", "leave", busy=True)(_quit_chat)

@@ -36,3 +36,17 @@ def test_a_history_is_judged_by_the_rules_of_every_api(place):
     judged = {one["name"]: one["state"] for one in checks if one["name"].startswith("history")}
     assert len(judged) == 4
     assert set(judged.values()) == {"ok"}
+
+
+def test_index_terminal_and_network_are_named(place):
+    """17: wrong settings are the exit code, and the right one is named."""
+    place.run("gong", "chat", "-p", "run echo hi")
+    checks = {one["name"]: one for one in place.json("gong", "doctor", "--json")}
+    assert checks["index"]["about"] == "1 tape"
+    assert {"python", "sqlite", "terminal", "git", "rg", "network"} <= checks.keys()
+    done = place.run("gong", "doctor", code=1, HTTPS_PROXY="foo://")
+    assert "HTTPS_PROXY is no address of a proxy, as http://proxy.example:8080" in done.stdout
+    fine = place.json("gong", "doctor", "--json", HTTPS_PROXY="http://proxy.example:8080")
+    assert {"name": "proxy", "state": "ok", "about": "HTTPS_PROXY: proxy.example"} in fine
+    lost = place.run("gong", "doctor", code=1, SSL_CERT_FILE="/nowhere/ca.pem")
+    assert "SSL_CERT_FILE is /nowhere/ca.pem, which is not there" in lost.stdout

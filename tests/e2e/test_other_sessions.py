@@ -166,3 +166,46 @@ def test_talk_and_files_go_back_and_forward_again(place, chat):
     now.type(CTRL_C)
     now.say("/undo x")
     now.wait_for("/undo takes a number of prompts")
+
+
+def test_commands_of_the_command_line_are_commands_of_the_conversation(place, chat):
+    now = chat()
+    now.say("/diff")
+    now.wait_for("the session is empty: type a prompt first")
+    ask(now, "run echo one > b.txt", "printed nothing")
+    for command, said in (
+        ("/diff", "+one"),
+        ("/status", "branch  main"),
+        ("/sessions", "run echo one"),
+        ("/version", "SQLite "),
+        ("/doctor", "terminal"),
+        ("/permissions", "mode"),
+        ("/compare", "/compare needs REF"),
+        ("/export -o talk.md", "talk.md"),
+        ("/name the first file", "title: the first file"),
+        ("/label here", "label here is at "),
+        ("/memory", "none; /init writes AGENTS.md"),
+        ("/init", "wrote "),
+        ("/debug", "profile "),
+        ("/add-dir /nowhere", "/nowhere is no folder"),
+    ):
+        now.say(command)
+        now.wait_for(said)
+    file = place.folder / "talk.md"
+    now.wait_until(lambda: file.exists() and "echo one" in file.read_text(), "the exported talk")
+    now.say("/reload")
+    now.wait_for("instructions: AGENTS.md")
+    assert place.json("tape", "ls", "--json")[0]["title"] == "the first file"
+
+
+def test_a_branch_is_merged_from_the_conversation(place, chat):
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    now.say("/fork other")
+    now.wait_for("Switched to new branch other")
+    ask(now, "run echo two", "printed: two")
+    now.say("/switch main")
+    now.wait_for("main · ready", on_screen=True)
+    now.say("/merge other")
+    now.wait_for("other is merged")
+    place.run("tape", "verify")

@@ -2,7 +2,14 @@ from contextlib import aclosing
 
 import pytest
 
-from gong.repl.commands import COMMANDS, CommandReply, answer_command, format_model_name, is_command
+from gong.repl.commands import (
+    COMMANDS,
+    KEYS,
+    CommandReply,
+    answer_command,
+    format_model_name,
+    is_command,
+)
 
 
 @pytest.fixture
@@ -29,44 +36,17 @@ def test_anything_else_is_for_the_model(text):
 
 
 async def test_help_lists_every_command_and_every_key(here):
-    assert answer_command("/help", here, busy=True) == CommandReply(
-        "/branches         * list the branches of this session\n"
-        "/clear              the same as /new\n"
-        "/compact [FOCUS]    replace older messages by a summary; --undo\n"
-        "/context          * show context usage\n"
-        "/cost             * show tokens and cost of this branch\n"
-        "/effort [LEVEL]   * show or set how hard the model thinks\n"
-        "/fork [NAME]        switch to a new branch that starts here\n"
-        "/handoff [MODEL]    hand over: set an anchor, print a page\n"
-        "/help             * show this list\n"
-        "/mode [NAME]      * show or set the permission mode\n"
-        "/model [NAME]     * show or switch the model; NAME is provider/model\n"
-        "/new                begin a new session; this one stays on its tape\n"
-        "/plan [on|off]    * plan first: nothing is changed while it is on\n"
-        "/quit             * leave\n"
-        "/redo               reverse the newest undo or rewind, as a whole\n"
-        "/resume [REF]       continue another session; without REF: a list\n"
-        "/rewind [REF]       go back to before a prompt; without REF: a list\n"
-        "/switch [BRANCH]    continue another branch of this session\n"
-        "/thinking [LEVEL] * the same as /effort\n"
-        "/todo             * show the todo list of the agent\n"
-        "/tree [REF]         walk the prompts of all branches; REF goes there\n"
-        "/undo [N]           undo the newest prompts, with what they did to files\n"
-        "* also while the agent works\n"
-        "\n"
-        "Enter               send; while the agent works: steer it before its next step\n"
-        "Alt+Enter           queue a follow-up for when the agent is done\n"
-        "Ctrl+S              stop the running tool and send; the agent continues with your words\n"
-        "Shift+Tab           next permission mode: default, accept_edits, plan\n"
-        "Ctrl+J              new line; also \\ and Enter\n"
-        "Up, Ctrl+R          earlier prompts of this project, or those with some words\n"
-        "Alt+Up              take the newest queued message back into the prompt\n"
-        "Esc, Ctrl+C         stop the agent; your draft is kept\n"
-        "Esc twice           while idle: go back to before an earlier prompt, as /rewind\n"
-        "Ctrl+C twice        quit; once, while idle: clear the line\n"
-        "Ctrl+D              quit, on an empty line\n"
-        "Ctrl+Z              suspend gong; fg in the shell resumes it"
+    text = answer_command("/help", here, busy=True).text
+    rows, _, keys = text.partition("\n* also while the agent works\n\n")
+    assert [row.split()[0] for row in rows.splitlines()] == [
+        f"/{name}" for name in sorted(COMMANDS)
+    ]
+    assert "/model [NAME]     * show or switch the model; NAME is provider/model\n" in rows
+    assert "/fork [NAME]        switch to a new branch that starts here\n" in rows
+    assert (
+        "Enter               send; while the agent works: steer it before its next step\n" in keys
     )
+    assert [row[:20].rstrip() for row in keys.splitlines()] == [key for key, _ in KEYS]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +145,7 @@ def test_what_moves_the_branch_waits_for_the_agent():
     waiting = [name for name, command in COMMANDS.items() if not command.busy]
     assert set(waiting) == {
         *("compact", "handoff", "fork", "new", "clear", "resume", "switch", "tree"),
-        *("undo", "redo", "rewind"),
+        *("undo", "redo", "rewind", "merge", "reload"),
     }
 
 

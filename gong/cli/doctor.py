@@ -1,4 +1,4 @@
-"""`gong context`: the next request and context usage; `gong doctor`: what a session needs.
+"""`gong doctor`: whether all that a session needs is there, and what to do where it is not.
 
 Nothing is sent or changed.
 """
@@ -6,127 +6,41 @@ Nothing is sent or changed.
 from __future__ import annotations
 
 import asyncio
+import locale
 import os
 import platform
 import shutil
+import sqlite3
+import sys
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 import click
 import msgspec
-from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
 from tape.cli.output import as_json, format_examples, print_json
-from tape.cli.terminal import format_table, print_lines
-from tape.context.view import view
+from tape.cli.terminal import format_table, get_columns, print_lines
 from tape.errors import TapeError
 from tape.formats.registry import FORMATS
+from tape.index.library import open_store
 
 from .. import __version__, config
-from ..agent.opening import choose_model, find_session, read_session
-from ..context.usage_report import measure_context_usage, render_context_usage
+from ..agent.opening import find_session, read_session
 from ..credentials import Credentials
 from ..errors import ConfigurationError, GongError
 from ..llm.model_names import ModelNames
 from ..llm.models import load_presets
 from ..llm.provider_factory import require_package
-from .options import (
-    add_prompt_options,
-    effort_option,
-    load_settings,
-    model_option,
-    parse_tool_names,
-    read_prompt_override,
-    store_option,
-    tools_option,
-)
+from .options import load_settings, store_option
 from .session import open_front_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tape.store.tape import Hit
-
-    from ..agent.opening import FrontEnd, SessionPreview
+    from ..agent.opening import SessionPreview
     from ..config import Settings
-    from ..llm.models import EffortChoice
-
-
-@click.command(epilog=format_examples("gong context", "gong context 3f2a -m openai/gpt-5 --json"))
-@click.argument("ref", required=False, default="", metavar="[REF]")
-@model_option
-@effort_option
-@tools_option
-@add_prompt_options
-@store_option
-@as_json
-def context(  # noqa: PLR0917 (click passes them by name)
-    ref: str,
-    model: str | None,
-    effort: EffortChoice | None,
-    tools: str | None,
-    base: str | None,
-    base_file: str | None,
-    appended: str | None,
-    store: str | None,
-    as_json: bool,
-) -> None:
-    """Show how the context window is used; with --json the exact request of the next call.
-
-    --json prints {request, tokens, repairs}; request is the body that would be sent from this
-    folder. No API key is needed.
-    """
-    settings = load_settings(store=store, tools=parse_tool_names(tools))
-    override = read_prompt_override(base, base_file, appended)
-    with open_front_end(settings, model, override, effort) as front:
-        hit = find_session(front, ref)
-        with hit.tape:
-            asyncio.run(_print_context(front, hit, as_json=as_json))
-
-
-class RepairStep(Struct, frozen=True, omit_defaults=True):
-    """One repair: a placeholder result for a call, or an entry that is not sent."""
-
-    kind: str
-    call_id: str | None = None
-    text: str | None = None
-    entry: str | None = None
-
-
-async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
-    past = await read_session(front, hit)
-    models = past.models
-    async with models.client:
-        model = models.describe(choose_model(front, models, past.history.path))
-        prepared = past.next_request(model)
-        size, repair = prepared.measure(), prepared.repair
-        if not as_json:
-            used = measure_context_usage(
-                prepared.request,
-                view(*past.history),
-                window=model.window,
-                size=size,
-                instructions=model.instructions.files,
-            )
-            remarks = (*model.instructions.remarks, model.instructions.hint or "")
-            print_lines([model.name, *render_context_usage(used).split("\n")])
-            print_lines([remark for remark in remarks if remark])
-            return
-        injected = repair.injected if repair else ()
-        dropped = repair.dropped if repair else ()
-        request = replace(prepared.request, provider=model.provider)
-        print_json(
-            {
-                "request": Raw(models.client.body(model.name, request)),
-                "tokens": size.tokens,
-                "repairs": [
-                    *(RepairStep("injected", one.call_id, one.text) for one in injected),
-                    *(RepairStep("dropped", entry=entry) for entry in dropped),
-                ],
-            }
-        )
-
 
 _WANTED_PROGRAMS = (
     (("bash",), "without it the bash tool does not work"),
@@ -157,10 +71,10 @@ class HealthCheck(Struct, frozen=True):
 @store_option
 @as_json
 def doctor(ref: str | None, store: str | None, as_json: bool) -> int:
-    """Check what a session needs: settings, store, keys, programs. Nothing is sent or changed.
+    """Check what a session needs: settings, store, index, keys, programs, terminal, network.
 
-    With REF, also check whether each provider would accept that history. Exit code 1 if a check
-    fails.
+    Nothing is sent or changed. With REF, also check whether each provider would accept that
+    history. Exit code 1 if a check fails.
     """
     checks = [*_run_checks(ref, store)]
     if as_json:
@@ -171,7 +85,9 @@ def doctor(ref: str | None, store: str | None, as_json: bool) -> int:
 
 
 def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
-    yield HealthCheck("gong", "ok", f"{__version__} with Python {platform.python_version()}")
+    yield HealthCheck("gong", "ok", __version__)
+    yield HealthCheck("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    yield HealthCheck("sqlite", "ok", sqlite3.sqlite_version)
     try:
         settings = load_settings(store=store)
     except GongError as error:
@@ -180,6 +96,7 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
     yield from _check_places(
         config.locate_config_file(os.environ), config.locate_store(settings, os.environ)
     )
+    yield _check_index(config.locate_store(settings, os.environ))
     if settings.model:
         try:
             name = ModelNames.from_settings(settings).resolve_name(settings.model)
@@ -190,8 +107,69 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
     for names, without in _WANTED_PROGRAMS:
         found = next(filter(None, map(shutil.which, names)), None)
         yield HealthCheck(names[0], "ok" if found else "note", found or f"not found: {without}")
+    yield _check_terminal()
+    yield from _check_network()
     if ref is not None:
         yield from _check_history(ref, settings)
+
+
+def _check_index(home: Path) -> HealthCheck:
+    """Return whether the index of a store can be used; it is read, and brought up to date."""
+    if not home.exists():
+        return HealthCheck("index", "ok", "none yet")
+    try:
+        with open_store(home) as library:
+            if library.index is None:
+                return HealthCheck("index", "note", "off: lists and searches read every tape")
+            count = len(library.index.folders(""))
+    except (TapeError, OSError, sqlite3.Error) as error:
+        return HealthCheck("index", "wrong", f"{error}: tape reindex builds it again")
+    return HealthCheck("index", "ok", f"{count} tape{'' if count == 1 else 's'}")
+
+
+def _check_terminal() -> HealthCheck:
+    """Return what kind of terminal this is, and what it lacks."""
+    name = os.environ.get("TERM", "")
+    if not sys.stdout.isatty():
+        return HealthCheck("terminal", "ok", "none: output goes to a file or a pipe")
+    shown = f"{name or 'unknown'}, {get_columns()} columns"
+    if name in {"", "dumb"}:
+        return HealthCheck(
+            "terminal", "note", f"{shown}: set TERM, as in TERM=xterm-256color, for gong chat"
+        )
+    encoding = locale.getpreferredencoding(do_setlocale=False)
+    if encoding.lower().replace("-", "") != "utf8":
+        return HealthCheck("terminal", "note", f"{shown}, {encoding}: set LANG, as in LANG=C.UTF-8")
+    return HealthCheck("terminal", "ok", shown)
+
+
+_PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
+_PROXY_SCHEMES = {"http", "https", "socks5", "socks5h"}
+
+
+def _check_network() -> Iterator[HealthCheck]:
+    """Yield the settings of the network; no connection is made."""
+    found = False
+    for name in (one for known in _PROXY_VARIABLES for one in (known, known.lower())):
+        if not (value := os.environ.get(name)):
+            continue
+        found = True
+        try:
+            parts = urlsplit(value if "://" in value else f"http://{value}")
+            is_address = parts.scheme in _PROXY_SCHEMES and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_address = False
+        if is_address:
+            yield HealthCheck("proxy", "ok", f"{name}: {parts.hostname}")
+        else:
+            example = "http://proxy.example:8080"
+            yield HealthCheck("proxy", "wrong", f"{name} is no address of a proxy, as {example}")
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        if (path := os.environ.get(name)) and not os.path.exists(path):  # noqa: PTH110 (a text)
+            found = True
+            yield HealthCheck("certificates", "wrong", f"{name} is {path}, which is not there")
+    if not found:
+        yield HealthCheck("network", "ok", "direct: no proxy is set")
 
 
 def _check_places(file: Path, store: Path) -> Iterator[HealthCheck]:

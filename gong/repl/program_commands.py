@@ -1,0 +1,110 @@
+"""Slash commands that are commands of the command line: /doctor is `gong doctor`.
+
+Each runs as a process of its own, so that it prints what it prints there, and a long one does not
+hold up the conversation. None of them writes to the branch of this session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import ConfigurationError
+from .commands import CommandReply, add_command
+from .session_commands import require_recorder
+
+if TYPE_CHECKING:
+    from ..agent.opening import OpenSession
+
+HERE = "HERE"
+"""Stands for the branch of this session."""
+_TIMEOUT_SECONDS = 60
+
+
+class ProgramCommand(NamedTuple):
+    """A slash command and the command line it runs."""
+
+    name: str
+    argument: str
+    """The argument as /help shows it; empty for none, without brackets if it is needed."""
+    about: str
+    line: str
+    """Program and arguments; HERE stands for the branch of this session."""
+    default: str = ""
+    """Arguments where none are given."""
+
+
+PROGRAM_COMMANDS = tuple(
+    ProgramCommand(*row)
+    for row in (
+        ("sessions", "", "list the sessions of this folder", "tape ls"),
+        ("status", "", "show where this tape stands", "tape status HERE"),
+        ("diff", "[REF]", "show what this session did to files", "tape files -p", "HERE"),
+        ("compare", "REF", "compare this branch with another one", "tape diff HERE"),
+        ("export", "[-o FILE]", "write this session as Markdown", "tape export HERE --to md"),
+        ("tape", "[…]", "run a command of tape, as /tape log", "tape", "--help"),
+        ("tools", "", "list the tools", "gong tool list"),
+        ("permissions", "[…]", "list the rules; add or rm one", "gong permissions", "list"),
+        ("hooks", "", "list the hooks", "gong hooks list"),
+        ("config", "[…]", "list the settings; get or set one", "gong config", "list"),
+        ("work", "[…]", "track a piece of work across sessions", "gong work", "list"),
+        ("models", "[ID]", "list the models", "gong models"),
+        ("doctor", "", "check settings, store, keys and programs", "gong doctor"),
+        ("init", "", "write AGENTS.md from what the project shows", "gong init"),
+        ("version", "", "show the versions of gong, Python and SQLite", "gong version"),
+    )
+)
+"""The commands of this room."""
+
+
+async def run_program(command: ProgramCommand, host: OpenSession, argument: str) -> CommandReply:
+    """Run a command to its end, and return what it printed; an error is a reply too."""
+    words = shlex.split(f"{command.line} {argument or command.default}")
+    recorder = host.session.recorder
+    if recorder is not None:
+        recorder.barrier()  # it reads what is on the disk
+        words = [f"{recorder.tape.id}:{recorder.branch}" if one == HERE else one for one in words]
+    program, *rest = words
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", program, *rest),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        cwd=host.session.setup.env.working_directory,
+        env={
+            **os.environ,
+            "TAPE_HOME": str(host.library.store.tapes.parent),
+            "NO_COLOR": "1",
+            "PAGER": "cat",
+        },
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), _TIMEOUT_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return CommandReply(f"stopped after {_TIMEOUT_SECONDS} s", failed=True)
+    text = output.decode("utf-8", "replace").rstrip("\n")
+    return CommandReply(text or "(nothing to show)", failed=bool(process.returncode))
+
+
+def _start_program(command: ProgramCommand, host: OpenSession, argument: str) -> CommandReply:
+    if HERE in f"{command.line} {argument or command.default}".split():
+        require_recorder(host)
+    if command.argument.isalpha() and not argument:
+        raise ConfigurationError(f"/{command.name} needs {command.argument}")
+    try:
+        shlex.split(argument)
+    except ValueError as error:
+        raise ConfigurationError(f"/{command.name}: {error}") from error
+    return CommandReply(later=run_program(command, host, argument))
+
+
+for _command in PROGRAM_COMMANDS:
+    add_command(_command.name, _command.argument, _command.about, busy=True)(
+        partial(_start_program, _command)
+    )
