@@ -2,6 +2,7 @@ from contextlib import aclosing
 
 import pytest
 
+import gong.repl.app  # noqa: F401 (it brings all commands)
 from gong.repl.commands import (
     COMMANDS,
     KEYS,
