@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import category
 
 from tape.text import measure_width, show_controls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 INDENT = "  "
 
 
-class StyledLine(NamedTuple):
-    """One line without newline; `style` is you, thinking, call, result, note, error or empty."""
+class StyledPart(NamedTuple):
+    """A piece of a line; `style` holds names from `styles`, separated by blanks."""
 
     text: str
     style: str = ""
+
+
+class StyledLine(NamedTuple):
+    """One line without newline; `style` is a name from `styles`, or empty."""
+
+    text: str
+    style: str = ""
+    parts: tuple[StyledPart, ...] = ()
+    """The same text in pieces with styles of their own; empty where all of it has one style."""
+
+
+def join_parts(parts: Iterable[StyledPart], style: str = "") -> StyledLine:
+    """Return pieces as one line; neighbours of the same style become one."""
+    joined = tuple(
+        StyledPart("".join(part.text for part in same), name)
+        for name, same in groupby((part for part in parts if part.text), lambda part: part.style)
+    )
+    is_plain = all(not part.style for part in joined)
+    return StyledLine("".join(part.text for part in joined), style, () if is_plain else joined)
 
 
 def clip_line(text: str, columns: int) -> str:
@@ -45,6 +67,78 @@ def _wrap_rows(text: str, columns: int) -> Iterator[str]:
             row, used = "", 0
         row, used = row + char, used + wide
     yield row
+
+
+_BREAKABLE = re.compile(
+    "[\u2e80-\u303e\u3041-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd]"
+    "[\u0300-\u036f\u3099\u309a\ufe00-\ufe0f]*"
+)
+"""A letter of Chinese or Japanese, between which and its neighbour a row may end."""
+_CLOSING = {"Pe", "Pf", "Po", "Lm"}
+"""Kinds of characters before which no row ends: closing punctuation, length marks."""
+_OPENING = {"Ps", "Pi"}
+_SMALL = frozenset("っゃゅょッャュョ")
+
+
+def _split_words(parts: Iterable[StyledPart]) -> Iterator[tuple[str, list[StyledPart]]]:
+    """Yield the blanks before a word, one outside of code, and the word's pieces.
+
+    Between two letters of Chinese or Japanese a row may end, but not before closing punctuation
+    or after opening.
+    """
+    word: list[StyledPart] = []
+    blank, may_break = "", False
+    for text, style in parts:
+        for token in re.split(rf"( +|{_BREAKABLE.pattern})", text):
+            if not token:
+                continue
+            if token.isspace():
+                if word:
+                    yield blank, word
+                blank, word, may_break = token if style == "code" else " ", [], False
+                continue
+            is_letter = _BREAKABLE.match(token) is not None
+            if word and (is_letter or may_break) and not _is_closing(token[0]):
+                last = word[-1].text[-1]
+                if category(last) not in _OPENING:
+                    yield blank, word
+                    blank, word = "", []
+            word.append(StyledPart(token, style))
+            may_break = is_letter
+    if word:
+        yield blank, word
+
+
+def _is_closing(char: str) -> bool:
+    return category(char) in _CLOSING or char in _SMALL
+
+
+def wrap_parts(
+    parts: Sequence[StyledPart],
+    columns: int,
+    *,
+    first: Sequence[StyledPart] = (),
+    rest: Sequence[StyledPart] = (),
+) -> list[list[StyledPart]]:
+    """Return pieces as rows of at most `columns`, behind `first` and then behind `rest`.
+
+    No word is broken: one that is longer than a row has a row of its own, which is longer.
+    """
+    rows = [[*first]]
+    start = used = sum(measure_width(part.text) for part in first)
+    for blank, word in _split_words(parts):
+        wide = sum(measure_width(part.text) for part in word)
+        gap = blank if used > start else ""
+        if used > start and used + len(gap) + wide > columns:
+            rows.append([*rest])
+            start = used = sum(measure_width(part.text) for part in rest)
+            gap = ""
+        if gap:
+            before = rows[-1][-1].style
+            rows[-1].append(StyledPart(gap, before if before == word[0].style else ""))
+        rows[-1] += word
+        used += len(gap) + wide
+    return rows
 
 
 def escape_text(text: str) -> str:

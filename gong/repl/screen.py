@@ -14,7 +14,8 @@ contains a control character, whatever its source. The unfinished part of a scre
 
 from __future__ import annotations
 
-from itertools import dropwhile
+from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
@@ -25,21 +26,51 @@ from ..agent import events
 from .lines import (
     INDENT,
     StyledLine,
+    StyledPart,
     clip_line,
     escape_text,
     format_seconds,
+    join_parts,
     render_remark,
-    wrap_last_rows,
+    wrap_parts,
 )
+from .markdown import MarkdownStream
 from .notices import render_notice
 from .tool_cards import describe_call, render_result, split_output
 
-TAIL_ROWS = 6
-"""Rows shown of an unfinished line, which may be a whole paragraph."""
+THOUGHT_ROWS = 6
+"""Rows shown of what the model thinks."""
+_THOUGHT_CHARS = 2_000
 OUTPUT_ROWS = 3
 """Rows shown of a running tool's output."""
 _OUTPUT_CHARS = 4_000
 _EXPECTED_STOPS = {"stop", "tool_calls"}
+
+
+@dataclass(slots=True)
+class _Thought:
+    """What the model thinks, until it says something."""
+
+    text: str = ""
+    begun: str = ""
+    """Times of the first and the last piece, as in events; empty if unknown."""
+    ended: str = ""
+    shown: int = 0
+    """How many characters are in the scrollback."""
+
+    def describe(self) -> str:
+        """Return the thought in one line."""
+        if not self.begun or not self.ended:
+            return "thought"
+        took = datetime.fromisoformat(self.ended) - datetime.fromisoformat(self.begun)
+        return f"thought for {format_seconds(took.total_seconds())}"
+
+
+def render_thought(text: str, columns: int) -> list[StyledLine]:
+    """Return thinking as lines, without empty ones at the ends."""
+    lines = escape_text(text).strip("\n").split("\n") if text.strip() else []
+    rows = [row for line in lines for row in wrap_parts([StyledPart(line)], columns)]
+    return [join_parts(row, "thinking") for row in rows]
 
 
 class Screen:
@@ -51,7 +82,11 @@ class Screen:
     def __init__(self, *, is_kept: bool = True) -> None:
         self._is_kept = is_kept
         self._block: tuple[str, int] | None = None
-        self._tail = ""
+        self._text = MarkdownStream()
+        self._thought = _Thought()
+        self._last_thought = ""
+        self.shows_thinking = False
+        """Whether thinking is shown in full, not in one line."""
         self._above = ""
         self._titles: dict[str, str] = {}
         self._running: dict[str, str] = {}
@@ -94,9 +129,9 @@ class Screen:
         """Process an event; return the lines it finished, for a screen of `columns`."""
         match event:
             case events.MessageUpdate():
-                return self._take_update(event)
+                return self._take_update(event, columns)
             case events.MessageEnd():
-                return self._finish_message(event)
+                return self._finish_message(event, columns)
             case events.ToolExecutionStart():
                 self._running[event.call_id] = event.name
                 return []
@@ -106,7 +141,7 @@ class Screen:
             case events.ToolExecutionEnd():
                 return self._finish_tool(event, columns)
             case events.RunEnd():
-                lines = self._finish_block()
+                lines = self._finish_block(columns)
                 self.clear_run()
                 return [*lines, *(self.remark("stopped") if event.stop_reason == "aborted" else [])]
             case events.MessageStart():
@@ -131,16 +166,16 @@ class Screen:
             ):
                 return []
             case events.ApprovalRequested():
-                return [*self._finish_block(), *self._render_question(event)]
+                return [*self._finish_block(columns), *self._render_question(event)]
             case events.QuestionAsked() | events.PlanProposed():
-                return [*self._finish_block(), *self._render_asked(event)]
+                return [*self._finish_block(columns), *self._render_asked(event)]
             case events.SteeringInjected():
                 steered = StyledLine(shorten_to_width(f"> {event.text}", columns), "you")
-                return [*self._finish_block(), *self._space_lines("you", [steered])]
+                return [*self._finish_block(columns), *self._space_lines("you", [steered])]
             case _:
                 if not isinstance(event, events.Warn):
                     self._saying = ""  # a warning may arrive during a summary, which continues
-                lines = self._finish_block()
+                lines = self._finish_block(columns)
                 self._above = "remark"
                 return [*lines, render_notice(event, is_kept=self._is_kept)]
 
@@ -153,42 +188,73 @@ class Screen:
                 *titles,
                 *(StyledLine(clip_line(INDENT + row, columns), "result") for row in rows),
             ]
-        if self._block is None or not self._tail:
+        if self._block is None:
             return []
-        rows = wrap_last_rows(escape_text(self._tail), columns, TAIL_ROWS)
-        return [StyledLine(row, self._choose_style()) for row in rows]
+        if self._block[0] == "text":
+            return self._text.render_tail(columns)
+        rest = self._thought.text[self._thought.shown :][-_THOUGHT_CHARS:]
+        return render_thought(rest, columns)[-THOUGHT_ROWS:]
 
-    def _take_update(self, event: events.MessageUpdate) -> list[StyledLine]:
+    def _take_update(self, event: events.MessageUpdate, columns: int) -> list[StyledLine]:
         """Add text to a block; return the lines it finished, and the rest of the block before."""
-        before = []
+        before: list[StyledLine] = []
         if (event.part, event.block) != self._block:
-            before = self._finish_block()
+            before = self._finish_block(columns)
             self._block = (event.part, event.block)
-        if event.part == "tool_call":
-            self._saying = f"calling {event.name}" if event.name else self._saying
-            return before
-        self._saying = "thinking" if event.part == "thinking" else "answering"
-        *whole, self._tail = (self._tail + event.delta).split("\n")
-        return [*before, *self._render_block_lines(whole)]
+        match event.part:
+            case "tool_call":
+                self._saying = f"calling {event.name}" if event.name else self._saying
+                return before
+            case "thinking":
+                self._saying = "thinking"
+                return [*before, *self._take_thought(event, columns)]
+            case _:
+                self._saying = "answering"
+                made = self._text.feed(event.delta, columns)
+                return [*before, *self._space_lines(self._name_block(), made)]
 
-    def _finish_block(self) -> list[StyledLine]:
-        lines = self._render_block_lines([self._tail] if self._tail else [])
-        self._block, self._tail = None, ""
-        return lines
+    def _take_thought(self, event: events.MessageUpdate, columns: int) -> list[StyledLine]:
+        """Add to the thought; return its finished lines where thinking is shown in full."""
+        if not self._thought.text:
+            self._thought = _Thought(begun=event.time)
+        self._thought.text += event.delta
+        self._thought.ended = event.time
+        if not self.shows_thinking:
+            return []
+        text = self._thought.text
+        end = text.rfind("\n") + 1
+        start, self._thought.shown = self._thought.shown, max(end, self._thought.shown)
+        lines = render_thought(text[start:end], columns) if end > start else []
+        return self._space_lines(self._name_block(), lines)
 
-    def _render_block_lines(self, whole: list[str]) -> list[StyledLine]:
-        if self._above != self._name_block():
-            whole = [*dropwhile(lambda line: not line.strip(), whole)]
-        return self._space_lines(
-            self._name_block(),
-            [StyledLine(escape_text(line), self._choose_style()) for line in whole],
-        )
+    def _finish_block(self, columns: int) -> list[StyledLine]:
+        """Return the last lines of the open block, and close it."""
+        kind, name = self._block[0] if self._block else "", self._name_block()
+        self._block = None
+        if kind == "text":
+            text, self._text = self._text, MarkdownStream()
+            return self._space_lines(name, text.finish(columns))
+        if kind == "thinking" and self._thought.text:
+            thought, self._thought = self._thought, _Thought()
+            self._last_thought = thought.text
+            if self.shows_thinking:
+                return self._space_lines(
+                    name, render_thought(thought.text[thought.shown :], columns)
+                )
+            return self._space_lines(name, [StyledLine(thought.describe(), "thinking")])
+        return []
+
+    def switch_thinking(self, columns: int) -> list[StyledLine]:
+        """Show thinking in full from now on, or in one line; return the last thought in full."""
+        self.shows_thinking = not self.shows_thinking
+        if not self.shows_thinking:
+            return self.remark("thinking is shown in one line")
+        lines = self.remark("thinking is shown in full")
+        self._thought.shown = 0
+        return [*lines, *render_thought(self._last_thought, columns)]
 
     def _name_block(self) -> str:
         return "" if self._block is None else f"{self._block[0]} {self._block[1]}"
-
-    def _choose_style(self) -> str:
-        return "thinking" if self._block is not None and self._block[0] == "thinking" else ""
 
     def _space_lines(self, kind: str, lines: list[StyledLine]) -> list[StyledLine]:
         """Return the lines, with an empty line first if another kind of line is above."""
@@ -197,8 +263,8 @@ class Screen:
         self._above = kind
         return [StyledLine(""), *lines]
 
-    def _finish_message(self, event: events.MessageEnd) -> list[StyledLine]:
-        lines = self._finish_block()
+    def _finish_message(self, event: events.MessageEnd, columns: int) -> list[StyledLine]:
+        lines = self._finish_block(columns)
         self._titles |= {call.id: describe_call(call) for call in select_tool_calls(event.content)}
         self._saying = ""
         if event.stop_reason not in _EXPECTED_STOPS:

@@ -18,6 +18,7 @@ from prompt_toolkit.styles import Style
 from tape.text import show_controls
 
 from .frames import FramedStream
+from .styles import STYLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,17 +30,7 @@ if TYPE_CHECKING:
 
     from .lines import StyledLine
 
-TERMINAL_STYLE = Style.from_dict(
-    {
-        "you": "bold",
-        "thinking": "dim italic",
-        "call": "ansicyan",
-        "result": "dim",
-        "note": "ansiyellow",
-        "error": "ansired",
-        "bottom-toolbar": "noreverse dim",
-    }
-)
+TERMINAL_STYLE = Style.from_dict(STYLES)
 _FRAME_SECONDS = 0.03
 _TICK_SECONDS = 1.0
 _INDENT = "  "  # before every further line of the draft
@@ -188,4 +179,10 @@ class Terminal:
 
 def _style_lines(lines: list[StyledLine]) -> StyleAndTextTuples:
     """Return styled lines to draw; escape sequences in them have no effect."""
-    return [(f"class:{line.style}", f"{show_controls(line.text)}\n") for line in lines]
+    styled: StyleAndTextTuples = []
+    for line in lines:
+        for text, style in line.parts or ((line.text, ""),):
+            names = f"{line.style} {style}".split()
+            styled.append((" ".join(f"class:{name}" for name in names), show_controls(text)))
+        styled.append(("", "\n"))
+    return styled

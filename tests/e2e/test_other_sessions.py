@@ -111,7 +111,7 @@ def test_a_continued_session_shows_its_last_turns_and_what_changed_since(place, 
     assert "printed: one" not in shown
     assert (
         "> run echo two > b.txt\n\n● $ echo two > b.txt\n  (no output)\n\n"
-        "`echo two > b.txt` printed nothing.\n\n> run echo three\n\n● $ echo three\n  three\n"
+        "echo two > b.txt printed nothing.\n\n> run echo three\n\n● $ echo three\n  three\n"
     ) in shown
 
 
@@ -139,7 +139,7 @@ def test_talk_and_files_go_back_and_forward_again(place, chat):
     """§9 row 1: three choices, shown as a diff first, undoable, nothing by hand is lost."""
     now = chat()
     ask(now, "run echo one > b.txt", "printed nothing")
-    ask(now, "run echo two >> b.txt; echo made > c.txt", "c.txt` printed nothing")
+    ask(now, "run echo two >> b.txt; echo made > c.txt", "c.txt printed nothing")
     (place.folder / "c.txt").write_text("by hand\n")
     now.type(ESC + ESC)
     now.wait_for("1/2", on_screen=True)

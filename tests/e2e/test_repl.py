@@ -71,7 +71,7 @@ def script(folder):
 def test_a_conversation_with_tools(chat):
     now = chat("-m", "offline/rules")
     now.say("read README.md then run wc -l README.md")
-    now.wait_for("`wc -l README.md` printed: 42 README.md")
+    now.wait_for("wc -l README.md printed: 42 README.md")
     now.wait_for("main · ready", on_screen=True)
     shown = now.text()
     assert (
@@ -229,7 +229,7 @@ def test_ten_thousand_lines_of_output_do_not_flood(chat):
     now.wait_for("main · ready", on_screen=True)
     shown = now.text()
     assert "  … 9995 more lines\n  9996\n" in shown
-    assert "`seq 10000` printed 10000 lines; the last: 10000\n" in shown
+    assert "seq 10000 printed 10000 lines; the last: 10000\n" in shown
     assert len([row for row in shown.split("\n") if row.strip().isdecimal()]) <= 10
 
 

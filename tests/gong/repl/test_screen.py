@@ -61,16 +61,39 @@ def shown(screen):
     return shown
 
 
-def test_a_line_of_text_is_given_out_when_it_is_whole(screen, shown):
-    assert shown(text("Hel"), text("lo\nwor")) == [StyledLine(""), StyledLine("Hello")]
-    assert screen.live(40) == [StyledLine("wor")]
-    assert shown(text("ld"), said()) == [StyledLine("world")]
+def test_a_block_of_text_is_given_out_when_it_is_whole(screen, shown):
+    assert shown(text("Hel"), text("lo\nwor")) == []
+    assert screen.live(40) == [StyledLine("Hello"), StyledLine("wor")]
+    assert shown(text("ld\n\nNext")) == [*map(StyledLine, ("", "Hello", "world"))]
+    assert screen.live(40) == [StyledLine(""), StyledLine("Next")]
+    assert shown(said()) == [StyledLine(""), StyledLine("Next")]
     assert screen.live(40) == []
 
 
-def test_thinking_and_text_are_two_blocks_with_a_gap_between(shown):
-    assert shown(thinking("hm\nwell"), text("Yes.", 1), said()) == [
-        *(StyledLine(""), StyledLine("hm", "thinking"), StyledLine("well", "thinking")),
+def test_thinking_is_one_line_when_it_is_over(screen, shown):
+    """UX: the thought is seen while it grows, and all of it afterwards with Ctrl+T."""
+    begun, ended = "2026-01-01T00:00:00.000000Z", "2026-01-01T00:01:05.250000Z"
+    shown(events.MessageUpdate("thinking", 0, "hm\n", time=begun))
+    shown(events.MessageUpdate("thinking", 0, "well", time=ended))
+    assert screen.live(40) == [StyledLine("hm", "thinking"), StyledLine("well", "thinking")]
+    assert shown(text("Yes.", 1), said()) == [
+        *(StyledLine(""), StyledLine("thought for 1 min 5 s", "thinking")),
+        *(StyledLine(""), StyledLine("Yes.")),
+    ]
+    assert screen.switch_thinking(40) == [
+        StyledLine("thinking is shown in full", "note"),
+        *(StyledLine("hm", "thinking"), StyledLine("well", "thinking")),
+    ]
+
+
+def test_thinking_is_shown_in_full_on_request(screen, shown):
+    screen.switch_thinking(40)
+    assert shown(thinking("hm\nwell\nso")) == [
+        *(StyledLine(""), StyledLine("hm", "thinking"), StyledLine("well", "thinking"))
+    ]
+    assert screen.live(40) == [StyledLine("so", "thinking")]
+    assert shown(text("Yes.", 1), said()) == [
+        StyledLine("so", "thinking"),
         *(StyledLine(""), StyledLine("Yes.")),
     ]
 
@@ -83,7 +106,7 @@ def test_empty_lines_before_the_first_words_are_left_out_and_others_kept(shown):
 
 def test_an_unfinished_line_shows_its_last_rows(screen, shown):
     shown(text("x" * 1000))
-    assert screen.live(10) == [StyledLine("x" * 10)] * 6
+    assert screen.live(10) == [StyledLine("x" * 10)] * 12
 
 
 def test_rows_of_a_growing_line_stand_still():
@@ -253,7 +276,7 @@ ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31mred\x08\u202etxt"
 
 
 def test_no_escape_sequence_of_a_model_reaches_the_terminal(shown):
-    assert shown(text(ATTACK + "\r\n")) == [
+    assert shown(text(ATTACK + "\r\n\n")) == [
         *(StyledLine(""), StyledLine("␛]0;owned␇␛[2J<U+009B>31mred␈<U+202E>txt"))
     ]
 
