@@ -58,6 +58,11 @@ class Action(NamedTuple):
     """What it runs, where it is a wrapper."""
 
     @property
+    def removes(self) -> bool:
+        """Whether it removes something, or runs what does."""
+        return self.destructive or any(one.removes for one in self.inner)
+
+    @property
     def text(self) -> str:
         """The words as one text, quoted."""
         return " ".join(self.words)

@@ -47,7 +47,6 @@ from .rules import (
     is_domain_covered,
     is_line_covered,
     is_path_covered,
-    is_removing,
     is_tool_covered,
 )
 from .searched_files import find_searched_files, find_unnamed_files
@@ -176,6 +175,8 @@ class CallJudge:
             parts = [self._judge_locked_readers(judged)]
         else:
             parts = [self._judge_action(one) for one in actions]
+        if judged.removes:  # in a text that no rule shows
+            parts = [one._replace(offered="") for one in parts]
         if any(one.tool == "bash" and one.is_open for one in self.allow):
             return parts
         uses = [use for each in judged.uses.values() for use in each]
@@ -290,9 +291,7 @@ class CallJudge:
             accepts = self.mode is PermissionMode.ACCEPT_EDITS and bool(edits)
             if accepts and all(map(self._is_plain_edit, edits)):
                 return Part("allow")
-            return Part(
-                "ask", why, offered="" if is_removing(action) else build_action_rule(action)
-            )
+            return Part("ask", why, offered="" if action.removes else build_action_rule(action))
 
         return self._decide_unnamed(why, ask)
 

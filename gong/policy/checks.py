@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ..shell.expansion import Argument
 from .matching import (
     EXECUTES_COMMANDS,
     FETCHED_REASON,
@@ -27,7 +28,7 @@ from .tables import load_tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..shell.expansion import Argument, Arguments
+    from ..shell.expansion import Arguments
     from .invocation import Invocation, PathContext
     from .tables import DangerRule
 
@@ -43,8 +44,18 @@ _RUN = re.compile(
 )
 _LIST = re.compile(r"(?:run|call|Popen|check_\w+|spawn\w*|exec\w*)\s*\(\s*\[([^\]]{1,2000})\]")
 _CALLED = re.compile(r"\b(?:exec\w*|spawn\w*|system)\s*\(([^()]{1,500})\)")
-_PIPED = re.compile(r"\"([^\"\n]{1,2000})\"\s*\|")
+_PIPED = re.compile(r"\"([^\"\n]{1,2000})\"\s*(?=\|)|\|&?\s*\"([^\"\n]{1,2000})\"")
 _BRACKETED = re.compile(r"(?:\bqx|%x)\s*[({\[]([^)}\]]{1,2000})[)}\]]")
+_REMOVING_CALL = re.compile(
+    r"(?:\b(?:rmtree|remove_tree|rm_rf?|rmSync|rmdir|rmdirSync|rimraf|unlink|unlinkSync|removeSync"
+    r"|removedirs|remove_dir|remove_entry\w*|RemoveAll|emptyDir|emptyDirSync)\s*\(?|delete-directory"
+    r"|(?:\b(?:os|fs|promises|Deno|File|Dir|FileUtils)\.|[\"']\)\.|(?<![\w.]))(?:remove|rm|delete)\()"
+    r"\s*(?:[\w.]+\(\s*){0,3}[\"']([^\"'\n]{1,500})[\"']"
+)
+"""A call that removes, with the path it is given; perhaps inside of `Path(…)` and the like."""
+_REMOVED_VALUE = re.compile(
+    r"[\"']([^\"'\n]{1,500})[\"']\s*\)?\s*\.(?:deleteDir|rmtree|rmdir|delete|unlink)\b"
+)
 _LITERAL = re.compile(r"[\"']([^\"']*)[\"']")
 
 _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")
@@ -142,7 +153,21 @@ def find_embedded_commands(use: Invocation) -> Iterator[str]:
             if EXECUTES_COMMANDS.search(text) and literals:
                 yield from (" ".join(literals), "".join(literals))
             if use.name.endswith("awk"):
-                yield from (found[1] for found in _PIPED.finditer(text))
+                yield from (found[1] or found[2] for found in _PIPED.finditer(text))
+
+
+def _check_removing_code(use: Invocation) -> str | None:
+    """Look at the paths that code for an interpreter, or an editor, removes."""
+    if not (_is_interpreter(use.name) or use.name in load_tables().words.interactive):
+        return None
+    for text in map(_cut_to_ends, (*(one.text for one in use.arguments), *use.given)):
+        for found in (*_REMOVING_CALL.finditer(text), *_REMOVED_VALUE.finditer(text)):
+            path = found[1]
+            if path == "~" or path.startswith("~/"):
+                path = use.places.home + path[1:]
+            if use.places.is_vital(Argument(path, glob="*" in path)):
+                return "removes a system, home or workspace folder"
+    return None
 
 
 def _check_patterns(use: Invocation) -> str | None:
@@ -274,6 +299,7 @@ _CHECKS: tuple[Callable[[Invocation], str | None], ...] = (
         check_container_removal,
         _check_fed_shell,
         _check_patterns,
+        _check_removing_code,
         _check_secret_read,
         _check_sent_data,
         _check_written_files,

@@ -48,7 +48,7 @@ _SUBSTITUTED = re.compile(
     r"s([^\\\n\w\s])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)\1([a-zA-Z0-9]*)", re.DOTALL
 )
 _SEDS = {"sed", "gsed", "ssed"}
-_SED_OPTION = re.compile(r"--expression=|-[nErsuz]*e(?=[^\s])")
+_SED_OPTION = re.compile(r"\A(?:--expression=|-[nErsuz]*e(?=\S))")
 _EXECUTED = re.compile(
     r"(?:^|[;{}\n])[^;{}\na-zA-Z]*(?:/[^/\n]*/[^;{}\na-zA-Z/]*)*e(?:\s+([^\n]+)|\s*(?=[;}\n]|$))"
 )

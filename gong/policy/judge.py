@@ -93,6 +93,7 @@ _MOST_TIMES = 8  # so many times the same text is looked at
 _SHREDS = re.compile(r"[;&|\n(){}`]+")
 _MOST_SHREDS = 200
 _PATTERN = re.compile(r"[!?*+@]\([^()]*\)")
+_BRACE = re.compile(r"\{([^{}\s]*,[^{}\s]*)\}")
 _CREDENTIAL = re.compile(
     r"(?:\$\{)?((?:[A-Z0-9_]*_)?(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?|PAT)"
     r"(?:_[A-Z0-9_]*)?)(?!\w)"
@@ -133,6 +134,8 @@ class CommandJudge:
     """Texts of files and aliases whose dangers were looked for, and how often."""
     aliases: dict[str, str] = field(default_factory=dict)
     written: WrittenFiles = field(default_factory=WrittenFiles)
+    removes: bool = False
+    """Whether a text that it runs, and no action tells, removes something."""
     actions: list[Action] = field(default_factory=list)
     """What the command line does that is neither safe nor dangerous; a wrapper holds its own."""
 
@@ -172,9 +175,10 @@ class CommandJudge:
         if len(shreds) > _MOST_SHREDS:
             raise CommandTooLong
         plain = _PATTERN.sub("*", text)
+        spread = _BRACE.sub(lambda found: found[1].replace(",", " "), text)  # `{rm,-rf,x}`
         self.depth += 1
-        for one in (*shreds, *((plain,) if plain != text else ())):
-            with self._keep_only_dangers():
+        for one in (*shreds, *(each for each in {plain, spread} if each != text)):
+            with self._keep_only_dangers(runs=True):
                 self.judge_text(one, state.copy(), ())
         self.depth -= 1
 
@@ -193,10 +197,14 @@ class CommandJudge:
             self.actions.append(action or Action("other", part, reason))
 
     @contextmanager
-    def _keep_only_dangers(self) -> Iterator[None]:
-        """Forget what is found meanwhile, but for dangers: the text may run, or may not."""
+    def _keep_only_dangers(self, *, runs: bool = False) -> Iterator[None]:
+        """Forget what is found meanwhile, but for dangers: the text may run, or may not.
+
+        With `runs` it is sure to: then it is kept that it removes something.
+        """
         before, actions = len(self.found), len(self.actions)
         yield
+        self.removes |= runs and any(one.removes for one in self.actions[actions:])
         self.found[before:] = [one for one in self.found[before:] if one.level > DangerLevel.ASK]
         del self.actions[actions:]
 
@@ -458,6 +466,9 @@ class CommandJudge:
             first = use.arguments[0].text.lower()
             if first not in self.functions and self.depth < _MAX_DEPTH:
                 self._judge_likely_program(use.arguments, at)
+        given = list_operands(use.arguments) if use.name == "set" else ()
+        if given and self.depth < _MAX_DEPTH:  # a later `"$@"` may run them
+            self._judge_likely_program(given, at)
         ran = [*find_inner_commands(use.name, use.arguments)]
         for one in ran:
             obeyed = tuple(
@@ -541,9 +552,9 @@ class CommandJudge:
                 self._judge_script(text, (), at)
             printed = (each for one in use.inside for each in list_printed_texts(one))
             for text in dict.fromkeys(printed):
-                self._check_text(text, at)  # `bash <(echo …)`
+                self._check_text(text, at, runs=True)  # `bash <(echo …)`
         for text in dict.fromkeys(find_embedded_commands(use)):
-            with self._keep_only_dangers():
+            with self._keep_only_dangers(runs=True):
                 self._judge_script(text, (), at)
         fetched, known = self.written.find_run_texts(first, use)
         if fetched:
@@ -553,15 +564,15 @@ class CommandJudge:
             self._add_dangers(fed, at)
             inside = (*find_embedded_commands(fed), *find_hidden_commands(fed))
             for one in dict.fromkeys((text, *inside)):
-                self._check_text(one, at)
+                self._check_text(one, at, runs=True)
 
-    def _check_text(self, text: str, at: Scope) -> None:
+    def _check_text(self, text: str, at: Scope, *, runs: bool = False) -> None:
         """Look for danger in a text that may run; it may name itself."""
         if text in self.running or self.looked_at[text] > _MOST_TIMES:
             return
         self.running.add(text)
         self.looked_at[text] += 1
-        with self._keep_only_dangers():
+        with self._keep_only_dangers(runs=runs):
             self._judge_script(text, (), at)
         self.running.discard(text)
 

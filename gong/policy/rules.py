@@ -290,7 +290,7 @@ def build_action_rule(action: Action) -> str | None:
     The fewest words that say what it does: `npm run test`, `git commit`, `python x.py`; all of them
     where only all of them do.
     """
-    if action.kind != "run" or action.hidden or is_removing(action):
+    if action.kind != "run" or action.hidden or action.removes:
         return None
     if action.code or action.inner or (set(action.shown) - set(action.words[:1])):
         text = escape_pattern(action.text)
@@ -309,11 +309,6 @@ def _count_telling_words(words: Sequence[str]) -> int:
     if runs:
         return 3 if second == "-m" else 2
     return 2 if first not in _ONE_WORD and _TWO_WORDS.fullmatch(second) else 1
-
-
-def is_removing(action: Action) -> bool:
-    """Whether a program removes something, or runs what does."""
-    return action.destructive or any(map(is_removing, action.inner))
 
 
 @dataclass(frozen=True, slots=True)

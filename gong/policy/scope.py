@@ -38,7 +38,8 @@ _SET = re.compile(
 )
 """Harmless options of `set`: they only stop a script earlier, or show what it does."""
 _MOST_READ = 4  # so many of the lines and words a name may read are looked at
-_WIDE = re.compile(r"(?:^|\s)[/~.*-]")
+_PRINTING_OPTION = {"echo": re.compile(r"-[neE]+"), "printf": re.compile(r"--|-v")}
+_WIDE = re.compile(r"(?:^|[\s=])[/~.*-]")
 """What is read matters where it names a place or is an option."""
 _HISTORY = {"HISTFILE": {"", "/dev/null"}, "HISTSIZE": {"0"}, "HISTFILESIZE": {"0"}}
 
@@ -98,7 +99,7 @@ def is_only_setting(name: str, arguments: Arguments) -> bool:
 def list_printed_texts(use: Invocation) -> Iterator[str]:
     """Yield what a command is known to print."""
     if use.name in {"echo", "printf"}:
-        given = [one.text for one in list_operands(use.arguments)]
+        given = [one.text for one in _list_printed_words(use)]
         texts = [" ".join(given)]
         if use.name == "printf" and len(given) > 1:
             texts.append(" ".join(given[1:]))
@@ -108,14 +109,24 @@ def list_printed_texts(use: Invocation) -> Iterator[str]:
         yield from use.given
 
 
+def _list_printed_words(use: Invocation) -> Arguments:
+    """Return what `echo` or `printf` is given to print: what looks like an option is text, too."""
+    rest = use.arguments
+    own = _PRINTING_OPTION[use.name]
+    while rest and own.fullmatch(rest[0].text):
+        rest = rest[2 if rest[0].text == "-v" else 1 :]
+    return rest
+
+
 def find_printed_line(use: Invocation) -> str | None:
     """Return what `echo` or `printf` prints, None where it is not known."""
-    given = list_operands(use.arguments)
+    given = _list_printed_words(use)
     formats = use.name == "printf" and any("%" in one.text for one in given[:1])
     if any(not one.known or one.glob for one in use.arguments):
         return None
     whole = " ".join(one.text for one in given[1 if formats else 0 :])
-    escapes = use.name == "printf" or has_any_option(use.arguments, ["-e"])
+    options = use.arguments[: len(use.arguments) - len(given)]
+    escapes = use.name == "printf" or any("e" in one.text for one in options)
     return decode_ansi_c(whole) if escapes else whole
 
 

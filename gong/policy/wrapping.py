@@ -156,6 +156,8 @@ def _find_in_wrapper(
         text = find_option_value(arguments, wrapper.option)
         if text is not None:
             yield InnerCommand(text=text)
+        elif wrapper.valued and (rest := _skip_to_command(wrapper, arguments)[0]):
+            yield InnerCommand(arguments=rest)
     elif wrapper.after:
         yield from _find_after_marks(wrapper, arguments)
     else:

@@ -28,7 +28,7 @@ from .words import (
     cut_gap,
     has_expansion,
     has_odd_characters,
-    parse_tree,
+    parse_line_tree,
     repair_dollars,
     split_command_lines,
 )
@@ -127,7 +127,7 @@ def parse_command_line(text: str) -> ParsedCommandLine:
     Raises ParserMissing when there is no grammar for it, CommandTooLong when it holds too much.
     """
     source = text.encode("utf-8", "replace")
-    root = parse_tree(source)
+    root = parse_line_tree(source)
     reader = _TreeReader(source)
     try:
         reader.walk(root, NodeContext())

@@ -1,7 +1,8 @@
 """The grammar of bash, tree-sitter's, and what it gets wrong: found or set right; pure.
 
-It takes two lines for one command, parts a word at a broken line, leaves a dollar alone, takes what
-the shell expands for text, and its scanner crashes on some characters.
+It takes `! { a; }` and `time if …` for programs named `{` and `time`, and two lines for one
+command; it parts a word at a broken line, leaves a dollar alone, takes what the shell expands for
+text, and its scanner crashes on some characters.
 """
 
 from __future__ import annotations
@@ -59,6 +60,52 @@ def parse_tree(source: bytes) -> Node:
     elif len(_HEREDOC.findall(source)) > _MOST_OPEN:
         raise CommandTooLong
     return _load_parser().parse(source.translate(_PLAIN_BYTES)).root_node
+
+
+KEYWORDS = {b"{", b"if", b"while", b"until", b"for", b"case", b"select", b"!"}
+"""What begins a compound command, or one more negation."""
+_PREFIX = re.compile(rb"(?:^|[\s;&|(){}`])(?:!|time|coproc)\s")
+_MOST_PREFIXES = 16
+
+
+def parse_line_tree(source: bytes) -> Node:
+    """Return the root of a text's tree; what comes before a compound command is blank in it.
+
+    `!`, `time` and `coproc` change nothing about what is run. Raises as `parse_tree` does.
+    """
+    root = parse_tree(source)
+    if not _PREFIX.search(source):
+        return root
+    shown = bytearray(source)
+    for _ in range(_MOST_PREFIXES):
+        spans = [*_find_prefixes(root, source)]
+        if not spans:
+            return root
+        for start, end in spans:
+            shown[start:end] = b" " * (end - start)
+        root = parse_tree(bytes(shown))
+    raise CommandTooLong
+
+
+def _find_prefixes(root: Node, source: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the words begin and end that hide a compound command from the grammar."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.named_children
+        if node.type == "command":
+            words = node.named_children
+            texts = [source[one.start_byte : one.end_byte] for one in words[:4]]
+            if texts[0] in KEYWORDS and node.parent and node.parent.type == "negated_command":
+                yield node.parent.start_byte, node.start_byte
+            elif texts[0] in {b"time", b"coproc"}:
+                found = next((at for at, one in enumerate(texts) if one in KEYWORDS), 0)
+                named = texts[0] == b"coproc" or texts[1:2] == [b"-p"]
+                if found == 1 or (found == _AFTER_NAME and named):
+                    yield node.start_byte, words[found].start_byte
+
+
+_AFTER_NAME = 2  # `time -p {`, `coproc NAME {`
 
 
 @cache

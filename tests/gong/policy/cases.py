@@ -318,7 +318,6 @@ ASK = [
     "timeout 5 make",
     "if",
     "ls (",
-    "{rm,-rf,/}",
     'echo "unclosed',
     "ls \\",
     "echo ${!x}",

@@ -15,11 +15,12 @@ from gong.policy.danger import check_command, classify_command
 from gong.policy.invocation import DangerLevel, Judgement
 from gong.policy.tables import load_tables
 from gong.shell.parser import parse_command_line
-from tests.gong.policy import cases, more_cases, odd_cases, work_cases
+from tests.gong.policy import cases, more_cases, odd_cases, spelled_cases, work_cases
 
 SAFE = [*cases.SAFE, *more_cases.SAFE, *work_cases.SAFE, *odd_cases.SAFE]
-ASK = [*cases.ASK, *more_cases.ASK, *work_cases.ASK, *odd_cases.ASK]
+ASK = [*cases.ASK, *more_cases.ASK, *work_cases.ASK, *odd_cases.ASK, *spelled_cases.ORDINARY_CODE]
 DANGEROUS = [*cases.DANGEROUS, *more_cases.DANGEROUS, *work_cases.DANGEROUS, *odd_cases.DANGEROUS]
+DANGEROUS += spelled_cases.CODE
 CWD, HOME = "/home/ada/project", "/home/ada"
 
 
@@ -44,6 +45,12 @@ def test_a_command_whose_damage_cannot_be_made_good_is_dangerous(command):
     found = judged(command)
     assert found.level is DangerLevel.DANGEROUS, found
     assert found.reason
+
+
+@pytest.mark.parametrize("command", spelled_cases.COMMANDS)
+def test_a_dangerous_command_is_one_however_it_is_spelled(command):
+    spelled = [*spelled_cases.list_spellings(command)]
+    assert [one for one in spelled if judged(one).level is not DangerLevel.DANGEROUS] == []
 
 
 @pytest.mark.parametrize("command", load_tables().words.literal)
