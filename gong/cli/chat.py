@@ -147,6 +147,7 @@ Examples:
 @add_prompt_options
 @add_permission_options
 @store_option
+@click.option("-t", "--tui", "full_screen", is_flag=True, help="Take the full screen.")
 @click.option(
     "--history",
     type=click.IntRange(min=0),
@@ -183,6 +184,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     base_file: str | None,
     appended: str | None,
     store: str | None,
+    full_screen: bool,
     history: int,
     no_session: bool,
     **permissions: Any,
@@ -246,7 +248,11 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         lines = ["/resume"] * picks + [first] * bool(first.strip())
         return asyncio.run(
             _run_terminal(
-                *(open_front, past, model, lines), shown_turns=history, afk=afk, verbose=verbose
+                *(open_front, past, model, lines),
+                shown_turns=history,
+                full_screen=full_screen,
+                afk=afk,
+                verbose=verbose,
             )
         )
     if picks:
@@ -403,6 +409,7 @@ async def _run_terminal(
     lines: list[str],
     *,
     shown_turns: int,
+    full_screen: bool,
     afk: bool,
     verbose: bool,
 ) -> int:
@@ -440,7 +447,9 @@ async def _run_terminal(
                 from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
 
                 host.session.ask_nobody() if afk else host.session.ask_person()
-                end = await run_conversation(host, typed, shown_turns=shown_turns)
+                end = await run_conversation(
+                    host, typed, shown_turns=shown_turns, full_screen=full_screen
+                )
                 before = _name_session(host) or past
             if end.opens is None:
                 return end.exit_code

@@ -60,6 +60,7 @@ from .panels import PLAN_CHOICES, OpenChoice, render_choices, render_queue, rend
 from .past_turns import describe_changed_files, read_last_turns, render_last_turns
 from .picker import choose_command
 from .screen import Screen
+from .side_pane import render_side_pane
 from .status_line import (
     SessionUsage,
     choose_next_mode,
@@ -146,33 +147,36 @@ async def run_conversation(
     typed: TypedAhead | None = None,
     *,
     shown_turns: int = 3,
+    full_screen: bool = False,
     clock: Callable[[], float] = monotonic,
 ) -> ConversationEnd:
     """Run the terminal session until the user quits, or chooses another session.
 
-    Of a session that is continued the last `shown_turns` are shown.
+    Of a session that is continued the last `shown_turns` are shown. It is inline, or takes the
+    full screen.
 
     Standard input must be a terminal. The host is not closed. `typed` is the input from before.
     """
     with patch_stdout():  # output of other code is printed above the prompt
-        return await _Conversation(host, clock, shown_turns).serve_terminal(typed or TypedAhead())
+        conversation = _Conversation(host, clock, shown_turns, full_screen=full_screen)
+        return await conversation.serve_terminal(typed or TypedAhead())
 
 
 class _Conversation:
     """One conversation: its keys, its commands, and the current run."""
 
-    def __init__(self, host: OpenSession, clock: Callable[[], float], shown_turns: int) -> None:
+    def __init__(
+        self,
+        host: OpenSession,
+        clock: Callable[[], float],
+        shown_turns: int,
+        *,
+        full_screen: bool = False,
+    ) -> None:
         self.host, self.session, self.clock = host, host.session, clock
-        self.shown_turns = shown_turns
+        self.shown_turns, self.is_full_screen = shown_turns, full_screen
         self.screen = Screen(is_kept=host.is_kept)
-        self.terminal = Terminal(
-            self._list_live_lines,
-            self._render_status,
-            self._take_input,
-            self._build_keys(),
-            self._is_timed,
-            open_history(host.library.store.tapes.parent, self.session.setup.env.working_directory),
-        )
+        self.terminal = self._build_terminal(full_screen=full_screen)
         self.tasks = asyncio.TaskGroup()
         self.begun: float | None = None
         """When the current run began; None while nothing runs."""
@@ -209,6 +213,21 @@ class _Conversation:
         self.opens: SessionChoice | None = None
         """The session that was chosen instead of this one."""
 
+    def _build_terminal(self, *, full_screen: bool) -> Terminal:
+        folder = self.session.setup.env.working_directory
+        parts = (
+            *(self._list_live_lines, self._render_status, self._take_input, self._build_keys()),
+            *(self._is_timed, open_history(self.host.library.store.tapes.parent, folder)),
+        )
+        if not full_screen:
+            return Terminal(*parts)
+        from .full_screen import FullScreenTerminal  # noqa: PLC0415 (only with --tui)
+
+        return FullScreenTerminal(*parts, panes=self._list_pane_lines)
+
+    def _list_pane_lines(self, columns: int) -> list[StyledLine]:
+        return render_side_pane(self.session, self.used, self.todos, columns)
+
     async def serve_terminal(self, typed: TypedAhead) -> ConversationEnd:
         """Serve the terminal until the user quits, or chooses another session."""
         self._print_greeting()
@@ -233,6 +252,7 @@ class _Conversation:
                     self._stop_run()
         finally:
             unsubscribe()
+        self.terminal.close()
         self.terminal.print([render_remark(f"not sent: {text}") for text in unsent])
         self._print_goodbye()
         self.terminal.flush()
@@ -253,7 +273,7 @@ class _Conversation:
                 return
             draft, picks, self.picks = self.terminal.draft.text, self.picks, None
             self.terminal.flush()
-            chosen = await choose_command(picks, TERMINAL_STYLE)
+            chosen = await choose_command(picks, TERMINAL_STYLE, full_screen=self.is_full_screen)
             lines = [chosen] if chosen else []
 
     def _build_keys(self) -> KeyBindings:

@@ -53,15 +53,17 @@ class Picker(NamedTuple):
     """By key, what it does in a word or two, and the command with `{}` for the value."""
 
 
-async def choose_command(picker: Picker, style: BaseStyle | None = None) -> str:
+async def choose_command(
+    picker: Picker, style: BaseStyle | None = None, *, full_screen: bool = False
+) -> str:
     """Show a list until a row is chosen; return its command, empty where nothing is chosen."""
-    return await _PickerScreen(picker, style).run()
+    return await _PickerScreen(picker, style, full_screen=full_screen).run()
 
 
 class _PickerScreen:
     """A list on the screen: what is typed, the rows that fit it, and the one that is marked."""
 
-    def __init__(self, picker: Picker, style: BaseStyle | None) -> None:
+    def __init__(self, picker: Picker, style: BaseStyle | None, *, full_screen: bool) -> None:
         self.picker = picker
         self.rows: Sequence[PickerRow] = ()
         self.marked = 0
@@ -80,6 +82,7 @@ class _PickerScreen:
             Layout(layout),
             key_bindings=self._build_keys(),
             style=style,
+            full_screen=full_screen,
             erase_when_done=True,
         )
         self.app.ttimeoutlen = self.app.timeoutlen = 0.1

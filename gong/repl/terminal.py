@@ -167,17 +167,20 @@ class Terminal:
     def flush(self) -> None:
         """Write the finished lines at the cursor; no prompt may be drawn there."""
         lines, self._finished = self._finished, []
-        text = _style_lines(lines)
+        text = style_lines(lines)
         print_formatted_text(self._app.output, text, TERMINAL_STYLE)
         self._app.output.flush()
+
+    def close(self) -> None:
+        """Let what is printed from now on go to the scrollback, where it goes anyway."""
 
     def _render_above(self) -> StyleAndTextTuples:
         rows = self._app.output.get_size().rows // _LIVE_SHARE
         lines = [*self._finished, *self._live()][-rows:]
-        return [*_style_lines(lines), ("", "\n"), ("class:you", "> ")]
+        return [*style_lines(lines), ("", "\n"), ("class:you", "> ")]
 
 
-def _style_lines(lines: list[StyledLine]) -> StyleAndTextTuples:
+def style_lines(lines: list[StyledLine]) -> StyleAndTextTuples:
     """Return styled lines to draw; escape sequences in them have no effect."""
     styled: StyleAndTextTuples = []
     for line in lines:

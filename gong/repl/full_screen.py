@@ -1,0 +1,290 @@
+"""`gong chat --tui`: the conversation on the whole screen, beside a pane of what goes on.
+
+The prompt, its keys and its commands are those of `Terminal`; only where lines go is different:
+
+    transcript, it scrolls                        │ cost, context
+    …                                             │ todo
+    the live lines                                │ tasks in the background
+    > prompt                                      │ files that this session changed
+    status line
+
+The wheel and PageUp scroll; a drag selects, and puts the text on the clipboard through the
+terminal (OSC 52), so that it works over SSH. Below 90 columns there is no pane.
+
+It stands on prompt-toolkit, which is loaded anyway: docs/performance.md has the figures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import TYPE_CHECKING, NamedTuple
+
+from prompt_toolkit.filters import Condition, to_filter
+from prompt_toolkit.layout import (
+    ConditionalContainer,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    UIContent,
+    UIControl,
+    VSplit,
+    Window,
+)
+from prompt_toolkit.mouse_events import MouseEventType
+
+from tape.text import measure_width, show_controls
+
+from .terminal import Terminal, style_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.history import History
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
+    from prompt_toolkit.mouse_events import MouseEvent
+
+    from .lines import StyledLine
+
+PANE_COLUMNS = 32
+_LEAST_COLUMNS = 90
+_WHEEL_ROWS = 3
+_FRAME_SECONDS = 0.03
+
+
+class FullScreenTerminal(Terminal):
+    """The prompt below a transcript that scrolls, in the alternate screen."""
+
+    def __init__(
+        self,
+        live: Callable[[], list[StyledLine]],
+        status: Callable[[], str],
+        accept: Callable[[str], None],
+        keys: KeyBindings,
+        ticks: Callable[[], bool] = lambda: False,
+        history: History | None = None,
+        panes: Callable[[int], list[StyledLine]] = lambda _: [],
+    ) -> None:
+        """As `Terminal`; `panes` returns the lines beside the transcript for a width."""
+        super().__init__(live, status, accept, keys, ticks, history)
+        self._transcript = _Transcript(live, self.copy_text)
+        self._has_ended = False
+        pane = ConditionalContainer(
+            VSplit(
+                [
+                    Window(width=1, char="│", style="class:faint"),
+                    Window(
+                        FormattedTextControl(lambda: style_lines(panes(PANE_COLUMNS - 1))),
+                        width=PANE_COLUMNS - 1,
+                    ),
+                ]
+            ),
+            Condition(lambda: self._window_columns() >= _LEAST_COLUMNS),
+        )
+        prompt = self._prompt.layout
+        self._app.layout = Layout(
+            HSplit(
+                [
+                    VSplit([Window(self._transcript), pane]),
+                    HSplit([prompt.container], height=self._count_prompt_rows),
+                ]
+            ),
+            focused_element=self.draft,
+        )
+        self._app.full_screen = self._app.renderer.full_screen = True
+        self._app.renderer.mouse_support = to_filter(True)
+        keys.add("pageup")(lambda _: self._transcript.scroll(self._transcript.height // 2))
+        keys.add("pagedown")(lambda _: self._transcript.scroll(-self._transcript.height // 2))
+
+    @property
+    def columns(self) -> int:
+        """The width of the transcript in columns."""
+        wide = self._window_columns()
+        return wide - PANE_COLUMNS if wide >= _LEAST_COLUMNS else wide
+
+    def print(self, lines: list[StyledLine]) -> None:
+        """Add finished lines to the transcript; after the end they are for the scrollback."""
+        if self._has_ended:
+            super().print(lines)
+            return
+        self._transcript.add(lines)
+        self._changed.set()
+
+    def flush(self) -> None:
+        """Write the transcript into the scrollback once the conversation has ended."""
+        if self._has_ended:
+            super().flush()
+
+    def close(self) -> None:
+        """Leave the whole transcript in the scrollback, and what is printed from now on."""
+        self._has_ended = True
+        self._finished = [*self._transcript.lines]
+
+    async def draw(self) -> None:
+        """Redraw changes until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            self._app.invalidate()
+            await asyncio.sleep(_FRAME_SECONDS)
+
+    def copy_text(self, text: str) -> None:
+        """Put a text on the clipboard of the terminal, wherever that is."""
+        data = base64.b64encode(text.encode("utf-8", "replace")).decode()
+        self._app.output.write_raw(f"\x1b]52;c;{data}\x07")
+        self._app.output.flush()
+
+    def _window_columns(self) -> int:
+        return self._app.output.get_size().columns
+
+    def _count_prompt_rows(self) -> int:
+        """Return how many rows the prompt and the status line take."""
+        size = self._app.output.get_size()
+        rows = sum(
+            1 + (measure_width(line) + 2) // size.columns for line in self.draft.text.split("\n")
+        )
+        menu = 8 if self.draft.complete_state else 0
+        return min(rows + 1 + menu, size.rows // 2)
+
+    def _render_above(self) -> StyleAndTextTuples:
+        return [("class:you", "> ")]
+
+
+class _Place(NamedTuple):
+    """A place in the transcript."""
+
+    row: int
+    column: int
+
+
+class _Transcript(UIControl):
+    """Rows of finished lines and of live ones; the newest are shown unless it was scrolled."""
+
+    def __init__(self, live: Callable[[], list[StyledLine]], copy: Callable[[str], None]) -> None:
+        self._live, self._copy = live, copy
+        self.lines: list[StyledLine] = []
+        """The finished lines."""
+        self._rows: list[StyleAndTextTuples] = []
+        """The finished lines as rows of `_width` columns, as far as they were wrapped."""
+        self._wrapped = 0
+        """Number of lines in `_rows`."""
+        self._width = 0
+        self.height = 1
+        self._back = 0
+        """Number of rows that are below the screen."""
+        self._first = 0
+        """Number of the row at the top of the screen."""
+        self._shown: list[StyleAndTextTuples] = []
+        self._drag: tuple[_Place, _Place] | None = None
+
+    def add(self, lines: Sequence[StyledLine]) -> None:
+        """Add finished lines; where it was scrolled, the rows on the screen stay."""
+        before = len(self._rows)
+        self.lines += lines
+        self._wrap_new_lines()
+        if self._back:
+            self._back += len(self._rows) - before
+
+    def scroll(self, rows: int) -> None:
+        """Move by rows, backwards if positive."""
+        self._back = max(min(self._back + rows, len(self._rows) - self.height), 0)
+
+    def is_focusable(self) -> bool:
+        return False
+
+    def create_content(self, width: int, height: int) -> UIContent:
+        """Return the rows that are on the screen."""
+        if width != self._width:
+            self._width, self._rows, self._wrapped = width, [], 0
+            self._drag = None
+        self._wrap_new_lines()
+        self.height = height
+        live = [row for line in self._live() for row in wrap_line(line, width)]
+        rows = [*self._rows, *live]
+        end = max(len(rows) - self._back, min(height, len(rows)))
+        self._first = max(end - height, 0)
+        self._shown = rows[self._first : end]
+        filled = [*self._shown, *([[]] * (height - len(self._shown)))]
+        return UIContent(lambda number: self._mark(number, filled[number]), line_count=height)
+
+    def mouse_handler(self, mouse_event: MouseEvent) -> NotImplementedOrNone:
+        """Scroll by the wheel; select by dragging, and copy at its end."""
+        at = _Place(self._first + mouse_event.position.y, mouse_event.position.x)
+        match mouse_event.event_type:
+            case MouseEventType.SCROLL_UP:
+                self.scroll(_WHEEL_ROWS)
+            case MouseEventType.SCROLL_DOWN:
+                self.scroll(-_WHEEL_ROWS)
+            case MouseEventType.MOUSE_DOWN:
+                self._drag = at, at
+            case MouseEventType.MOUSE_MOVE if self._drag is not None:
+                self._drag = self._drag[0], at
+            case MouseEventType.MOUSE_UP if self._drag is not None:
+                self._drag = self._drag[0], at
+                if text := self.read_selection():
+                    self._copy(text)
+                else:
+                    self._drag = None
+            case _:
+                return NotImplemented
+        return None
+
+    def read_selection(self) -> str:
+        """Return the selected text, both ends included; empty for a click."""
+        if self._drag is None or self._drag[0] == self._drag[1]:
+            return ""
+        first, last = sorted(self._drag)
+        lines = []
+        for number in range(first.row, last.row + 1):
+            place = number - self._first
+            if 0 <= place < len(self._shown):
+                text = "".join(part[1] for part in self._shown[place])
+                start = first.column if number == first.row else 0
+                end = last.column + 1 if number == last.row else len(text)
+                lines.append(text[start:end].rstrip())
+        return "\n".join(lines)
+
+    def _mark(self, number: int, row: StyleAndTextTuples) -> StyleAndTextTuples:
+        """Return a row with its selected part in reverse."""
+        if self._drag is None or self._drag[0] == self._drag[1]:
+            return row
+        first, last = sorted(self._drag)
+        place = self._first + number
+        if not first.row <= place <= last.row:
+            return row
+        start = first.column if place == first.row else 0
+        end = last.column + 1 if place == last.row else None
+        marked: StyleAndTextTuples = []
+        column = 0
+        for style, text, *_ in row:
+            for char in text:
+                is_marked = column >= start and (end is None or column < end)
+                marked.append((f"{style} reverse" if is_marked else style, char))
+                column += 1
+        return marked
+
+    def _wrap_new_lines(self) -> None:
+        if self._width:
+            for line in self.lines[self._wrapped :]:
+                self._rows += wrap_line(line, self._width)
+            self._wrapped = len(self.lines)
+
+
+def wrap_line(line: StyledLine, columns: int) -> list[StyleAndTextTuples]:
+    """Return a line as rows of at most `columns`; escape sequences in it have no effect."""
+    rows: list[StyleAndTextTuples] = [[]]
+    used = 0
+    for style, text, *_ in style_lines([line])[:-1]:
+        run = ""
+        for char in show_controls(text):
+            wide = measure_width(char)
+            if used + wide > columns:
+                rows[-1].append((style, run))
+                rows.append([])
+                run, used = "", 0
+            run, used = run + char, used + wide
+        if run:
+            rows[-1].append((style, run))
+    return rows

@@ -1,0 +1,91 @@
+"""`gong chat --tui`: the same conversation on the whole screen, with a pane beside it."""
+
+import base64
+
+import pytest
+
+from tests.e2e.terminal import ENTER, Terminal
+
+PAGE_UP, PAGE_DOWN = "\x1b[5~", "\x1b[6~"
+
+
+@pytest.fixture
+def chat(place):
+    open_terminals = []
+
+    def chat(*arguments, ready="ready", **size):
+        env = {**place.env, "GONG_PERMISSION": "bypass"}
+        command = [str(place.bin / "gong"), "chat", "--tui", "-m", "offline/rules", *arguments]
+        terminal = Terminal(command, cwd=place.folder, env=env, **size)
+        open_terminals.append(terminal)
+        terminal.wait_for(ready)
+        return terminal
+
+    yield chat
+    for terminal in open_terminals:
+        terminal.__exit__()
+
+
+def ask(now, prompt, answer):
+    now.type(prompt + ENTER)
+    now.wait_for(answer, on_screen=True)
+    now.wait_for(" · ready", on_screen=True)
+
+
+def split_panes(now):
+    rows = [row.partition("│") for row in now.rows()]
+    return [left.rstrip() for left, _, _ in rows], [right.rstrip() for _, _, right in rows]
+
+
+def test_the_pane_shows_files_and_the_transcript_scrolls(place, chat):
+    """M198: split chat and input, status, panes, transcript left in the scrollback."""
+    now = chat(columns=110, rows=14)
+    ask(now, "run echo one > b.txt; seq 9", "printed 9 lines")
+    ask(now, "run seq 1000 1007", "the last: 1007")
+    transcript, pane = split_panes(now)
+    assert pane[0] == "Session"
+    assert "A b.txt" in pane
+    assert not any("echo one > b.txt" in row for row in transcript)
+    now.type(PAGE_UP * 3)
+    now.wait_for("> run echo one > b.txt; seq 9", on_screen=True)
+    now.type(PAGE_DOWN * 3)
+    now.wait_for("the last: 1007", on_screen=True)
+    now.type("/quit" + ENTER)
+    assert now.wait_for_end() == 0
+    assert "the last: 1007" in now.text()
+    assert "continue with: gong chat -c" in now.text()
+
+
+def test_a_narrow_window_has_no_pane_and_a_resize_wraps_again(chat):
+    now = chat(columns=50, rows=20)
+    ask(now, "run echo " + "word " * 20, "printed: word")
+    assert not any("│" in row for row in now.rows())
+    now.resize(100, 30)
+    now.wait_for("│", on_screen=True)
+    now.resize(40, 20)
+    now.wait_until_gone("│")
+
+
+def test_a_drag_copies_through_the_terminal(chat):
+    now = chat(columns=60, rows=20)
+    ask(now, "run echo copied", "printed: copied")
+    row = next(n for n, text in enumerate(now.rows()) if text.startswith("  copied"))
+    written = []
+    feed = now._stream.feed
+    now._stream.feed = lambda data: (written.append(data), feed(data))
+    for code, column, end in ((0, 3, "M"), (32, 9, "M"), (0, 9, "m")):
+        now.type(f"\x1b[<{code};{column};{row + 1}{end}")
+    wanted = base64.b64encode(b"copied")
+    now.wait_until(lambda: b"\x1b]52;c;" + wanted in b"".join(written), "the copied text")
+
+
+def test_the_wheel_scrolls_and_new_lines_leave_the_place(chat):
+    now = chat(columns=60, rows=16)
+    ask(now, "run seq 1 5", "the last: 5")
+    ask(now, "run seq 11 15", "the last: 15")
+    now.type("\x1b[<64;5;5M" * 9)
+    now.wait_for("gong · offline/rules", on_screen=True)
+    now.type("run seq 21 25" + ENTER)
+    now.wait_for("main · ready", on_screen=True)
+    now.type("\x1b[<65;5;5M" * 30)
+    now.wait_for("the last: 25", on_screen=True)
