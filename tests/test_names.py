@@ -78,6 +78,7 @@ ACCESSORS: dict[str, str] = {
         (f"gong.repl.keyboard.{one}_mode" for one in ("raw", "cooked")),
         "prompt-toolkit calls it so",
     ),
+    "gong.repl.full_screen.mouse_handler": "prompt-toolkit calls it so",
     "gong.context.trim.micro_compact": "the mission names it (M212)",
     "tape.cli.group.shell_complete": "click calls it so",
 }

@@ -1,4 +1,4 @@
-"""`gong chat --tui`: the conversation on the whole screen, beside a pane of what goes on.
+"""`gong chat --tui`: the conversation on the whole screen, beside a pane of usage and files.
 
 The prompt, its keys and its commands are those of `Terminal`; only where lines go is different:
 
@@ -81,7 +81,7 @@ class FullScreenTerminal(Terminal):
                     ),
                 ]
             ),
-            Condition(lambda: self._window_columns() >= _LEAST_COLUMNS),
+            Condition(lambda: self._get_window_columns() >= _LEAST_COLUMNS),
         )
         prompt = self._prompt.layout
         self._app.layout = Layout(
@@ -101,7 +101,7 @@ class FullScreenTerminal(Terminal):
     @property
     def columns(self) -> int:
         """The width of the transcript in columns."""
-        wide = self._window_columns()
+        wide = self._get_window_columns()
         return wide - PANE_COLUMNS if wide >= _LEAST_COLUMNS else wide
 
     def print(self, lines: list[StyledLine]) -> None:
@@ -136,7 +136,7 @@ class FullScreenTerminal(Terminal):
         self._app.output.write_raw(f"\x1b]52;c;{data}\x07")
         self._app.output.flush()
 
-    def _window_columns(self) -> int:
+    def _get_window_columns(self) -> int:
         return self._app.output.get_size().columns
 
     def _count_prompt_rows(self) -> int:
