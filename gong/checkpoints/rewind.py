@@ -186,13 +186,15 @@ def plan_redo(tape: Tape, branch: str, overwrite: Collection[str] = ()) -> Rewin
 
 def _plan_redo(tape: Tape, branch: str, overwrite: Collection[str]) -> RewindPlan:
     head = tape.head(branch)
-    newest = tape.entry(head).data
+    entries = tape.entries(head)
+    if unfinished := _count_unfinished(entries):
+        head, entries = tape.find_ancestor(head, unfinished).head, entries[:-unfinished]
+    newest = entries[-1].data
     if isinstance(newest, Checkpoint) and newest.why == "restore" and newest.moves_talk:
         if newest.reason != "redo":  # the branch was not moved any more
             return _plan_forward(tape, head, head, newest, overwrite)
         head = _find_line_end(tape, head)
     else:
-        entries = tape.entries(head)
         end, restore = _find_restored_files(entries)
         if restore is not None:
             return _plan_forward(tape, head, head, restore, overwrite, end)
@@ -203,6 +205,17 @@ def _plan_redo(tape: Tape, branch: str, overwrite: Collection[str]) -> RewindPla
         return _plan_forward(tape, head, left, last, overwrite)
     prompts = _list_prompts(tape.entries(left), head.header.n)
     return RewindPlan("redo", "talk", left, left.entry, prompts, RestorePlan(()), "/")
+
+
+def _count_unfinished(entries: Sequence[Entry]) -> int:
+    """Return how many entries at the end of a path a restore left that was killed very early.
+
+    Before its checkpoint it had changed nothing: an opened phase and a note remain.
+    """
+    count = 0
+    while count < len(entries) and _is_restore_note(entries[-1 - count]):
+        count += 1
+    return count
 
 
 def _find_left_line(tape: Tape, branch: str, at: Head) -> Head:
@@ -285,7 +298,8 @@ def _plan_forward(
 def _find_line_end(tape: Tape, left: Head) -> Head:
     """Return the head that a line had before the restores that end it, as far as they cancel."""
     entries = tape.entries(left)
-    end, last = len(entries), entries[-1].data
+    end = len(entries) - _count_unfinished(entries)
+    last = entries[end - 1].data
     if isinstance(last, Checkpoint) and last.moves_talk:
         end = _find_begin(entries, end, last)
     end, _ = _find_restored_files(entries[:end], completes=False)
@@ -308,6 +322,13 @@ def _is_part_of_restore(entry: Entry, restore: Checkpoint) -> bool:
         case Checkpoint(why="restore", reason=reason, target=target, moves_talk=moves_talk):
             same = (restore.reason, restore.target, restore.moves_talk)
             return (reason, target, moves_talk) == same
+        case _:
+            return _is_restore_note(entry)
+
+
+def _is_restore_note(entry: Entry) -> bool:
+    """Return whether an entry is one that a restore writes before its checkpoint."""
+    match entry.data:
         case Branch():
             return True
         case Context(origin="note", content=(Text(text=text),)):

@@ -20,7 +20,7 @@ from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.errors import UsageError
 from tape.files.plan import FileRestore
-from tape.model.entries import User
+from tape.model.entries import Context, Text, User
 from tests import warm
 from tests.gong.agent.conftest import Stage, call, seen
 from tests.gong.checkpoints.test_sessions import build_folder, choose_call, snapshot
@@ -370,6 +370,42 @@ async def test_a_kill_at_any_change_of_the_disk_is_completed_by_the_same_command
             steps += 1 if BUDGET > 1 else 4
         assert steps > 20
         assert [one for one in verify(tape, Counts()) if one.level != "note"] == []
+
+
+@pytest.mark.parametrize("scope", ["both", "files"])
+async def test_a_redo_killed_before_its_checkpoint_is_given_again(tmp_path, scope):
+    """What it had written then is an opened phase and a note."""
+    stage, identity, snapshots = await start(tmp_path)
+    with open_tape(stage, identity) as tape:
+        head = tape.head("main").entry
+        act(tape, partial(plan_undo, prompts=2, scope=scope))
+        assert snapshot(stage.folder) == snapshots[0]
+        note = "The user put these files back to an earlier state (redo); …"
+        with tape.writer("main") as writer:
+            writer.append(Context("user", "note", (Text(note),)))
+        act(tape, plan_redo)
+        assert snapshot(stage.folder) == snapshots[2]
+        assert scope == "files" or tape.head("main").entry == head
+        with pytest.raises(NothingToUndo, match="nothing to redo"):
+            plan_redo(tape, "main")
+
+
+async def test_a_branch_that_another_program_writes_is_busy(tmp_path):
+    stage, identity, snapshots = await start(tmp_path)
+    env = {**os.environ, "HOME": str(tmp_path), "TAPE_HOME": str(stage.store.path)}
+
+    def gong(*words):
+        command = [warm.BIN / "gong", *words, "--yes"]
+        return subprocess.run(command, cwd=stage.folder, env=env, capture_output=True, check=False)
+
+    with open_tape(stage, identity) as tape, tape.writer("main"):
+        whole = f"{identity}:main"
+        for words in (("undo", "--session", whole), ("redo", "--session", whole)):
+            done = gong(*words)
+            assert done.returncode == 5, done.stderr.decode()
+            assert b"being written by" in done.stderr
+        assert gong("rewind", f"{whole}^1", "--files").returncode == 5
+    assert snapshot(stage.folder) == snapshots[2]
 
 
 def test_the_command_shows_its_plan_and_asks(tmp_path):
