@@ -67,6 +67,14 @@ def parse_reference(text: str) -> Reference:
     return Reference(parts["tape"], parts["branch"], parts["entry"], moves_ago, back, prompts_back)
 
 
+def split_range(text: str) -> tuple[str, str] | None:
+    """Return the two REFs of `REF..REF2`, either may be empty; None if a text is no such range."""
+    if "..." in text:
+        raise UsageError(f"{text!r}: three dots are not known: write REF..REF2")
+    first, dots, second = text.partition("..")
+    return (first, second) if dots else None
+
+
 def render_reference(reference: Reference) -> str:
     """Return the text that `parse_reference` reads as this reference."""
     tape, branch, entry, moves_ago, back, prompts_back = reference

@@ -15,13 +15,13 @@ from ..files.changes import KnownVersion, list_file_changes
 from ..files.states import compare_paths, find_states, list_net_changes
 from ..git_patch import REGULAR_MODE, PatchSide, build_patch, count_changed_lines
 from ..model.entries import BlobRef, Checkpoint, Meta, Start
-from ..reference import parse_reference, render_reference
+from ..reference import split_range
 from ..render_calls import OP_LETTERS, paint_patch_lines
 from ..store.tape import Hit
 from ..text import SHORT, to_single_line
 from .entry_lines import read_path
 from .output import as_json, complete_ref, format_examples, print_bytes, print_json, print_utf8
-from .resolve import get_current_folder, open_entry
+from .resolve import get_current_folder, open_entry, open_second_entry
 from .terminal import format_table, paint_line, print_lines, print_warning, style_text
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def files(
     """List the files that a path changed, up to REF, or how they differ between two REFs.
 
     Shows what is left of all changes: a file that was created and deleted again is not listed. Two
-    REFs may be on different branches or tapes: from the files at REF to those at REF2. At a prompt
-    they are as they were before its work.
+    REFs may be on different branches or tapes: from the files at REF to those at REF2, also written
+    REF..REF2. At a prompt they are as they were before its work.
 
     -p prints the changes as a patch, from the folder of the project, for `git apply`; on a terminal
     binary files are only named. A file whose bytes were not stored is left out with a warning.
@@ -99,14 +99,12 @@ def files(
             raise UsageError("--at takes a REF and one FILE: tape files --at REF FILE")
         print_file_at(options, at, a)
         return
+    has_two = bool(b)
+    if not b and (both := split_range(a)) is not None:
+        (a, b), has_two = both, True
     with ExitStack() as opened:
         one = opened.enter_context(open_entry(options, a))
-        two = None
-        if b:
-            second = parse_reference(b)
-            if not second.tape:  # the same tape
-                b = render_reference(second._replace(tape=one.tape.id))
-            two = opened.enter_context(open_entry(options, b))
+        two = opened.enter_context(open_second_entry(options, one, b)) if has_two else None
         first = read_path_files(one)
         if two is None:
             last, found = first, list_net_changes(first.changes)

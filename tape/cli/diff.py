@@ -12,12 +12,12 @@ from ..history.activity import Activity, summarize_activity
 from ..history.merge_base import find_merge_base, read_path_to
 from ..model.entries import Assistant, Checkpoint, Meta, Start, ToolResult, ToolStart, User
 from ..model.line import decode_line, read_type
-from ..reference import parse_reference, render_reference
+from ..reference import split_range
 from ..render import render_blob_head, render_entry_line
 from ..text import SHORT, shorten_to_width, to_single_line
 from .entry_lines import decode_legible, iter_lines
 from .output import as_json, complete_ref, format_count, format_examples, print_json
-from .resolve import open_entry
+from .resolve import open_entry, open_second_entry
 from .terminal import format_table, get_columns, print_lines, print_warning, style_text
 
 if TYPE_CHECKING:
@@ -97,21 +97,17 @@ def diff(options: GlobalOptions, a: str, b: str, only_files: bool, as_json: bool
 
     Shows prompts and their answers, tools, changed files, models, tokens and cost. A single REF is
     compared with the current branch of its tape; a second REF that names no tape means the same
-    tape. Tapes that share an origin can be compared as well.
+    tape. REF..REF2 is the same as REF REF2. Tapes that share an origin can be compared as well.
 
     Files are those that results recorded as changed, also by commands; of calls without a record,
     those that write, edit and apply_patch name. `tape files` shows what is left of the changes.
     --json prints {base: {tape, phase, entry, n, time, type}, a: {tape, branch, entry, n,
     since}, b: …, both}; base is null where the two have no common entry.
     """
-    with open_entry(options, a) as one:
-        second = parse_reference(b)
-        if not second.tape:  # the same tape
-            b = render_reference(second._replace(tape=one.tape.id))
-        elif not second.branch and second.tape in one.tape.refs().branches:
-            b = render_reference(second._replace(tape=one.tape.id, branch=second.tape))
-        with open_entry(options, b) as two:
-            found = compare_places(one, two)
+    if not b:
+        a, b = split_range(a) or (a, b)
+    with open_entry(options, a) as one, open_second_entry(options, one, b) as two:
+        found = compare_places(one, two)
     if as_json:
         print_json(found.report)
     else:

@@ -85,12 +85,14 @@ def read_log(
     head: Head | None,
     choice: LogFilter,
     *,
+    segments: Sequence[Segment] | None = None,
     newest: int | None = None,
     newest_first: bool = False,
 ) -> Iterable[LoggedEntry]:
     """Return the entries of the path to a head, or of all branches for None, in either order.
 
-    Only the `newest` ones if given. Unreadable entries are left out with a warning.
+    Of the path only the last `segments` if given, oldest first; only the `newest` entries if given.
+    Unreadable ones are left out with a warning.
     """
     back = newest_first or newest is not None
     if head is None:
@@ -98,7 +100,7 @@ def read_log(
         numbered: Iterable[tuple[int | None, LocatedLine]] = ((None, line) for line in found)
     else:
         tape.report_torn_tail(head, warn_of_damage)
-        segments = tape.path(head)
+        segments = tape.path(head) if segments is None else segments
         numbered = _number_prompts(
             iter_lines(segments, back=back), 0 if back else _count_prompts(segments), back=back
         )

@@ -12,7 +12,7 @@ from ..damage import warn_of_damage
 from ..errors import NotFound, TapeError, UsageError
 from ..index.library import find_unlisted, open_store
 from ..moved import describe_moved_project, find_moved_project
-from ..reference import LEAST_SURE_DIGITS, is_id_prefix, parse_reference
+from ..reference import LEAST_SURE_DIGITS, is_id_prefix, parse_reference, render_reference
 from ..resolve import find_reference, open_found_entry
 from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE
@@ -65,6 +65,18 @@ def open_entry(options: GlobalOptions, text: str) -> Iterator[Hit]:
         with hit.tape:
             warn_of_skipped_refs(hit.tape)
             yield hit
+
+
+@contextmanager
+def open_second_entry(options: GlobalOptions, one: Hit, text: str) -> Iterator[Hit]:
+    """Yield the entry that a REF names, of the same tape if it names none or only a branch."""
+    second = parse_reference(text)
+    if not second.tape:
+        text = render_reference(second._replace(tape=one.tape.id))
+    elif not second.branch and second.tape in one.tape.refs().branches:
+        text = render_reference(second._replace(tape=one.tape.id, branch=second.tape))
+    with open_entry(options, text) as two:
+        yield two
 
 
 @contextmanager

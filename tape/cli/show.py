@@ -7,6 +7,7 @@ import select
 import stat
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,9 @@ import click
 from ..clock import read_clock, show_times
 from ..errors import UsageError
 from ..history.follow import Moved, follow
+from ..history.merge_base import find_merge_base, read_path_to
 from ..model.entries import NO_JSON, Assistant, ToolResult, ToolStart, User, select_tool_calls
+from ..reference import split_range
 from ..render import (
     Conversation,
     RenderOptions,
@@ -46,7 +49,7 @@ from .output import (
     print_json_array,
     ref,
 )
-from .resolve import get_store_home, open_entry, open_ref
+from .resolve import get_store_home, open_entry, open_ref, open_second_entry
 from .tape_summary import describe_tape, summarize_tape
 from .terminal import (
     can_colour,
@@ -62,9 +65,10 @@ from .terminal import (
 from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..render_calls import RenderedCall
+    from ..store.path import Segment
     from ..store.refs import Head
     from ..store.tape import Tape
     from .entry_lines import DecodedLine
@@ -203,6 +207,8 @@ def log(
 ) -> None:
     """List the entries of a path: newest first on a terminal, else newest last.
 
+    REF..REF2 lists what is on the path to REF2 and not on that to REF.
+
     Long entries and diffs are cut, with a count; `tape cat` and `tape show` cut nothing. --type
     user numbers the prompts as ^N takes them: `tape fork ^2` begins before the one numbered ^2.
     --json prints an array of the lines as stored, oldest first.
@@ -223,20 +229,41 @@ def log(
         (author_model or "").casefold(),
     )
     if graphic:
+        if split_range(ref) is not None:
+            raise UsageError("--graph draws the whole tape: give one REF")
         if reverse is not None:
             raise UsageError("--graph is drawn newest first: omit --reverse and --newest-first")
         print_graph(options, ref, choice, newest, fold=fold, as_json=as_json)
         return
     is_newest_first = not reverse if reverse is not None else sys.stdout.isatty() and not as_json
-    with open_ref(options, ref) as place:
-        head = None if every else place.head or place.tape.head(place.branch)
-        chosen = read_log(place.tape, head, choice, newest=newest, newest_first=is_newest_first)
+    with _open_log_place(options, ref, every=every) as (tape, head, segments):
+        chosen = read_log(
+            tape, head, choice, segments=segments, newest=newest, newest_first=is_newest_first
+        )
         if as_json:
             print_json_array(one.step.line for one in chosen)
         elif patches and not short:
-            print_patches(place.tape, chosen, newest_first=is_newest_first)
+            print_patches(tape, chosen, newest_first=is_newest_first)
         else:
             print_log(chosen, numbered=User.entry_type in choice.types, short=short)
+
+
+@contextmanager
+def _open_log_place(
+    options: GlobalOptions, ref: str, *, every: bool
+) -> Iterator[tuple[Tape, Head | None, Sequence[Segment] | None]]:
+    """Yield the tape, the head, none for all branches, and of REF..REF2 what only REF2 has."""
+    both = split_range(ref)
+    if both is None:
+        with open_ref(options, ref) as place:
+            head = None if every else place.head or place.tape.head(place.branch)
+            yield place.tape, head, None
+        return
+    if every:
+        raise UsageError("REF..REF2 is one path: omit --all")
+    with open_entry(options, both[0]) as one, open_second_entry(options, one, both[1]) as two:
+        parted = find_merge_base(read_path_to(*one), read_path_to(*two))
+        yield two.tape, two.head, parted.b
 
 
 def print_log(chosen: Iterable[LoggedEntry], *, numbered: bool, short: bool) -> None:
