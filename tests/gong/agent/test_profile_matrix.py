@@ -1,18 +1,28 @@
-"""Seed 001 §9.12: each row of its matrix for the tools of each model family, on a scripted model.
+"""Seed 001 §9.12: each row of its matrix for the tools of each model family.
 
-The row of sub-agents is not here: there are none yet.
+A scripted model answers, and a local host that speaks the family's API. The row of sub-agents is
+not here: there are none yet.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import time
+from itertools import count
 
 import pytest
 
+from gong.agent.opening import open_session
+from gong.config import PermissionSettings, Settings
 from gong.policy.modes import PermissionMode
 from tape.model.entries import Context, Model, ToolResult, join_texts
-from tests.gong.agent.conftest import call, seen
+from tests.gong.agent.conftest import Stage, call, seen
+from tests.wires import anthropic, google
+from tests.wires import openai_responses as responses
+from tests.wires.server import Reply, WireServer
+from tests.wires.table import WIRES
 
 DONE = {"text": "done"}
 PROFILES = ("openai", "anthropic", "gemini")
@@ -51,9 +61,80 @@ def texts(session):
     return [join_texts(one.content) for one in results(session)]
 
 
+def list_anthropic_events(calls):
+    blocks = (anthropic.tool_block(*one) for one in calls)
+    return [
+        anthropic.start(),
+        *(one for each in blocks for one in each),
+        *anthropic.stop("tool_use"),
+    ]
+
+
+def list_openai_events(calls):
+    items = (responses.function(*one) for one in calls)
+    return [responses.start(), *(one for each in items for one in each), responses.end()]
+
+
+def list_google_events(calls):
+    parts = [google.call(name, json.loads(args), id=identity) for _, identity, name, args in calls]
+    return [google.chunk(*parts), google.chunk(finish="STOP")]
+
+
+HOSTS = {
+    "anthropic": ("anthropic", list_anthropic_events),
+    "openai": ("openai", list_openai_events),
+    "gemini": ("google", list_google_events),
+}
+"""By profile: the preset, and the events of an answer that makes calls."""
+
+
+class WiredStage(Stage):
+    """Sessions that are answered over HTTP, in the API of the profile they are given."""
+
+    def __init__(self, tmp_path):
+        super().__init__(tmp_path)
+        self.servers = []
+        self.numbers = count()
+
+    async def host(self, *answers, tools, **settings):
+        preset, list_events = HOSTS[tools[0]]
+        [wire] = [one for one in WIRES if one.preset == preset]
+        replies = []
+        for answer in answers:
+            made = enumerate(answer.get("tool_calls", ()))
+            calls = [
+                (n, f"call_{next(self.numbers)}", one["name"], json.dumps(one["args"]))
+                for n, one in made
+            ]
+            body = wire.write(*list_events(calls)) if calls else wire.said(answer["text"])
+            replies.append(Reply(body))
+        server = await WireServer(*replies).__aenter__()
+        self.servers.append(server)
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
+        environ[f"{preset.upper()}_BASE_URL"] = server.url
+        settings = {"permissions": PermissionSettings(mode="bypass"), **settings}
+        given = Settings(
+            model=f"{preset}/model-x", context_window=1_000_000, tools=tools, **settings
+        )
+        host = await open_session(self.front_end(given, environ), None)
+        self.hosts.append(host)
+        return host
+
+
 @pytest.fixture(params=PROFILES)
 def profile(request):
     return request.param
+
+
+@pytest.fixture(params=[Stage, WiredStage], ids=["scripted", "http"])
+async def stage(request, tmp_path):
+    stage = request.param(tmp_path)
+    yield stage
+    for host in stage.hosts:
+        await host.close()
+    for server in getattr(stage, "servers", ()):
+        assert server.requests, "the host was never asked"
+        await server.__aexit__()
 
 
 @pytest.fixture
