@@ -72,7 +72,7 @@ async def test_a_run_that_is_stopped_at_any_event_leaves_a_balanced_tape(tmp_pat
     assert {"tool_update", "approval_request", "message_update", "agent_end"} <= {*kinds}
     for stop_at in range(1, len(kinds) + 1, 1 if BUDGET > 1 else 3):
         stage, session, until = await record_run(tmp_path / str(stop_at), stop_at)
-        where = f"stopped at event {stop_at}, {until[stop_at - 1]}"
+        where = f"stopped at event {stop_at}, {until[:stop_at][-1]}"
         assert session.state == "idle", where
         await session.close()
         with stage.reopened() as recorder:

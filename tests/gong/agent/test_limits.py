@@ -100,6 +100,18 @@ async def test_each_limit_ends_a_run_that_does_not_end_and_says_which_m015_m016(
     assert types(session)[-1] == ("error" if limit == "time" else "tool.result")
 
 
+async def test_the_limit_of_the_cost_ends_a_run_that_does_not_end_m183(stage):
+    """M183: between two calls; the event says what was spent."""
+    turn = {"tool_calls": [call("bash", command="true")], "usage": {"input": 300, "output": 0}}
+    name = f"scripted/{stage.folder.parent / 'script0.json'}"
+    prices = {name: {"price": {"input": 1_000.0, "output": 1_000.0}}}
+    session = await stage.session(*[turn] * 40, loop_detection=False, max_cost=1.0, models=prices)
+    found = await seen(session, "go")
+    [reached] = only(found, "cost_limit")
+    assert (reached.spent, reached.limit) == (pytest.approx(1.2), 1.0)
+    assert (found[-1].kind, found[-1].turns, session.state) == ("agent_end", 4, "idle")
+
+
 async def test_the_time_limit_stops_a_command_that_hangs_and_the_session_goes_on(stage):
     hanging = {"tool_calls": [call("bash", command="echo begun; tail -f /dev/null")]}
     session = await stage.session(hanging, {"text": "next"}, max_seconds=0.3)
@@ -188,7 +200,8 @@ def test_every_event_is_of_a_known_kind():
         *("session_start", "session_end", "user_input", "agent_start", "agent_end"),
         *("turn_start", "turn_end", "message_start", "message_update", "message_end"),
         *("tool_start", "tool_update", "tool_end", "steering_injected", "turn_limit"),
-        *("loop_detection", "model_select", "agent_state", "warning", "error"),
+        *("loop_detection", "model_select", "agent_state", "approval_request", "hook_error"),
+        *("warning", "error"),
     } <= all_kinds
 
 
