@@ -2,7 +2,7 @@
 
 The order in a run, as session, loop and tool step ask for it:
 
-    take_input ─▶ begin_run ─▶ record prompt ─▶ loop:
+    take_input ─▶ begin_run (setup, session_start, before_agent) ─▶ record prompt ─▶ loop:
         change_request ─▶ model ─▶ check_call ─▶ tool ─▶ change_result ─▶ settle_turn
         nothing left to do ─▶ keep_working ─▶ end
 
@@ -74,6 +74,8 @@ class SessionHooks:
         """The system prompt of this run; None if no hook changed it."""
         self._stop: str | None = None
         self._stop_blocks = 0
+        self.prepares = False
+        """Whether the project is new here, so that hooks at `setup` prepare it first."""
         self._has_started = False
         self._tally = _EventTally()
         self._watching: asyncio.Queue[dict[str, Any]] | None = None
@@ -107,6 +109,8 @@ class SessionHooks:
         with self._end_if_stopped():
             if not self._has_started:
                 self._has_started = True
+                if self.prepares:
+                    await self._ask("setup", {"trigger": "init"})
                 is_new = not any(isinstance(one.data, Assistant) for one in recorder.path)
                 await self._ask("session_start", {"source": "startup" if is_new else "resume"})
             if not self.dispatcher.wants("before_agent"):

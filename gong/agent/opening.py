@@ -19,7 +19,7 @@ from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
 from tape.folders import locate_repository
 from tape.reference import parse_reference
-from tape.resolve import find_reference, resolve_reference
+from tape.resolve import find_reference, find_tape_here, resolve_reference
 from tape.store.store import Beginning
 
 from ..checkpoints.file_recorder import FileRecorder
@@ -329,7 +329,10 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | None:
         return None
     from .hook_points import SessionHooks  # noqa: PLC0415 (only if there are hooks)
 
-    return SessionHooks(hooks, folder, str(front.library.store.tapes))
+    made = SessionHooks(hooks, folder, str(front.library.store.tapes))
+    if made.dispatcher.wants("setup"):
+        made.prepares = find_tape_here(front.library.store, front.library.index, folder) is None
+    return made
 
 
 def _has_user_hooks(environ: Mapping[str, str]) -> bool:

@@ -5,6 +5,7 @@ The points of a run, in order, with what a hook gets and what it may change:
     point           kind    a hook gets                  it may
     --------------  ------  ---------------------------  ----------------------------------------
     input           pipe    text, images                 change them, or take the input (block)
+    setup           pipe    trigger                      add context
     session_start   pipe    source                       add context
     before_agent    pipe    prompt, system, messages     change them, add messages
     context         pipe    messages                     change what this one call sends
@@ -15,7 +16,6 @@ The points of a run, in order, with what a hook gets and what it may change:
     session_op      gate    op, meta                     block: fork, switch or compact is left out
     after_compact   notify  trigger, compact_summary     –
     notification    notify  message, notification_type   –
-    setup           notify  trigger                      –
     session_end     notify  reason                       –
     event           notify  the session event as JSON    –
 

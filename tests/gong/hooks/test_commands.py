@@ -261,6 +261,19 @@ async def test_a_session_starts_once_and_is_resumed_once(stage):
     assert [one["source"] for one in read_log(stage, "resumed")] == ["resume"]
 
 
+async def test_a_project_is_prepared_before_its_first_session(stage):
+    """Setup: once for a folder, before SessionStart; its text is context."""
+    answer = {"hookSpecificOutput": {"additionalContext": "installed"}}
+    session, _, log = await run_with(stage, "Setup", answering(answer), DONE, DONE)
+    assert [(one["hook_event_name"], one["trigger"]) for one in log] == [("Setup", "init")]
+    assert types(session)[1:] == ["user", "context", "assistant"]
+    await seen(session, "again")
+    await session.close()
+    another = await stage.hooked([], DONE)
+    await seen(another, "more")
+    assert len(read_log(stage)) == 1
+
+
 async def test_the_end_of_a_session_is_told(stage):
     """SessionEnd."""
     session, _, log = await run_with(stage, "SessionEnd", answering(""), DONE)
