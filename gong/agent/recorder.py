@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tape.store.tape import Tape
     from tape.store.writer import Durability, Writer
 
-    from ..checkpoints.rewind import RewindPlan, RewindReport
 
 _SPOKEN_TYPES = frozenset({"user", "assistant"})
 
@@ -140,7 +139,7 @@ class Recorder:
         writer = tape.writer(branch, durability=durability)
         try:
             recorder = cls(tape, writer)
-            recorder._read_path()
+            recorder.read_path()
         except BaseException:
             writer.close()
             raise
@@ -219,22 +218,11 @@ class Recorder:
         base = anchor.base
         head = read_head_at(self.tape.phases, self.branch, base.phase, base.offset, base.entry)
         self.writer.rewind(head, "undo")
-        self._read_path()
+        self.read_path()
         return anchor
 
-    def apply_rewind(self, plan: RewindPlan) -> RewindReport:
-        """Let talk and files go back, or forward again, as a plan for this branch says.
-
-        Raises what `apply_plan` raises.
-        """
-        from ..checkpoints.rewind import apply_plan  # noqa: PLC0415 (few sessions go back)
-
-        try:
-            return apply_plan(self.tape, self.writer, plan)
-        finally:
-            self._read_path()
-
-    def _read_path(self) -> None:
+    def read_path(self) -> None:
+        """Read the path again after the branch was moved."""
         self.path, self.kept = read_history(self.tape, self.head(), self.skipped.append)
         self._is_placed = False
 

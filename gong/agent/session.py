@@ -560,9 +560,12 @@ class Session:
             raise NothingToUndo(f"the session is empty: there is nothing to {plan.reason}")
         meta = {"branch": self.recorder.branch, "tape": self.recorder.tape.id, "scope": plan.scope}
         self._require_operation(plan.reason, meta)
+        from ..checkpoints.rewind import apply_plan  # noqa: PLC0415 (few sessions go back)
+
         try:
-            return self.recorder.apply_rewind(plan)
+            return apply_plan(self.recorder.tape, self.recorder.writer, plan)
         finally:
+            self.recorder.read_path()
             self._dialogue.follow_path((*self.recorder.kept, *self.recorder.path))
 
     def fork(self, name: str | None = None) -> str:

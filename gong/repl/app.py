@@ -51,7 +51,7 @@ from ..agent.events import (
 from ..errors import GongError
 from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
-from . import commands, program_commands, rewind_commands, session_commands  # noqa: F401 (they add commands)
+from . import agent_commands, commands, program_commands, rewind_commands, session_commands  # noqa: F401 (they add commands)
 from .first_prompt import TWICE_SECONDS, TypedAhead
 from .input_history import open_history
 from .keyboard import SHIFT_ENTER

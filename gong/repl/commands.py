@@ -1,6 +1,12 @@
-"""Slash commands: each a function with its name, its help, and whether it may run during a run.
+"""Slash commands: the table of them, and the line that runs one.
 
-A line that looks like a command is never sent to the model, even if there is no such command.
+A line that looks like a command is never sent to the model, even if there is no such command. The
+commands are in modules by their subject, and each adds itself to the table:
+
+    agent_commands     model, effort, mode, plan, context, cost, compaction, handoff, fork
+    session_commands   other sessions, branches, entries; what this session is and follows
+    rewind_commands    back to before a prompt, and forward again
+    program_commands   commands of the command line
 """
 
 from __future__ import annotations
@@ -8,27 +14,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tape.context.view import view
 from tape.errors import TapeError
 
-from ..agent.compaction import CompactionRequest
-from ..agent.handoff import build_handoff_page, record_handoff
-from ..agent.loop import prepare_next_call
-from ..context.costs import render_token_usage, sum_spend
-from ..context.usage_report import measure_context_usage, render_context_usage
-from ..errors import GongError
-from ..llm.models import EffortChoice, fit_effort
-from ..policy.approval import ModalPolicy
-from ..policy.modes import PermissionMode
-from ..tools.todo import render_todos
+from ..errors import ConfigurationError, GongError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from ..agent.events import Event
-    from ..agent.opening import OpenSession
+    from ..agent.recorder import Recorder
     from .picker import Picker
 
 _COMMAND_LINE = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
@@ -93,12 +89,12 @@ class SlashCommand:
     about: str
     busy: bool
     """Whether the command may run while the agent works."""
-    run: Callable[[OpenSession, str], CommandReply]
+    run: Callable[[Any, str], CommandReply]
 
 
-CommandFunction: TypeAlias = "Callable[[OpenSession, str], CommandReply]"
+CommandFunction: TypeAlias = "Callable[[Any, str], CommandReply]"
 COMMANDS: dict[str, SlashCommand] = {}
-"""Every command by its name, each function below with `_add_command`."""
+"""Every command by its name; its function gets the `OpenSession` and the argument."""
 
 
 def add_command(
@@ -118,9 +114,7 @@ def is_command(text: str) -> bool:
     return _COMMAND_LINE.match(text) is not None
 
 
-def answer_command(
-    text: str, host: OpenSession, *, busy: bool, who: str = "the agent"
-) -> CommandReply:
+def answer_command(text: str, host: Any, *, busy: bool, who: str = "the agent") -> CommandReply:
     """Run the command on a line; an error is a reply too. `who` names what is busy."""
     found = _COMMAND_LINE.match(text)
     assert found is not None, "the line is a command"
@@ -144,159 +138,29 @@ def answer_command(
     return CommandReply(said, failed=True)
 
 
-def format_model_name(host: OpenSession) -> str:
+def require_recorder(host: Any) -> Recorder:
+    """Return what records the session; raises ConfigurationError before its first prompt."""
+    recorder: Recorder | None = host.session.recorder
+    if recorder is None:
+        raise ConfigurationError("the session is empty: type a prompt first")
+    return recorder
+
+
+def format_model_name(host: Any) -> str:
     """Return provider/model of the current model."""
-    return host.session.setup.model.name
+    return str(host.session.setup.model.name)
 
 
 @add_command("help", "", "show this list", busy=True)
-def _show_help(_host: OpenSession, _argument: str) -> CommandReply:
+def _show_help(_host: object, _argument: str) -> CommandReply:
     usages = [(f"/{name} {one.argument}".rstrip(), one) for name, one in sorted(COMMANDS.items())]
     rows = [f"{usage:<18}{'*' if one.busy else ' '} {one.about}" for usage, one in usages]
     keys = [f"{key:<20}{about}" for key, about in KEYS]
     return CommandReply("\n".join([*rows, "* also while the agent works", "", *keys]))
 
 
-@add_command("model", "[NAME]", "show or switch the model; NAME is provider/model", busy=True)
-def _switch_model(host: OpenSession, name: str) -> CommandReply:
-    if name:
-        host.session.use_model(host.models.choose(name))
-        return CommandReply(f"current model: {format_model_name(host)}, from the next prompt on")
-    return CommandReply(f"current model: {format_model_name(host)}; switch with /model NAME")
-
-
-def _set_effort(host: OpenSession, wanted: str) -> CommandReply:
-    session = host.session
-    choice = next((one for one in get_args(EffortChoice) if one == wanted), None)
-    if wanted and choice is None:
-        efforts = ", ".join(get_args(EffortChoice))
-        return CommandReply(f"unknown effort {wanted}: choose one of {efforts}", failed=True)
-    if choice is not None:
-        session.use_effort(choice)
-    model, own = session.setup.model, session.setup.config.effort
-    effort = own or model.effort or "none"
-    fitted = fit_effort(effort, model.name, efforts=model.efforts, reasons=model.reasons)
-    if wanted:
-        text = f"effort: {effort}, from the next call on"
-    else:
-        text = f"effort: {effort}{'' if own else ' (not set here)'}; set with /effort LEVEL"
-    return CommandReply(f"{text}\n{fitted.remark}" if fitted.remark else text)
-
-
-add_command("effort", "[LEVEL]", "show or set how hard the model thinks", busy=True)(_set_effort)
-add_command("thinking", "[LEVEL]", "the same as /effort", busy=True)(_set_effort)
-
-
-@add_command("todo", "", "show the todo list of the agent", busy=True)
-def _show_todos(host: OpenSession, _argument: str) -> CommandReply:
-    return CommandReply(render_todos(host.session.todos) or "there is nothing on the todo list")
-
-
-@add_command("plan", "[on|off]", "plan first: nothing is changed while it is on", busy=True)
-def _set_plan_mode(host: OpenSession, wanted: str) -> CommandReply:
-    session = host.session
-    if wanted == "on":
-        session.use_permission("plan")
-        return CommandReply("plan mode is on: nothing is changed until you approve a plan")
-    if wanted == "off":
-        mode = session.leave_plan_mode()
-        return CommandReply(f"the permission mode is {mode} now" if mode else "plan mode is off")
-    if wanted:
-        return CommandReply("/plan takes no argument except on and off", failed=True)
-    policy = session.setup.policy
-    is_on = isinstance(policy, ModalPolicy) and policy.mode is PermissionMode.PLAN
-    return CommandReply(
-        "plan mode is on; /plan off ends it"
-        if is_on
-        else "plan mode is off; start it with /plan on"
-    )
-
-
-@add_command("mode", "[NAME]", "show or set the permission mode", busy=True)
-def _set_mode(host: OpenSession, name: str) -> CommandReply:
-    session = host.session
-    if name:
-        session.use_permission(name)
-        return CommandReply(f"permission mode: {session.permission}, from the next call on")
-    modes = ", ".join(PermissionMode)
-    return CommandReply(f"permission mode: {session.permission}; set with /mode NAME: {modes}")
-
-
-@add_command("context", "", "show context usage", busy=True)
-def _show_context(host: OpenSession, _argument: str) -> CommandReply:
-    session = host.session
-    if session.recorder is None:
-        return CommandReply("the session is empty")
-    prepared = prepare_next_call(session.build_run_context())
-    recorder, model = session.recorder, session.setup.model
-    used = measure_context_usage(
-        prepared.request,
-        view(recorder.path, recorder.kept),
-        window=session.run_state.find_window(model),
-        size=prepared.measure(),
-        instructions=model.instructions.files,
-    )
-    return CommandReply(render_context_usage(used))
-
-
-@add_command("cost", "", "show tokens and cost of this branch", busy=True)
-def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
-    recorder = host.session.recorder
-    if recorder is None:
-        return CommandReply("the session is empty")
-    entries = (entry for run in recorder.tape.read_runs(recorder.head()) for entry in run)
-    return CommandReply("\n".join(render_token_usage(sum_spend(entries))))
-
-
-add_command("usage", "", "the same as /cost", busy=True)(_show_cost)
-
-
-@add_command("compact", "[FOCUS]", "replace older messages by a summary; --undo", busy=False)
-def _compact_session(host: OpenSession, argument: str) -> CommandReply:
-    """Compact, --hard without messages besides the summary; or --undo that, with --leave."""
-    flags, focus = _split_flags(argument, ("--hard", "--undo", "--leave"))
-    if "--undo" in flags:
-        anchor = host.session.undo(leave="--leave" in flags)
-        return CommandReply(
-            f"{anchor.kind.capitalize()} undone: "
-            "the next request contains the messages that it covered"
-        )
-    request = CompactionRequest("user", focus, hard="--hard" in flags)
-    return CommandReply(work=host.session.compact(request))
-
-
-def _split_flags(argument: str, known: Sequence[str]) -> tuple[set[str], str]:
-    """Return the flags at the beginning of an argument, and the text after them."""
-    flags: set[str] = set()
-    while (word := argument.split(maxsplit=1)[:1]) and word[0] in known:
-        flags.add(word[0])
-        argument = argument[len(word[0]) :].lstrip()
-    return flags, argument
-
-
-@add_command("handoff", "[MODEL]", "hand over: set an anchor, print a page", busy=False)
-def _hand_off_session(host: OpenSession, name: str) -> CommandReply:
-    recorder = host.session.recorder
-    if recorder is None:
-        return CommandReply("the session is empty: there is nothing to hand over", failed=True)
-    to = host.models.names.resolve_name(name) if name else format_model_name(host)
-    cwd = host.session.setup.env.working_directory
-    return CommandReply(
-        work=record_handoff(host.session, to),
-        after=lambda: build_handoff_page(recorder, to_model=to, cwd=cwd),
-    )
-
-
-@add_command("fork", "[NAME]", "switch to a new branch that starts here", busy=False)
-def _fork_session(host: OpenSession, name: str) -> CommandReply:
-    recorder = host.session.recorder
-    old = recorder.branch if recorder else ""
-    branch = host.session.fork(name or None)
-    return CommandReply(f"Switched to new branch {branch}; {old} is unchanged")
-
-
 @add_command("quit", "", "leave", busy=True)
-def _quit_chat(_host: OpenSession, _argument: str) -> CommandReply:
+def _quit_chat(_host: object, _argument: str) -> CommandReply:
     return CommandReply(leaves=True)
 
 

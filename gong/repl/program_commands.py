@@ -14,8 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import ConfigurationError
-from .commands import CommandReply, add_command
-from .session_commands import require_recorder
+from .commands import CommandReply, add_command, require_recorder
 
 if TYPE_CHECKING:
     from ..agent.opening import OpenSession

@@ -20,10 +20,9 @@ from ..agent.rewind import build_file_patches, plan_redo, plan_rewind, plan_undo
 from ..checkpoints.rewind import Scope
 from ..checkpoints.rewind_report import describe_plan, describe_report
 from ..errors import NothingToUndo
-from .commands import CommandReply, add_command
+from .commands import CommandReply, add_command, require_recorder
 from .lines import format_count
 from .picker import Picker, PickerRow
-from .session_commands import require_recorder
 from .session_lists import list_prompts, select_rows
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tape.text import SHORT
 from ..agent.merge import stream_merge
 from ..errors import ConfigurationError
 from ..policy.permissions import PermissionPolicy
-from .commands import CommandReply, SessionChoice, add_command, format_model_name
+from .commands import CommandReply, SessionChoice, add_command, format_model_name, require_recorder
 from .picker import Picker
 from .session_lists import list_branches, list_sessions, list_tree
 
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 
     from ..agent.merge import MergeResult
     from ..agent.opening import OpenSession
-    from ..agent.recorder import Recorder
-
-
-def require_recorder(host: OpenSession) -> Recorder:
-    """Return what records the session; raises ConfigurationError before its first prompt."""
-    if (recorder := host.session.recorder) is None:
-        raise ConfigurationError("the session is empty: type a prompt first")
-    return recorder
 
 
 def _start_session(host: OpenSession, _argument: str) -> CommandReply:
