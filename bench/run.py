@@ -19,6 +19,7 @@ import index
 import llm
 import msgspec
 import reading
+import resume
 import rounds
 import startup
 import store
@@ -46,6 +47,7 @@ GROUPS = {
     "barrier": store.barrier_rows,
     "index": index.index_rows,
     "llm": llm.llm_rows,
+    "resume": resume.resume_rows,
     "rounds": rounds.rounds_rows,
     "tools": tools.tools_rows,
     "files": files.files_rows,
