@@ -290,6 +290,8 @@ class _Conversation:
         keys.add("escape", "enter")(lambda _: self._send_draft(self.session.follow_up))
         keys.add("c-s", filter=typing)(lambda _: self._send_draft(self._stop_tools))
         keys.add("s-tab")(lambda _: self._change_mode())
+        keys.add("c-o", filter=typing)(lambda _: self._show_result())
+        keys.add("c-t", filter=typing)(lambda _: self._switch_thinking())
         for key in ("c-j", SHIFT_ENTER):
             keys.add(key)(lambda _: self.terminal.draft.insert_text("\n"))
 
@@ -345,6 +347,20 @@ class _Conversation:
             session.use_permission(choose_next_mode(session.permission, session.first_mode))
         except GongError as error:
             self.terminal.print([render_remark(str(error))])
+
+    def _show_result(self) -> None:
+        """Print the newest result of a tool in full."""
+        event = self.screen.last_result
+        try:
+            text = self.session.read_output(event) if event else ""
+        except _EXPECTED_ERRORS as error:
+            self.terminal.print([render_remark(str(error), "error")])
+            return
+        self.terminal.print(self.screen.expand_result(text))
+
+    def _switch_thinking(self) -> None:
+        """Show thinking in full, or in one line; the last one is printed."""
+        self.terminal.print(self.screen.switch_thinking(self.terminal.columns))
 
     def _disarm_interrupt(self) -> None:
         """Clear the Ctrl+C state at each key; the key's own action runs afterwards."""

@@ -35,6 +35,8 @@ KEYS = (
     ("Alt+Enter", "queue a follow-up for when the agent is done"),
     ("Ctrl+S", "stop the running tool and send; the agent continues with your words"),
     ("Shift+Tab", "next permission mode: default, accept_edits, plan"),
+    ("Ctrl+O", "show the last result of a tool in full"),
+    ("Ctrl+T", "show what the model thinks in full, or in one line"),
     ("Ctrl+J", "new line; also \\ and Enter"),
     ("Up, Ctrl+R", "earlier prompts of this project, or those with some words"),
     ("Alt+Up", "take the newest queued message back into the prompt"),

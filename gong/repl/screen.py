@@ -3,17 +3,20 @@ r"""Events → lines for the scrollback, and the few lines that still change; pu
 A returned line is finished and never changes; `Screen.live` returns the unfinished ones. No line
 contains a control character, whatever its source. The unfinished part of a screen:
 
-    event                        `_block`, `_tail`              `_running`      returned
-    ---------------------------  -----------------------------  --------------  ----------------
-    MessageUpdate "so\nit"       text 0, "it"                                   "so"
-    MessageUpdate, other block   the new block, its last line                   "it"
-    MessageEnd                   none                                           the last line
-    ToolExecutionStart                                          + the call
-    ToolExecutionEnd                                            – the call      heading, result
+    event                        live                              returned
+    ---------------------------  --------------------------------  ---------------------------
+    MessageUpdate "so\n\nit"      "it"                              "so"
+    MessageUpdate, thinking      its last rows
+    MessageUpdate, a call        ○ path or command, the diff       the rest of the block before
+    MessageEnd                   none                              the last line, "thought"
+    ToolExecutionStart           ● the call, the end of its output
+    ToolExecutionEnd, read, ls   ● read 2 files: a.py, b.py        the line, once others follow
+    ToolExecutionEnd, others                                       ● the call, result or diff
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,13 +39,29 @@ from .lines import (
 )
 from .markdown import MarkdownStream
 from .notices import render_notice
-from .tool_cards import describe_call, render_result, split_output
+from .tool_cards import (
+    describe_call,
+    describe_readings,
+    find_subject,
+    is_reading,
+    read_arguments,
+    render_change,
+    render_diffs,
+    render_draft,
+    render_full_result,
+    render_result,
+    split_output,
+)
 
 THOUGHT_ROWS = 6
 """Rows shown of what the model thinks."""
 _THOUGHT_CHARS = 2_000
-OUTPUT_ROWS = 3
+OUTPUT_ROWS = 5
 """Rows shown of a running tool's output."""
+SHARED_OUTPUT_ROWS = 2
+"""The same where several tools run."""
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)")
+"""What a progress bar has written over."""
 _OUTPUT_CHARS = 4_000
 _EXPECTED_STOPS = {"stop", "tool_calls"}
 
@@ -88,9 +107,19 @@ class Screen:
         self.shows_thinking = False
         """Whether thinking is shown in full, not in one line."""
         self._above = ""
-        self._titles: dict[str, str] = {}
+        self._calls: dict[str, ToolCall] = {}
+        """The calls of the answer, by id."""
+        self._draft: tuple[str, dict[str, object]] = ("", {})
+        """Name and arguments so far of the call that the model writes."""
         self._running: dict[str, str] = {}
-        self._output = ""
+        self._outputs: dict[str, str] = {}
+        """The end of what each running call has written."""
+        self._readings: tuple[str, list[str]] = ("", [])
+        """A reading tool, and what its last calls read: one line, once another follows."""
+        self._columns = 80
+        self.last_result: events.ToolExecutionEnd | None = None
+        """The newest result."""
+        self._last_title = ""
         self._saying = ""
 
     @property
@@ -116,17 +145,23 @@ class Screen:
 
     def clear_run(self) -> None:
         """Clear the current activity."""
-        self._titles.clear()
+        self._calls.clear()
         self._running.clear()
-        self._output = self._saying = ""
+        self._outputs.clear()
+        self._saying = ""
 
     def remark(self, text: str, style: str = "note") -> list[StyledLine]:
         """Return a message of gong, without an empty line before it."""
+        return self._place_remark(render_remark(text, style))
+
+    def _place_remark(self, line: StyledLine) -> list[StyledLine]:
+        before = self._finish_readings()
         self._above = "remark"
-        return [render_remark(text, style)]
+        return [*before, line]
 
     def show(self, event: events.Event, columns: int) -> list[StyledLine]:  # noqa: C901, PLR0911, PLR0912 (a case each)
         """Process an event; return the lines it finished, for a screen of `columns`."""
+        self._columns = columns
         match event:
             case events.MessageUpdate():
                 return self._take_update(event, columns)
@@ -136,12 +171,13 @@ class Screen:
                 self._running[event.call_id] = event.name
                 return []
             case events.ToolExecutionUpdate():
-                self._output = (self._output + event.output)[-_OUTPUT_CHARS:]
+                written = self._outputs.get(event.call_id, "") + event.output
+                self._outputs[event.call_id] = written[-_OUTPUT_CHARS:]
                 return []
             case events.ToolExecutionEnd():
                 return self._finish_tool(event, columns)
             case events.RunEnd():
-                lines = self._finish_block(columns)
+                lines = [*self._finish_block(columns), *self._finish_readings()]
                 self.clear_run()
                 return [*lines, *(self.remark("stopped") if event.stop_reason == "aborted" else [])]
             case events.MessageStart():
@@ -176,22 +212,31 @@ class Screen:
                 if not isinstance(event, events.Warn):
                     self._saying = ""  # a warning may arrive during a summary, which continues
                 lines = self._finish_block(columns)
-                self._above = "remark"
-                return [*lines, render_notice(event, is_kept=self._is_kept)]
+                return [*lines, *self._place_remark(render_notice(event, is_kept=self._is_kept))]
 
     def live(self, columns: int) -> list[StyledLine]:
         """Return the unfinished lines: of the answer, or of the running tools."""
+        read = self._render_readings(columns)
         if self._running:
-            titles = [self._render_heading(call, columns) for call in self._running]
-            rows = split_output(self._output)[-OUTPUT_ROWS:] if self._output else []
-            return [
-                *titles,
-                *(StyledLine(clip_line(INDENT + row, columns), "result") for row in rows),
-            ]
+            most = OUTPUT_ROWS if len(self._running) == 1 else SHARED_OUTPUT_ROWS
+            cards = [self._render_running(call, columns, most) for call in self._running]
+            return [*read, *(line for card in cards for line in card)]
+        return [*read, *self._render_growing(columns)]
+
+    def _render_running(self, call_id: str, columns: int, most: int) -> list[StyledLine]:
+        written = _OVERWRITTEN.sub("", self._outputs.get(call_id, ""))
+        rows = split_output(written)[-most:] if written else []
+        output = [StyledLine(clip_line(INDENT + row, columns), "result") for row in rows]
+        return [self._render_heading(call_id, columns), *output]
+
+    def _render_growing(self, columns: int) -> list[StyledLine]:
+        """Return the unfinished rows of the answer."""
         if self._block is None:
             return []
         if self._block[0] == "text":
             return self._text.render_tail(columns)
+        if self._block[0] == "tool_call":
+            return render_draft(*self._draft, columns)
         rest = self._thought.text[self._thought.shown :][-_THOUGHT_CHARS:]
         return render_thought(rest, columns)[-THOUGHT_ROWS:]
 
@@ -203,7 +248,10 @@ class Screen:
             self._block = (event.part, event.block)
         match event.part:
             case "tool_call":
-                self._saying = f"calling {event.name}" if event.name else self._saying
+                if event.name:
+                    self._saying, self._draft = f"calling {event.name}", (event.name, {})
+                if bytes(event.arguments):
+                    self._draft = (self._draft[0], read_arguments(bytes(event.arguments)))
                 return before
             case "thinking":
                 self._saying = "thinking"
@@ -258,33 +306,77 @@ class Screen:
 
     def _space_lines(self, kind: str, lines: list[StyledLine]) -> list[StyledLine]:
         """Return the lines, with an empty line first if another kind of line is above."""
-        if not lines or self._above == kind:
+        if not lines:
             return lines
+        before = self._finish_readings()
+        apart = [] if self._above == kind else [StyledLine("")]
         self._above = kind
-        return [StyledLine(""), *lines]
+        return [*before, *apart, *lines]
+
+    def _render_readings(self, columns: int) -> list[StyledLine]:
+        """Return the line of the reading calls that may still grow."""
+        name, subjects = self._readings
+        if not subjects:
+            return []
+        said = shorten_to_width(describe_readings(name, subjects), max(columns - 2, 8))
+        return [StyledLine(f"● {said}", "call")]
+
+    def _finish_readings(self) -> list[StyledLine]:
+        """Return the line of the reading calls; the next one begins another."""
+        lines, self._readings = self._render_readings(self._columns), ("", [])
+        return self._space_lines("tool", lines)
 
     def _finish_message(self, event: events.MessageEnd, columns: int) -> list[StyledLine]:
         lines = self._finish_block(columns)
-        self._titles |= {call.id: describe_call(call) for call in select_tool_calls(event.content)}
+        self._calls |= {call.id: call for call in select_tool_calls(event.content)}
         self._saying = ""
         if event.stop_reason not in _EXPECTED_STOPS:
             lines += self.remark(f"the answer ended early: {event.stop_reason}")
         return lines
 
-    def _render_heading(self, call_id: str, columns: int, took: str = "") -> StyledLine:
-        words = self._titles.get(call_id) or self._running[call_id]
-        return StyledLine(
-            f"● {shorten_to_width(words, max(columns - 2 - measure_width(took), 8))}{took}", "call"
-        )
+    def _render_heading(self, call_id: str, columns: int, more: str = "") -> StyledLine:
+        call = self._calls.get(call_id)
+        words = describe_call(call) if call else self._running[call_id]
+        room = max(columns - 2 - measure_width(more), 8)
+        return StyledLine(f"● {shorten_to_width(words, room)}{more}", "call")
 
     def _finish_tool(self, event: events.ToolExecutionEnd, columns: int) -> list[StyledLine]:
+        """Return the card of a call that has ended; of one that only read, with its likes."""
         self._running.setdefault(event.call_id, event.name)
+        call = self._calls.get(event.call_id)
+        arguments = read_arguments(bytes(call.args)) if call else {}
+        self.last_result = event
+        self._last_title = describe_call(call) if call else event.name
+        self._outputs.pop(event.call_id, None)
+        if is_reading(event.name) and not event.is_error:
+            del self._running[event.call_id]
+            before = self._finish_readings() if self._readings[0] != event.name else []
+            subjects = [*self._readings[1], find_subject(arguments)]
+            self._readings = (event.name, subjects)
+            return before
         took = f" · {format_seconds(event.duration_ms / 1000)}" if event.duration_ms > 1000 else ""  # noqa: PLR2004
-        heading = self._render_heading(event.call_id, columns, took)
+        change = None
+        if not event.is_error:
+            change = render_change(read_arguments(bytes(event.details)), arguments, columns)
+        if change is None:
+            text = join_texts(event.content)
+            change = ("", render_result(text, columns, is_error=event.is_error))
+        count, lines = change
+        heading = self._render_heading(
+            event.call_id, columns, f"{f' · {count}' * bool(count)}{took}"
+        )
         del self._running[event.call_id]
-        self._output = ""
-        said = render_result(join_texts(event.content), columns, is_error=event.is_error)
-        return self._space_lines("tool", [heading, *said])
+        return self._space_lines("tool", [heading, *lines])
+
+    def expand_result(self, text: str) -> list[StyledLine]:
+        """Return the newest result in full; `text` is all of it."""
+        event = self.last_result
+        if event is None:
+            return self.remark("there is no result yet")
+        title = shorten_to_width(self._last_title, max(self._columns - 2, 8))
+        heading = StyledLine(f"● {title}", "call")
+        diffs = render_diffs(read_arguments(bytes(event.details)))
+        return self._space_lines("result", [heading, *(diffs or render_full_result(text))])
 
     def _render_question(self, event: events.ApprovalRequested) -> list[StyledLine]:
         """Return what is asked about a call: all of it, why, and the keys that answer."""

@@ -28,6 +28,7 @@ STYLES = {
     "name": "ansibrightblue",
     "added": "ansigreen",
     "removed": "ansired",
+    "changed": "reverse",
     "bottom-toolbar": "noreverse dim",
 }
 """Name of a style → how it looks, as prompt-toolkit writes it."""

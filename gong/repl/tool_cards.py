@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from tape.text import measure_width, shorten_to_width
+
+from .diff_view import count_changes, render_diff
 from .lines import INDENT, StyledLine, clip_line, escape_text, format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from tape.model.entries import ToolCall
 
 RESULT_LINES = 5
@@ -32,16 +37,183 @@ def split_output(text: str) -> list[str]:
     )
 
 
+_READINGS = {
+    **dict.fromkeys(("read", "read_file", "read_many_files", "notebook_read"), ("read", "files")),
+    **dict.fromkeys(("ls", "list_dir", "list_directory"), ("list", "folders")),
+    **dict.fromkeys(("grep", "grep_search", "search_file_content"), ("search", "patterns")),
+    **dict.fromkeys(("find", "glob"), ("find", "patterns")),
+    **dict.fromkeys(("tape_read", "tape_search"), ("", "entries")),
+}
+"""Tools that only read → what they do, and to what, of several in one line."""
+_SUBJECTS = ("command", "cmd", "path", "file_path", "paths", "pattern", "query", "ref", "url")
+"""Arguments that name what a call works on, the first that is there."""
+_COMMANDS = {"bash", "shell"}
+_PATCHES = {"apply_patch", "patch"}
+DIFF_LINES = 30
+DRAFT_LINES = 8
+"""Lines of a patch or text that are shown while the model still writes them."""
+_DRAFT_CHARS = 4_000
+
+
+def read_arguments(args: bytes) -> dict[str, object]:
+    """Return the arguments of a call; none where they are not a JSON object."""
+    try:
+        found = msgspec.json.decode(args) if args else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def describe_call(call: ToolCall) -> str:
     """Return a short text for a call: its command, path, or arguments."""
     if call.args_text is not None:
         return f"{call.name} {call.args_text}"
-    arguments = msgspec.json.decode(call.args) if call.args else {}
-    if call.name == "bash" and "command" in arguments:
-        return f"$ {arguments['command']}"
-    if "path" in arguments:
-        return f"{call.name} {arguments['path']}"
-    return f"{call.name} {bytes(call.args).decode() if arguments else ''}"
+    return describe_arguments(call.name, read_arguments(bytes(call.args)))
+
+
+def describe_arguments(name: str, arguments: dict[str, object]) -> str:
+    """Return a short text for a call; its arguments may be the beginning of them."""
+    if name in _COMMANDS and (command := arguments.get("command")):
+        return f"$ {command}"
+    if isinstance(items := arguments.get("todos"), list):
+        return f"{name} {format_count(len(items), 'item')}"
+    if name in _PATCHES and any(isinstance(value, str) for value in arguments.values()):
+        return f"{name} {', '.join(_find_patched_files(arguments))}".rstrip()
+    if subject := find_subject(arguments):
+        return f"{name} {subject}"
+    return f"{name} {msgspec.json.encode(arguments).decode() if arguments else ''}"
+
+
+def find_subject(arguments: dict[str, object]) -> str:
+    """Return what a call works on; empty if no argument names it."""
+    for key in _SUBJECTS:
+        match arguments.get(key):
+            case str() as text if text:
+                return text
+            case list() as texts if texts:
+                return ", ".join(map(str, texts))
+            case _:
+                pass
+    return ""
+
+
+def is_reading(name: str) -> bool:
+    """Return whether a tool only reads, so that one line says enough."""
+    return name.lower() in _READINGS
+
+
+def describe_readings(name: str, subjects: Sequence[str]) -> str:
+    """Return calls of one reading tool in one line, as "read 2 files: a.py, b.py"."""
+    if len(subjects) == 1:
+        return f"{name} {subjects[0]}".rstrip()
+    action, what = _READINGS[name.lower()]
+    return f"{action or name} {len(subjects)} {what}: {', '.join(subjects)}"
+
+
+def _find_patched_files(arguments: dict[str, object]) -> list[str]:
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    return re.findall(
+        r"^\*\*\* (?:Add|Update|Delete) File: (.+?) *$", "\n".join(texts), re.MULTILINE
+    )
+
+
+def render_draft(name: str, arguments: dict[str, object], columns: int) -> list[StyledLine]:
+    """Return a call that the model still writes: what it works on, and the last lines of it."""
+    title = shorten_to_width(describe_arguments(name, arguments), max(columns - 2, 8))
+    lines = render_body(name, arguments)
+    shown = [_clip_styled(line, columns) for line in lines[-DRAFT_LINES:]]
+    return [StyledLine(f"○ {title}", "call"), *shown]
+
+
+def render_body(name: str, arguments: dict[str, object]) -> list[StyledLine]:
+    """Return what a call would do to files, as lines of a diff; only the end of a long text."""
+    if name in _PATCHES:
+        texts = [value for value in arguments.values() if isinstance(value, str)]
+        return render_diff("\n".join(texts)[-_DRAFT_CHARS:]) if texts else []
+    signs = {
+        "-": ("oldText", "old_string", "old_text"),
+        "+": ("newText", "new_string", "new_text", "content"),
+    }
+    lines = [
+        f"{sign} {line}"
+        for sign, keys in signs.items()
+        for key in keys
+        if isinstance(text := arguments.get(key), str)
+        for line in text[-_DRAFT_CHARS:].removesuffix("\n").split("\n")
+    ]
+    return render_diff("\n".join(lines)) if lines else []
+
+
+def _clip_styled(line: StyledLine, columns: int) -> StyledLine:
+    if measure_width(line.text) <= columns:
+        return line
+    return StyledLine(clip_line(line.text, columns), line.style)
+
+
+def render_change(
+    details: dict[str, object], arguments: dict[str, object], columns: int
+) -> tuple[str, list[StyledLine]] | None:
+    """Return what a call changed: a count for its heading, and the diff; None if unknown."""
+    if diffs := render_diffs(details):
+        return count_changes(_join_diffs(details)), fold_lines(diffs, columns)
+    text = arguments.get("content")
+    if isinstance(details.get("created"), bool) and isinstance(text, str):
+        count = format_count(len(text.removesuffix("\n").split("\n")) if text else 0, "line")
+        return f"{'new file, ' if details['created'] else ''}{count}", []
+    return None
+
+
+def render_diffs(details: dict[str, object]) -> list[StyledLine]:
+    """Return the diffs that a result holds, uncut, each of several files under its name."""
+    lines: list[StyledLine] = []
+    for op, path, diff in _list_diffs(details):
+        if path:
+            lines.append(StyledLine(INDENT + escape_text(f"{op} {path}")))
+        lines += render_diff(diff) if diff else []
+    return lines
+
+
+def _join_diffs(details: dict[str, object]) -> str:
+    return "\n".join(diff for _, _, diff in _list_diffs(details))
+
+
+def _list_diffs(details: dict[str, object]) -> Iterator[tuple[str, str, str]]:
+    """Yield operation, path and diff of each file; without a path where there is only one."""
+    if isinstance(diff := details.get("diff"), str):
+        yield "", "", diff
+    files = details.get("files")
+    for one in files if isinstance(files, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("diff"), str):
+            moved = f" → {one['dest']}" if one.get("dest") else ""
+            yield str(one.get("op")), f"{one.get('path')}{moved}", one["diff"]
+
+
+def fold_lines(lines: list[StyledLine], columns: int) -> list[StyledLine]:
+    """Return at most `DIFF_LINES`, each cut to the width, with the number of the others."""
+    shown = [_clip_styled(line, columns) for line in lines[:DIFF_LINES]]
+    rest = len(lines) - len(shown)
+    return (
+        [*shown, StyledLine(_describe_fold(format_count(rest, "more line")), "result")]
+        if rest
+        else shown
+    )
+
+
+def _describe_fold(words: str) -> str:
+    return f"{INDENT}… {words} (Ctrl+O shows all)"
+
+
+def render_full_result(text: str) -> list[StyledLine]:
+    """Return all lines of a result, of a huge one the first."""
+    lines = split_output(text)
+    rest = len(lines) - FULL_LINES
+    more = [StyledLine(f"{INDENT}… {format_count(rest, 'more line')}: see tape show", "note")]
+    shown = [StyledLine(INDENT + line, "result") for line in lines[:FULL_LINES]]
+    return [*shown, *(more if rest > 0 else [])]
+
+
+FULL_LINES = 5_000
+"""Lines of one result that Ctrl+O prints at most."""
 
 
 class _ResultOutput(NamedTuple):
@@ -72,7 +244,7 @@ def render_result(text: str, columns: int, *, is_error: bool) -> list[StyledLine
         if output.whole
         else f"at least {format_count(rest, 'more line')}"
     )
-    more = StyledLine(f"{INDENT}… {words if rest else 'more'}", style)
+    more = StyledLine(_describe_fold(words if rest else "more"), style)
     return [more, *result] if at_end else [*result, more]
 
 

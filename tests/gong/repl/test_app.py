@@ -161,7 +161,6 @@ async def test_a_conversation_from_greeting_to_goodbye(host, talk, folder):
         f"gong · offline/rules · {folder} · /help"
         "> read a.txt"
         "● read a.txt"
-        "  alpha"
         "a.txt has 1 line; it begins: alpha"
         f"session {tape.id[:8]}:main · continue with: gong chat -c"
     )

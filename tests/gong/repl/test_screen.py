@@ -1,10 +1,12 @@
 from itertools import pairwise
 
+import msgspec
 import pytest
 from msgspec import Raw
 
 from gong.agent import events
-from gong.repl.lines import StyledLine, clip_line, format_seconds, wrap_last_rows
+from gong.llm.partial_json import parse_partial_arguments
+from gong.repl.lines import StyledLine, StyledPart, clip_line, format_seconds, wrap_last_rows
 from gong.repl.panels import OpenChoice, render_choices, render_queue, render_todos
 from gong.repl.screen import Screen
 from gong.repl.tool_cards import describe_call, render_result
@@ -136,11 +138,109 @@ def test_output_of_a_running_tool_shows_its_last_rows(screen, shown):
     shown(*(update(f"step {number}\n") for number in range(9)))
     assert screen.live(40) == [
         StyledLine("● $ make", "call"),
-        *(
-            StyledLine("  step 6", "result"),
-            StyledLine("  step 7", "result"),
-            StyledLine("  step 8", "result"),
+        *(StyledLine(f"  step {number}", "result") for number in range(4, 9)),
+    ]
+
+
+def test_a_progress_bar_shows_where_it_is_now(screen, shown):
+    shown(said(call("bash", b'{"command":"make"}')), started())
+    shown(update("get\n10%\r20%\r"), update("30%"))
+    assert [line.text for line in screen.live(40)[1:]] == ["  get", "  30%"]
+
+
+def test_calls_that_only_read_are_one_line_together(screen, shown):
+    """UX: one line for each tool, once another follows; a failure is shown as any."""
+    names = ("a.py", "b.py", "c.py")
+    calls = [call("read", f'{{"path":"{name}"}}'.encode(), name) for name in names]
+    assert shown(said(*calls, call("ls", b'{"path":"src"}', "d"))) == []
+    for name in names:
+        assert shown(started("read", name), ran("text\n" * 9, "read", name)) == []
+    assert screen.live(40) == [StyledLine("● read 3 files: a.py, b.py, c.py", "call")]
+    assert shown(started("ls", "d"), ran("x", "ls", "d")) == [
+        *(StyledLine(""), StyledLine("● read 3 files: a.py, b.py, c.py", "call"))
+    ]
+    assert shown(text("Done.\n\n")) == [
+        *(StyledLine("● ls src", "call"), StyledLine(""), StyledLine("Done."))
+    ]
+    shown(said(call("read", b'{"path":"d"}')), started("read"))
+    assert shown(ran("no such file", "read", is_error=True)) == [
+        *(StyledLine(""), StyledLine("● read d", "call"), StyledLine("  no such file", "error"))
+    ]
+
+
+EDITED = b"""{"path":"a.py","diff":"  1 import os\\n- 2 x = old(1)\\n+ 2 x = new(1)\\n  3 y"}"""
+
+
+def test_an_edit_shows_its_diff_with_what_changed_inside_the_line(screen, shown):
+    """M218."""
+    shown(said(call("edit", b'{"path":"a.py"}')), started("edit"))
+    done = msgspec.structs.replace(ran("ok", "edit"), details=Raw(EDITED))
+    _, *lines = shown(done)
+    assert lines == [
+        StyledLine("● edit a.py · +1 −1", "call"),
+        StyledLine("    1 import os", "result"),
+        StyledLine(
+            "  - 2 x = old(1)",
+            "removed",
+            (StyledPart("  - 2 x = "), StyledPart("old", "changed"), StyledPart("(1)")),
         ),
+        StyledLine(
+            "  + 2 x = new(1)",
+            "added",
+            (StyledPart("  + 2 x = "), StyledPart("new", "changed"), StyledPart("(1)")),
+        ),
+        StyledLine("    3 y", "result"),
+    ]
+
+
+def test_a_new_file_is_counted_and_a_patch_shows_each_file(shown):
+    shown(said(call("write", b'{"path":"n","content":"a\\nb\\n"}')), started("write"))
+    written = ran("ok", "write")
+    created = msgspec.structs.replace(written, details=Raw(b'{"path":"n","created":true}'))
+    assert shown(created)[1:] == [StyledLine("● write n · new file, 2 lines", "call")]
+    patch = b'{"input":"*** Begin Patch\\n*** Add File: b\\n+x\\n*** End Patch"}'
+    shown(said(call("apply_patch", patch)), started("apply_patch"))
+    files = b'{"files":[{"op":"add","path":"b","dest":null,"diff":"+ 1 x"}]}'
+    patched = msgspec.structs.replace(ran("ok", "apply_patch"), details=Raw(files))
+    assert shown(patched) == [
+        *(StyledLine("● apply_patch b · +1 −0", "call"), StyledLine("  add b")),
+        StyledLine("  + 1 x", "added"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "lines"),
+    [
+        ("bash", b'{"command":"make al', ["○ $ make al"]),
+        ("read", b'{"pa', ["○ read"]),
+        ("read", b'{"path":"REA', ["○ read REA"]),
+        (
+            "edit",
+            b'{"path":"a","oldText":"x = 1","newText":"x =',
+            ["○ edit a", "  - x = 1", "  + x ="],
+        ),
+        ("write", b'{"path":"a","content":"1\\n2\\n3', ["○ write a", "  + 1", "  + 2", "  + 3"]),
+        (
+            "apply_patch",
+            b'{"input":"*** Begin Patch\\n*** Update File: a\\n-x',
+            ["○ apply_patch a", "  *** Begin Patch", "  *** Update File: a", "  -x"],
+        ),
+    ],
+)
+def test_a_call_is_shown_while_the_model_still_writes_it(screen, shown, name, arguments, lines):
+    """M036, M218: path, command or diff before the call is whole."""
+    shown(events.MessageUpdate("tool_call", 0, "", name))
+    partial = Raw(msgspec.json.encode(parse_partial_arguments(arguments.decode())))
+    shown(events.MessageUpdate("tool_call", 0, arguments.decode(), arguments=partial))
+    assert [line.text.rstrip() for line in screen.live(40)] == lines
+
+
+def test_the_last_result_is_shown_in_full_on_request(screen, shown):
+    """UX: Ctrl+O."""
+    shown(said(call("bash", b'{"command":"seq 9"}')), started(), ran("\n".join("123456789")))
+    assert screen.expand_result("\n".join("123456789")) == [
+        *(StyledLine(""), StyledLine("● $ seq 9", "call")),
+        *(StyledLine(f"  {number}", "result") for number in range(1, 10)),
     ]
 
 
@@ -180,14 +280,14 @@ def test_a_result_shows_five_lines_and_counts_the_rest():
     output = "\n".join(str(number) for number in range(42))
     assert render_result(output, 40, is_error=False) == [
         *(StyledLine(f"  {number}", "result") for number in range(5)),
-        StyledLine("  … 37 more lines", "result"),
+        StyledLine("  … 37 more lines (Ctrl+O shows all)", "result"),
     ]
 
 
 def test_a_failure_shows_its_last_lines():
     output = "\n".join(str(number) for number in range(5)) + "\n\nCommand exited with code 2"
     assert render_result(output, 40, is_error=True) == [
-        StyledLine("  … 2 more lines", "error"),
+        StyledLine("  … 2 more lines (Ctrl+O shows all)", "error"),
         *(StyledLine(f"  {number}", "error") for number in (2, 3, 4)),
         *(StyledLine("", "error"), StyledLine("  Command exited with code 2", "error")),
     ]
@@ -196,7 +296,7 @@ def test_a_failure_shows_its_last_lines():
 def test_a_huge_result_is_as_short_as_any():
     lines = render_result("x" * 1000 + "\n" + "y\n" * 10_000, 40, is_error=False)
     assert lines[0] == StyledLine("  " + "x" * 37 + "…", "result")
-    assert lines[-1] == StyledLine("  … 9996 more lines", "result")
+    assert lines[-1] == StyledLine("  … 9996 more lines (Ctrl+O shows all)", "result")
     assert len(lines) == 6
 
 
@@ -250,7 +350,8 @@ def test_a_huge_result_is_as_short_as_any():
 )
 def test_what_a_tool_left_out_is_counted(output, is_error, lines):
     said = render_result(output, 80, is_error=is_error)
-    assert [line.text.strip() for line in said] == lines
+    texts = [line.text.strip().removesuffix(" (Ctrl+O shows all)") for line in said]
+    assert texts == lines
 
 
 @pytest.mark.parametrize(

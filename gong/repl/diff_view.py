@@ -1,0 +1,68 @@
+"""Diffs for a screen: numbered lines, with what changed inside of a line marked; pure.
+
+A diff is as `gong.tools.diff` makes it (sign, number, text), or a patch. Lines that were removed
+and as many that were added in their place are compared word by word.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+from itertools import groupby
+
+from .lines import INDENT, StyledLine, StyledPart, escape_text, join_parts
+
+_LINE = re.compile(r"([-+ ])( *\d+ )?(.*)\Z", re.DOTALL)
+_WORD = re.compile(r"\w+|\s+|.")
+_STYLES = {"-": "removed", "+": "added", "@": "faint", "*": "faint"}
+_SIMILAR = 0.4
+"""Lines less alike than this are shown without marks: all of them is new."""
+_COMPARED_CHARS = 400
+
+
+def render_diff(text: str) -> list[StyledLine]:
+    """Return the lines of a diff or patch; long ones are not cut."""
+    lines = escape_text(text).removesuffix("\n").split("\n")
+    made: list[StyledLine] = []
+    runs = [(sign, [*run]) for sign, run in groupby(lines, lambda line: line[:1])]
+    skip = False
+    for at, (sign, run) in enumerate(runs):
+        if skip:
+            skip = False
+            continue
+        after = runs[at + 1] if at + 1 < len(runs) else ("", [])
+        if sign == "-" and after[0] == "+" and len(run) == len(after[1]):
+            pairs = [_mark_changes(old, new) for old, new in zip(run, after[1], strict=True)]
+            made += [old for old, _ in pairs] + [new for _, new in pairs]
+            skip = True
+        else:
+            made += [StyledLine(INDENT + line, _STYLES.get(sign, "result")) for line in run]
+    return made
+
+
+def count_changes(text: str) -> str:
+    """Return how many lines a diff adds and removes, as "+3 −1"."""
+    signs = [line[:1] for line in text.split("\n")]
+    return f"+{signs.count('+')} −{signs.count('-')}"
+
+
+def _mark_changes(old: str, new: str) -> tuple[StyledLine, StyledLine]:
+    """Return a removed and an added line with the words marked in which they differ."""
+    found = [_LINE.match(line) for line in (old, new)]
+    heads = [f"{one[1]}{one[2] or ''}" if one else "" for one in found]
+    texts = [one[3] if one else "" for one in found]
+    words = [_WORD.findall(text) for text in texts]
+    styles = ("removed", "added")
+    if max(map(len, texts)) <= _COMPARED_CHARS:
+        matcher = SequenceMatcher(None, words[0], words[1], autojunk=False)
+        if matcher.ratio() >= _SIMILAR:
+            sides: tuple[list[StyledPart], list[StyledPart]] = (
+                [StyledPart(INDENT + heads[0])],
+                [StyledPart(INDENT + heads[1])],
+            )
+            for tag, start, end, new_start, new_end in matcher.get_opcodes():
+                mark = "" if tag == "equal" else "changed"
+                sides[0].append(StyledPart("".join(words[0][start:end]), mark))
+                sides[1].append(StyledPart("".join(words[1][new_start:new_end]), mark))
+            return join_parts(sides[0], styles[0]), join_parts(sides[1], styles[1])
+    return StyledLine(INDENT + old, styles[0]), StyledLine(INDENT + new, styles[1])
