@@ -126,6 +126,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Facts about models, by provider/id: see gong.llm.models.ModelInfo."""
     hooks: tuple[dict[str, Any], ...] = ()
     """Your hooks, one table [[hooks]] each: see docs/hooks.md."""
+    block_images: bool = False
+    """Send no pictures that a person attaches."""
+    max_image_size: PositiveCount = 1_000_000
+    """Largest picture that a person attaches, in bytes."""
+    keys: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
+    """Keys of the terminal, by action: see docs/terminal.md."""
     aliases: dict[str, str] = field(default_factory=dict)
     """Short names for models: alias to provider/id."""
 

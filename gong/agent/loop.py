@@ -41,6 +41,7 @@ from ..llm.provider_errors import find_window_in_error
 from ..tools.background import describe_ended
 from . import events
 from .compaction import CompactionRequest, compact_branch
+from .documents import record_documents
 from .model_call import call_model, find_advice
 from .recorder import find_last_effort, find_last_model
 from .repetition import RepetitionGuard
@@ -271,6 +272,7 @@ def learn_window(
 def _inject_message(context: RunContext, queued: QueuedMessage) -> None:
     context.state.repetition = RepetitionGuard(context.setup.config.loop_detection_window)
     entry = context.recorder.append(Context("user", queued.origin, (Text(queued.text),)))
+    record_documents(context.recorder, context.state.documents)
     context.queues.record_delivery(queued, entry.id)
     context.emit(events.SteeringInjected(queued.text, queued.origin, queued.id))
 

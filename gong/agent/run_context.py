@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from ..tools.limits import ToolSettings
     from ..tools.registry import ToolRegistry
     from .answer_form import AnswerForm
+    from .documents import AttachedDocument
     from .hook_points import SessionHooks
     from .queues import SessionQueues
     from .recorder import Recorder
@@ -197,6 +198,8 @@ class RunState:
     """Commands that run in the background."""
     files: KnownFiles = field(default_factory=KnownFiles)
     """The files that were read or written."""
+    documents: list[AttachedDocument] = field(default_factory=list)
+    """What the model gets with the next words of a person."""
     answer: StreamAccumulator | None = None
     """The answer that is coming from the model; None while none is."""
     form: AnswerForm | None = None

@@ -49,6 +49,7 @@ from .answer_form import ANSWER_TOOL, AnswerForm
 from .approvals import Approvals
 from .compaction import compact_branch
 from .dialogue import SessionDialogue, find_todos
+from .documents import record_documents
 from .model_call import name_session
 from .queues import SessionQueues
 from .recorder import Recorder
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from ..tools.dialogue import Todo
     from .compaction import CompactionRequest
     from .dialogue import Answers
+    from .documents import AttachedDocument
     from .queues import Origin, QueuedMessage
     from .run_context import AgentModel, SessionSetup
 
@@ -218,6 +220,7 @@ class Session:
         entry = recorder.append(User((Text(prompt),)))
         if hooks is not None:
             hooks.record_contexts(recorder)
+        record_documents(recorder, self.run_state.documents)
         context.emit(events.UserInput(prompt, entry.id))
         context.emit(events.RunStart(prompt, entry.id))
         for remark in recorder.skipped:
@@ -299,6 +302,10 @@ class Session:
     def follow_up(self, text: str) -> QueuedMessage:
         """Queue words for when the current run has nothing left to do."""
         return self._queue_message(text, "follow_up")
+
+    def attach(self, document: AttachedDocument) -> None:
+        """Give the model a file or picture with the next words: a prompt, or queued ones."""
+        self.run_state.documents.append(document)
 
     def withdraw(self, message_id: str) -> str | None:
         """Remove queued words and return them; None if they were delivered already."""

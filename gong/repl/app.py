@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import Condition, has_focus, is_searching
+from prompt_toolkit.filters import Condition, has_completions, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
@@ -51,14 +51,20 @@ from ..agent.events import (
 from ..errors import GongError
 from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
-from . import agent_commands, commands, program_commands, rewind_commands, session_commands  # noqa: F401 (they add commands)
+from . import (  # noqa: F401 (they add commands)
+    agent_commands,
+    commands,
+    input_commands,
+    program_commands,
+    rewind_commands,
+    session_commands,
+)
 from .first_prompt import TWICE_SECONDS, TypedAhead
-from .input_history import open_history
-from .keyboard import SHIFT_ENTER
 from .lines import format_count, format_seconds, render_remark
 from .panels import PLAN_CHOICES, OpenChoice, render_choices, render_queue, render_todos
 from .past_turns import describe_changed_files, read_last_turns, render_last_turns
 from .picker import choose_command
+from .prompt_input import PromptInput
 from .screen import Screen
 from .side_pane import render_side_pane
 from .status_line import (
@@ -83,6 +89,7 @@ if TYPE_CHECKING:
     from .picker import Picker
 
 
+_LEAVING_WORDS = frozenset({"exit", "quit"})
 _ANSWER_KEYS: dict[str, Answer] = {"1": "once", "2": "session", "3": "always", "4": "no"}
 _DEAF_SECONDS = 0.4
 """A question takes no key so long: one typed for the prompt must not answer it."""
@@ -176,6 +183,12 @@ class _Conversation:
         self.host, self.session, self.clock = host, host.session, clock
         self.shown_turns, self.is_full_screen = shown_turns, full_screen
         self.screen = Screen(is_kept=host.is_kept)
+        self.typing = PromptInput(
+            host,
+            {name: (one.argument, one.about) for name, one in commands.COMMANDS.items()},
+            lambda: self.terminal,
+            lambda said: self.terminal.print(self.screen.reply(said, failed=False)),
+        )
         self.terminal = self._build_terminal(full_screen=full_screen)
         self.tasks = asyncio.TaskGroup()
         self.begun: float | None = None
@@ -214,10 +227,10 @@ class _Conversation:
         """The session that was chosen instead of this one."""
 
     def _build_terminal(self, *, full_screen: bool) -> Terminal:
-        folder = self.session.setup.env.working_directory
+        typing = self.typing
         parts = (
             *(self._list_live_lines, self._render_status, self._take_input, self._build_keys()),
-            *(self._is_timed, open_history(self.host.library.store.tapes.parent, folder)),
+            *(self._is_timed, typing.history, typing.completer, typing.expand_text),
         )
         if not full_screen:
             return Terminal(*parts)
@@ -252,6 +265,7 @@ class _Conversation:
                     self._stop_run()
         finally:
             unsubscribe()
+        self.typing.stop_commands()
         self.terminal.close()
         self.terminal.print([render_remark(f"not sent: {text}") for text in unsent])
         self._print_goodbye()
@@ -281,19 +295,20 @@ class _Conversation:
         busy, typing = Condition(self._is_busy), ~is_searching
         keys.add("c-c", filter=typing)(lambda _: self._handle_interrupt())
         keys.add("<sigint>")(lambda _: self._handle_interrupt())
-        keys.add("escape", filter=busy & typing)(lambda _: self._stop_run())
         keys.add("escape", filter=~busy & typing)(lambda _: self._note_escape())
-        keys.add("escape", "up")(lambda _: self._recall_queued())
+        bind = partial(self.typing.bind_action, keys)
+        bind("stop", self._stop_run, busy & typing)
+        bind("take_back", self._recall_queued)
         keys.add("up", filter=Condition(self._may_withdraw) & typing)(
             lambda _: self._recall_queued()
         )
-        keys.add("escape", "enter")(lambda _: self._send_draft(self.session.follow_up))
-        keys.add("c-s", filter=typing)(lambda _: self._send_draft(self._stop_tools))
-        keys.add("s-tab")(lambda _: self._change_mode())
-        keys.add("c-o", filter=typing)(lambda _: self._show_result())
-        keys.add("c-t", filter=typing)(lambda _: self._switch_thinking())
-        for key in ("c-j", SHIFT_ENTER):
-            keys.add(key)(lambda _: self.terminal.draft.insert_text("\n"))
+        bind("follow_up", lambda: self._send_draft(self.session.follow_up))
+        bind("interrupt", lambda: self._send_draft(self._stop_tools), typing)
+        bind("mode", self._change_mode, ~has_completions)
+        bind("expand", self._show_result, typing)
+        bind("thinking", self._switch_thinking, typing)
+        bind("newline", lambda: self.terminal.draft.insert_text("\n"), typing)
+        self.typing.add_keys(keys)
 
         for key, decision in _ANSWER_KEYS.items():
             keys.add(key, filter=Condition(partial(self._may_answer, decision)))(
@@ -323,6 +338,7 @@ class _Conversation:
             newest = next((one for one in reversed(self.queued) if one in waiting), max(waiting))
             waiting.discard(newest)
             taken = self.session.withdraw(newest)
+            self.typing.attach_again(self.session.list_queued())
         if taken is not None:
             draft = self.terminal.draft
             text = f"{taken}\n{draft.text}" if draft.text else taken
@@ -404,6 +420,11 @@ class _Conversation:
             return
         if commands.is_command(text):
             self._run_command(text)
+        elif text.startswith("!") and text.strip("! \n"):
+            self.terminal.print(self.screen.prompt(text))
+            self.typing.run_shell(text)
+        elif self.asked is None and text.strip() in _LEAVING_WORDS:
+            self.terminal.leave()
         elif self.asked is not None and not self.asked.has_draft:
             self._answer_choice(self.asked, text)
         elif self._is_busy():
@@ -437,7 +458,7 @@ class _Conversation:
         if not self._is_busy() or commands.is_command(draft.text):
             draft.validate_and_handle()
         elif draft.text.strip():
-            self._send_words(draft.text, say)
+            self._send_words(self.terminal.expand_draft(), say)
             draft.reset(append_to_history=True)
 
     def _send_words(self, text: str, say: Callable[[str], object]) -> None:
@@ -445,6 +466,7 @@ class _Conversation:
         if self.over:
             self.held.append(text)
         else:
+            self.typing.attach_documents(text)
             say(text)
 
     def _note_event(self, event: Event) -> None:
@@ -484,6 +506,8 @@ class _Conversation:
             self.terminal.leave()
         elif self._is_busy():
             self._stop_run()
+        elif self.typing.is_running:
+            self.typing.stop_commands()
         else:
             self.terminal.draft.reset()
 
@@ -504,6 +528,9 @@ class _Conversation:
                 self.terminal.print(self.screen.reply(reply.text, failed=False))
             self.picks = reply.picks
             self.terminal.leave()
+            return
+        if reply.types is not None:
+            asyncio.get_running_loop().call_soon(reply.types, self.typing)
             return
         if reply.later is not None:
             self.tasks.create_task(self._print_later(reply.later))
@@ -533,7 +560,8 @@ class _Conversation:
     def _begin_prompt(self, text: str) -> None:
         self._mark_begin()
         self.spoken = True
-        self.terminal.print(self.screen.prompt(text))
+        self.terminal.print(self.screen.prompt(self.typing.fold_text(text)))
+        self.typing.attach_documents(text)
         self.tasks.create_task(self._run(self.session.submit(text)))
 
     def _mark_begin(self, *, compacting: bool = False) -> None:

@@ -17,7 +17,6 @@ It stands on prompt-toolkit, which is loaded anyway: docs/performance.md has the
 from __future__ import annotations
 
 import asyncio
-import base64
 from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.filters import Condition, to_filter
@@ -40,6 +39,7 @@ from .terminal import Terminal, style_lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from prompt_toolkit.completion import Completer
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
@@ -65,10 +65,13 @@ class FullScreenTerminal(Terminal):
         keys: KeyBindings,
         ticks: Callable[[], bool] = lambda: False,
         history: History | None = None,
+        completer: Completer | None = None,
+        expand: Callable[[str], str] = lambda text: text,
+        *,
         panes: Callable[[int], list[StyledLine]] = lambda _: [],
     ) -> None:
         """As `Terminal`; `panes` returns the lines beside the transcript for a width."""
-        super().__init__(live, status, accept, keys, ticks, history)
+        super().__init__(live, status, accept, keys, ticks, history, completer, expand)
         self._transcript = _Transcript(live, self.copy_text)
         self._has_ended = False
         pane = ConditionalContainer(
@@ -126,15 +129,10 @@ class FullScreenTerminal(Terminal):
         """Redraw changes until cancelled."""
         while True:
             await self._changed.wait()
+            await self._is_here.wait()
             self._changed.clear()
             self._app.invalidate()
             await asyncio.sleep(_FRAME_SECONDS)
-
-    def copy_text(self, text: str) -> None:
-        """Put a text on the clipboard of the terminal, wherever that is."""
-        data = base64.b64encode(text.encode("utf-8", "replace")).decode()
-        self._app.output.write_raw(f"\x1b]52;c;{data}\x07")
-        self._app.output.flush()
 
     def _get_window_columns(self) -> int:
         return self._app.output.get_size().columns

@@ -8,22 +8,27 @@ A finished line stays in the live region until it is in the scrollback, so that 
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
 from tape.text import show_controls
 
 from .frames import FramedStream
+from .mention_grammar import is_menu_begin
 from .styles import STYLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.completion import Completer
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
@@ -49,8 +54,17 @@ class Terminal:
         keys: KeyBindings,
         ticks: Callable[[], bool] = lambda: False,
         history: History | None = None,
+        completer: Completer | None = None,
+        expand: Callable[[str], str] = lambda text: text,
     ) -> None:
-        """While `ticks` returns true, the screen is drawn every second, for what shows time."""
+        """While `ticks` returns true, the screen is drawn every second, for what shows time.
+
+        `expand` returns what an entered text says; that is passed on, and in the history.
+        """
+        self._expand = expand
+        self._is_here = asyncio.Event()
+        """Set unless another program has the terminal."""
+        self._is_here.set()
         self._live = live
         self._ticks = ticks
         self._timer: asyncio.TimerHandle | None = None
@@ -62,6 +76,9 @@ class Terminal:
             key_bindings=keys,
             history=history,
             search_ignore_case=True,
+            completer=completer,
+            complete_while_typing=Condition(self._is_menu_wanted),
+            tempfile_suffix=".md",
             style=TERMINAL_STYLE,
             erase_when_done=True,
             prompt_continuation=_INDENT,
@@ -71,8 +88,8 @@ class Terminal:
         self._app.after_render += lambda _: self._end_frame()
         self._app.ttimeoutlen = self._app.timeoutlen = _KEY_SECONDS
 
-        def take(buffer: Buffer) -> bool:
-            accept(buffer.text)
+        def take(_: Buffer) -> bool:
+            accept(self.expand_draft())
             return False  # clears the line
 
         self._prompt.default_buffer.accept_handler = take
@@ -86,6 +103,36 @@ class Terminal:
     def draft(self) -> Buffer:
         """The text in the prompt."""
         return self._prompt.default_buffer
+
+    def expand_draft(self) -> str:
+        """Put what the draft says in its place, for the history, and return it."""
+        text = self._expand(self.draft.text)
+        if text != self.draft.text:
+            self.draft.document = Document(text)
+        return text
+
+    def _is_menu_wanted(self) -> bool:
+        """Whether a menu of completions opens by itself, for a command or a file."""
+        return is_menu_begin(self.draft.document.text_before_cursor)
+
+    async def edit_draft(self) -> None:
+        """Write the draft in $VISUAL or $EDITOR; it is as it was if that fails."""
+        self.expand_draft()
+        self._is_here.clear()
+        try:
+            await self.draft.open_in_editor()
+        finally:
+            self._is_here.set()
+
+    def suspend(self) -> None:
+        """Suspend the program, as Ctrl+Z does."""
+        self._app.suspend_to_background()
+
+    def copy_text(self, text: str) -> None:
+        """Put a text into the clipboard of the terminal, where it lets programs do so (OSC 52)."""
+        data = base64.b64encode(text.encode("utf-8", "replace")).decode()
+        self._app.output.write_raw(f"\x1b]52;c;{data}\x07")
+        self._app.output.flush()
 
     async def read(
         self,
@@ -132,6 +179,7 @@ class Terminal:
         """Redraw changes, and move finished lines into the scrollback, until cancelled."""
         while True:
             await self._changed.wait()
+            await self._is_here.wait()
             self._changed.clear()
             if not self._finished:
                 self._app.invalidate()

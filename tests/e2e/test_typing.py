@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import subprocess
 from contextlib import contextmanager
 
 import pytest
@@ -9,6 +12,9 @@ import pytest
 from tests.e2e.conftest import BIN
 from tests.e2e.terminal import ALT_ENTER, CTRL_C, ENTER, Terminal
 
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 UP, DOWN, ALT_UP, CTRL_R = "\x1b[A", "\x1b[B", "\x1b[1;3A", "\x12"
 
 
@@ -96,3 +102,229 @@ def test_the_newest_queued_message_is_taken_back(place, chat):
         shown = now.text()
     assert "\n> later on\n" in shown
     assert "\n> be brief\n" not in shown
+
+
+def find_documents(place):
+    """Return the texts of what was given to the model beside the words, in order."""
+    (entries,) = place.home.glob(".tape/tapes/*/phases/0001-main-start/entries.jsonl")
+    lines = [json.loads(line) for line in entries.read_text().splitlines()]
+    data = [one["data"] for one in lines if one["type"] == "context"]
+    return [
+        [block.get("text", block["type"]) for block in one["content"]]
+        for one in data
+        if one["origin"] == "document"
+    ]
+
+
+def find_prompts(place):
+    (entries,) = place.home.glob(".tape/tapes/*/phases/0001-main-start/entries.jsonl")
+    lines = [json.loads(line) for line in entries.read_text().splitlines()]
+    return [one["data"]["content"][0]["text"] for one in lines if one["type"] == "user"]
+
+
+def test_commands_are_completed_as_they_are_typed(chat):
+    with chat("-m", "offline/rules") as now:
+        now.type("/mod")
+        now.wait_for("/model [NAME]", on_screen=True)
+        now.wait_for("show or switch the model", on_screen=True)
+        now.type("\x1b[B\r")
+        now.wait_for("> /mod", on_screen=True)
+        now.type(CTRL_C)
+        now.type("/effort h\t")
+        now.wait_for("xhigh", on_screen=True)
+        now.type("\t")
+        now.wait_for("> /effort high", on_screen=True)
+        now.type(ENTER)
+        now.wait_for("effort: high, from the next call on")
+
+
+def test_files_are_completed_and_given_along(place, chat):
+    """UX: @ finds files that git lists, by parts of their names; the content goes along."""
+    subprocess.run(["git", "init", "-q"], cwd=place.folder, check=True)
+    (place.folder / "src").mkdir()
+    (place.folder / "src" / "parser.py").write_text("".join(f"line {n}\n" for n in range(1, 31)))
+    (place.folder / ".gitignore").write_text("hidden.py\n")
+    (place.folder / "hidden.py").write_text("x")
+    (place.folder / "my notes.txt").write_text("note\n")
+    model = place.script({"text": "one"}, {"text": "two"})
+    with chat("-m", model) as now:
+        now.type("look at @prs")
+        now.wait_for("src/parser.py", on_screen=True)
+        assert "hidden.py" not in now.text()
+        now.type("\t" + ENTER)
+        now.wait_for("> look at @src/parser.py", on_screen=True)
+        now.type(":10-11, @not")
+        now.wait_for("my notes.txt", on_screen=True)
+        now.type("\t")
+        now.wait_for('@"my notes.txt"', on_screen=True)
+        now.type(ENTER + " @nobody" + ENTER)
+        now.wait_for("attached src/parser.py: lines 10-11 of 30")
+        now.wait_for("attached my notes.txt: 1 lines")
+        now.wait_for("main · ready", on_screen=True)
+    assert find_prompts(place) == ['look at @src/parser.py:10-11, @"my notes.txt" @nobody']
+    assert find_documents(place) == [
+        ['<file path="src/parser.py" lines="10-11" of="30">\nline 10\nline 11\n</file>'],
+        ['<file path="my notes.txt">\nnote\n</file>'],
+    ]
+
+
+def paste(terminal, text):
+    terminal.type(f"\x1b[200~{text}\x1b[201~")
+
+
+def test_a_long_paste_is_folded_and_goes_to_the_model_whole(place, chat):
+    """UX: over 1,000 characters or 15 lines; no line of it is sent early."""
+    text = "\n".join(f"row {n}" for n in range(1, 121))
+    with chat("-m", place.script({"text": "one"}, {"text": "two"})) as now:
+        now.type("see ")
+        paste(now, text)
+        now.wait_for("> see [Pasted text #1: 120 lines]", on_screen=True)
+        now.type("\x7f")
+        now.wait_until_gone("Pasted text")
+        paste(now, text)
+        now.wait_for("> see [Pasted text #1: 120 lines]", on_screen=True)
+        now.type(" and ")
+        paste(now, "two\r\nlines")
+        now.wait_for("and two\n  lines", on_screen=True)
+        now.type(ENTER)
+        now.wait_for("one")
+        now.wait_for("main · ready", on_screen=True)
+        assert "row 60" not in now.text()
+    assert find_prompts(place) == [f"see {text} and two\nlines"]
+
+
+def test_a_picture_is_attached(place, chat):
+    """M202: by /image, by the path that a terminal pastes for a dropped file; within limits."""
+    (place.folder / "dot.png").write_bytes(PNG)
+    (place.folder / "large.png").write_bytes(PNG + bytes(1_000_000))
+    (place.folder / "no.png").write_text("text")
+    with chat("-m", place.script({"text": "one"})) as now:
+        now.say("/image dot.png")
+        now.wait_for("> [Image #1: dot.png]", on_screen=True)
+        paste(now, f"'{place.folder}/dot.png' ")
+        now.wait_for("> [Image #1: dot.png] [Image #2: dot.png]", on_screen=True)
+        now.type("\x7f\x7f")
+        now.wait_until_gone("Image #2")
+        paste(now, f"{place.folder}/large.png")
+        now.wait_for("max_image_size is 976.6KB")
+        paste(now, f"{place.folder}/no.png")
+        now.wait_for("no.png is not attached: models take PNG")
+        now.type("what is it?" + ENTER)
+        now.wait_for("one")
+        now.wait_for("main · ready", on_screen=True)
+    assert find_documents(place) == [["[Picture dot.png: image/png, 1x1, 70B]", "image"]]
+
+
+def test_pictures_are_refused_where_settings_or_the_model_say_so(place, chat):
+    """M202: block_images, and models that take none."""
+    (place.folder / "dot.png").write_bytes(PNG)
+    config = place.home / "config"
+    config.mkdir()
+    (config / "config.toml").write_text("block_images = true\n")
+    with chat("-m", "offline/rules", GONG_CONFIG_DIR=str(config)) as now:
+        now.say("/image dot.png")
+        now.wait_for("dot.png is not attached: block_images is set")
+    (config / "config.toml").write_text('[models."deepseek/deepseek-v4-pro"]\nvision = false\n')
+    with chat(
+        "-m", "deepseek/deepseek-v4-pro", GONG_CONFIG_DIR=str(config), DEEPSEEK_API_KEY="x"
+    ) as now:
+        now.say("/image dot.png")
+        now.wait_for("deepseek/deepseek-v4-pro takes no pictures")
+
+
+def test_a_picture_from_the_clipboard(place, chat):
+    """C37: whichever program the desktop has for it; a message where there is none."""
+    programs = place.home / "programs"
+    programs.mkdir()
+    (place.home / "dot.png").write_bytes(PNG)
+    (programs / "xclip").write_text(f"#!/bin/sh\ncat {place.home}/dot.png\n")
+    (programs / "xclip").chmod(0o755)
+    with chat("-m", "offline/rules") as now:
+        now.type("\x16")
+        now.wait_for("no picture in the clipboard")
+    with chat("-m", "offline/rules", PATH=f"{programs}:{place.env['PATH']}") as now:
+        now.type("\x16")
+        now.wait_for("> [Image #1: clipboard]", on_screen=True)
+
+
+def test_the_prompt_is_written_in_an_editor(place, chat):
+    editor = place.home / "editor"
+    editor.write_text('#!/bin/sh\nprintf "%s again\\nand more" "$(cat "$1")" > "$1"\n')
+    editor.chmod(0o755)
+    with chat("-m", place.script({"text": "one"}), VISUAL=str(editor)) as now:
+        now.type("begin\x07")
+        now.wait_for("> begin again\n  and more", on_screen=True)
+        now.type(ENTER)
+        now.wait_for("main · ready", on_screen=True)
+        now.say("/editor")
+        now.wait_for(">  again\n  and more", on_screen=True)
+    assert find_prompts(place) == ["begin again\nand more"]
+
+
+def test_shell_commands_of_the_user(place, chat):
+    """UX: !cmd is shown; !!cmd goes to the model with the next words."""
+    with chat("-m", place.script({"text": "one"})) as now:
+        now.say("!echo sec$((1+1))ret; exit 3")
+        now.wait_for("sec2ret")
+        now.wait_for("[exit code 3]")
+        now.say("!!echo pub$((1+1))lic")
+        now.wait_for("pub2lic")
+        now.wait_for("the model gets this with your next words")
+        now.say("go on")
+        now.wait_for("main · ready", on_screen=True)
+        now.say("!sleep 900")
+        now.type(CTRL_C)
+        now.say("exit")
+        assert now.wait_for_end() == 0
+    assert find_documents(place) == [
+        ["The user ran this command:\n$ echo pub$((1+1))lic\npub2lic\n\n[exit code 0]"]
+    ]
+
+
+def test_keys_of_the_settings(place, chat):
+    config = place.home / "config"
+    config.mkdir()
+    (config / "config.toml").write_text(
+        '[keys]\nsubmit = "ctrl+x"\nmode = ["f5", "alt+m"]\nhistory = "ctrl+y"\n'
+    )
+    with chat("-m", place.script({"text": "one"}), GONG_CONFIG_DIR=str(config)) as now:
+        now.type("first" + ENTER + "second")
+        now.wait_for("> first\n  second", on_screen=True)
+        now.type("\x18")
+        now.wait_for("main · ready", on_screen=True)
+        now.type("\x1b[Z")
+        now.type("\x1b[15~")
+        now.wait_for("default · ", on_screen=True)
+        now.type("\x1bm")
+        now.wait_for("accept_edits · ", on_screen=True)
+        now.type("/keys\x18")
+        now.wait_for("f5, alt+m *             mode")
+    assert find_prompts(place) == ["first\nsecond"]
+    for wrong, said in (
+        ('modee = "f5"', "there is no action modee: did you mean mode?"),
+        ('mode = "ctlr+e"', "there is no key ctlr+e: did you mean ctrl+e?"),
+        ('mode = "ctrl+c"', "ctrl+c cannot be a key"),
+        ('mode = "x"', "x cannot be a key of an action"),
+        ('mode = "f5"\neditor = "F5"', "f5 is named for editor and for mode"),
+    ):
+        (config / "config.toml").write_text(f"[keys]\n{wrong}\n")
+        with Terminal(
+            [str(BIN / "gong"), "chat", "-m", "offline/rules"],
+            cwd=place.folder,
+            env={**place.env, "GONG_CONFIG_DIR": str(config)},
+        ) as now:
+            now.wait_for(said)
+            assert now.wait_for_end() == 2
+
+
+def test_the_last_answer_is_copied(place, chat):
+    with chat("-m", place.script({"text": "the answer"})) as now:
+        now.say("ask")
+        now.wait_for("main · ready", on_screen=True)
+        sent = []
+        feed = now._stream.feed
+        now._stream.feed = lambda data: (sent.append(data), feed(data))
+        now.say("/copy")
+        now.wait_for("copied 10 characters")
+        encoded = base64.b64encode(b"the answer")
+        assert b"\x1b]52;c;" + encoded + b"\x07" in b"".join(sent)
