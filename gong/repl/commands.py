@@ -31,24 +31,6 @@ if TYPE_CHECKING:
 _COMMAND_LINE = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
 _FLAG_COMMANDS = {"-m": "/model", "--leave": "/compact --undo --leave"}
 
-KEYS = (
-    ("Enter", "send; while the agent works: steer it before its next step"),
-    ("Alt+Enter", "queue a follow-up for when the agent is done"),
-    ("Ctrl+S", "stop the running tool and send; the agent continues with your words"),
-    ("Shift+Tab", "next permission mode: default, accept_edits, plan"),
-    ("Ctrl+O", "show the last result of a tool in full"),
-    ("Ctrl+T", "show what the model thinks in full, or in one line"),
-    ("Ctrl+J", "new line; also \\ and Enter"),
-    ("Up, Ctrl+R", "earlier prompts of this project, or those with some words"),
-    ("Alt+Up", "take the newest queued message back into the prompt"),
-    ("Esc, Ctrl+C", "stop the agent; your draft is kept"),
-    ("Esc twice", "while idle: go back to before an earlier prompt, as /rewind"),
-    ("Ctrl+C twice", "quit; once, while idle: clear the line"),
-    ("Ctrl+D", "quit, on an empty line"),
-    ("Ctrl+Z", "suspend gong; fg in the shell resumes it"),
-)
-"""Keys and what they do, for /help."""
-
 
 class SessionChoice(NamedTuple):
     """The session that the conversation goes to next."""
@@ -160,8 +142,9 @@ def format_model_name(host: Any) -> str:
 def _show_help(_host: object, _argument: str) -> CommandReply:
     usages = [(f"/{name} {one.argument}".rstrip(), one) for name, one in sorted(COMMANDS.items())]
     rows = [f"{usage:<18}{'*' if one.busy else ' '} {one.about}" for usage, one in usages]
-    keys = [f"{key:<20}{about}" for key, about in KEYS]
-    return CommandReply("\n".join([*rows, "* also while the agent works", "", *keys]))
+    return CommandReply(
+        "\n".join([*rows, "* also while the agent works", "", "/keys lists the keys"])
+    )
 
 
 @add_command("quit", "", "leave", busy=True)

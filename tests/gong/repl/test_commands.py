@@ -5,7 +5,6 @@ import pytest
 import gong.repl.app  # noqa: F401 (it brings all commands)
 from gong.repl.commands import (
     COMMANDS,
-    KEYS,
     CommandReply,
     answer_command,
     format_model_name,
@@ -36,18 +35,14 @@ def test_anything_else_is_for_the_model(text):
     assert not is_command(text)
 
 
-async def test_help_lists_every_command_and_every_key(here):
+async def test_help_lists_every_command(here):
     text = answer_command("/help", here, busy=True).text
-    rows, _, keys = text.partition("\n* also while the agent works\n\n")
-    assert [row.split()[0] for row in rows.splitlines()] == [
-        f"/{name}" for name in sorted(COMMANDS)
-    ]
+    rows, _, rest = text.partition("\n* also while the agent works\n\n")
+    names = [row.split()[0].removeprefix("/") for row in rows.splitlines()]
+    assert names == sorted(COMMANDS)
     assert "/model [NAME]     * show or switch the model; NAME is provider/model\n" in rows
     assert "/fork [NAME]        switch to a new branch that starts here\n" in rows
-    assert (
-        "Enter               send; while the agent works: steer it before its next step\n" in keys
-    )
-    assert [row[:20].rstrip() for row in keys.splitlines()] == [key for key, _ in KEYS]
+    assert rest == "/keys lists the keys"
 
 
 @pytest.mark.parametrize(
