@@ -11,6 +11,7 @@ import click
 
 from tape.cli.merge import (
     MergeOutcome,
+    add_merge_options,
     describe_done_merge,
     describe_nothing_new,
     find_picked_entry,
@@ -50,14 +51,7 @@ class _MergeQuestion(NamedTuple):
     )
 )
 @click.argument("ref", metavar="REF")
-@click.option("--into", metavar="BRANCH", help="Merge into this branch. Default: the current one.")
-@click.option(
-    "--pick",
-    "picks",
-    metavar="REF",
-    multiple=True,
-    help="Also keep this entry in view, word for word; of TAPE:BRANCH its head. Repeatable.",
-)
+@add_merge_options
 @model_option
 @store_option
 @as_json

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -29,7 +29,7 @@ from .resolve import clean_argument, get_current_folder, open_library, warn_of_s
 from .terminal import print_lines, print_warning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..history.merge_plan import MergePlan
     from ..history.merge_summary import MergeFacts
@@ -51,6 +51,21 @@ class MergeOutcome(NamedTuple):
     text: str
 
 
+def add_merge_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options --into and --pick to a command, as `into` and `picks`."""
+    pick = click.option(
+        "--pick",
+        "picks",
+        metavar="REF",
+        multiple=True,
+        help="Also keep this entry in view, word for word; of TAPE:BRANCH its head. Repeatable.",
+    )
+    into = click.option(
+        "--into", metavar="BRANCH", help="Merge into this branch. Default: the current one."
+    )
+    return into(pick(command))
+
+
 @click.command(
     epilog=format_examples(
         "tape merge :try-redis",
@@ -60,14 +75,7 @@ class MergeOutcome(NamedTuple):
     )
 )
 @click.argument("ref", default="", metavar="REF", shell_complete=complete_ref)
-@click.option("--into", metavar="BRANCH", help="Merge into this branch. Default: the current one.")
-@click.option(
-    "--pick",
-    "picks",
-    metavar="REF",
-    multiple=True,
-    help="Also keep this entry in view, word for word; of TAPE:BRANCH its head. Repeatable.",
-)
+@add_merge_options
 @click.option(
     "--summary",
     metavar="TEXT|FILE",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 
 import pytest
 from msgspec import Raw
@@ -22,14 +23,21 @@ def change(writer, identity, name, path, *, fails=False):
     writer.append(ToolResult(identity, name, making.say("ok").content, is_error=fails))
 
 
-@pytest.fixture
-def parted(tape):
-    """A tape whose branches main and b part behind its first prompt: its id."""
+@contextmanager
+def part_branches(tape, name):
+    """Yield a tape whose branches main and `name` part behind its first prompt, a minute a tick."""
     ticks = iter(range(10**6))
     store = making.store_in(tape.store, lambda: making.DAY + 61_000_000 * next(ticks))
     with store.create(making.beginning("parted")) as made:
         (one,) = making.write(made, "one")
-        made.fork(making.at(made, one.id), "b")
+        made.fork(making.at(made, one.id), name)
+        yield made
+
+
+@pytest.fixture
+def parted(tape):
+    """A tape whose branches main and b part behind its first prompt: its id."""
+    with part_branches(tape, "b") as made:
         with made.writer("b") as writer:
             writer.append(making.say("Try\nredis"))
             change(writer, "c_1", "edit", "a.py")

@@ -10,17 +10,13 @@ import pytest
 from tests.e2e.terminal import Terminal
 from tests.tape import making, reader
 from tests.tape.cli.conftest import BIN, line
-from tests.tape.cli.test_diff import change
+from tests.tape.cli.test_diff import change, part_branches
 
 
 @pytest.fixture
 def parted(tape):
     """A tape whose branches main and try part behind their first prompt: its id."""
-    ticks = iter(range(10**6))
-    store = making.store_in(tape.store, lambda: making.DAY + 61_000_000 * next(ticks))
-    with store.create(making.beginning("parted")) as made:
-        (one,) = making.write(made, "one")
-        made.fork(making.at(made, one.id), "try")
+    with part_branches(tape, "try") as made:
         with made.writer("try") as writer:
             writer.append(making.say("Try\nredis"))
             change(writer, "c_1", "edit", "a.py")
