@@ -144,7 +144,7 @@ def list_(*, as_json: bool) -> None:
         print_json(found)
         return
     rows = [(one.key, to_single_line(_format_value(one.value)), one.source) for one in found]
-    print_lines(format_table(rows))
+    print_lines(format_table(rows, headings=("SETTING", "VALUE", "FROM"), optional=("FROM",)))
 
 
 def _list_sources() -> Iterator[ListedSetting]:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from ..context.costs import CostGrouping
 
 _COST_HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "CALLS", "COST")
+_OPTIONAL = ("CACHED", "CALLS", "OUTPUT", "INPUT")
+"""Columns that a narrow terminal leaves out, in this order."""
 _LABEL_COLUMNS = 44
 _PATH_GROUPINGS = ("call", "turn")
 _INDEX_GROUPINGS: dict[CostGrouping, Grouped] = {
@@ -131,7 +133,10 @@ def _sum_all_tapes(place: Path, by: CostGrouping) -> tuple[Spend, list[CostRow]]
 def _render_cost_table(rows: list[CostRow], by: CostGrouping, total: Spend) -> list[str]:
     cells = [(_render_row_label(row, by), *_render_cost_cells(row.spend)) for row in rows]
     lines = format_table(
-        [(by.upper(), *_COST_HEADINGS), *cells, ("sum", *_render_cost_cells(total))], range(1, 7)
+        [*cells, ("sum", *_render_cost_cells(total))],
+        range(1, 7),
+        headings=(by.upper(), *_COST_HEADINGS),
+        optional=_OPTIONAL,
     )
     return [
         f"{line}{format_unknown_calls(total) if at == len(lines) else ''}"

@@ -80,7 +80,8 @@ def doctor(ref: str | None, store: str | None, as_json: bool) -> int:
     if as_json:
         print_json(checks)
     else:
-        print_lines(format_table([(one.state, one.name, one.about) for one in checks]))
+        rows = [(one.state, one.name, one.about) for one in checks]
+        print_lines(format_table(rows, headings=("STATE", "CHECK", "FOUND")))
     return _WRONG_EXIT if any(one.state == "wrong" for one in checks) else 0
 
 

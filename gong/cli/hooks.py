@@ -84,7 +84,8 @@ def list_hooks(as_json: bool) -> None:
         (one.trust, one.event, one.matcher or "*", to_single_line(one.runs), one.source)
         for one in found
     ]
-    print_lines(format_table([("TRUST", "EVENT", "MATCHER", "RUNS", "FROM"), *rows]))
+    headings = ("TRUST", "EVENT", "MATCHER", "RUNS", "FROM")
+    print_lines(format_table(rows, headings=headings, optional=("FROM", "MATCHER")))
     if not all(one.is_active for one in found):
         print_warning("hooks that are not trusted do not run: gong trust shows and allows them")
 

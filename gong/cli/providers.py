@@ -102,11 +102,9 @@ def status(as_json: bool) -> None:
             ]
         )
     elif rows:
-        print_lines(
-            format_table(
-                [("PROVIDER", "KEY", "FROM"), *((name, end, at) for name, at, end in rows)]
-            )
-        )
+        cells = [(name, ending, source) for name, source, ending in rows]
+        headings = ("PROVIDER", "KEY", "FROM")
+        print_lines(format_table(cells, headings=headings, optional=("FROM",)))
     else:
         print_lines(
             ["no keys: save one with gong auth login PROVIDER, such as gong auth login anthropic"]
@@ -155,7 +153,8 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
             )
             for model in found
         ]
-        print_lines(format_table([_MODEL_HEADINGS, *rows], right=(1, 2, 3)))
+        optional = ("ALIASES", "CAN", "OUTPUT", "INPUT")
+        print_lines(format_table(rows, (1, 2, 3), headings=_MODEL_HEADINGS, optional=optional))
         print_lines(
             ["", f"Prices in USD per million tokens, as of {CATALOGUE_DATE}; – means unknown."]
         )

@@ -181,7 +181,7 @@ def _print_tools(*, as_json: bool) -> None:
     rows = {
         one.name: (one.name, _CLAUSE_END.split(one.description, maxsplit=1)[0]) for one in specs
     }
-    print_lines(format_table([rows[name] for name in usual]))
+    print_lines(format_table([rows[name] for name in usual], headings=("TOOL", "DOES")))
     print_lines(["", "In a session:", *format_table([rows[name] for name in SESSION_TOOLS])])
     others = [row for name, row in rows.items() if name not in {*usual, *SESSION_TOOLS}]
     if others:

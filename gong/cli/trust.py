@@ -77,6 +77,8 @@ def render_parts(project: Project) -> Iterator[str]:
     """Yield the lines that show each part of a project and what it runs."""
     yield f"{project.root} brings:"
     rows = [(part.state, part.kind, part.path) for part in project.parts]
-    for part, line in zip(project.parts, format_table(rows), strict=True):
+    heading, *lines = format_table(rows, headings=("STATE", "KIND", "FILE"), optional=("KIND",))
+    yield f"  {heading}"
+    for part, line in zip(project.parts, lines, strict=True):
         yield f"  {line}"
         yield from (f"      {to_single_line(one)}" for one in part.runs)

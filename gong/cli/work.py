@@ -88,14 +88,16 @@ def list_(*, as_json: bool) -> None:
     if as_json:
         print_json([_encode_work(one) for one in works])
     elif works:
-        rows = [("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED")]
+        rows = []
         for one in works:
             title = shorten_to_width(one.title, _TITLE_COLUMNS)
             done, todo, tapes = map(len, (one.completed, one.pending, one.tapes))
             with show_times(local=True):
                 changed = render_time(one.updated)[:16]
             rows.append((one.id, title, str(done), str(todo), str(tapes), changed))
-        print_lines(format_table(rows, (2, 3, 4)))
+        headings = ("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED")
+        optional = ("CHANGED", "TAPES", "DONE", "TO DO")
+        print_lines(format_table(rows, (2, 3, 4), headings=headings, optional=optional))
     else:
         print_warning("no work yet: create one with gong work new TITLE")
 

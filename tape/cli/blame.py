@@ -148,6 +148,9 @@ def format_blamed_lines(
             yield f"{style_text(head, **looks)} {line:>{wide}}) {text}".rstrip()
 
 
+_LEAST_PROMPT_COLUMNS = 20
+
+
 def format_ranges(found: BlamedFile, first: int, last: int) -> list[str]:
     """Return the ranges as a table; the prompt takes the columns that are left."""
     rows = [
@@ -162,11 +165,24 @@ def format_ranges(found: BlamedFile, first: int, last: int) -> list[str]:
         for one in _clip_ranges(found.ranges, first, last)
     ]
     prompts = [(one.by and one.by.prompt) or "" for one in _clip_ranges(found.ranges, first, last)]
-    lines = format_table([(*row, ".") for row in rows], right=(0,)) if rows else []
-    room = max(get_columns() - max((measure_width(line) for line in lines), default=0), 20)
+    if not rows:
+        return []
+    least = "." * _LEAST_PROMPT_COLUMNS
+    heading, *lines = format_table(
+        [(*row, least) for row in rows],
+        right=(0,),
+        headings=("LINES", "ENTRY", "TAPE", "TIME", "OP", "MODEL", "PROMPT"),
+        optional=("MODEL", "OP", "TIME", "TAPE"),
+    )
+    room = max(get_columns() - max(map(measure_width, lines)), 0) + len(least)
     return [
-        (line[:-1] + style_text(shorten_to_width(prompt, room), bold=True)).rstrip()
-        for line, prompt in zip(lines, prompts, strict=True)
+        heading,
+        *(
+            (
+                line.removesuffix(least) + style_text(shorten_to_width(prompt, room), bold=True)
+            ).rstrip()
+            for line, prompt in zip(lines, prompts, strict=True)
+        ),
     ]
 
 

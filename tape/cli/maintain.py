@@ -104,11 +104,13 @@ def _describe_redaction(tape: Tape, entries: list[RedactionEntry], blobs: list[s
         (one.entry[:SHORT], one.type, render_time(one.time), format_size(len(one.data)))
         for one in entries
     ]
+    headings = ("ENTRY", "TYPE", "TIME", "SIZE")
+    table = format_table(rows, (3,), headings=headings, optional=("TIME", "SIZE")) if rows else ()
     gone = f", and {format_count(len(blobs), 'blob')} with them" if blobs else ""
     many = format_count(len(entries), "entry")
     return [
         f"the data of {many} of {tape.id[:SHORT]} will be overwritten{gone}:",
-        *(f"  {row}" for row in (format_table(rows, right=(3,)) if rows else ())),
+        *(f"  {row}" for row in table),
         "this cannot be undone",
     ]
 

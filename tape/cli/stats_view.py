@@ -15,7 +15,14 @@ from ..index.stats import StatsFilter, compute_statistics
 from ..text import SHORT, measure_width, shorten_to_width
 from .output import as_json, format_count, format_examples, print_json, ref
 from .resolve import open_library, open_ref, warn_of_left_out
-from .terminal import format_table, get_columns, print_lines, print_warning, style_text
+from .terminal import (
+    format_table,
+    get_columns,
+    print_lines,
+    print_warning,
+    strip_style,
+    style_text,
+)
 from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
@@ -32,6 +39,9 @@ _MAX_GAP = 60
 _NAME_COLUMNS = 44
 """Columns for the name of a row."""
 _HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "FAILED")
+_LEAST_BAR_COLUMNS = 6
+_OPTIONAL = ("CACHED", "FAILED", "TOOLS", "OUTPUT", "INPUT", "CALLS")
+"""Columns that a narrow terminal leaves out, in this order."""
 
 
 @click.command(
@@ -179,13 +189,14 @@ def format_stats(rows: list[StatsRow], by: str) -> list[str]:
             )
             for row in rows
         ]
-        return format_table([("TOOL", "CALLS", "FAILED", "RATE", "TIME"), *tools], range(1, 5))
+        headings = ("TOOL", "CALLS", "FAILED", "RATE", "TIME")
+        optional = ("TIME", "RATE", "FAILED")
+        return format_table(tools, range(1, 5), headings=headings, optional=optional)
     heading = (by.upper(), *_HEADINGS)
     if by == "day" and sys.stdout.isatty():
         return _draw_day_chart(heading, rows)
-    return format_table(
-        [heading, *(_format_stats_row(row, by) for row in rows)], range(1, len(heading))
-    )
+    cells = [_format_stats_row(row, by) for row in rows]
+    return format_table(cells, range(1, len(heading)), headings=heading, optional=_OPTIONAL)
 
 
 def _format_stats_row(row: StatsRow, by: str) -> tuple[str, ...]:
@@ -236,14 +247,17 @@ def _draw_day_chart(heading: tuple[str, ...], days: list[StatsRow]) -> list[str]
     cells = [
         _format_stats_row(there[key], "day") if key in there else (key, *empty) for key in names
     ]
-    found = format_table([heading, *cells], range(1, len(heading)))
-    wide = max(map(measure_width, found))
+    found = format_table(cells, range(1, len(heading)), headings=heading, optional=_OPTIONAL)
+    widths = [measure_width(strip_style(line)) for line in found]
+    wide = max(widths)
     totals = [(there[key].spent.total or 0) if key in there else 0 for key in names]
-    room = max(get_columns() - wide - 2, 8)
+    room = get_columns() - wide - 2
+    if room < _LEAST_BAR_COLUMNS:
+        return found
     bars = ["", *(draw_bar(total, max(totals), room) for total in totals)]
     return [
-        f"{line}{' ' * (wide - measure_width(line) + 2)}{style_text(drawn, fg='green')}".rstrip()
-        for line, drawn in zip(found, bars, strict=True)
+        f"{line}{' ' * (wide - width + 2)}{style_text(drawn, fg='green')}".rstrip()
+        for line, width, drawn in zip(found, widths, bars, strict=True)
     ]
 
 

@@ -11,7 +11,8 @@ def test_a_project_is_shown_trusted_and_revoked(gong, home):
     (work / ".gong/hooks.json").write_text(HOOKS)
     assert gong("trust", cwd=work).stdout == (
         f"{work} brings:\n"
-        "  new  hooks  .gong/hooks.json\n"
+        "  STATE  KIND   FILE\n"
+        "  new    hooks  .gong/hooks.json\n"
         "      Stop: make -s lint\n"
         "What is not trusted takes no effect. After reading it: gong trust --yes\n"
     )
@@ -19,7 +20,7 @@ def test_a_project_is_shown_trusted_and_revoked(gong, home):
     shown = json.loads(gong("trust", "--json", cwd=work).stdout)
     assert (shown["project"], shown["trusted"]) == (str(work), True)
     assert shown["parts"][0]["state"] == "trusted"
-    assert "new  hooks" in gong("trust", "--revoke", cwd=work).stdout
+    assert "new    hooks" in gong("trust", "--revoke", cwd=work).stdout
     assert "cannot be combined" in gong("trust", "--yes", "--revoke", code=2, cwd=work).stderr
 
 

@@ -56,7 +56,8 @@ def test_each_line_says_entry_tape_time_and_number(tape, identity):
 
 def test_prompts_and_ranges_are_shown_when_asked_for(tape, identity):
     assert "Say hello" in tape("blame", "a.py", "--prompt").text.split("\n")[1]
-    ranges = tape("blame", "a.py", "--ranges").text.split("\n")
+    heading, *ranges = tape("blame", "a.py", "--ranges").text.split("\n")
+    assert heading.split() == ["LINES", "ENTRY", "TAPE", "TIME", "OP", "MODEL", "PROMPT"]
     assert [one.split()[0] for one in ranges[:-1]] == ["1", "2", "3", "4-5"]
     assert ranges[1].endswith("edit   offline/rules  Say hello")
     assert ranges[3].split() == ["4-5", "--------"]
