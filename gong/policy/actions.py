@@ -123,6 +123,12 @@ _GIT_CODE: tuple[str, ...] = (
     "--exec",
 )
 _GIT_CODE += ("--git-dir", "--work-tree", "-C")
+_PROGRAM_OPTIONS = {
+    "git": _GIT_CODE,
+    "go": ("-exec", "-toolexec", "-vettool", "-C"),
+    "cargo": ("--config", "--manifest-path", "-Z"),
+}
+"""Options that make a program run another one, beside those that many have."""
 _INSTALLED = re.compile(r"[\w.-]+")
 _FILE_COMMANDS = {"mkdir", "touch", "tee", "cp", "mv"}
 _MESSAGES = {"-m", "--message", "--body", "--title", "-am", "--notes"}
@@ -261,7 +267,7 @@ def _list_telling_words(use: Invocation) -> Iterator[Argument]:
         guarded = one.text[:1] != "-" and is_guarded(one, use.places)
         more = reader is not None and any(has_option(one, bad) for bad in reader.never)
         makes = name in _MAKES and _MAKE_WORDS.fullmatch(one.text)
-        code = one.text.split("=")[0] in (_GIT_CODE if name == "git" else _CODE_OPTIONS)
+        code = one.text.split("=")[0] in (_PROGRAM_OPTIONS.get(name, _CODE_OPTIONS))
         if elsewhere or guarded or more or makes or code or name in _SCRIPTS:
             yield one
 

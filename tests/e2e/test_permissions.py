@@ -80,6 +80,24 @@ def test_rules_of_the_settings_and_the_mode_of_the_environment(asking):
     assert "GONG_PERMISSION=all" in done.stderr
 
 
+def test_each_key_of_the_settings_counts_m176(asking):
+    """M176, C41: mode, allow, deny and ask of [permissions]; deny beats ask, and ask allow."""
+    file = asking.home / ".config/gong/config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(
+        '[permissions]\nmode = "dont_ask"\nallow = ["Bash(touch:*)"]\n'
+        'deny = ["shell(touch a)"]\nask = ["BASH(touch a)", "bash(touch b)"]\n'
+    )
+    calls = [call("bash", command=f"touch {name}") for name in "abc"]
+    asking.run("gong", "-p", "x", "-m", asking.script(*calls, {"text": "x"}), GONG_PERMISSION="")
+    made = [(one["decision"], one["by"], one.get("rule")) for one in read_approvals(asking)]
+    assert made == [
+        ("deny", "rule", "shell(touch a)"),
+        ("deny", "headless", "bash(touch b)"),
+        ("allow", "rule", "Bash(touch:*)"),
+    ]
+
+
 def test_a_refusal_is_chinese_where_the_locale_is(asking):
     """C19: English first, Chinese by locale."""
     model = asking.script(call("bash", command="touch ran"), {"text": "好"})

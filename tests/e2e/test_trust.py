@@ -37,3 +37,20 @@ def test_a_project_is_asked_about_once_in_a_terminal(place):
     assert chat("y")
     (work / "hooked").unlink()
     assert chat()
+
+
+def test_a_run_without_a_person_goes_on_without_what_is_not_trusted(place):
+    """It says so on standard error, and runs the hooks once they are trusted."""
+    (place.folder / ".gong").mkdir()
+    (place.folder / ".gong/hooks.json").write_text(json.dumps(HOOKS))
+    (place.folder / ".gong/config.toml").write_text('[permissions]\nmode = "bypass"\n')
+    calls = {"tool_calls": [{"name": "bash", "args": {"command": "touch ran"}}]}
+    model = place.script(calls, {"text": "done"})
+    untrusted = place.run("gong", "-p", "go", "-m", model, code=7, GONG_PERMISSION="default")
+    assert "gong trust" in untrusted.stderr
+    assert not (place.folder / "hooked").exists()
+    place.run("gong", "trust", "--yes")
+    trusted = place.run("gong", "-p", "go", "-m", model, GONG_PERMISSION="bypass")
+    assert "trust" not in trusted.stderr
+    assert (place.folder / "hooked").exists()
+    assert (place.folder / "ran").exists()

@@ -3,8 +3,9 @@
 What must hold, whatever is composed:
 
 1. a command with a dangerous part runs unasked in no mode, also where a rule allows its other parts
-2. the rules that a question offers allow this very command: it is asked about once
-3. they allow of any other command only what they show: each part of it that was not free has a rule
+2. what is asked about alone runs unasked nowhere, and not at all in plan and locked mode
+3. the rules that a question offers allow this very command: it is asked about once
+4. they allow of any other command only what they show: each part of it that was not free has a rule
    which is a beginning of its words, or is the file it writes
 """
 
@@ -13,12 +14,14 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from gong.policy.modes import PermissionMode
 from gong.policy.permissions import PermissionPolicy
 from gong.policy.rules import RuleSet
+from tests.gong.policy.granted_cases import NOT_GRANTED
 from tests.tape.making import BUDGET
 
 CWD, HOME = "/home/ada/project", "/home/ada"
@@ -182,6 +185,16 @@ def test_no_dangerous_command_runs_unasked_in_any_mode(command, mode):
 
 
 @settings(max_examples=120 * BUDGET, deadline=None)
+@given(compose(_choose(*WORKING, *REMOVING)))
+def test_what_asks_alone_asks_wherever_it_stands(command):
+    assert judge(command.text).decision != "allow", command
+    reads = {"cat ../other/a", "curl http://localhost/x"}  # elsewhere: plan mode asks
+    wanted = {"deny", "ask"} if reads & {*command.parts} else {"deny"}
+    assert judge(command.text, PermissionMode.PLAN).decision in wanted, command
+    assert judge(command.text, PermissionMode.LOCKED).decision == "deny", command
+
+
+@settings(max_examples=120 * BUDGET, deadline=None)
 @given(ANY, st.sampled_from([PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS]))
 def test_a_command_is_asked_about_once(command, mode):
     ruling = judge(command.text, mode)
@@ -215,3 +228,13 @@ def _is_shown(rule: str, part: str, other: Command) -> bool:
         return pattern.strip() in other.text and part.split(maxsplit=1)[0] in pattern
     words = shlex.split(pattern.removesuffix(":*"))
     return shlex.split(part)[: len(words)] == words
+
+
+@pytest.mark.parametrize("asked", NOT_GRANTED)
+def test_a_command_allowed_for_good_allows_none_of_its_neighbours(asked):
+    """Compound commands, redirections, variables, wrappers, heredocs, other options and paths."""
+    ruling = judge(asked)
+    assert (ruling.decision, bool(ruling.offered)) == ("ask", True)
+    assert judge(asked, allow=ruling.offered).decision == "allow"
+    others = NOT_GRANTED[asked]
+    assert [one for one in others if judge(one, allow=ruling.offered).decision == "allow"] == []
