@@ -23,7 +23,8 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -49,7 +50,7 @@ from .rules import (
     is_path_covered,
     is_tool_covered,
 )
-from .searched_files import find_searched_files, find_unnamed_files
+from .searched_files import find_searched_files, find_unnamed_files, may_hold_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -115,6 +116,8 @@ class CallJudge:
     granted: tuple[PermissionRule, ...] = ()
     """Which of them a person allowed for this session."""
     locale: Locale = "en"
+    unnamed: dict[str, list[str]] = field(default_factory=dict)
+    """What was found of files that a call reads unnamed, by the call; kept by who asks twice."""
 
     def judge(self, name: str, arguments: Mapping[str, Any]) -> list[Part]:
         """Return the decision about each part of a call; none where it has none that matters."""
@@ -129,7 +132,7 @@ class CallJudge:
                 chosen = next((arguments[one] for one in _GLOBS if arguments.get(one)), None)
                 glob = chosen if isinstance(chosen, str) else None
                 found = (each for one in paths for each in find_searched_files(one, glob))
-                parts += self._judge_unnamed_files(found)
+                parts += self._judge_unnamed_files("", found)
             return parts
         return [self._judge_other(name, family, arguments)]
 
@@ -180,7 +183,7 @@ class CallJudge:
         if any(one.tool == "bash" and one.is_open for one in self.allow):
             return parts
         uses = [use for each in judged.uses.values() for use in each]
-        return [*parts, *self._judge_unnamed_files(find_unnamed_files(uses))]
+        return [*parts, *self._judge_unnamed_files(line, find_unnamed_files(uses))]
 
     def _list_other_repositories(self, judged: CommandJudge) -> Iterator[Action]:
         """Yield an action for each use of git in another repository, which no word of it shows."""
@@ -337,25 +340,33 @@ class CallJudge:
             find, what, lambda: self._ask_about_file(family, what, both), changes=family == "edit"
         )
 
-    def _judge_unnamed_files(self, paths: Iterable[str]) -> list[Part]:
+    def _judge_unnamed_files(self, call: str, paths: Iterable[str]) -> list[Part]:
         """Judge files that a call reads but does not name: sensitive ones, and those of rules."""
         if self.mode is PermissionMode.BYPASS:
             return []
+        if call not in self.unnamed:
+            self.unnamed[call] = [*islice(self._choose_unnamed_files(paths), _MOST_FILES)]
+        parts = [self._judge_file("read", path) for path in self.unnamed[call]]
+        return [one for one in parts if one != READING]
+
+    def _choose_unnamed_files(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the files that have to be judged; the others may be read unasked."""
         asking = (*self.rules.deny, *self.rules.ask)
         rules = [one for one in asking if one.tool == "read" and not one.is_open]
         asks = self.mode is not PermissionMode.DONT_ASK
-        parts: list[Part] = []
-        for path in dict.fromkeys(paths):
+        for path in paths:
             leads = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
-            both = tuple(dict.fromkeys((path, leads)))
-            if any(self._is_covered(rule, one) for rule in rules for one in both) or (
-                asks and (leads != path or any(map(self._is_sensitive, both)))
-            ):
-                part = self._judge_file("read", path)
-                parts += [] if part == READING else [part]
-            if len(parts) == _MOST_FILES:
-                break
-        return parts
+            both = (path,) if leads == path else (path, leads)
+            if any(self._is_covered(rule, one) for rule in rules for one in both):
+                yield path
+            elif asks and any(may_hold_credentials(one) for one in both):
+                if any(map(self._is_sensitive, both)):
+                    yield path
+            elif asks and leads != path and not self._is_inside_roots(leads):
+                yield path
+
+    def _is_inside_roots(self, path: str) -> bool:
+        return any(_is_below(path, root) for root in self.places.roots)
 
     def _find_file_danger(self, family: str, both: Sequence[str]) -> str:
         """Return why the floor refuses a file; empty where it does not."""
@@ -370,8 +381,7 @@ class CallJudge:
     def _ask_about_file(self, family: str, what: str, both: Sequence[str]) -> Part:
         """Decide by the modes in which a person sits."""
         offered = build_path_rule(family, both[0])
-        roots = self.places.roots
-        if not all(any(_is_below(one, root) for root in roots) for one in both):
+        if not all(map(self._is_inside_roots, both)):
             return Part("ask", f"{what}, outside of the folders", offered=offered)
         if any(map(self._is_sensitive, both)):
             return Part("ask", f"{what}, a sensitive file", offered=offered)
@@ -386,7 +396,7 @@ class CallJudge:
 
     def _is_plain_edit(self, path: str) -> bool:
         """Whether accept_edits may edit a file unasked."""
-        inside = any(_is_below(path, root) for root in self.places.roots)
+        inside = self._is_inside_roots(path)
         start = self.places.start
         own = path[len(start) :] if _is_below(path, start) else path
         settings = any(end.removesuffix("*") in f"{own}/" for end in _SETTINGS)

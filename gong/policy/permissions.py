@@ -22,7 +22,7 @@ import asyncio
 import os
 import posixpath
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from ..config import PermissionSettings
     from ..tools.tool import PreparedCall
+    from .call_judge import CallJudge
     from .invocation import PathContext
 
 
@@ -156,14 +157,16 @@ class PermissionPolicy:
 
     def judge(self, name: str, arguments: Mapping[str, Any]) -> Ruling:
         """Return what the rules and the mode say about a call; nothing is run, and nobody asked."""
-        ruling, parts = self._judge_parts(name, arguments, ())
+        judge = self._build_judge()
+        parts = judge.judge(name, arguments)
+        ruling = self._choose_ruling(parts)
         if ruling.decision != "ask":
             return ruling
-        offered = self._choose_offers(name, arguments, parts)
+        offered = self._choose_offers(name, arguments, parts, judge)
         return ruling._replace(offered=offered)
 
     def _choose_offers(
-        self, name: str, arguments: Mapping[str, Any], parts: Sequence[Part]
+        self, name: str, arguments: Mapping[str, Any], parts: Sequence[Part], judge: CallJudge
     ) -> tuple[str, ...]:
         """Return rules that allow this very call, one for each part; nothing where one has none.
 
@@ -186,20 +189,20 @@ class PermissionPolicy:
                 more = tuple(map(parse_rule, texts))
             except ConfigurationError:
                 continue
-            if self._judge_parts(name, arguments, more)[0].decision == "allow":
+            again = replace(judge, allow=(*judge.allow, *more))
+            if self._choose_ruling(again.judge(name, arguments)).decision == "allow":
                 return texts
         return ()
 
-    def _judge_parts(
-        self, name: str, arguments: Mapping[str, Any], more: tuple[PermissionRule, ...]
-    ) -> tuple[Ruling, list[Part]]:
-        """Return the decision about a call and about its parts, with more rules that allow."""
+    def _build_judge(self) -> CallJudge:
         from .call_judge import CallJudge  # noqa: PLC0415 (as above)
 
         granted = tuple(self.granted)
-        allow = (*self.rules.allow, *granted, *more)
-        judge = CallJudge(self.places, self.mode, self.rules, allow, granted, self.locale)
-        parts = judge.judge(name, arguments)
+        allow = (*self.rules.allow, *granted)
+        return CallJudge(self.places, self.mode, self.rules, allow, granted, self.locale)
+
+    def _choose_ruling(self, parts: Sequence[Part]) -> Ruling:
+        """Return the decision about a call from those about its parts: the most severe one."""
         ranks = {one: (SEVERITY[one.decision], one != READING) for one in parts}
         worst = max(parts, key=ranks.__getitem__, default=READING)
         why = worst.why
@@ -207,7 +210,7 @@ class PermissionPolicy:
             why = "; ".join(dict.fromkeys(one.why for one in parts if one.decision == "ask"))
         refused = worst.by == "danger" and worst.decision == "deny"
         once = refused and self.mode is PermissionMode.DEFAULT
-        return Ruling(worst.decision, why, (), worst.rule, worst.by, once, worst.text), parts
+        return Ruling(worst.decision, why, (), worst.rule, worst.by, once, worst.text)
 
 
 def build_policy(

@@ -15,8 +15,10 @@ user's files and are passed over.
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
+from functools import cache
 from glob import iglob
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,7 +33,23 @@ if TYPE_CHECKING:
     from ..shell.expansion import Argument, Arguments
     from .invocation import Invocation
 
-MOST_NAMES = 50_000
+MOST_NAMES = 20_000
+_CODE: tuple[str, ...] = (
+    ".py",
+    ".pyc",
+    ".pyi",
+    ".go",
+    ".rs",
+    ".ts",
+    ".js",
+    ".java",
+    ".rb",
+    ".cs",
+    ".kt",
+    ".swift",
+)
+_CODE += (".c", ".h", ".cpp", ".md", ".rst", ".html")
+"""Endings of program text, as in `secrets.py`: code is searched all the time."""
 _PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox", ".nox"}
 _GREPS = {"grep", "egrep", "fgrep", "zgrep"}
 _SEARCHERS = {"rg", "ag"}
@@ -86,6 +104,30 @@ def find_searched_files(folder: str, glob: str | None) -> Iterator[str]:
                 yield path
     except (OSError, ValueError):  # not there, or no glob: the tool will say so
         return
+
+
+def may_hold_credentials(path: str) -> bool:
+    """Whether a path may be that of a sensitive file: a quick look, before it is judged.
+
+    A file of code is none, unless it is hidden.
+    """
+    name = path.rpartition("/")[2]
+    if name.endswith(_CODE) and name[:1] != ".":
+        return False
+    names, folders = _compile_hints()
+    return names.fullmatch(name) is not None or folders.search(path) is not None
+
+
+@cache
+def _compile_hints() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what fits the names of sensitive files, and the folders of which all are."""
+    places = load_tables().places
+    split = [one.rpartition("/") for one in (*places.sensitive, *places.secrets)]
+    names = [translate(end) for _, _, end in split if end.strip("*[]!")]
+    folders = [
+        re.escape(start.rpartition("/")[2]) for start, _, end in split if not end.strip("*[]")
+    ]
+    return re.compile("|".join(names)), re.compile(f"/(?:{'|'.join(folders)})/")
 
 
 def _is_showing(name: str) -> bool:

@@ -40,7 +40,8 @@ FREE = [
 
 @pytest.fixture
 def folder(tmp_path):
-    for name in (".git/HEAD", ".env", "sub/.env.local", "sub/server.pem", "src/a.py"):
+    names = (".git/HEAD", ".env", "sub/.env.local", "sub/server.pem", "src/a.py", "src/secrets.py")
+    for name in names:
         path = tmp_path / "work" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("KEY=1\n")
