@@ -22,7 +22,8 @@ _MOMENT = r"(?a)\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z"
 """Both are compiled at their first use: a list of tapes needs neither."""
 _LAST_YEAR = "9999"
 """The first year that is refused, because later entries need a later time."""
-_END = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_MICROSECOND = timedelta(microseconds=1)
+_END = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
 def read_clock() -> int:
@@ -66,7 +67,7 @@ def parse_timestamp(time: str) -> int:
     so that later entries stay in order.
     """
     with suppress(ValueError, TypeError):  # TypeError: a time without a zone
-        return (datetime.fromisoformat(time) - _EPOCH) // timedelta(microseconds=1)
+        return (datetime.fromisoformat(time) - _EPOCH) // _MICROSECOND
     if not re.fullmatch(_SHAPE, time):
         return 0
     year, month, day, hour, minute, second = map(int, re.split("[-T:.]", time)[:6])
@@ -74,7 +75,7 @@ def parse_timestamp(time: str) -> int:
     with suppress(ValueError, OverflowError):
         first = datetime(max(year, 1) + years, months + 1, 1, tzinfo=UTC)
         rest = timedelta(max(day, 1) - 1, second, int(time[20:26]), 0, minute, hour)
-        return (first + rest - _EPOCH) // timedelta(microseconds=1)
+        return (first + rest - _EPOCH) // _MICROSECOND
     return _END
 
 
