@@ -23,6 +23,7 @@ import resume
 import rounds
 import startup
 import store
+import stream
 import terminal
 import tools
 from measure import Row, Scale, table
@@ -47,6 +48,7 @@ GROUPS = {
     "barrier": store.barrier_rows,
     "index": index.index_rows,
     "llm": llm.llm_rows,
+    "pieces": stream.stream_piece_rows,
     "resume": resume.resume_rows,
     "rounds": rounds.rounds_rows,
     "tools": tools.tools_rows,
