@@ -10,7 +10,7 @@ PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 # What runs under `make chat` may call make itself: it must not inherit this one's flags.
 unexport MAKEFLAGS MFLAGS MAKE_TERMOUT MAKE_TERMERR
 
-.PHONY: help chat test test-all coverage fuzz check rows docs bench FORCE
+.PHONY: help chat test test-all coverage fuzz check rows docs picture bench FORCE
 
 help:
 	@echo 'make chat    talk to gong'
@@ -21,6 +21,7 @@ help:
 	@echo 'make check   lint, format, types, layers, start-up'
 	@echo 'make rows    mission rows that are open'
 	@echo 'make docs    docs/reference*.md and the help pages, from the commands'
+	@echo 'make picture  docs/terminal.svg, from a run in a terminal'
 	@echo 'make bench   measure the store: ratios to bare writes, decoding, hashing'
 
 chat: .venv/chat.ready
@@ -63,6 +64,9 @@ docs: .venv/chat.ready
 	@$(PY) -m tests.docs.reference
 	@$(PY) -m tests.docs.help_pages
 	@$(PY) -m tests.docs.parsed_tables
+
+picture: .venv/test.ready
+	@$(PY) -m tests.docs.terminal_picture
 
 bench: .venv/chat.ready
 	@$(PY) bench/run.py
