@@ -34,6 +34,7 @@ from tape.model.entries import (
     Text,
     Tokens,
 )
+from tape.model.line import describe_missing_blob
 from tape.model.summary import read_anchor_summary, render_summary
 
 from ..context import summary as summaries
@@ -61,6 +62,9 @@ if TYPE_CHECKING:
 
     from tape.model.entries import KeptRange, SideUsage
     from tape.model.line import Entry
+    from tape.store.path import Segment
+    from tape.store.refs import Head
+    from tape.store.tape import Tape
 
     from ..llm.summary_format import TranscriptPiece
     from .recorder import Recorder
@@ -291,13 +295,27 @@ def _find_entry_folders(recorder: Recorder, entries: Sequence[Entry]) -> dict[st
     has_picks = anchor is not None and anchor.kept
     foreign = find_foreign_entries(tape, head, anchor) if anchor and has_picks else set()
     own = [entry for entry in entries if entry.id not in foreign]
-    found = find_entry_folders(own, read_folder_entries(tape.path(head)))
+    found = find_entry_folders(own, read_folder_entries(_read_path_since(tape, head, own)))
     for entry in entries:
         if entry.id in foreign:
             for hit in tape.find_entry(entry.id):
                 marks = read_folder_entries(hit.tape.path(hit.head))
                 found |= find_entry_folders([entry], marks)
     return found
+
+
+def _read_path_since(tape: Tape, head: Head, entries: Sequence[Entry]) -> list[Segment]:
+    """Return the end of a path from an anchor on that stands before some entries of it."""
+    oldest = min((entry.n for entry in entries), default=0)
+    segments: list[Segment] = []
+    for segment in tape.walk_path_back(head):
+        segments.insert(0, segment)
+        first = segment.source.phases.first(segment.phase, describe_missing_blob)
+        if first is None or segment.start > 0 or first.n > oldest:
+            continue
+        if isinstance(first.data, Anchor) and first.data.state.cwd:
+            break
+    return segments
 
 
 def build_state(context: RunContext, to: str | None) -> State:

@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from ..file_calls import FileDelete, FileRead, FileWrite, parse_file_calls
 from ..model.entries import (
     NO_JSON,
+    Anchor,
     Assistant,
     Checkpoint,
     Meta,
     SavedFile,
     Start,
+    State,
     ToolResult,
     ToolStart,
     User,
@@ -124,10 +126,16 @@ def find_work_folder(entries: Iterable[Entry]) -> WorkFolder:
 def find_entry_folders(entries: Iterable[Entry], marks: Sequence[Entry]) -> dict[str, str]:
     """Return the folder in force at each of some entries of a path, by id.
 
-    `marks` are the `start` and `meta` entries of that path, oldest first.
+    `marks` are the `start`, `meta` and `anchor` entries of that path, oldest first; only the part
+    of the path from an anchor on is needed.
     """
-    folders = [(mark.n, find_work_folder((mark,)).cwd) for mark in marks]
-    folders = [one for one in folders if one[1]]
+    folders: list[tuple[int, str]] = []
+    for mark in marks:
+        match mark.data:
+            case Start(cwd=str(cwd)) | Meta(cwd=str(cwd)) | Anchor(state=State(cwd=str(cwd))):
+                folders.append((mark.n, cwd))
+            case _:
+                pass
     depths = [n for n, _ in folders]
     places = {entry.id: bisect_right(depths, entry.n) for entry in entries}
     return {identity: folders[at - 1][1] for identity, at in places.items() if at}

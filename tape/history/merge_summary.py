@@ -111,7 +111,7 @@ def read_folder_entries(segments: Iterable[Segment]) -> list[Entry]:
         decode_line(line, describe_missing_blob)
         for segment in segments
         for _, line in segment.lines()
-        if read_type(line) in {Start.entry_type, Meta.entry_type}
+        if read_type(line) in {Start.entry_type, Meta.entry_type, Anchor.entry_type}
     ]
 
 

@@ -15,11 +15,13 @@ from gong.context.verbatim import (
 )
 from tape.files.changes import find_entry_folders
 from tape.model.entries import (
+    Anchor,
     Assistant,
     ChangedFile,
     Context,
     Meta,
     Start,
+    State,
     Summary,
     Text,
     ToolCall,
@@ -153,6 +155,9 @@ def test_paths_are_relative_to_the_folder_in_force_at_each_entry():
     marks = [entry for entry in entries if isinstance(entry.data, Start | Meta)]
     folders = find_entry_folders(entries[1:], marks)
     assert list(dict.fromkeys(folders.values())) == ["/w", "/w/sub", "/other"]
+    anchor = Anchor(kind="compaction", summary="", kept=(), reason="", state=State(cwd="/w/sub"))
+    since = [Entry("a" * 40, 1, None, 4, "", "", anchor), marks[-1]]
+    assert find_entry_folders(entries[5:], since).items() <= folders.items()
     earlier = Summary(files_read=("/w/r.txt", "/other/s.txt", "… and 3 more"))
     assert collect_files(entries, SummaryFolders("/other", folders), earlier) == (
         ("/w/r.txt", "s.txt", "/w/a.txt", "/w/sub/a.txt", "… and 3 more"),
