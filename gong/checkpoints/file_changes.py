@@ -13,22 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import UnsetType
 from msgspec.structs import replace
 
-from tape.model.entries import (
-    BlobRef,
-    ChangedFile,
-    Checkpoint,
-    Meta,
-    SavedFile,
-    ToolResult,
-)
+from tape.model.entries import ChangedFile, SavedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from tape.model.line import Entry
+    from tape.model.entries import BlobRef
 
 
 class FileVersion(NamedTuple):
@@ -49,41 +41,6 @@ class FileVersion(NamedTuple):
         if self.blob is not None:
             return SavedFile.from_blob(self.blob)
         return SavedFile.from_skipped(self.digest, self.size, self.why)
-
-
-def collect_records(entries: Iterable[Entry]) -> dict[str, FileVersion | None]:
-    """Return each file as the newest entry tells of it, by path; None where that is gone.
-
-    What was told of another folder is left out.
-    """
-    told: dict[str, FileVersion | None] = {}
-    for entry in entries:
-        match entry.data:
-            case Meta(cwd=str()):
-                told.clear()
-            case Checkpoint(files=files):
-                for state in files:
-                    saved, mode = state.before, state.mode
-                    if not isinstance(state.after, UnsetType):  # what a restore has put there
-                        saved, mode = state.after, state.after_mode
-                    told[state.path] = _read_saved_file(mode, saved)
-            case ToolResult(files=changed):
-                for one in changed:
-                    if one.source is not None:
-                        told[one.source] = None
-                    has_file = one.op != "deleted"
-                    version = FileVersion(one.mode, one.after, 0, one.after_blob, one.why or "")
-                    told[one.path] = version if has_file else None
-            case _:
-                pass
-    return told
-
-
-def _read_saved_file(mode: str | None, saved: SavedFile | None) -> FileVersion | None:
-    if saved is None:
-        return None
-    blob = BlobRef(saved.blob, saved.bytes, saved.head or "") if saved.blob else None
-    return FileVersion(mode, saved.digest, saved.bytes, blob, saved.why or "")
 
 
 def list_changes(

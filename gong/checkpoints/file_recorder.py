@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tape.files.changes import find_recorded_versions
 from tape.model.entries import Checkpoint, FileState
 
 from ..env.local import LocalEnvironment, run_to_end
 from ..env.protocol import is_inside_folder
 from ..env.wrappers import EnvironmentWrapper
 from .disk_file import DiskFile, read_disk_file
-from .file_changes import FileVersion, collect_records, list_changes
+from .file_changes import FileVersion, list_changes
 from .folder_files import FolderFiles
 from .stored_blobs import StoredBlobs
 
@@ -103,7 +104,7 @@ class FileRecorder:
         place = await local.real_path(local.working_directory)
         if self._folder is None or self._folder.folder != place:
             self.close()
-            told = collect_records(path)
+            told = find_recorded_versions(path)
             self._folder = FolderFiles(local, place, self._skip, self.settings, self._stored, told)
         return self._folder
 

@@ -30,6 +30,8 @@ from .folder_tree import FolderTree
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from tape.files.changes import KnownVersion
+
     from ..config import CheckpointSettings
     from ..env.protocol import ProgramRunner
     from .disk_file import FileSignature
@@ -99,7 +101,7 @@ class FolderFiles:
         skip: Sequence[str],
         settings: CheckpointSettings,
         stored: StoredBlobs,
-        told: Mapping[str, FileVersion | None],
+        told: Mapping[str, KnownVersion | None],
     ) -> None:
         """Take what the newest entries tell of files, by path."""
         self.folder = folder
@@ -110,8 +112,8 @@ class FolderFiles:
         self._doubtful: set[str] = set()
         self._unrecorded: set[str] = set()
         """Rows that no entry tells of, and git has not."""
-        self._told = dict(told)
-        """What the newest entry tells of each file, where any does."""
+        self._told = {path: one and (one.mode, one.digest) for path, one in told.items()}
+        """Mode and digest that the newest entry tells of each file; None of one that is gone."""
         self._usual: tuple[str, ...] = ()
         self._limits: tuple[str, ...] = ()
         self._remarks: set[str] = set()
@@ -188,11 +190,12 @@ class FolderFiles:
             return False
         told, version = self._told[path], row.version
         if told is None or version is None:
-            return told is version
-        return told.digest is not None and told[:2] == version[:2]
+            return told is None and version is None
+        return told[1] is not None and told == (version.mode, version.digest)
 
     def _note_recorded(self, versions: Mapping[str, FileVersion | None]) -> None:
-        self._told.update(versions)
+        told = {path: one and (one.mode, one.digest) for path, one in versions.items()}
+        self._told.update(told)
         self._unrecorded.difference_update(versions)
 
     def close(self) -> None:

@@ -141,6 +141,34 @@ def find_entry_folders(entries: Iterable[Entry], marks: Sequence[Entry]) -> dict
     return {identity: folders[at - 1][1] for identity, at in places.items() if at}
 
 
+def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion | None]:
+    """Return each file as its newest record tells, by path as recorded; None where it is gone.
+
+    A checkpoint tells of a file as the call found it, or as a restore left it. What was told before
+    the session went to another folder is left out.
+    """
+    found: dict[str, KnownVersion | None] = {}
+    for entry in entries:
+        match entry.data:
+            case Meta(cwd=str()):
+                found.clear()
+            case Checkpoint(files=states):
+                for state in states:
+                    after = state.after
+                    if isinstance(after, SavedFile):
+                        found[state.path] = _read_saved(after, state.after_mode)
+                    else:
+                        found[state.path] = None if after is None else _read_before(state)
+            case ToolResult(files=files):
+                for file in files:
+                    if file.source is not None:
+                        found[file.source] = None
+                    found[file.path] = _read_versions(file)[1]
+            case _:
+                pass
+    return found
+
+
 def is_link_mode(mode: str | None) -> bool:
     """Return whether a mode of six octal digits is that of a symbolic link."""
     return mode is not None and mode.startswith("12")

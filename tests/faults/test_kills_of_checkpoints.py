@@ -12,7 +12,7 @@ from hashlib import sha256
 
 import pytest
 
-from gong.checkpoints.file_changes import collect_records
+from tape.files.changes import find_recorded_versions
 from tape.index.library import open_store
 from tests.faults.test_every_kill import CALLS, findings, folders, go_on
 from tests.faults.zygote import traced
@@ -95,14 +95,14 @@ def check_restorable(store, work, *, has_git):
     with open_store(store, index=False) as (opened, _), opened.open_folder(at.name) as tape:
         path = tape.entries(tape.head("main"))
         results = [one for one in path if one.type == "tool.result"]
-        before = collect_records(one for one in path if one not in results)
+        before = find_recorded_versions(one for one in path if one not in results)
         for name, data in FILES.items():
             now = (work / name).read_bytes() if (work / name).exists() else None
             if now == data or (has_git and name == "clean.txt"):
                 continue
             version = before[name]
             assert version.digest == sha256(data).hexdigest()
-            assert tape.blobs.read(version.blob.hash) == data
+            assert tape.blobs.read(version.blob) == data
         for one in results:
             assert {change.path for change in one.data.files} == {*FILES, "made.txt"}
 

@@ -1,20 +1,9 @@
-"""Changes between two states, and what the newest entries tell of files."""
+"""Changes between two states of some files."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-from gong.checkpoints.file_changes import FileVersion, collect_records, list_changes
-from tape.model.entries import (
-    BlobRef,
-    ChangedFile,
-    Checkpoint,
-    FileState,
-    Meta,
-    SavedFile,
-    Text,
-    ToolResult,
-)
+from gong.checkpoints.file_changes import FileVersion, list_changes
+from tape.model.entries import BlobRef
 
 ONE, TWO = "1" * 64, "2" * 64
 
@@ -59,17 +48,3 @@ def test_bytes_that_are_not_known_are_never_the_same():
     assert (change.op, change.before, change.after, change.why) == (
         *("modified", None, None, "too large"),
     )
-
-
-def test_the_newest_entry_tells_of_a_file_and_another_folder_ends_that():
-    saved = SavedFile.from_blob(BlobRef(ONE, 3))
-    checkpoint = Checkpoint((FileState("a", saved, "100644"), FileState("b")))
-    moved = ChangedFile("c", "renamed", "a", ONE, ONE, "100644", after_blob=BlobRef(ONE, 3))
-    result = ToolResult("c_1", "bash", (Text(""),), files=(moved,))
-    restore = Checkpoint((FileState("c", saved, "100644", after=None),), why="restore")
-    entries = [SimpleNamespace(data=one) for one in (checkpoint, result, restore, Meta(cwd="/x"))]
-    assert collect_records(entries[:1]) == {"a": version(ONE), "b": None}
-    told = collect_records(entries[:2])
-    assert (told["a"], told["b"], told["c"].digest) == (None, None, ONE)
-    assert collect_records(entries[:3])["c"] is None
-    assert collect_records(entries) == {}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from tape.files.changes import KnownVersion, list_file_changes
+from tape.files.changes import KnownVersion, find_recorded_versions, list_file_changes
 from tape.files.plan import plan_restore
 from tape.files.states import compare_paths, find_states, list_net_changes
 from tape.model.entries import (
@@ -282,3 +282,18 @@ def test_bytes_that_were_not_stored_are_lost_and_a_mode_needs_none():
         ("lost", "it is too large"),
         ("restore", ""),
     ]
+
+
+def test_the_newest_record_tells_of_a_file_and_another_folder_ends_that():
+    saved = SavedFile.from_blob(refer("one"))
+    checkpoint = Checkpoint((FileState("a", saved, "100644"), FileState("b")))
+    moved = record_change("c", ("one", "100644"), ("one", "100644"), "a")
+    result = ToolResult("c_1", "bash", (Text(""),), files=(moved,))
+    restore = Checkpoint((FileState("c", saved, "100644", after=None),), why="restore")
+    entries = build_path([checkpoint, result, restore, Meta(cwd="/x")])
+    assert find_recorded_versions(entries[:2]) == {"a": version("one"), "b": None}
+    told = find_recorded_versions(entries[:3])
+    assert told == {"a": None, "b": None, "c": told["c"]}
+    assert told["c"].digest == hash_text("one")
+    assert find_recorded_versions(entries[:4])["c"] is None
+    assert find_recorded_versions(entries) == {}
