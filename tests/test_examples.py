@@ -20,7 +20,7 @@ SAYS = {
     "record_from_a_shell.sh": r"([0-9a-f]{40}\n){2}(.*\n){3}",
     "record_your_agent.py": r"recorded [0-9a-f]{8}: try  tape --store .* cat [0-9a-f]{8}\n",
     "report_with_sql.py": (
-        r"\nSessions by folder\ncwd \| .*\n/.*/work \| 1 \| 7 \| .*\n"
+        r"\nSessions by folder\ncwd \| .*\n/.*/work \| 1 \| 8 \| .*\n"
         r"\nTokens and cost by day and model\nday \| .*\n.* \| offline/rules \| 2 \| \d+ \| 0\.0\n"
         r"\nTools, those that fail most first\ntool \| .*\nwrite \| 1 \| 0 \| \d+\n"
         r"\nFiles changed most\npath \| .*\n/.*/work/plan\.md \| 1 \| 1\n"
