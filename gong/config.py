@@ -69,6 +69,13 @@ class CheckpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Files of a folder without git, or outside of its commits, that are looked at."""
 
 
+class TerminalSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [terminal]: how `gong chat` behaves; see docs/terminal.md."""
+
+    notify: Literal["bell", "osc9", "off"] = "bell"
+    """What the terminal does when an answer is awaited, or a run of over 10 s has ended."""
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings: one field for each key of config.toml."""
 
@@ -90,6 +97,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum tokens of one answer; 0 is the model's own limit."""
     loop_detection: bool = True
     """Tell a model that repeats its calls so, and stop it if it continues."""
+    terminal: TerminalSettings = TerminalSettings()
+    """How gong chat behaves in a terminal."""
     compaction: CompactionSettings = CompactionSettings()
     """When and how older messages are compacted."""
     title_model: str | None = None

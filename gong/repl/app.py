@@ -12,8 +12,8 @@ happens to input depends on the run (/commands are answered at once or refused):
     (`over`)                the next prompt
 
 A second Ctrl+C within two seconds quits. The status line shows permission mode · model:effort ·
-branch · context usage · cost · activity · queue; usage is read after each answer, never while keys
-are typed. Shift+Tab changes to the next permission mode:
+context usage · cost · queue · tasks · branch · activity; usage is read after each answer, never
+while keys are typed. Shift+Tab changes to the next permission mode:
 
     default ─▶ accept_edits ─▶ plan ─▶ default      (bypass after plan, if the session began in it;
     any other ─▶ default                             after bypass, default)
@@ -60,7 +60,7 @@ from . import (  # noqa: F401 (they add commands)
     session_commands,
 )
 from .first_prompt import TWICE_SECONDS, TypedAhead
-from .lines import format_count, format_seconds, render_remark
+from .lines import StyledLine, format_count, render_remark
 from .panels import PLAN_CHOICES, OpenChoice, render_choices, render_queue, render_todos
 from .past_turns import describe_changed_files, read_last_turns, render_last_turns
 from .picker import choose_command
@@ -69,8 +69,10 @@ from .screen import Screen
 from .side_pane import render_side_pane
 from .status_line import (
     SessionUsage,
+    StatusFacts,
     choose_next_mode,
     measure_usage,
+    render_activity,
     render_status_line,
     update_usage,
 )
@@ -85,7 +87,6 @@ if TYPE_CHECKING:
     from ..agent.session import Session
     from ..policy.approval import Answer
     from .commands import SessionChoice
-    from .lines import StyledLine
     from .picker import Picker
 
 
@@ -93,6 +94,8 @@ _LEAVING_WORDS = frozenset({"exit", "quit"})
 _ANSWER_KEYS: dict[str, Answer] = {"1": "once", "2": "session", "3": "always", "4": "no"}
 _DEAF_SECONDS = 0.4
 """A question takes no key so long: one typed for the prompt must not answer it."""
+_LONG_SECONDS = 10.0
+"""The user is told that a run is over if it took longer."""
 _EXPECTED_ERRORS = (GongError, TapeError, OSError)
 """Errors that are shown as a line and do not end the session."""
 
@@ -472,6 +475,7 @@ class _Conversation:
     def _note_event(self, event: Event) -> None:
         """Note the state of a run as soon as its event is sent, before the event is shown."""
         self.used = update_usage(self.used, self.session, event)
+        self._notify_user(event)
         match event:
             case RunStart() | CompactionStart() if self.stopping:
                 self.session.abort()
@@ -493,6 +497,17 @@ class _Conversation:
                 self.compacted = True
             case _:
                 pass
+
+    def _notify_user(self, event: Event) -> None:
+        """Let the terminal tell its user that an answer is awaited, or that a long run is over."""
+        match event:
+            case ApprovalRequested() | QuestionAsked(waits=True) | PlanProposed(waits=True):
+                said = "gong waits for your answer"
+            case RunEnd() if self.begun is not None and self.clock() - self.begun > _LONG_SECONDS:
+                said = "gong has finished"
+            case _:
+                return
+        self.terminal.notify(said, self.host.models.settings.terminal.notify)
 
     def _stop_run(self) -> None:
         self.over = self.stopping = True
@@ -644,27 +659,28 @@ class _Conversation:
     def _list_waiting(self) -> tuple[str, ...]:
         return (*self.session.list_queued(), *self.held)
 
-    def _render_status(self) -> str:
+    def _render_status(self) -> StyledLine:
         recorder, state = self.session.recorder, []
         again = self.clock() - self.interrupted < TWICE_SECONDS
         if again:
             state.append("Ctrl+C again quits")
         if self.begun is not None:
-            state.append(f"working {format_seconds(self.clock() - self.begun)}")
+            doing = "" if self.asked is not None else self.screen.doing
+            state += render_activity(self.clock() - self.begun, doing, self.screen.turn)
             if self.question is not None and self.clock() - self.asked_at >= _DEAF_SECONDS:
                 state.append("reason, then Enter" if self.refusing else "waits for 1 to 4")
             if self.asked is not None:
                 state.append("waits for your answer")
-            elif self.screen.doing:
-                state.append(self.screen.doing)
         elif not again:
             state.append("ready")
-        return render_status_line(
+        facts = StatusFacts(
             self.session.permission,
             self._format_model(commands.format_model_name(self.host), ":"),
             recorder.branch if recorder else "new session",
             self.used,
-            state,
             len(self._list_waiting()),
-            self.terminal.columns,
+            len(self.session.run_state.background.running),
+            tuple(state),
         )
+        line = render_status_line(facts, self.terminal.columns)
+        return StyledLine(line, "error" if self.screen.has_failed else "")

@@ -25,6 +25,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.utils import is_dumb_terminal
 
 from .keyboard import SHIFT_ENTER
+from .lines import StyledLine
 from .terminal import Terminal
 
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ async def hold_prompt(given: Sequence[str] = (), draft: str = "") -> AsyncIterat
         if text.strip():
             typed.lines.append(text)
 
-    def render_status() -> str:
-        return f"starting · queue {len(typed.lines)}" if typed.lines else "starting"
+    def render_status() -> StyledLine:
+        queue = f" · queue {len(typed.lines)}" if typed.lines else ""
+        return StyledLine(f"starting{queue}")
 
     terminal = Terminal(list, render_status, accept, keys)
 

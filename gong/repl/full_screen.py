@@ -60,7 +60,7 @@ class FullScreenTerminal(Terminal):
     def __init__(
         self,
         live: Callable[[], list[StyledLine]],
-        status: Callable[[], str],
+        status: Callable[[], StyledLine],
         accept: Callable[[str], None],
         keys: KeyBindings,
         ticks: Callable[[], bool] = lambda: False,

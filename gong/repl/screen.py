@@ -121,6 +121,10 @@ class Screen:
         """The newest result."""
         self._last_title = ""
         self._saying = ""
+        self.turn = 0
+        """Model calls of the run so far."""
+        self.has_failed = False
+        """Whether the newest run ended with an error."""
 
     @property
     def doing(self) -> str:
@@ -180,6 +184,12 @@ class Screen:
                 lines = [*self._finish_block(columns), *self._finish_readings()]
                 self.clear_run()
                 return [*lines, *(self.remark("stopped") if event.stop_reason == "aborted" else [])]
+            case events.RunStart():
+                self.turn, self.has_failed = 0, False
+                return []
+            case events.TurnStart():
+                self.turn = event.turn
+                return []
             case events.MessageStart():
                 self._saying = ""
                 return []
@@ -190,8 +200,6 @@ class Screen:
                 events.SessionStart()
                 | events.SessionEnd()
                 | events.UserInput()
-                | events.RunStart()
-                | events.TurnStart()
                 | events.TurnEnd()
                 | events.ModelSelect()
                 | events.ModeSelect()
@@ -209,6 +217,7 @@ class Screen:
                 steered = StyledLine(shorten_to_width(f"> {event.text}", columns), "you")
                 return [*self._finish_block(columns), *self._space_lines("you", [steered])]
             case _:
+                self.has_failed |= isinstance(event, events.RunFailure)
                 if not isinstance(event, events.Warn):
                     self._saying = ""  # a warning may arrive during a summary, which continues
                 lines = self._finish_block(columns)

@@ -13,17 +13,17 @@ from ..context.costs import format_cost
 from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
 from ..policy.modes import PermissionMode
-from .lines import clip_line
+from .lines import clip_line, format_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..agent.events import Event
     from ..agent.session import Session
 
 
 _SHORTEST_NAME = 8
 _GAP = " · "
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_TURNS_PER_SECOND = 7
 
 
 class SessionUsage(NamedTuple):
@@ -37,8 +37,11 @@ class SessionUsage(NamedTuple):
 
     def format_usage(self) -> list[str]:
         """Return the known values as texts."""
-        known = [f"{round(100 * self.tokens / self.window)} %"] if self.window else []
-        return [*known, self.cost] if self.cost else known
+        return [one for one in (self.format_context(), self.cost) if one]
+
+    def format_context(self) -> str:
+        """Return how much of the context window is used; empty if that is unknown."""
+        return f"{round(100 * self.tokens / self.window)} %" if self.window else ""
 
 
 def measure_usage(session: Session) -> SessionUsage:
@@ -82,24 +85,55 @@ def choose_next_mode(now: str, first: str) -> str:
     return modes[(place + 1) % len(modes)].value
 
 
-def render_status_line(
-    mode: str,
-    model: str,
-    branch: str,
-    used: SessionUsage,
-    state: Sequence[str],
-    waiting: int,
-    columns: int,
-) -> str:
-    """Return the line; if it is too long, drop cost, percent, model and mode, in this order."""
-    queue = [f"queue {waiting}"] if waiting else []
-    known = used.format_usage()
-    while True:
-        facts = _GAP.join([branch, *known, *state, *queue])
-        room = columns - measure_width(f"{mode}{_GAP}{_GAP}{facts}")
-        if room >= _SHORTEST_NAME:
-            return f"{mode}{_GAP}{clip_line(model, room)}{_GAP}{facts}"
-        if not known:
-            line = f"{mode}{_GAP}{facts}"
-            return line if measure_width(line) <= columns else clip_line(facts, columns)
-        known = known[:-1]
+class StatusFacts(NamedTuple):
+    """What the status line shows, each part empty or zero where there is nothing to show."""
+
+    mode: str
+    model: str
+    """provider/model:effort."""
+    branch: str
+    used: SessionUsage = SessionUsage()
+    queue: int = 0
+    """Messages that wait."""
+    tasks: int = 0
+    """Commands in the background."""
+    state: tuple[str, ...] = ()
+    """What happens, and what is waited for."""
+
+
+def render_status_line(facts: StatusFacts, columns: int) -> str:
+    """Return mode · model · context · cost · queue · tasks · branch · state, at most so wide.
+
+    If it is too long, parts are dropped in this order: cost, tasks, context, model, mode, queue;
+    the model is shortened first.
+    """
+    parts = {
+        "cost": facts.used.cost,
+        "tasks": f"tasks {facts.tasks}" if facts.tasks else "",
+        "context": facts.used.format_context(),
+        "mode": facts.mode,
+        "queue": f"queue {facts.queue}" if facts.queue else "",
+    }
+
+    def join(model: str) -> str:
+        shown = (parts["mode"], model, parts["context"], parts["cost"], parts["queue"])
+        rest = (parts["tasks"], facts.branch, *facts.state)
+        return _GAP.join(part for part in (*shown, *rest) if part)
+
+    for dropped in ("", "cost", "tasks", "context"):
+        parts |= {dropped: ""} if dropped else {}
+        room = columns - measure_width(join("")) - len(_GAP)
+        if room >= min(_SHORTEST_NAME, measure_width(facts.model)):
+            return join(clip_line(facts.model, room))
+    for dropped in ("", "mode", "queue"):
+        parts |= {dropped: ""} if dropped else {}
+        if measure_width(line := join("")) <= columns:
+            return line
+    return clip_line(join(""), columns)
+
+
+def render_activity(seconds: float, doing: str, turn: int) -> list[str]:
+    """Return what the agent does: a mark that turns, how long, with which tools, in which round."""
+    mark = _SPINNER[int(seconds * _TURNS_PER_SECOND) % len(_SPINNER)]
+    rounds = [f"round {turn}"] if turn > 1 else []
+    return [f"{mark} working {format_seconds(seconds)}", *([doing] if doing else []), *rounds]

@@ -49,7 +49,7 @@ class Terminal:
     def __init__(
         self,
         live: Callable[[], list[StyledLine]],
-        status: Callable[[], str],
+        status: Callable[[], StyledLine],
         accept: Callable[[str], None],
         keys: KeyBindings,
         ticks: Callable[[], bool] = lambda: False,
@@ -72,7 +72,7 @@ class Terminal:
         self._changed = asyncio.Event()
         self._prompt: PromptSession[None] = PromptSession(
             self._render_above,
-            bottom_toolbar=lambda: show_controls(status()),
+            bottom_toolbar=lambda: style_lines([status()])[:-1],
             key_bindings=keys,
             history=history,
             search_ignore_case=True,
@@ -158,6 +158,12 @@ class Terminal:
     def run_before_keys(self, note: Callable[[], None]) -> None:
         """Call `note` before the action of each key."""
         self._app.key_processor.before_key_press += lambda _: note()
+
+    def notify(self, text: str, how: str) -> None:
+        """Let the terminal tell its user something: bell, osc9 (a message) or off."""
+        if how != "off":
+            self._app.output.write_raw("\a" if how == "bell" else f"\x1b]9;{text}\a")
+            self._app.output.flush()
 
     def leave(self) -> None:
         """End `read`."""

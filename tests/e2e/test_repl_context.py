@@ -160,7 +160,7 @@ def test_a_window_that_fills_up_in_a_run_is_one_line_and_what_was_typed_is_answe
     now.say("begin")
     now.wait_for("scripted/script.json · main · 25 % · $0.024 · ready", on_screen=True)
     now.say("go on")
-    now.wait_for("main · 40 % · $0.048 · working 0 s · bash", on_screen=True)
+    now.wait_for("40 % · $0.048 · main · ", on_screen=True)
     now.say("before it")
     now.wait_for("queue 1", on_screen=True)
     (place.folder / "go").touch()

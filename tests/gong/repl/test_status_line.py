@@ -1,43 +1,61 @@
 import pytest
 
-from gong.repl.status_line import SessionUsage, choose_next_mode, render_status_line
+from gong.repl.status_line import (
+    SessionUsage,
+    StatusFacts,
+    choose_next_mode,
+    render_activity,
+    render_status_line,
+)
 
-KNOWN = SessionUsage(3_400, 10_000, "$0.120")
+FACTS = StatusFacts(
+    *("plan", "anthropic/model-x:high", "main"),
+    SessionUsage(3_400, 10_000, "$0.120"),
+    *(2, 1, ("⠋ working 3 s", "bash", "round 2")),
+)
+ALL = (
+    "plan · anthropic/model-x:high · 34 % · $0.120 · queue 2 · tasks 1 · main"
+    " · ⠋ working 3 s · bash · round 2"
+)
 
 
 @pytest.mark.parametrize(
     ("columns", "line"),
     [
-        (80, "plan · anthropic/model-x · main · 34 % · $0.120 · working 3 s · queue 2"),
-        (64, "plan · anthropic… · main · 34 % · $0.120 · working 3 s · queue 2"),
-        (57, "plan · anthropic/m… · main · 34 % · working 3 s · queue 2"),
-        (47, "plan · anthropi… · main · working 3 s · queue 2"),
-        (37, "plan · main · working 3 s · queue 2"),
-        (10, "main · wo…"),
+        (120, ALL),
+        (100, ALL.replace("model-x:high", "model-…")),
+        (82, "plan · anthrop… · 34 % · queue 2 · tasks 1 · main · ⠋ working 3 s · bash · round 2"),
+        (75, "plan · anthropic/… · 34 % · queue 2 · main · ⠋ working 3 s · bash · round 2"),
+        (65, "plan · anthrop… · queue 2 · main · ⠋ working 3 s · bash · round 2"),
+        (60, "plan · queue 2 · main · ⠋ working 3 s · bash · round 2"),
+        (50, "queue 2 · main · ⠋ working 3 s · bash · round 2"),
+        (40, "main · ⠋ working 3 s · bash · round 2"),
+        (10, "main · ⠋ …"),
     ],
 )
-def test_money_gives_way_first_then_percent_and_model(columns, line):
-    assert (
-        render_status_line("plan", "anthropic/model-x", "main", KNOWN, ["working 3 s"], 2, columns)
-        == line
-    )
+def test_parts_give_way_in_their_order(columns, line):
+    """M199: cost first, then tasks, context, model, mode and queue."""
+    assert render_status_line(FACTS, columns) == line
 
 
 def test_what_is_not_known_is_not_shown():
-    assert (
-        render_status_line("default", "a/b:high", "main", SessionUsage(), ["ready"], 0, 80)
-        == "default · a/b:high · main · ready"
-    )
-    assert (
-        render_status_line("default", "a/b", "main", SessionUsage(0, 100), ["ready"], 0, 80)
-        == "default · a/b · main · 0 % · ready"
-    )
+    """M199: the strip of an idle session."""
+    idle = StatusFacts("default", "a/b:high", "main", state=("ready",))
+    assert render_status_line(idle, 80) == "default · a/b:high · main · ready"
+    empty = idle._replace(used=SessionUsage(0, 100))
+    assert render_status_line(empty, 80) == "default · a/b:high · 0 % · main · ready"
 
 
 def test_a_branch_in_wide_letters_is_cut_by_its_columns():
-    assert render_status_line("plan", "a/b", "枝枝枝枝枝", SessionUsage(), ["ready"], 0, 16) == (
-        "枝枝枝枝枝 · re…"
-    )
+    facts = StatusFacts("plan", "a/b", "枝枝枝枝枝", state=("ready",))
+    assert render_status_line(facts, 16) == "枝枝枝枝枝 · re…"
+
+
+def test_the_mark_of_work_turns():
+    """M199: spinner, tools, elapsed time and round."""
+    assert render_activity(65.2, "bash, read", 3)[1:] == ["bash, read", "round 3"]
+    assert len({render_activity(at / 7 + 0.01, "", 1)[0][0] for at in range(10)}) == 10
+    assert render_activity(0.05, "", 1) == ["⠋ working 0 s"]
 
 
 @pytest.mark.parametrize(
