@@ -58,6 +58,13 @@ def _show_todos(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply(render_todos(host.session.todos) or "there is nothing on the todo list")
 
 
+@add_command("tasks", "", "list the commands that run in the background", busy=True)
+def _list_tasks(host: OpenSession, _argument: str) -> CommandReply:
+    running = host.session.run_state.background.running
+    rows = [f"{one.shell_id}  {one.command}" for one in running]
+    return CommandReply("\n".join(rows) or "nothing runs in the background")
+
+
 @add_command("plan", "[on|off]", "plan first: nothing is changed while it is on", busy=True)
 def _set_plan_mode(host: OpenSession, wanted: str) -> CommandReply:
     session = host.session

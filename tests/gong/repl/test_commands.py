@@ -10,6 +10,7 @@ from gong.repl.commands import (
     format_model_name,
     is_command,
 )
+from gong.tools.background import BackgroundCommand
 
 
 @pytest.fixture
@@ -172,3 +173,10 @@ async def test_todo_and_plan_m194(here):
     said = [answer_command(f"/plan {one}", here, busy=True).text for one in ("off", "off")]
     assert said == ["the permission mode is bypass now", "plan mode is off"]
     assert answer_command("/plan maybe", here, busy=True).failed
+
+
+async def test_tasks_lists_what_runs_in_the_background(here):
+    assert answer_command("/tasks", here, busy=True).text == "nothing runs in the background"
+    background = here.session.run_state.background
+    background._commands["bg_1"] = BackgroundCommand("bg_1", "sleep 900")
+    assert answer_command("/tasks", here, busy=True).text == "bg_1  sleep 900"
