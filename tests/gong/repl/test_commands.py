@@ -180,3 +180,4 @@ async def test_tasks_lists_what_runs_in_the_background(here):
     background = here.session.run_state.background
     background._commands["bg_1"] = BackgroundCommand("bg_1", "sleep 900")
     assert answer_command("/tasks", here, busy=True).text == "bg_1  sleep 900"
+    background._commands.clear()
