@@ -7,12 +7,15 @@ decodes their JSON and prints the text at the end.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from statistics import median
@@ -99,8 +102,9 @@ def _count_drawn(home: Path, url: str, last: str) -> float:
         os.chdir(home)
         command = [str(GONG), "chat", "-m", "anthropic/bench-1"]
         os.execve(command[0], command, _environ(home, url))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     try:
-        _read_until(terminal, b">", 1.0)
+        _read_until(terminal, b"ready", 0.5)
         before = _read_clock(pid)
         os.write(terminal, b"hi\r")
         _read_until(terminal, last.encode(), 0.5)
