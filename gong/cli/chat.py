@@ -415,14 +415,17 @@ async def _run_terminal(
 ) -> int:
     """Show a prompt at once, open the session behind it, and converse, until the user quits.
 
-    `lines` are handled as if they were typed and entered first. A session that the
-    user chooses in the conversation is opened in place of the one before, which is opened again
-    where that fails.
+    `lines` are handled as if they were typed and entered first. A session that the user chooses in
+    the conversation is opened in place of the one before; where that fails, that one is opened
+    again, with what was typed meanwhile.
     """
-    from ..repl.first_prompt import hold_prompt  # noqa: PLC0415 (prompt-toolkit loads slowly)
+    from ..repl.first_prompt import (  # noqa: PLC0415 (prompt-toolkit loads slowly)
+        TypedAhead,
+        hold_prompt,
+    )
     from ..repl.keyboard import open_keyboard  # noqa: PLC0415 (as above)
 
-    draft = ""
+    draft, typed = "", TypedAhead()
     before: Continuation | None = None
     is_choice = False
     with use_bare_streams(), open_keyboard():
@@ -440,7 +443,8 @@ async def _run_terminal(
                     if not is_choice:
                         raise
                     print_warning(str(error))
-                    past, model, is_choice, lines = before, None, False, []
+                    past, model, is_choice = before, None, False
+                    lines, draft = typed.lines, typed.draft
                     continue
                 if typed.has_left:
                     return 0

@@ -209,3 +209,17 @@ def test_a_branch_is_merged_from_the_conversation(place, chat):
     now.say("/merge other")
     now.wait_for("other is merged")
     place.run("tape", "verify")
+
+
+def test_a_session_that_cannot_be_opened_leads_back(place, chat):
+    """What breaks between the choice and the opening costs neither the session nor the words."""
+    place.run("gong", "chat", "-m", "offline/rules", "-p", "think about tea")
+    (other,) = place.tapes()
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    for file in other.glob("phases/*/entries.jsonl"):
+        file.write_bytes(b"{\n" + file.read_bytes())
+    now.say(f"/resume {other.name[-8:]}")
+    now.wait_for("damaged")
+    now.wait_for(" · ready", on_screen=True)
+    ask(now, "run echo two", "printed: two")
