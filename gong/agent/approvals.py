@@ -52,6 +52,7 @@ class Approvals:
                 ruling.offered,
                 ruling.by == "danger",
                 Raw(msgspec.json.encode(request.arguments)),
+                ruling.reasons,
             )
         )
         try:

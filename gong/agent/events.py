@@ -134,6 +134,8 @@ class ApprovalRequested(SessionEvent, frozen=True, tag="approval_request"):
     """The rules that "session" and "always" keep; empty where only "once" and "no" are offered."""
     dangerous: bool = False
     args: Raw = NO_JSON
+    reasons: tuple[str, ...] = ()
+    """Why each part is asked about: the part as it stands in a command, a colon, what it does."""
 
 
 class QuestionAsked(SessionEvent, frozen=True, tag="question"):

@@ -41,6 +41,8 @@ class Ruling(NamedTuple):
     """Whether a person may allow it this once although it is refused."""
     text: str = ""
     """The refusal for the model."""
+    reasons: tuple[str, ...] = ()
+    """Why each part is asked about: the part, a colon, and what it does."""
 
 
 class ApprovalRequest(NamedTuple):

@@ -206,11 +206,13 @@ class PermissionPolicy:
         ranks = {one: (SEVERITY[one.decision], one != READING) for one in parts}
         worst = max(parts, key=ranks.__getitem__, default=READING)
         why = worst.why
+        reasons: tuple[str, ...] = ()
         if worst.decision == "ask":
-            why = "; ".join(dict.fromkeys(one.why for one in parts if one.decision == "ask"))
+            reasons = tuple(dict.fromkeys(one.why for one in parts if one.decision == "ask"))
+            why = "; ".join(reasons)
         refused = worst.by == "danger" and worst.decision == "deny"
         once = refused and self.mode is PermissionMode.DEFAULT
-        return Ruling(worst.decision, why, (), worst.rule, worst.by, once, worst.text)
+        return Ruling(worst.decision, why, (), worst.rule, worst.by, once, worst.text, reasons)
 
 
 def build_policy(

@@ -20,12 +20,11 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-import msgspec
-
 from tape.model.entries import ToolCall, join_texts, select_tool_calls
 from tape.text import measure_width, shorten_to_width
 
 from ..agent import events
+from .approval_panel import render_question
 from .lines import (
     INDENT,
     StyledLine,
@@ -210,7 +209,10 @@ class Screen:
             ):
                 return []
             case events.ApprovalRequested():
-                return [*self._finish_block(columns), *self._render_question(event)]
+                return [
+                    *self._finish_block(columns),
+                    *self._space_lines("tool", render_question(event)),
+                ]
             case events.QuestionAsked() | events.PlanProposed():
                 return [*self._finish_block(columns), *self._render_asked(event)]
             case events.SteeringInjected():
@@ -386,24 +388,6 @@ class Screen:
         heading = StyledLine(f"● {title}", "call")
         diffs = render_diffs(read_arguments(bytes(event.details)))
         return self._space_lines("result", [heading, *(diffs or render_full_result(text))])
-
-    def _render_question(self, event: events.ApprovalRequested) -> list[StyledLine]:
-        """Return what is asked about a call: all of it, why, and the keys that answer."""
-        call = ToolCall(event.call_id, event.name, event.args)
-        given = msgspec.json.decode(bytes(event.args) or b"{}")
-        command = given.get("command") if isinstance(given, dict) else None
-        shown = command if isinstance(command, str) else describe_call(call)
-        rows = escape_text(f"{event.name}: {shown}").split("\n")
-        why = f"{'DANGEROUS: ' if event.dangerous else ''}{event.why}"
-        keys = "1 once"
-        if event.offered:
-            keys += f" · 2 this session · 3 always: {', '.join(event.offered)}"
-        return [
-            *self._space_lines("tool", [StyledLine(f"? {rows[0]}", "call")]),
-            *(StyledLine(f"  {row}", "call") for row in rows[1:]),
-            StyledLine(f"  {escape_text(why)}", "error" if event.dangerous else "note"),
-            StyledLine(f"  {escape_text(keys)} · 4 no (a reason, then Enter)", "note"),
-        ]
 
     def _render_asked(self, event: events.QuestionAsked | events.PlanProposed) -> list[StyledLine]:
         """Return a plan, or the questions that nobody answers; `render_choices` has the others."""

@@ -29,6 +29,7 @@ STYLES = {
     "added": "ansigreen",
     "removed": "ansired",
     "changed": "reverse",
+    "risky": "ansired bold underline",
     "bottom-toolbar": "noreverse dim",
 }
 """Name of a style → how it looks, as prompt-toolkit writes it."""

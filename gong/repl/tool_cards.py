@@ -125,11 +125,14 @@ def render_draft(name: str, arguments: dict[str, object], columns: int) -> list[
     return [StyledLine(f"○ {title}", "call"), *shown]
 
 
-def render_body(name: str, arguments: dict[str, object]) -> list[StyledLine]:
+def render_body(
+    name: str, arguments: dict[str, object], *, whole: bool = False
+) -> list[StyledLine]:
     """Return what a call would do to files, as lines of a diff; only the end of a long text."""
+    start = 0 if whole else -_DRAFT_CHARS
     if name in _PATCHES:
         texts = [value for value in arguments.values() if isinstance(value, str)]
-        return render_diff("\n".join(texts)[-_DRAFT_CHARS:]) if texts else []
+        return render_diff("\n".join(texts)[start:]) if texts else []
     signs = {
         "-": ("oldText", "old_string", "old_text"),
         "+": ("newText", "new_string", "new_text", "content"),
@@ -139,7 +142,7 @@ def render_body(name: str, arguments: dict[str, object]) -> list[StyledLine]:
         for sign, keys in signs.items()
         for key in keys
         if isinstance(text := arguments.get(key), str)
-        for line in text[-_DRAFT_CHARS:].removesuffix("\n").split("\n")
+        for line in text[start:].removesuffix("\n").split("\n")
     ]
     return render_diff("\n".join(lines)) if lines else []
 
