@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from time import sleep
 from typing import TYPE_CHECKING, get_args
 
 from prompt_toolkit.completion import Completer, Completion, ThreadedCompleter
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from ..env.protocol import ProgramRunner
 
 MOST_OFFERED = 50
+_PAUSE_SECONDS = 0.02
+"""Files are looked up this long after a key, once it is on the screen."""
 _ARGUMENT = re.compile(r"/(?P<name>[^\s/]+)[^\S\n]+(?P<argument>[^\n]*)\Z")
 _META_CHARS = 60
 
@@ -80,7 +83,8 @@ class InputCompleter(Completer):
 
     def _complete_file(self, typed: str) -> Iterator[Completion]:
         wanted = typed.removeprefix('"')
-        for name in find_names(self._files.list_names(), wanted, MOST_OFFERED):
+        sleep(_PAUSE_SECONDS)
+        for name in find_names(self._files.list_names(), wanted, MOST_OFFERED, rests=True):
             spaced = re.search(r"\s", name) is not None
             text = f'"{name}"' if spaced else name
             yield Completion(text, -len(typed), display=show_controls(name))

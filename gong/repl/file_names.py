@@ -5,11 +5,9 @@ In a repository they are what git tracks and what it does not ignore; elsewhere 
 
 from __future__ import annotations
 
-import re
 from heapq import nsmallest
-from posixpath import basename
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from ..checkpoints.folder_listing import list_folder
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
 MOST_FILES = 50_000
 """Files outside of a repository that are looked at."""
 _FRESH_SECONDS = 5.0
+_NAMES_PER_TURN = 1000
+_REST_SECONDS = 0.001
 
 
 class FolderNames:
@@ -57,21 +57,29 @@ def _list_folders(files: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def find_names(names: Iterable[str], typed: str, limit: int) -> Sequence[str]:
+def find_names(
+    names: Iterable[str], typed: str, limit: int, *, rests: bool = False
+) -> Sequence[str]:
     """Return the names that have the typed characters in this order, best first.
 
     Lower case finds both cases. Better is, in this order: the last part begins with what is typed,
-    has it, the path has it, the characters are closer together, the path is shorter.
+    has it, the path has it, the characters are closer together, the path is shorter. With `rests`
+    other threads get their turn in between, so that keys are not kept waiting.
     """
-    flags = re.IGNORECASE if typed == typed.lower() else 0
-    pattern = re.compile(".*?".join(map(re.escape, typed)), flags)
-    fold = str.lower if flags else str
+    is_folded = typed == typed.lower()
     ranked = []
-    for name in names:
-        if (found := pattern.search(name)) is None:
+    for count, name in enumerate(names):
+        if rests and count % _NAMES_PER_TURN == 0:
+            sleep(_REST_SECONDS)
+        path = name.lower() if is_folded else name
+        at = begin = path.find(typed[:1])
+        for character in typed[1:]:
+            if at < 0:
+                break
+            at = path.find(character, at + 1)
+        if at < 0:
             continue
-        path = fold(name)
-        last = basename(path.rstrip("/"))
+        last = path[path.rfind("/", 0, -1) + 1 :]
         rank = 0 if last.startswith(typed) else 1 if typed in last else 2 if typed in path else 3
-        ranked.append((rank, found.end() - found.start(), len(name), name))
+        ranked.append((rank, at - begin, len(name), name))
     return [name for *_, name in nsmallest(limit, ranked)]

@@ -328,3 +328,23 @@ def test_the_last_answer_is_copied(place, chat):
         now.wait_for("copied 10 characters")
         encoded = base64.b64encode(b"the answer")
         assert b"\x1b]52;c;" + encoded + b"\x07" in b"".join(sent)
+
+
+def test_keys_are_echoed_at_once_among_ten_thousand_files(place, chat):
+    """Files are found in a thread: a key waits for none of 10,000."""
+    for at in range(100):
+        folder = place.folder / f"folder{at}"
+        folder.mkdir()
+        for number in range(100):
+            (folder / f"file_{number}_of_{at}.py").touch()
+    with chat("-m", "offline/rules") as now:
+        now.type("@file_7")
+        now.wait_for("folder0/file_7_of_0.py", on_screen=True)
+        now.type("\x15")
+        now.wait_until_gone("file_7_of_0.py")
+        for typed in ("plain words", "@fle99"):
+            for at in range(1, len(typed) + 1):
+                now.type(typed[at - 1])
+                now.wait_for(f"> {typed[:at]}", on_screen=True)
+            now.type("\x15")
+            now.wait_until_gone(typed)
