@@ -81,7 +81,9 @@ ACCESSORS: dict[str, str] = {
     ),
     "gong.repl.full_screen.mouse_handler": "prompt-toolkit calls it so",
     "gong.context.trim.micro_compact": "the mission names it (M212)",
-    "tape.cli.group.shell_complete": "click calls it so",
+    **dict.fromkeys(
+        ("tape.cli.group.shell_complete", "tape.cli.completion.source_vars"), "click calls it so"
+    ),
 }
 """MODULE.FUNCTION → why its name is not verb + noun."""
 

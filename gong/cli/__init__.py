@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 HELP_PAGES = f"{os.path.dirname(__file__)}/help_pages.txt"  # noqa: PTH120 (at once)
 """The file of the help pages of `gong`."""
 
+COMPLETE_VARIABLE = "_GONG_COMPLETE"
+"""The variable by which a shell asks for completions."""
+
 _GC_THRESHOLD = 20_000
 """Garbage collection threshold in objects: importing makes thousands, none of them garbage."""
 
@@ -34,5 +37,8 @@ def main() -> NoReturn:
         known = tape.cli.find_known_text("gong", __version__, HELP_PAGES, arguments)
     if known is not None:
         sys.exit(tape.cli.print_text("gong", known))
+    if COMPLETE_VARIABLE in os.environ:
+        completion = import_module(".completion", __package__)  # only a shell asks
+        sys.exit(completion.answer_completion(os.environ[COMPLETE_VARIABLE]))
     gc.set_threshold(_GC_THRESHOLD)
     tape.cli.end_process(import_module(".run", __package__).run_command_line(arguments))

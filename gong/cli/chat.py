@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from msgspec.structs import replace
 
-from tape.cli.output import print_bytes, print_utf8
+from tape.cli.output import complete_ref, print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
 from tape.errors import TapeError
 
@@ -26,6 +26,7 @@ from ..tools.limits import MAX_TIMEOUT_MS
 from .options import (
     add_permission_options,
     add_prompt_options,
+    complete_model,
     effort_option,
     load_settings,
     merge_permissions,
@@ -95,8 +96,20 @@ Examples:
     "-c", "--continue", "newest", is_flag=True, help="Continue this folder's newest session."
 )
 @click.option("-r", "--resume", "picks", is_flag=True, help="Choose the session to continue.")
-@click.option("--session", "session", metavar="REF", help="Continue the session or branch REF.")
-@click.option("--fork", "fork", metavar="REF", help="Start a new branch at REF and continue there.")
+@click.option(
+    "--session",
+    "session",
+    metavar="REF",
+    shell_complete=complete_ref,
+    help="Continue the session or branch REF.",
+)
+@click.option(
+    "--fork",
+    "fork",
+    metavar="REF",
+    shell_complete=complete_ref,
+    help="Start a new branch at REF and continue there.",
+)
 @click.option(
     "--cwd",
     "place",
@@ -108,7 +121,13 @@ Examples:
     "--carry", is_flag=True, help="With --fork: summarise the old branch's work on the new branch."
 )
 @click.option("--compact", is_flag=True, help="Summarise older messages first.")
-@click.option("-m", "--model", metavar="MODEL", help="provider/model, such as offline/rules.")
+@click.option(
+    "-m",
+    "--model",
+    metavar="MODEL",
+    shell_complete=complete_model,
+    help="provider/model, such as offline/rules.",
+)
 @effort_option
 @click.option(
     "--from",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,32 @@ from ..errors import ConfigurationError, FolderGone
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from click.shell_completion import CompletionItem
+
     from ..config import PermissionSettings, Settings
+
+
+def complete_model(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return completions of a model: the `shell_complete` of options that are models.
+
+    The module is loaded by its name, as the group loads commands: only a shell asks.
+    """
+    completion = import_module(".completion", __package__)
+    found: list[CompletionItem] = completion.list_model_completions(ctx, param, incomplete)
+    return found
+
 
 store_option = click.option(
     "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
 )
 model_option = click.option(
-    "-m", "--model", metavar="MODEL", help="provider/model; default: the session's last model."
+    "-m",
+    "--model",
+    metavar="MODEL",
+    shell_complete=complete_model,
+    help="provider/model; default: the session's last model.",
 )
 effort_option = click.option(
     "-e",

@@ -39,6 +39,7 @@ _COMMANDS = {
     "trust": "Show what this project brings, and let it take effect.",
     "permissions": "Check calls against the rules; list, add and remove rules.",
     "sessions": "List, show and remove the sessions of this folder.",
+    "completion": "Print the completion script of a shell.",
     "version": "Show the versions of gong, Python and SQLite.",
     "tool": "Run one tool directly, in this folder.",
     "tape": "Run a command of `tape`: `gong tape ls` is `tape ls`.",

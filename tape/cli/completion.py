@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
@@ -22,7 +22,7 @@ from .terminal import print_lines
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .group import GlobalOptions
 
@@ -39,7 +39,7 @@ _BASH_TEMPLATE = """\
     COMPREPLY=()
     while IFS= read -r reply; do
         [[ -n $reply ]] && COMPREPLY+=("${reply#"$before"}")
-    done < <(TAPE_LINE="$line" %(complete_var)s=bash_complete "$1" 2>/dev/null)
+    done < <(%(line_var)s="$line" %(complete_var)s=bash_complete "$1" 2>/dev/null)
 }
 complete -o default -F %(complete_func)s %(prog_name)s
 """
@@ -51,9 +51,18 @@ class _BashComplete(ShellComplete):
     name = "bash"
     source_template = _BASH_TEMPLATE
 
+    def source_vars(self) -> dict[str, Any]:  # type: ignore[override]
+        """Return what stands in the script; the line is passed in a variable of its own."""
+        return {**super().source_vars(), "line_var": self._line_variable}
+
+    @property
+    def _line_variable(self) -> str:
+        return f"{self.prog_name.upper()}_LINE"
+
     def get_completion_args(self) -> tuple[list[str], str]:
-        words = click.shell_completion.split_arg_string(os.environ["TAPE_LINE"])
-        if os.environ["TAPE_LINE"][-1:].isspace():
+        line = os.environ[self._line_variable]
+        words = click.shell_completion.split_arg_string(line)
+        if line[-1:].isspace():
             return words[1:], ""
         return words[1:-1], words[-1]
 
@@ -62,11 +71,12 @@ class _BashComplete(ShellComplete):
         return str(item.value) if item.type == "plain" else ""
 
 
-_SHELLS: dict[str, type[ShellComplete]] = {
+SHELLS: dict[str, type[ShellComplete]] = {
     "bash": _BashComplete,
     "zsh": ZshComplete,
     "fish": FishComplete,
 }
+"""The shells that are known."""
 
 
 @click.command(
@@ -76,7 +86,7 @@ _SHELLS: dict[str, type[ShellComplete]] = {
         "tape completion fish > ~/.config/fish/completions/tape.fish",
     )
 )
-@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.argument("shell", type=click.Choice(list(SHELLS)))
 @as_json
 @click.pass_obj
 def completion(_: GlobalOptions, shell: str, as_json: bool) -> None:
@@ -87,19 +97,31 @@ def completion(_: GlobalOptions, shell: str, as_json: bool) -> None:
     """
     from .group import tape  # noqa: PLC0415 (a verb that speaks of all verbs)
 
-    script = _SHELLS[shell](tape, {}, "tape", COMPLETE_VARIABLE).source()
-    print_json({"shell": shell, "script": script}) if as_json else print_lines(
-        [script.rstrip("\n")]
-    )
+    print_script(shell, SHELLS[shell](tape, {}, "tape", COMPLETE_VARIABLE), as_json=as_json)
+
+
+def print_script(name: str, shell: ShellComplete, *, as_json: bool) -> None:
+    """Print the script of a shell, or {shell, script} as JSON."""
+    script = shell.source()
+    print_json({"shell": name, "script": script}) if as_json else print_lines([script.rstrip("\n")])
 
 
 def answer_completion(instruction: str) -> int:
     """Print the completions that a shell asks for, and return 0; ignore all errors."""
     from .group import GlobalOptions, tape  # noqa: PLC0415 (as above)
 
+    return print_completions(
+        instruction,
+        lambda shell: shell(tape, {"obj": GlobalOptions()}, "tape", COMPLETE_VARIABLE),
+    )
+
+
+def print_completions(
+    instruction: str, build: Callable[[type[ShellComplete]], ShellComplete]
+) -> int:
+    """Print what a shell asks for, such as `bash_complete`; return 0 and ignore all errors."""
     try:
-        shell = _SHELLS[instruction.partition("_")[0]]
-        asked = shell(tape, {"obj": GlobalOptions()}, "tape", COMPLETE_VARIABLE)
+        asked = build(SHELLS[instruction.partition("_")[0]])
         sys.stdout.write(f"{asked.complete()}\n")
         sys.stdout.flush()
     except Exception:  # noqa: BLE001, S110 (a prompt is no place for errors)

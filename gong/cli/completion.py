@@ -1,0 +1,76 @@
+"""`gong completion`: the completion script of a shell, and the answers to its requests.
+
+Invariant: as `tape completion`. No session is opened, nothing is written, no error is shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem, ShellComplete
+
+from tape.cli.completion import SHELLS, print_completions, print_script
+from tape.cli.output import as_json, format_examples
+
+from . import COMPLETE_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@click.command(
+    epilog=format_examples(
+        """echo 'eval "$(gong completion bash)"' >> ~/.bashrc""",
+        """echo 'eval "$(gong completion zsh)"' >> ~/.zshrc""",
+        "gong completion fish > ~/.config/fish/completions/gong.fish",
+    )
+)
+@click.argument("shell", type=click.Choice(list(SHELLS)))
+@as_json
+def completion(shell: str, *, as_json: bool) -> None:
+    """Print the script by which a shell completes commands, options, sessions and models.
+
+    For bash, eval it in ~/.bashrc; for zsh in ~/.zshrc, behind compinit; for fish, write it to
+    ~/.config/fish/completions/gong.fish. The examples below do that. --json prints {shell, script}.
+    """
+    print_script(shell, _build_shell(SHELLS[shell]), as_json=as_json)
+
+
+def answer_completion(instruction: str) -> int:
+    """Print the completions that a shell asks for, and return 0; ignore all errors."""
+    return print_completions(instruction, _build_shell)
+
+
+def _build_shell(shell: type[ShellComplete]) -> ShellComplete:
+    from .run import gong  # noqa: PLC0415 (a command that speaks of all commands)
+
+    asked = shell(gong, {}, "gong", COMPLETE_VARIABLE)
+    asked.get_completion_args = _name_chat(asked.get_completion_args)  # type: ignore[method-assign]
+    return asked
+
+
+def _name_chat(
+    read: Callable[[], tuple[list[str], str]],
+) -> Callable[[], tuple[list[str], str]]:
+    """Return a reader of the line that adds `chat` where options come without a command."""
+
+    def read_words() -> tuple[list[str], str]:
+        words, begun = read()
+        first = words[0] if words else begun
+        return (["chat", *words] if first.startswith("-") else words), begun
+
+    return read_words
+
+
+def list_model_completions(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the models of the catalogue whose provider/model begins with what is typed."""
+    from ..llm.models import Catalogue  # noqa: PLC0415 (only a shell asks)
+
+    return [
+        CompletionItem(one.id, help=one.name or None)
+        for one in Catalogue.from_rows({}).list_models()
+        if one.id.startswith(incomplete)
+    ]
