@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.application import get_app_session
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.utils import is_dumb_terminal
@@ -52,7 +51,7 @@ async def hold_prompt(given: Sequence[str] = (), draft: str = "") -> AsyncIterat
 
     The lines `given` come first, as if they had been entered; `draft` stands in the prompt.
 
-    The terminal stays in raw mode for the whole block, so that Enter is never read as Ctrl+J. On a
+    Single keys are read inside of `open_keyboard`, so that Enter is never read as Ctrl+J. On a
     terminal that cannot move its cursor nothing is shown, and what is typed waits there.
     """
     typed, interrupted = TypedAhead([*given], draft), -TWICE_SECONDS
@@ -94,7 +93,7 @@ async def hold_prompt(given: Sequence[str] = (), draft: str = "") -> AsyncIterat
         finally:
             painted.set()
 
-    with get_app_session().input.raw_mode(), patch_stdout(raw=True):
+    with patch_stdout(raw=True):
         reading = asyncio.create_task(read())
         try:
             await painted.wait()

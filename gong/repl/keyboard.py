@@ -194,6 +194,9 @@ class Keyboard(Vt100Input):
 def open_keyboard() -> Iterator[None]:
     """Have all prompts inside use one keyboard, and a screen that draws whole frames.
 
+    Single keys are read between the prompts too: a line that is entered while one gives way to
+    the next would arrive with Ctrl+J in place of Enter, and never be sent.
+
     Both standard streams must be a terminal. One that cannot move its cursor has no frames.
     """
     if is_dumb_terminal():
@@ -201,5 +204,6 @@ def open_keyboard() -> Iterator[None]:
         return
     screen = FramedStream(sys.stdout)
     output = create_output(cast("TextIO", screen))
-    with create_app_session(input=Keyboard(sys.stdin, screen), output=output):
+    keyboard = Keyboard(sys.stdin, screen)
+    with create_app_session(input=keyboard, output=output), keyboard.raw_mode():
         yield

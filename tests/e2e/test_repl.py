@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sysconfig
+import termios
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -293,3 +294,20 @@ def test_a_terminal_that_cannot_move_its_cursor_still_converses(chat, folder, en
         now.wait_for("This folder holds")
         now.type("/quit\r")
         assert now.wait_for_end() == 0
+
+
+def test_enter_is_enter_from_the_first_prompt_to_the_last(folder, environ):
+    """Nothing typed while one prompt gives way to the next waits there with Ctrl+J for Enter."""
+    command = [GONG, "chat", "-m", "offline/rules"]
+    with Terminal(command, cwd=folder, env=environ) as now:
+        now.wait_for("starting")
+        now.wait_for_keys()
+        lines = []
+        deadline = time.monotonic() + 60
+        while "ready" not in now.text() and time.monotonic() < deadline:
+            for _ in range(50):
+                lines.append(bool(termios.tcgetattr(now.child.child_fd)[3] & termios.ICANON))
+                time.sleep(0.0005)
+            now._read()
+        assert "ready" in now.text()
+        assert not any(lines)
