@@ -93,6 +93,7 @@ _MOST_TIMES = 8  # so many times the same text is looked at
 _SHREDS = re.compile(r"[;&|\n(){}`]+")
 _MOST_SHREDS = 200
 _PATTERN = re.compile(r"[!?*+@]\([^()]*\)")
+_DOUBLED = re.compile(r"([()])(?=\1)")
 _BRACE = re.compile(r"\{([^{}\s]*,[^{}\s]*)\}")
 _CREDENTIAL = re.compile(
     r"(?:\$\{)?((?:[A-Z0-9_]*_)?(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?|PAT)"
@@ -176,8 +177,9 @@ class CommandJudge:
             raise CommandTooLong
         plain = _PATTERN.sub("*", text)
         spread = _BRACE.sub(lambda found: found[1].replace(",", " "), text)  # `{rm,-rf,x}`
+        parted = _DOUBLED.sub(r"\1 ", text)  # `((a | b) )` may be two subshells
         self.depth += 1
-        for one in (*shreds, *(each for each in {plain, spread} if each != text)):
+        for one in (*shreds, *(each for each in {plain, spread, parted} if each != text)):
             with self._keep_only_dangers(runs=True):
                 self.judge_text(one, state.copy(), ())
         self.depth -= 1

@@ -27,6 +27,7 @@ _WHOLE = [
     *("trap '{0}' EXIT", "alias z='{0}'; z", "true && {0}", "false || {0}", "({0})", "{{ {0}; }}"),
     *("! {{ {0}; }}", "time {{ {0}; }}", "time -p if true; then {0}; fi", "! ! {{ {0}; }}"),
     *("! while true; do {0}; done", "time for i in 1; do {0}; done", "time ! {{ {0}; }}"),
+    *("(({0}) )", "(({0} | cat) )", "(({0}))"),
     *("if true; then {0}; fi", "for i in 1; do {0}; done", "case x in x) {0};; esac"),
     *("echo $({0})", 'echo "`{0}`"', "x=$({0})", "cat <({0})", "ls | tee >({0})"),
     *("bash -c '{0}'", 'sh -c "{0}"', "bash -lc '{0}'", "zsh -c '{0}'", "fish -c '{0}'"),
