@@ -158,9 +158,10 @@ def test_a_window_that_fills_up_in_a_run_is_one_line_and_what_was_typed_is_answe
         flags=(),
     )
     now.say("begin")
-    now.wait_for("scripted/script.json · main · 25 % · $0.024 · ready", on_screen=True)
+    now.wait_for("scripted/script.json · 25 % · $0.024 · main · ready", on_screen=True)
     now.say("go on")
     now.wait_for("40 % · $0.048 · main · ", on_screen=True)
+    now.wait_for("· bash", on_screen=True)
     now.say("before it")
     now.wait_for("queue 1", on_screen=True)
     (place.folder / "go").touch()
@@ -170,7 +171,7 @@ def test_a_window_that_fills_up_in_a_run_is_one_line_and_what_was_typed_is_answe
     now.wait_for("queued: during it", on_screen=True)
     wait_for_share(now, 1, 30, "$0.070")
     now.wait_for("end two")
-    now.wait_for("main · 10 % · $0.081 · ready", on_screen=True)
+    now.wait_for("10 % · $0.081 · main · ready", on_screen=True)
     shown = now.text()
     order = ["\n> before it\n", "Compacted ", "\nend one", "\n> during it\n", "\nend two"]
     places = [shown.index(part) for part in order]
