@@ -128,8 +128,6 @@ class PromptInput:
         self.bind_action(keys, "editor", self.open_editor, typing)
         self.bind_action(keys, "paste_image", self.paste_picture, typing)
         self.bind_action(keys, "model", self.choose_model, typing)
-        for name in ("expand", "thinking"):
-            self.bind_action(keys, name, partial(self.say, f"{name}: not there yet"), typing)
         self._bind_own_actions(keys)
         draft, parts = self._draft, self._parts
         keys.add(Keys.BracketedPaste)(self._paste)
