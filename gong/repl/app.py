@@ -665,12 +665,12 @@ class _Conversation:
         if again:
             state.append("Ctrl+C again quits")
         if self.begun is not None:
-            doing = "" if self.asked is not None else self.screen.doing
-            state += render_activity(self.clock() - self.begun, doing, self.screen.turn)
             if self.question is not None and self.clock() - self.asked_at >= _DEAF_SECONDS:
                 state.append("reason, then Enter" if self.refusing else "waits for 1 to 4")
             if self.asked is not None:
                 state.append("waits for your answer")
+            doing = "" if self.asked is not None else self.screen.doing
+            state += render_activity(self.clock() - self.begun, doing, self.screen.turn)
         elif not again:
             state.append("ready")
         facts = StatusFacts(

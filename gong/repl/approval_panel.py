@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .lines import INDENT, StyledLine, StyledPart, escape_text, join_parts
+from .lines import INDENT, StyledLine, StyledPart, escape_text, join_parts, wrap_parts
 from .tool_cards import describe_arguments, read_arguments, render_body
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..agent.events import ApprovalRequested
 
 
-def render_question(event: ApprovalRequested) -> list[StyledLine]:
+def render_question(event: ApprovalRequested, columns: int) -> list[StyledLine]:
     """Return the call, why it is asked about, and the keys that answer.
 
     A command is shown whole, its parts that are asked about marked; an edit as a diff; any other
@@ -41,8 +41,14 @@ def render_question(event: ApprovalRequested) -> list[StyledLine]:
         head,
         *rest,
         *(
-            StyledLine(escape_text(f"{INDENT}{warning}{one}"), "error" if warning else "note")
+            join_parts(row, "error" if warning else "note")
             for one in reasons
+            for row in wrap_parts(
+                [StyledPart(escape_text(f"{warning}{one}").replace("\n", " "))],
+                columns,
+                first=[StyledPart(INDENT)],
+                rest=[StyledPart(INDENT * 2)],
+            )
         ),
         StyledLine(f"{INDENT}{escape_text(keys)} · 4 no (a reason, then Enter)", "note"),
     ]

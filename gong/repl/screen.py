@@ -211,7 +211,7 @@ class Screen:
             case events.ApprovalRequested():
                 return [
                     *self._finish_block(columns),
-                    *self._space_lines("tool", render_question(event)),
+                    *self._space_lines("tool", render_question(event, columns)),
                 ]
             case events.QuestionAsked() | events.PlanProposed():
                 return [*self._finish_block(columns), *self._render_asked(event)]

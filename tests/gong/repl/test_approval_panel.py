@@ -12,7 +12,7 @@ def ask(name, arguments, *reasons, offered=(), dangerous=False):
     args = Raw(msgspec.json.encode(arguments))
     why = "; ".join(reasons)
     event = ApprovalRequested("c1", name, why, offered, dangerous, args, reasons)
-    return render_question(event)
+    return render_question(event, 40)
 
 
 def test_the_parts_that_are_asked_about_are_marked_in_the_whole_command():
