@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 FRAME_BEGIN, FRAME_END = "\x1b[?2026h", "\x1b[?2026l"
+_ERASE = "\x1b[J"
+"""Erases all below the cursor. In the first row and column of a window tmux takes it for clearing
+the screen, and moves what stands there into the scrollback: it is sent one column on."""
 
 
 class FramedStream(io.TextIOBase):
@@ -43,7 +46,7 @@ class FramedStream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Take a frame, or a part of the one that is held."""
-        self._parts.append(text)
+        self._parts.append(text.replace(_ERASE, f" {_ERASE}\b"))
         return len(text)
 
     def flush(self) -> None:

@@ -28,31 +28,29 @@ class KeyAction(NamedTuple):
 
 
 ACTIONS = {
-    "submit": KeyAction(("enter",), "send; while the agent works: steer it before its next step"),
+    "submit": KeyAction(("enter",), "send; while the agent works: steer it"),
     "follow_up": KeyAction(("alt+enter",), "queue a follow-up for when the agent is done"),
-    "interrupt": KeyAction(
-        ("ctrl+s",), "stop the running tool and send; the agent continues with your words"
-    ),
-    "mode": KeyAction(("shift+tab",), "next permission mode: default, accept_edits, plan"),
+    "interrupt": KeyAction(("ctrl+s",), "stop the tool that runs, and steer"),
+    "mode": KeyAction(("shift+tab",), "next permission mode"),
     "newline": KeyAction(("ctrl+j", "shift+enter"), "new line; also \\ and Enter"),
-    "history": KeyAction(("ctrl+r",), "search the prompts of this project; Up goes through them"),
-    "take_back": KeyAction(("alt+up",), "take the newest queued message back into the prompt"),
+    "history": KeyAction(("ctrl+r",), "search the prompts of the project; or Up"),
+    "take_back": KeyAction(("alt+up",), "return the newest queued message here"),
     "editor": KeyAction(("ctrl+g",), "write the prompt in $VISUAL or $EDITOR"),
     "paste_image": KeyAction(("ctrl+v",), "attach the picture in the clipboard"),
     "model": KeyAction(("ctrl+p",), "choose another model"),
     "expand": KeyAction(("ctrl+o",), "show the newest shortened result in full"),
     "thinking": KeyAction(("ctrl+t",), "show or hide thinking"),
-    "stop": KeyAction(("esc",), "stop the agent, as Ctrl+C; your draft is kept"),
+    "stop": KeyAction(("esc",), "stop the agent; your draft is kept"),
     "quit": KeyAction(("ctrl+d",), "quit, on an empty line"),
     "suspend": KeyAction(("ctrl+z",), "suspend gong; fg in the shell resumes it"),
 }
 """What keys do, by the name in [keys]."""
 
 FIXED_KEYS = (
-    ("esc twice", "while idle: go back to before an earlier prompt, as /rewind"),
-    ("ctrl+c", "stop the agent; while idle: clear the line; twice: quit"),
+    ("esc twice", "go back to an earlier prompt (/rewind)"),
+    ("ctrl+c", "stop, or clear the line; twice: quit"),
     ("tab", "complete a command, its argument, or @file"),
-    ("! at the start", "run a command in the shell; !! gives it to the model too"),
+    ("! at the start", "run in the shell; !! tells the model"),
 )
 """Keys that stay as they are."""
 
@@ -103,8 +101,8 @@ class KeyMap:
             (f"{', '.join(self.names[name]) or '–'}{' *' if name in self.changed else ''}", name)
             for name in ACTIONS
         ]
-        lines = [f"{keys:<24}{name:<13}{ACTIONS[name].about}" for keys, name in rows]
-        lines += [f"{keys:<37}{about}" for keys, about in FIXED_KEYS]
+        lines = [f"{keys:<21}{name:<12}{ACTIONS[name].about}" for keys, name in rows]
+        lines += [f"{keys:<33}{about}" for keys, about in FIXED_KEYS]
         said = 'change them with [keys] in config.toml: NAME = KEY, such as editor = "ctrl+e"'
         return "\n".join([*lines, f"* changed; {said}" if self.changed else said])
 

@@ -109,6 +109,7 @@ def test_nothing_is_cleared_and_the_cursor_never_goes_home(chat):
         now.resize(60, 12)
         now.type("\x15")
         converse(now)
+    assert now.bytes.count("\x1b[J") == now.bytes.count(" \x1b[J\b") > 0  # tmux: see frames.py
     for sequence in (r"\x1b\[[23]J", r"\x1b\[H", r"\x1b\[\d+;\d+[Hf]", r"\x1b\[\?1049h"):
         assert not re.search(sequence, now.bytes), sequence
 

@@ -298,7 +298,7 @@ def test_keys_of_the_settings(place, chat):
         now.type("\x1bm")
         now.wait_for("accept_edits · ", on_screen=True)
         now.type("/keys\x18")
-        now.wait_for("f5, alt+m *             mode")
+        now.wait_for("f5, alt+m *          mode")
     assert find_prompts(place) == ["first\nsecond"]
     for wrong, said in (
         ('modee = "f5"', "there is no action modee: did you mean mode?"),
