@@ -170,9 +170,6 @@ def build_bash_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
     )
 
 
-BASH_TOOL = build_bash_tool()
-
-
 MOST_SHELL_CHARS = 50_000
 """What can be shown at most: half of it from each end is always in memory."""
 SHELL_TIMEOUT_MS = 10_000
@@ -243,6 +240,3 @@ def build_shell_tool(
         stopped=STOPPED,
         divert=redirect_patch_command,
     )
-
-
-SHELL_TOOL = build_shell_tool()

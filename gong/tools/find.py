@@ -110,9 +110,6 @@ def build_find_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
     )
 
 
-FIND_TOOL = build_find_tool()
-
-
 LS_LIMIT = 500
 
 
@@ -184,6 +181,3 @@ def build_ls_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
         run=partial(run_ls, caps=tuning.caps("ls", by_lines=False)),
         replay="safe",
     )
-
-
-LS_TOOL = build_ls_tool()

@@ -188,6 +188,3 @@ def build_grep_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
         run=partial(run_grep, caps=caps),
         replay="safe",
     )
-
-
-GREP_TOOL = build_grep_tool()

@@ -193,6 +193,3 @@ def build_read_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
         run=partial(run_read, caps=caps),
         replay="safe",
     )
-
-
-READ_TOOL = build_read_tool()

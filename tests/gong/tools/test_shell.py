@@ -14,7 +14,9 @@ from tape.model.entries import ToolCall, join_texts
 
 @pytest.fixture
 def run(env):
-    async def run(tool=bash.SHELL_TOOL, **arguments):
+    shell_tool = bash.build_shell_tool()
+
+    async def run(tool=shell_tool, **arguments):
         registry = ToolRegistry((tool,))
         call = ToolCall(id="c1", name="shell", args=Raw(json.dumps(arguments).encode()))
         result = await registry.run(registry.prepare(call), ToolContext(env, "c1", lambda _: None))
