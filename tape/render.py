@@ -166,29 +166,13 @@ def _describe_minor_payload(data: Payload) -> str:
 def _describe_folders_payload(data: Payload) -> str:
     match data:
         case Checkpoint():
-            return _describe_checkpoint(data)
+            paths = ", ".join(state.path for state in data.files) or "no files"
+            said = f"{'restored' if data.why == 'restore' else 'saved'} {paths}"
+            return "; not covered: ".join((said, *filter(None, [", ".join(data.not_covered)])))
         case Meta(cwd=str(cwd), tags=None):
             return f"continued in {cwd}"
         case _:
             return msgspec.json.encode(data).decode("utf-8", "replace")
-
-
-def _describe_checkpoint(data: Checkpoint) -> str:
-    """Return which files a checkpoint holds or a restore wrote, and what it does not cover."""
-    paths = ", ".join(state.path for state in data.files) or "no files"
-    said = f"{'restored' if data.why == 'restore' else 'saved'} {paths}"
-    return "; not covered: ".join((said, *filter(None, [", ".join(data.not_covered)])))
-
-
-def _list_checkpoint_lines(data: Checkpoint) -> Iterator[str]:
-    """Yield what a checkpoint holds, a line for each file; a restore shows its changes instead."""
-    for state in data.files if data.why != "restore" else ():
-        before = state.before
-        about = "did not exist" if before is None else f"{before.bytes} bytes"
-        if before is not None and not before.blob:
-            about += f", not stored: {before.why or 'no reason given'}"
-        yield f"saved {state.path} ({about})"
-    yield from (f"not covered: {text}" for text in data.not_covered)
 
 
 def _join_content(content: Content) -> str:

@@ -124,23 +124,19 @@ class TextGuard:
             return False
         self._tail = "".join((self._tail, *self._new))[-_MAX_TAIL:]
         self._new, self._length = [], 0
-        return _has_repeated_end(self._tail)
-
-
-def _has_repeated_end(text: str) -> bool:
-    """Return whether a text ends with enough copies of one unit."""
-    if len(text) < _MIN_REPEATED:
-        return False
-    probe, place = text[-_PROBE:], len(text) - _PROBE
-    for _ in range(_MAX_PROBES):
-        place = text.rfind(probe, 0, place + _PROBE - 1)
-        unit = len(text) - _PROBE - place
-        length = max(_MIN_COPIES * unit, _MIN_REPEATED)
-        if place < 0 or length > len(text):
+        text = self._tail
+        if len(text) < _MIN_REPEATED:
             return False
-        if text[-length + unit :] == text[-length:-unit]:
-            return True
-    return False
+        probe, place = text[-_PROBE:], len(text) - _PROBE
+        for _ in range(_MAX_PROBES):
+            place = text.rfind(probe, 0, place + _PROBE - 1)
+            unit = len(text) - _PROBE - place
+            length = max(_MIN_COPIES * unit, _MIN_REPEATED)
+            if place < 0 or length > len(text):
+                return False
+            if text[-length + unit :] == text[-length:-unit]:
+                return True
+        return False
 
 
 def _trace_call(call: ToolCall, result: ToolResult) -> _CallTrace:

@@ -280,7 +280,10 @@ def print_file_at(options: GlobalOptions, ref: str, file: str) -> None:
     """Print a file as it was at an entry; raise NotFound where that is not known."""
     with open_entry(options, ref) as hit:
         past = read_path_files(hit)
-        where = _list_meant_paths(file, past)
+        here = normpath(join(get_current_folder(is_needed=False) or "/", file))
+        folders = (past.folder, past.project)
+        inside = [normpath(join(folder, file)) for folder in folders if folder]
+        where = list(dict.fromkeys((here, os.path.realpath(here), *inside)))
         version = find_version_at(hit, past, where)
         if version is None:
             raise NotFound(f"{file}: there was no such file at {hit.head.entry[:SHORT]}")
@@ -289,14 +292,6 @@ def print_file_at(options: GlobalOptions, ref: str, file: str) -> None:
         except NotFound as error:
             raise NotFound(f"{file} at {hit.head.entry[:SHORT]}: {error}") from error
         print_utf8(data)
-
-
-def _list_meant_paths(file: str, past: PathFiles) -> list[str]:
-    """Return the absolute paths that an argument may mean, the likeliest first."""
-    here = normpath(join(get_current_folder(is_needed=False) or "/", file))
-    folders = (past.folder, past.project)
-    inside = [normpath(join(folder, file)) for folder in folders if folder]
-    return list(dict.fromkeys((here, os.path.realpath(here), *inside)))
 
 
 def find_version_at(hit: Hit, past: PathFiles, paths: Sequence[str]) -> KnownVersion | None:

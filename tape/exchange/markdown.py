@@ -146,10 +146,7 @@ def _render_result(shown: Conversation, result: ToolResult) -> list[str]:
     body: list[str] = []
     for part in render_result_markdown(shown, result, call):
         body += (*part, "")
-    return _fold_details(f"{'✗' if result.is_error else '✓'} {said}", body)
-
-
-def _fold_details(summary: str, body: list[str]) -> list[str]:
+    summary = f"{'✗' if result.is_error else '✓'} {said}"
     short = escape(shorten_to_width(summary, _SUMMARY_COLUMNS), quote=False)
     start = f"<details><summary>{short}</summary>"
     return [start, "", *body, "</details>", ""]

@@ -66,18 +66,15 @@ def _check_turn_part(
         yield Violation(where, "text must not be empty")
     for field, speaker in (("functionCall", "model"), ("functionResponse", "user")):
         if field in part:
-            yield from _check_function(where, field, part[field])
+            function = part[field]
+            given = function if isinstance(function, dict) else {}
+            if not TOOL_NAME.fullmatch(str(given.get("name", ""))):
+                yield Violation(where, f"{given.get('name')!r} is no tool's name")
+            key = "args" if field == "functionCall" else "response"
+            if not isinstance(given.get(key, {} if key == "args" else None), dict):
+                yield Violation(where, f"{key} must be an object")
             if role != speaker:
                 yield Violation(where, f"{field} belongs to a {speaker} turn")
-
-
-def _check_function(where: str, field: str, function: Any) -> Iterator[Violation]:
-    given = function if isinstance(function, dict) else {}
-    if not TOOL_NAME.fullmatch(str(given.get("name", ""))):
-        yield Violation(where, f"{given.get('name')!r} is no tool's name")
-    key = "args" if field == "functionCall" else "response"
-    if not isinstance(given.get(key, {} if key == "args" else None), dict):
-        yield Violation(where, f"{key} must be an object")
 
 
 def _check_function_pairing(array: Sequence[WireObject]) -> Iterator[Violation]:
