@@ -91,14 +91,26 @@ def find_cut(
     is before a prompt or, in a turn that is larger than `keep_tokens`, before an answer: the
     first such position after which everything fits, or else the last one.
     Returns None if everything fits, or if no cut would cover anything.
+
+    With `keep_tokens` 300:
+
+        place    0       1       2       3       4       5
+        entry    user    answer  user    answer  answer  answer
+        tokens   100     200     50      200     200     100
+        turn     300, not large  550, large
+
+    Places 4 and 5 have 300 tokens, so 4 is the first that fits. The turn from 2 on is large, and
+    4 is an answer: the cut is before it, `HistoryCut(first=4, turn=2)`, inside the turn.
     """
     ends = [0, *accumulate(map(tokens_of, entries))]
+    # The end itself always fits: what is after it has no tokens.
     fits = next(place for place, end in enumerate(ends) if ends[-1] - end <= keep_tokens)
     spoken = (place for place, entry in enumerate(entries) if type(entry.data) in _SPOKEN_PAYLOADS)
     begun = next(spoken, len(entries))
     if fits <= begun:
         return None
     turns = [place for place, entry in enumerate(entries) if is_turn_start(entry.data)]
+    # Entries before the first prompt, of a turn whose beginning is covered, are a turn as well.
     large = {
         place
         for begin, end in pairwise(dict.fromkeys([0, *turns, len(entries)]))
@@ -110,6 +122,7 @@ def find_cut(
     legal = [place for place in sorted({*turns, *large}) if free[place] and place > begun]
     if not legal:
         return None
+    # If nothing legal fits, keeping too much is better than to cut a call from its result.
     first = next((place for place in legal if place >= fits), legal[-1])
     return HistoryCut(first, max((turn for turn in turns if turn <= first), default=0))
 
@@ -121,6 +134,8 @@ def find_borders(entries: Sequence[Entry]) -> list[bool]:
     message, because repair inserts a placeholder result directly after it. Nor is one allowed
     between an answer that its provider paused and the rest of it.
     """
+    # Each pair holds the places between its ends: +1 where that begins, -1 where it ends. The sum
+    # up to a place is how many pairs a cut there would part; one pass, however they overlap.
     changes = [0] * (len(entries) + 2)
     for pair in pair_calls(entries):
         end = _find_next_spoken(entries, pair.call) if pair.result is None else pair.result + 1

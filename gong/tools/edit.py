@@ -139,6 +139,8 @@ async def _apply_replacement(
     context: ToolContext, place: WriteTarget, wish: ReplaceRequest
 ) -> TextChange | ToolOutcome:
     env = context.env
+    # Read under the lock and compared with what the model has seen: an edit by a person since
+    # then is not overwritten.
     data = await env.read_file(place.real, place.root)
     files = context.files
     if files and (unknown := files.describe_refusal(place.real, data, wish.path)):
@@ -149,6 +151,7 @@ async def _apply_replacement(
     update = FileUpdate(place.real, data, change.replacement.after)
     if place.root is None:
         await env.write_file(place.real, change.replacement.after)
+    # Inside the folder the write names the bytes it replaces, and fails if they are others now.
     elif refused := await env.change_files((update,), place.root):
         raise refused.error
     if files:
@@ -178,6 +181,7 @@ def build_change(data: bytes, wish: ReplaceRequest) -> TextChange | str:
             " Please provide more context to make it unique."
         )
     made = replace_spans(file, found.spans, wish.new)
+    # The file keeps its own line ends: texts that differ in nothing else change nothing.
     if is_same_text(wish.old, wish.new) or made.after == data:
         return f"No changes made to {path}. The replacement produced identical content."
     return TextChange(made, len(found.spans), found.exact)

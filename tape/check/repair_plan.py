@@ -193,7 +193,15 @@ def rebuild_journal(journal: bytes, lost: Sequence[InspectedPhase]) -> bytes:
 
     A new line replaces a damaged one: the first that has no older good line after it. A last line
     makes an existing branch current where the journal's current branch does not exist.
+
+        journal        1 main 10:00   2 (damaged)   3 try 10:20   4 (damaged)
+        lost phases    a, begun 10:10                b, begun 10:30
+        rebuilt        1 main 10:00   a 10:10        3 try 10:20   b 10:30
+
+    Phase a fits the first gap, because the next good line is younger. Phase b does not: line 3 is
+    older than b, and so b stands in the last gap.
     """
+    # After the last line break there is a torn line or nothing; neither is a line.
     lines = journal.split(b"\n")[:-1]
     places = [at for at, line in enumerate(lines) if not _is_good_line(line)] or [len(lines)]
 
@@ -246,6 +254,8 @@ def plan_repairs(findings: Sequence[Finding], facts: Inspection) -> tuple[Repair
     has_wrong_info = len(recorded) == 1 and recorded[0] != (facts.info.id, facts.info.origin)
     is_unreadable = any(finding.kind is FindingKind.INFO_UNREADABLE for finding in bad)
     is_unredacted = any(finding.kind is FindingKind.REDACTION for finding in findings)
+    # tape.json and the journal first: the actions after them open branches by their names. What
+    # cannot be undone comes after all that moves bytes to quarantine.
     return (
         *([WriteInfo()] if has_wrong_info or is_unreadable else []),
         *_plan_journal(bad, facts),
@@ -291,6 +301,7 @@ def _plan_tails(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairAct
         for finding in bad:
             if get_finding_phase(finding) == name and (finding.offset or 0) >= end:
                 needed.update(finding.depends)
+        # The branch itself is no reason to keep its tail: it goes on from the last good line.
         if _is_newest_phase(facts, phase):
             needed.discard(phase.branch)
         if size > end and not needed:

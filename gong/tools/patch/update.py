@@ -127,12 +127,15 @@ def seek_lines(
         return SeekMatch(start, "")
     if at_end and last > start:
         found = _seek_in_passes(lines, pattern, last)
+        # Models mark the end of the file where it is not: then it is an ordinary place.
         if found:
             return found
     return _seek_in_passes(lines, pattern, start)
 
 
 def _seek_in_passes(lines: SeekLines, pattern: Sequence[str], start: int) -> SeekMatch | None:
+    # All of the file in one pass before the next: an exact place far below is meant sooner than a
+    # near one that differs in indentation.
     for number, (overlooked, view) in enumerate(_PASSES):
         index = _index_lines(lines.view_lines(number), [view(line) for line in pattern], start)
         if index is not None:
@@ -232,6 +235,16 @@ def _find_nearest(lines: SeekLines, wanted: Sequence[str], cursor: int) -> _Near
 
 
 def _count_votes(lines: SeekLines, wanted: Sequence[str]) -> Counter[int]:
+    """Return start lines, each with how many lines agree if `wanted` begins there.
+
+    Each line of `wanted` votes for the start that its own places in the file imply:
+
+        file    0 a   1 b   2 c   3 a   4 x   5 c
+        wanted  a, b, c
+        votes   a: 0 and 3     b: 1 - 1 = 0     c: 2 - 2 = 0 and 5 - 2 = 3
+
+    Line 0 has three votes, line 3 two.
+    """
     places = defaultdict(list)
     telling = {line for line in wanted if line}
     for number, line in enumerate(lines.plain):
@@ -306,11 +319,13 @@ def patch_file(data: bytes, hunk: UpdateFile) -> PatchedFile:
             failures.append(f"{place.reason}\n{count}")
             continue
         placed.append(place)
+        # An insertion may be at the end of the file; the next chunk is still searched from here.
         if chunk.old:
             cursor = place.end
         if place.overlooked:
             notes.append(f"{hunk.path}:{place.start + 1} matched apart from {place.overlooked}.")
     whole, merged, done = file.whole, [], 0
+    # For the same reason the places may be out of order; `sorted` keeps the order of equal ones.
     for place in sorted(placed, key=lambda one: one.start):
         merged += whole[done : place.start] + place.lines
         done = max(done, place.end)
@@ -333,6 +348,7 @@ def _place_chunk(
         if match:
             new = _build_incoming_lines(body, file, match.start)
             return _PlacedLines(match.start, match.start + len(old), new, match.overlooked)
+        # Only a blank line at the end is dropped and looked for again; any other has to be there.
         if old[-1]:
             near = describe_difference(lines, old, chunk.new, start)
             return _NoPlace(f"Failed to find expected lines in {path}:\n{quote_lines(old)}\n{near}")
@@ -367,6 +383,7 @@ def _build_incoming_lines(body: Sequence[ChunkLine], file: FileLines, index: int
         if sign == "+":
             incoming.append(text + file.line_end)
             continue
+        # The file's own line, not the patch's: a pass may have overlooked its blanks or quotes.
         if sign == " ":
             incoming.append(file.texts[index] + file.ends[index])
         index += 1

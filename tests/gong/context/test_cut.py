@@ -36,6 +36,12 @@ class TestWhereItCuts:
         """M156: only at the borders of users and answers; M155: the recent ones stay."""
         assert cut_at([*turn("a"), *turn("b"), *turn("c")], 8) == HistoryCut(4, 4)
 
+    def test_as_the_example_of_find_cut_shows(self):
+        """M156"""
+        entries = path([say("a"), answer(text="b"), say("c"), *[answer(text="d")] * 3])
+        sizes = dict(zip((one.id for one in entries), (100, 200, 50, 200, 200, 100), strict=True))
+        assert find_cut(entries, 300, lambda entry: sizes[entry.id]) == HistoryCut(4, 2)
+
     def test_at_the_next_prompt_where_they_begin_inside_a_turn(self):
         assert cut_at([*turn("a"), *turn("b"), *turn("c")], 7) == HistoryCut(8, 8)
 
