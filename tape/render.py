@@ -51,7 +51,14 @@ from .render_calls import (
     render_call,
     render_changed_files,
 )
-from .text import SHORT, measure_width, shorten_to_width, show_controls, to_single_line
+from .text import (
+    SHORT,
+    format_count,
+    measure_width,
+    shorten_to_width,
+    show_controls,
+    to_single_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,7 +103,7 @@ def _name_anchor(anchor: Anchor) -> str:
     if anchor.reason.startswith("merged "):
         text = f"M{anchor.reason[1:]}"
     else:
-        count = f" ({covers.count} {'entry' if covers.count == 1 else 'entries'})" if covers else ""
+        count = f" ({format_count(covers.count, 'entry')})" if covers else ""
         text = f"{'Left' if other.reason == 'left' else 'Merged'} {other.branch!r}{count}"
     return f"{text}, {len(other.picks)} picked" if other.picks else text
 

@@ -146,3 +146,11 @@ def cut_to_width(text: str, columns: int) -> str:
 def extract_title(said: str) -> str | None:
     """Return the beginning of a prompt in one line, as a title; None if it has no text."""
     return " ".join(said.split(None, _TITLE)[:_TITLE])[:_TITLE] or None
+
+
+def format_count(count: int, one: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1: "1 entry", "2 entries"."""
+    plural = (
+        f"{one[:-1]}ies" if one.endswith("y") else f"{one}es" if one.endswith("ch") else f"{one}s"
+    )
+    return f"{count} {one if count == 1 else plural}"

@@ -24,6 +24,7 @@ from tape.cli.terminal import format_table, get_columns, print_lines
 from tape.errors import TapeError
 from tape.formats.registry import FORMATS
 from tape.index.library import open_store
+from tape.text import format_count
 
 from .. import __version__, config
 from ..agent.opening import find_session, read_session
@@ -125,7 +126,7 @@ def _check_index(home: Path) -> HealthCheck:
             count = len(library.index.folders(""))
     except (TapeError, OSError, sqlite3.Error) as error:
         return HealthCheck("index", "wrong", f"{error}: tape reindex builds it again")
-    return HealthCheck("index", "ok", f"{count} tape{'' if count == 1 else 's'}")
+    return HealthCheck("index", "ok", format_count(count, "tape"))
 
 
 def _check_terminal() -> HealthCheck:

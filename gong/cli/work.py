@@ -18,7 +18,7 @@ from tape.cli.terminal import format_table, print_lines
 from tape.clock import format_timestamp, read_clock, render_time, show_times
 from tape.errors import TapeError, UsageError
 from tape.index.library import open_store
-from tape.text import SHORT, shorten_to_width, show_controls, to_single_line
+from tape.text import SHORT, format_count, shorten_to_width, show_controls, to_single_line
 
 from .. import config
 from ..context.handoff import HistorySummary, render_handoff
@@ -174,7 +174,7 @@ def add(
     more = WorkAdditions(todo, note, files, decision, found)
     changed = works.change(identity, lambda one: add_to_work(one, more), _format_now())
     counts = f"{len(changed.completed)} done, {len(changed.pending)} to do"
-    tapes = f"{len(changed.tapes)} {'tape' if len(changed.tapes) == 1 else 'tapes'}"
+    tapes = format_count(len(changed.tapes), "tape")
     line = f"{identity}  {to_single_line(changed.title)}: {counts}, {tapes}"
     print_json(_encode_work(changed)) if as_json else print_lines([line])
 

@@ -18,8 +18,8 @@ from ..model.summary import render_summary
 from ..render import name_reason, render_content
 from ..store.path import read_base
 from ..store.phase import ORIGIN
-from ..text import SHORT, show_controls, to_single_line
-from .output import as_json, format_count, format_examples, format_size, print_json, ref
+from ..text import SHORT, format_count, show_controls, to_single_line
+from .output import as_json, format_examples, format_size, print_json, ref
 from .resolve import open_entry, open_ref
 from .terminal import print_lines, style_text
 

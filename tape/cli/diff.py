@@ -14,9 +14,9 @@ from ..model.entries import Assistant, Checkpoint, Meta, Start, ToolResult, Tool
 from ..model.line import decode_line, read_type
 from ..reference import split_range
 from ..render import render_blob_head, render_entry_line
-from ..text import SHORT, shorten_to_width, to_single_line
+from ..text import SHORT, format_count, shorten_to_width, to_single_line
 from .entry_lines import decode_legible, iter_lines
-from .output import as_json, complete_ref, format_count, format_examples, print_json
+from .output import as_json, complete_ref, format_examples, print_json
 from .resolve import open_entry, open_second_entry
 from .terminal import format_table, get_columns, print_lines, print_warning, style_text
 

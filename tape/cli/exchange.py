@@ -21,9 +21,9 @@ from ..exchange.pi_import import SessionImportReport, import_pi_session
 from ..exchange.pi_session import is_pi_header
 from ..formats.registry import FORMATS
 from ..store.store import Beginning
-from ..text import SHORT
+from ..text import SHORT, format_count
 from .files import open_output, require_writable
-from .output import as_json, format_count, format_examples, print_bytes, print_json, ref
+from .output import as_json, format_examples, print_bytes, print_json, ref
 from .resolve import (
     PROGRAM,
     clean_argument,

@@ -14,14 +14,13 @@ from ..errors import UsageError, WriteFailed
 from ..index import library
 from ..index.library import list_tapes
 from ..store.maintenance import upkeep
-from ..text import SHORT, to_single_line
+from ..text import SHORT, format_count, to_single_line
 from .output import (
     Confirmation,
     add_confirmation_options,
     as_json,
     complete_ref,
     complete_ref_or_path,
-    format_count,
     format_examples,
     format_size,
     print_json,

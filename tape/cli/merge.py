@@ -23,8 +23,8 @@ from ..model.entries import Anchor
 from ..reference import Reference, parse_reference, render_reference
 from ..resolve import resolve_reference
 from ..store.refs import read_head_at
-from ..text import SHORT, to_single_line
-from .output import as_json, complete_ref, format_count, format_examples, print_json
+from ..text import SHORT, format_count, to_single_line
+from .output import as_json, complete_ref, format_examples, print_json
 from .resolve import clean_argument, get_current_folder, open_library, warn_of_skipped_refs
 from .terminal import print_lines, print_warning
 

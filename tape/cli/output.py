@@ -168,14 +168,6 @@ def format_size(count: int) -> str:
     return f"{amount:.1f} GB"
 
 
-def format_count(count: int, one: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
-    plural = (
-        f"{one[:-1]}ies" if one.endswith("y") else f"{one}es" if one.endswith("ch") else f"{one}s"
-    )
-    return f"{count} {one if count == 1 else plural}"
-
-
 REFUSED_CODE = 1
 """Exit code of a command whose question was answered with no."""
 

@@ -12,8 +12,8 @@ import msgspec
 
 from ..clock import format_timestamp, read_clock, render_time
 from ..index.stats import StatsFilter, compute_statistics
-from ..text import SHORT, measure_width, shorten_to_width
-from .output import as_json, format_count, format_examples, print_json, ref
+from ..text import SHORT, format_count, measure_width, shorten_to_width
+from .output import as_json, format_examples, print_json, ref
 from .resolve import open_library, open_ref, warn_of_left_out
 from .terminal import (
     format_table,

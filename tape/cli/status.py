@@ -12,9 +12,9 @@ from ..model.entries import Assistant, ToolResult, ToolStart, User, select_tool_
 from ..render import render_blob_head
 from ..store.leftovers import find_tape_leftovers
 from ..store.locks import is_lock_held
-from ..text import SHORT, to_single_line
+from ..text import SHORT, format_count, to_single_line
 from .entry_lines import decode_legible, iter_lines, read_work_folder
-from .output import as_json, format_count, format_examples, print_json, ref
+from .output import as_json, format_examples, print_json, ref
 from .resolve import open_ref
 from .terminal import format_table, print_lines, style_text
 

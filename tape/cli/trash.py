@@ -13,13 +13,12 @@ from ..errors import UsageError
 from ..reference import Reference, parse_reference
 from ..store.disk import Folder
 from ..store.maintenance.gc import Garbage, GarbageSurvey, SkippedTape, delete_garbage, find_garbage
-from ..text import SHORT, to_single_line
+from ..text import SHORT, format_count, to_single_line
 from .output import (
     Confirmation,
     add_confirmation_options,
     as_json,
     complete_ref,
-    format_count,
     format_examples,
     format_size,
     print_json,

@@ -45,6 +45,7 @@ from ..model.entries import (
     select_tool_calls,
 )
 from ..model.summary import render_summary
+from ..text import format_count
 from .view import (
     Message,
     MessageSnapshot,
@@ -222,7 +223,7 @@ class IncrementalRepair:
         if not injected and not self._dropped:
             return None
         calls, entries = len(injected), len(self._dropped)
-        why = [f"{calls} call{'s' * (calls > 1)} had no result"] if injected else []
+        why = [f"{format_count(calls, 'call')} had no result"] if injected else []
         why += [f"{entries} {'entries' if entries > 1 else 'entry'} cannot be sent"] * (entries > 0)
         return Repair("results", injected, tuple(self._dropped), why=" · ".join(why))
 

@@ -24,7 +24,7 @@ from ..files.changes import list_file_changes
 from ..model.entries import Anchor, Assistant, Context, Meta, Start, Summary, User, join_texts
 from ..model.line import decode_line, describe_missing_blob, read_type
 from ..model.summary import read_anchor_summary
-from ..text import SHORT
+from ..text import SHORT, format_count
 from .activity import summarize_activity
 from .merge_plan import (
     build_merge_anchor,
@@ -118,8 +118,8 @@ def read_folder_entries(segments: Iterable[Segment]) -> list[Entry]:
 def describe_merge(plan: MergePlan, facts: MergeFacts) -> str:
     """Return what is merged in a few words: `merged 'try-redis' (12 entries, 3 prompts)`."""
     entries, prompts = plan.covers.count if plan.covers else 0, len(facts.requests)
-    counts = f"{entries} {'entry' if entries == 1 else 'entries'}"
-    counts += f", {prompts} prompt{'s' * (prompts != 1)}"
+    counts = format_count(entries, "entry")
+    counts += f", {format_count(prompts, 'prompt')}"
     return f"merged {plan.other.branch!r} ({counts})"
 
 

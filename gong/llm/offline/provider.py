@@ -22,6 +22,7 @@ import msgspec
 
 from tape.model.entries import Text, join_texts, select_tool_calls
 from tape.model.summary import render_summary
+from tape.text import format_count
 
 from ..summary_format import SUMMARISER, find_focus, find_length, parse_transcript
 from ..types import Finish, StreamEvent, StreamStart
@@ -175,7 +176,7 @@ def _describe_output(step: Step, text: str) -> str:
     folder = "this folder" if step.path == "." else step.path
     quoted, command = _quote_text(step.text), f"`{clip_text(step.text, _SHORT)}`"
     first = clip_text(next(filter(str.strip, lines), ""), _SHORT)
-    counted = f"{count} line{'s' * (count != 1)}"
+    counted = format_count(count, "line")
     if not count:
         said = _EMPTY_RESULTS[step.verb].format(
             path=step.path, folder=folder, quoted=quoted, command=command
@@ -185,7 +186,7 @@ def _describe_output(step: Step, text: str) -> str:
     elif step.verb == "list":
         names, rest = lines[:_MAX_NAMES], count - len(lines[:_MAX_NAMES])
         more = f" and {rest} more" if rest else ""
-        entries = "1 entry" if count == 1 else f"{count} entries"
+        entries = format_count(count, "entry")
         said = f"{folder} holds {entries}: {', '.join(names)}{more}."
     elif step.verb == "search":
         which = "the first" if from_start else "one of them"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tape.model.entries import Summary, Text, join_texts
 from tape.model.summary import render_summary
+from tape.text import format_count
 
 from ..search_terms import parse_words, weigh_term
 from ..summary_format import parse_summary
@@ -173,7 +174,7 @@ def collect_statements(messages: Sequence[Message], prompt: str) -> tuple[Statem
 def _iter_user_statements(text: str, ago: int) -> Iterator[Statement]:
     summary = find_summary(text)
     if summary is None:
-        place = f"You said, {ago} prompt{'s' * (ago != 1)} ago" if ago else "You said"
+        place = f"You said, {format_count(ago, 'prompt')} ago" if ago else "You said"
         yield from _iter_person_statements(text, place)
         return
     place = "The summary of what came before says, under"

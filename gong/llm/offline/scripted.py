@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct, field
 
 from tape.model.entries import Text, Thinking, ToolCall, Usage
+from tape.text import format_count
 
 from ... import errors
 from ...errors import ConfigurationError, ModelError, ScriptEnded
@@ -230,7 +231,7 @@ class ScriptedProvider:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Play the next answer; Failed with ScriptEnded when there is none."""
         if self.played == len(self.answers):
-            count = f"{len(self.answers)} answer{'' if len(self.answers) == 1 else 's'}"
+            count = format_count(len(self.answers), "answer")
             why = f"script {self.path} has {count} and was asked for one more"
             yield StreamFailure(ScriptEnded(why, provider=self.name))
             return

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from tape.model.entries import Summary
 from tape.model.summary import render_summary
+from tape.text import format_count
 
 from ..search_terms import parse_words
 from ..summary_format import FAILED_PREFIX, parse_summary
@@ -267,7 +268,7 @@ def _add_done(summary: Summary, done: list[str], limit: int) -> Summary:
     briefs += [clip_text(item.split(" → ")[0], 40) for item in older]
     if count:
         longest = max(limit // 15 - _BULLET_CHARS, 40)
-        line = f"Earlier, {count} request{'s' * (count != 1)}: {briefs[0]}"[: longest - 2]
+        line = f"Earlier, {format_count(count, 'request')}: {briefs[0]}"[: longest - 2]
         for brief in briefs[1:]:
             if len(line) + len(brief) + len(";  …") > longest:
                 line += " …"
