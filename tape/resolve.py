@@ -139,7 +139,19 @@ def find_tape_here(store: Store, index: Index | None, cwd: str) -> TapeRow | Non
 def _find_meant_tape(
     store: Store, index: Index | None, reference: Reference, cwd: str
 ) -> _FoundPlace:
-    """Return the tape that a reference names, and for a bare word perhaps the entry or branch."""
+    """Return the tape that a reference names, and for a bare word perhaps the entry or branch.
+
+    The first question with an answer decides; several answers to it raise Ambiguous.
+
+        word                 asked in this order
+        up to 3 letters      labels, branches of this folder's tape, tapes, entries
+        4 letters or more    tapes, entries, labels, branches of this folder's tape
+        with @ENTRY          the same without entries and labels
+        with :BRANCH         tapes only
+        HEAD, nothing found  this folder's tape
+
+    Raises NotFound.
+    """
     word = reference.tape
     if word is None:
         here = find_tape_here(store, index, cwd)
@@ -152,6 +164,7 @@ def _find_meant_tape(
         names.append(_find_labels)
     if reference.branch is None:
         names.append(partial(_find_branch_here, cwd=cwd))
+    # Three hex digits may well be a word that somebody chose as a name; more hardly ever are.
     questions = [*ids, *names] if len(word) >= LEAST_SURE_DIGITS else [*names, *ids]
     for ask in questions:
         found = ask(store, index, word)
