@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..agent.events import Event
     from ..agent.recorder import Recorder
     from .picker import Picker
-    from .prompt_input import PromptInput
 
 _COMMAND_LINE = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
 _FLAG_COMMANDS = {"-m": "/model", "--leave": "/compact --undo --leave"}
@@ -60,7 +59,7 @@ class CommandReply(NamedTuple):
     """Work to run before the next prompt; input that arrives meanwhile is queued."""
     later: Awaitable[CommandReply] | None = None
     """What the command prints once it has ended; the conversation continues meanwhile."""
-    types: Callable[[PromptInput], None] | None = None
+    types: Callable[[Any], None] | None = None
     """What happens in the prompt then, once the command is no longer in it."""
     after: Callable[[], str] = lambda: ""
     """Returns the text to show after that work."""

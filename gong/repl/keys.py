@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class KeyAction(NamedTuple):
+class InputAction(NamedTuple):
     """Something that keys do."""
 
     keys: tuple[str, ...]
@@ -28,21 +28,21 @@ class KeyAction(NamedTuple):
 
 
 ACTIONS = {
-    "submit": KeyAction(("enter",), "send; while the agent works: steer it"),
-    "follow_up": KeyAction(("alt+enter",), "queue a follow-up for when the agent is done"),
-    "interrupt": KeyAction(("ctrl+s",), "stop the tool that runs, and steer"),
-    "mode": KeyAction(("shift+tab",), "next permission mode"),
-    "newline": KeyAction(("ctrl+j", "shift+enter"), "new line; also \\ and Enter"),
-    "history": KeyAction(("ctrl+r",), "search the prompts of the project; or Up"),
-    "take_back": KeyAction(("alt+up",), "return the newest queued message here"),
-    "editor": KeyAction(("ctrl+g",), "write the prompt in $VISUAL or $EDITOR"),
-    "paste_image": KeyAction(("ctrl+v",), "attach the picture in the clipboard"),
-    "model": KeyAction(("ctrl+p",), "choose another model"),
-    "expand": KeyAction(("ctrl+o",), "show the newest shortened result in full"),
-    "thinking": KeyAction(("ctrl+t",), "show or hide thinking"),
-    "stop": KeyAction(("esc",), "stop the agent; your draft is kept"),
-    "quit": KeyAction(("ctrl+d",), "quit, on an empty line"),
-    "suspend": KeyAction(("ctrl+z",), "suspend gong; fg in the shell resumes it"),
+    "submit": InputAction(("enter",), "send; while the agent works: steer it"),
+    "follow_up": InputAction(("alt+enter",), "queue a follow-up for when the agent is done"),
+    "interrupt": InputAction(("ctrl+s",), "stop the tool that runs, and steer"),
+    "mode": InputAction(("shift+tab",), "next permission mode"),
+    "newline": InputAction(("ctrl+j", "shift+enter"), "new line; also \\ and Enter"),
+    "history": InputAction(("ctrl+r",), "search the prompts of the project; or Up"),
+    "take_back": InputAction(("alt+up",), "return the newest queued message here"),
+    "editor": InputAction(("ctrl+g",), "write the prompt in $VISUAL or $EDITOR"),
+    "paste_image": InputAction(("ctrl+v",), "attach the picture in the clipboard"),
+    "model": InputAction(("ctrl+p",), "choose another model"),
+    "expand": InputAction(("ctrl+o",), "show the newest shortened result in full"),
+    "thinking": InputAction(("ctrl+t",), "show or hide thinking"),
+    "stop": InputAction(("esc",), "stop the agent; your draft is kept"),
+    "quit": InputAction(("ctrl+d",), "quit, on an empty line"),
+    "suspend": InputAction(("ctrl+z",), "suspend gong; fg in the shell resumes it"),
 }
 """What keys do, by the name in [keys]."""
 

@@ -97,6 +97,7 @@ CASES = {
     "gong rewind": ["ID@good --dry-run", "EVIL", "ID:b^1 --dry-run --json --overwrite EVIL"],
     "gong doctor": ["", "ID", "--json", "EVIL"],
     "gong init": ["--dry-run"],
+    "gong completion": ["bash"],
     "gong models": ["", "--json", "EVIL"],
     "gong models show": ["EVIL", "evil/model", "evil/model --json"],
     "gong auth login": ["EVIL"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -106,5 +107,6 @@ def test_a_real_shell_completes(environ, tmp_path, session, shell):
     ):
         child.send(f"{keys}\t")
         child.send("\x01echo '<\x05>'\r")
-        child.expect_exact(f"\n<{then}>")
+        # zsh takes the blank behind a whole word off again at the next key.
+        child.expect(f"\n<{re.escape(then.rstrip())} ?>")
     child.close(force=True)
