@@ -7,7 +7,7 @@ open         ──answer, or the end of the run──▶  no question
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
@@ -17,7 +17,7 @@ from ..policy.approval import ApprovalAnswer
 from . import events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..policy.approval import Answer, ApprovalRequest
 
@@ -61,9 +61,17 @@ class Approvals:
             del self._open[request.call_id]
             self._note()
 
-    def answer(self, call_id: str, decision: Answer, reason: str = "") -> None:
+    def answer(
+        self,
+        call_id: str,
+        decision: Answer,
+        reason: str = "",
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
         """Answer a question; raises ConfigurationError where none is open for this call."""
+        if (decision == "edit") is (arguments is None):
+            raise ConfigurationError("an edit, and nothing else, needs the new arguments")
         question = self._open.get(call_id)
         if question is None or question.done():
             raise ConfigurationError(f"no question is open about the call {call_id}")
-        question.set_result(ApprovalAnswer(decision, reason))
+        question.set_result(ApprovalAnswer(decision, reason, arguments))

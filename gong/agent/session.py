@@ -462,12 +462,20 @@ class Session:
         """
         self._dialogue.answer(question_id, answers, approve=approve, reason=reason)
 
-    def answer_approval(self, call_id: str, decision: Answer, reason: str = "") -> None:
-        """Answer an `approval_request`: once, session, always or no.
+    def answer_approval(
+        self,
+        call_id: str,
+        decision: Answer,
+        reason: str = "",
+        *,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Answer an `approval_request`: once, session, always, no, or edit with other arguments.
 
-        Raises ConfigurationError where no question is open about the call.
+        After an edit the policy decides about the new call, and may ask again. Raises
+        ConfigurationError where no question is open about the call.
         """
-        self._approvals.answer(call_id, decision, reason)
+        self._approvals.answer(call_id, decision, reason, arguments)
 
     def _note_question(self) -> None:
         if self.state in {SessionState.PROCESSING, SessionState.AWAITING_INPUT}:

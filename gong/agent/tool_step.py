@@ -20,19 +20,23 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tape.model.entries import NO_JSON, Approval, ToolResult, ToolStart
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from tape.model.entries import NO_JSON, Approval, Text, ToolResult, ToolStart
 
 from ..context.tape_search import TapeRecall
-from ..policy.decision import RecordedVerdict, decide_call
+from ..policy.decision import EditedVerdict, RecordedVerdict, decide_call
 from ..tools import tool
 from ..tools.output_storage import TapeStorage
 from ..tools.tool import CommandTimeouts, ToolContext
 from . import events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tape.model.entries import ChangedFile, ToolCall
 
@@ -90,6 +94,15 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
         one.record_stop()
 
 
+def _edit_call(prepared: PreparedCall, edited: Mapping[str, Any]) -> ToolCall:
+    """Return a call with edited arguments, without the defaults that the model left out."""
+    call, before = prepared.call, msgspec.to_builtins(prepared.arguments)
+    given = msgspec.json.decode(call.args or b"{}")
+    new = {k: v for k, v in edited.items() if k in given or k not in before or before[k] != v}
+    args = Raw(msgspec.json.encode(new))
+    return replace(call, name=prepared.tool.name, args=args, args_text=None)
+
+
 class _RunningCall:
     """One call on its way: admitted or refused, run, and its result recorded."""
 
@@ -101,6 +114,8 @@ class _RunningCall:
         self.started = False
         self.stopped = ""
         """The result text of a call that is stopped while it runs."""
+        self.is_edited = False
+        """Whether the person changed its arguments."""
         self.result: tool.ToolOutcome | None = None
         self.recorded: RecordedFiles | None = None
         """The files that it may change, as they were before it."""
@@ -121,6 +136,13 @@ class _RunningCall:
             self.result = prepared
             return None
         verdict, failure, trace = await decide_call(context.setup.policy, prepared)
+        while isinstance(verdict, EditedVerdict):
+            edited = context.setup.tools.prepare(_edit_call(prepared, verdict.arguments))
+            if isinstance(edited, tool.ToolOutcome):
+                self.result = edited
+                return None
+            prepared, self.is_edited = edited, True
+            verdict, failure, trace = await decide_call(context.setup.policy, prepared)
         if isinstance(verdict, RecordedVerdict):
             context.recorder.append(Approval(call.id, *verdict.approval))
         if failure:
@@ -130,7 +152,7 @@ class _RunningCall:
             self.result = tool.ToolOutcome.error(verdict.text, kind="PermissionDenied")
             return None
         await self._record_checkpoint(prepared)
-        args = NO_JSON if prepared.call is call else prepared.call.args  # a hook changed them
+        args = NO_JSON if prepared.call is call else prepared.call.args  # hook or person changed it
         context.recorder.append(ToolStart(call.id, call.name, args, prepared.tool.replay))
         self.started, self.stopped = True, prepared.tool.stopped
         return prepared
@@ -191,6 +213,10 @@ class _RunningCall:
                 files=context.guarded_files,
             ),
         )
+        if self.is_edited:
+            given = bytes(prepared.call.args).decode()
+            note = Text(f"[The user changed the arguments of this call before it ran: {given}]")
+            self.result = replace(self.result, content=(note, *self.result.content))
         if (hooks := context.setup.hooks) is not None:
             duration_ms = context.measure_elapsed_ms(self.begun or context.setup.clock())
             self.result = await hooks.change_result(prepared, self.result, duration_ms)

@@ -54,7 +54,8 @@ class ApprovalRequest(NamedTuple):
     ruling: Ruling
 
 
-Answer = Literal["once", "session", "always", "no"]
+Answer = Literal["once", "session", "always", "no", "edit"]
+"""`edit` asks the policy again, about the call with other arguments."""
 
 
 class ApprovalAnswer(NamedTuple):
@@ -62,6 +63,8 @@ class ApprovalAnswer(NamedTuple):
 
     decision: Answer
     reason: str = ""
+    arguments: Mapping[str, Any] | None = None
+    """The arguments that an edit gives the call."""
 
 
 class Asker(Protocol):

@@ -7,11 +7,13 @@ used where a host gives none, decides nothing.
 from __future__ import annotations
 
 from traceback import format_exception, format_exception_only
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .approval import ApprovalRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..tools.tool import PreparedCall
 
 
@@ -32,6 +34,19 @@ class RecordedVerdict(Verdict):
         """Return the verdict of a decision; `text` is the refusal for the model."""
         verdict = cls(approval.decision == "allow", text)
         verdict.approval = approval
+        return verdict
+
+
+class EditedVerdict(Verdict):
+    """A person changed the call: the policy is asked again, about the new one."""
+
+    arguments: Mapping[str, Any]
+
+    @classmethod
+    def build(cls, arguments: Mapping[str, Any]) -> EditedVerdict:
+        """Return the verdict of an edit."""
+        verdict = cls(allowed=False)
+        verdict.arguments = arguments
         return verdict
 
 
@@ -72,7 +87,7 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Decision:
         text = f"Not run: the policy that decides about calls failed: {failure}"
         record = ApprovalRecord("deny", "failure", None, failure)
         return Decision(RecordedVerdict.build(record, text), failure, format_trace(error))
-    if isinstance(verdict, RecordedVerdict):
+    if isinstance(verdict, RecordedVerdict | EditedVerdict):
         return Decision(verdict)
     if prepared.wish == "ask" and verdict.allowed:
         why = f": {prepared.wish_reason}" if prepared.wish_reason else ""

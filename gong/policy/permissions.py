@@ -29,7 +29,7 @@ import msgspec
 
 from ..errors import ConfigurationError
 from .approval import ApprovalAnswer, ApprovalRecord, ApprovalRequest, Asker, Consultant, Ruling
-from .decision import RecordedVerdict, Verdict
+from .decision import EditedVerdict, RecordedVerdict, Verdict
 from .modes import READING, SEVERITY, Part, PermissionMode, parse_mode
 from .refusals import Locale, choose_locale, format_declined, format_refusal
 from .rules import NO_RULES, PermissionRule, RuleSet, escape_pattern, find_family, parse_rule
@@ -133,6 +133,8 @@ class PermissionPolicy:
                 text = format_refusal("timeout", self.locale, why=f"{self.timeout:g} s")
                 record = ApprovalRecord("deny", "timeout", None, ruling.why)
                 return RecordedVerdict.build(record, text)
+            if answer.decision == "edit":
+                return EditedVerdict.build(answer.arguments or arguments)
             if answer.decision == "no":
                 text = format_declined(answer.reason, self.locale)
                 record = ApprovalRecord("deny", "user", None, answer.reason or None)

@@ -25,7 +25,7 @@ import asyncio
 from contextlib import aclosing, suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
@@ -59,6 +59,7 @@ from . import (  # noqa: F401 (they add commands)
     rewind_commands,
     session_commands,
 )
+from .approval_panel import format_editable, parse_edited
 from .first_prompt import TWICE_SECONDS, TypedAhead
 from .lines import StyledLine, format_count, render_remark
 from .panels import PLAN_CHOICES, OpenChoice, render_choices, render_queue, render_todos
@@ -91,7 +92,13 @@ if TYPE_CHECKING:
 
 
 _LEAVING_WORDS = frozenset({"exit", "quit"})
-_ANSWER_KEYS: dict[str, Answer] = {"1": "once", "2": "session", "3": "always", "4": "no"}
+_ANSWER_KEYS: dict[str, Answer] = {
+    "1": "once",
+    "2": "session",
+    "3": "always",
+    "4": "no",
+    "e": "edit",
+}
 _DEAF_SECONDS = 0.4
 """A question takes no key so long: one typed for the prompt must not answer it."""
 _LONG_SECONDS = 10.0
@@ -217,6 +224,8 @@ class _Conversation:
         self.question: ApprovalRequested | None = None
         """The question about a call that waits for a key."""
         self.asked_at = 0.0
+        self.editing = False
+        """Whether the next text is the call of the question, edited."""
         self.refusing = False
         """Whether the next text is the reason of a refusal."""
         self.asked: _Dialogue | None = None
@@ -388,9 +397,9 @@ class _Conversation:
     def _may_answer(self, decision: Answer) -> bool:
         """Whether a key answers the open question: deaf at first, and while words are typed."""
         question = self.question
-        if question is None or self.refusing or self.terminal.draft.text:
+        if question is None or self.refusing or self.editing or self.terminal.draft.text:
             return False
-        offers = bool(question.offered) or decision in {"once", "no"}
+        offers = bool(question.offered) or decision in {"once", "no", "edit"}
         return offers and self.clock() - self.asked_at >= _DEAF_SECONDS
 
     def _answer_question(self, decision: Answer) -> None:
@@ -398,14 +407,37 @@ class _Conversation:
         if decision == "no":
             self.refusing = True
             return
+        if decision == "edit" and self.question is not None:
+            self.editing = True
+            self.terminal.draft.insert_text(format_editable(self.question))
+            return
         self._send_answer(decision)
 
-    def _send_answer(self, decision: Answer, reason: str = "") -> None:
+    def _send_answer(
+        self, decision: Answer, reason: str = "", arguments: dict[str, Any] | None = None
+    ) -> None:
         question, self.question, self.refusing = self.question, None, False
         if question is not None:
             said = f"{decision}: {reason}" if reason else decision
             self.terminal.print([render_remark(f"answered {said}")])
-            self.session.answer_approval(question.call_id, decision, reason)
+            self.session.answer_approval(question.call_id, decision, reason, arguments=arguments)
+
+    def _send_edit(self, text: str) -> None:
+        """Ask about the call as it was edited; an empty line leaves it as it is."""
+        self.editing = False
+        if self.question is None or not text.strip():
+            return
+        try:
+            arguments = parse_edited(self.question, text)
+        except ValueError as error:
+            self.terminal.print([render_remark(f"not edited: {error}", "error")])
+            return
+        self._send_answer("edit", arguments=arguments)
+
+    def _name_awaited_answer(self) -> str:
+        if self.refusing:
+            return "reason, then Enter"
+        return "edit, then Enter" if self.editing else "waits for 1 to 4 or e"
 
     def _is_timed(self) -> bool:
         """Whether the status line changes with time alone, or did a moment ago."""
@@ -418,6 +450,9 @@ class _Conversation:
         """Handle input: a command, steering while the agent works, or a prompt."""
         if self.refusing:
             self._send_answer("no", text.strip())
+            return
+        if self.editing:
+            self._send_edit(text)
             return
         if not text.strip():
             return
@@ -492,6 +527,7 @@ class _Conversation:
                 self.asked = None
             case RunEnd():
                 self.over, self.question, self.refusing = True, None, False
+                self.editing = False
                 self.asked = None
             case CompactionEnd():
                 self.compacted = True
@@ -666,7 +702,7 @@ class _Conversation:
             state.append("Ctrl+C again quits")
         if self.begun is not None:
             if self.question is not None and self.clock() - self.asked_at >= _DEAF_SECONDS:
-                state.append("reason, then Enter" if self.refusing else "waits for 1 to 4")
+                state.append(self._name_awaited_answer())
             if self.asked is not None:
                 state.append("waits for your answer")
             doing = "" if self.asked is not None else self.screen.doing

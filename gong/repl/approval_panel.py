@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 from .lines import INDENT, StyledLine, StyledPart, escape_text, join_parts, wrap_parts
 from .tool_cards import describe_arguments, read_arguments, render_body
@@ -50,8 +51,25 @@ def render_question(event: ApprovalRequested, columns: int) -> list[StyledLine]:
                 rest=[StyledPart(INDENT * 2)],
             )
         ),
-        StyledLine(f"{INDENT}{escape_text(keys)} · 4 no (a reason, then Enter)", "note"),
+        StyledLine(f"{INDENT}{escape_text(keys)} · 4 no (a reason, then Enter) · e edits", "note"),
     ]
+
+
+def format_editable(event: ApprovalRequested) -> str:
+    """Return what a person edits of a call: its command, else all its arguments as JSON."""
+    command = read_arguments(bytes(event.args)).get("command")
+    return command if isinstance(command, str) else bytes(event.args).decode("utf-8", "replace")
+
+
+def parse_edited(event: ApprovalRequested, text: str) -> dict[str, Any]:
+    """Return the arguments that an edited text means; raises ValueError unless it is an object."""
+    arguments = read_arguments(bytes(event.args))
+    if isinstance(arguments.get("command"), str):
+        return {**arguments, "command": text}
+    edited = json.loads(text)
+    if not isinstance(edited, dict):
+        raise ValueError("the arguments have to be a JSON object")  # noqa: TRY004 (of the text)
+    return edited
 
 
 def _find_part(reason: str) -> str:

@@ -12,6 +12,8 @@ from tests.e2e.test_print import call, entries
 if TYPE_CHECKING:
     from tests.e2e.conftest import Place
 
+CTRL_U = "\x15"
+
 
 @pytest.fixture
 def asking(place: Place) -> Place:
@@ -170,3 +172,53 @@ def test_a_dangerous_command_is_asked_about_with_a_warning(ask):
     press(terminal, "4", "reason, then Enter")
     terminal.type(ENTER)
     terminal.wait_for("all done")
+
+
+def test_a_person_edits_the_call_and_is_asked_about_the_new_one(ask, asking):
+    """M177: `e` puts the command into the prompt; what it becomes is judged like any other."""
+    terminal = ask("touch one")
+    press(terminal, "e", "edit, then Enter")
+    terminal.wait_for("> touch one", on_screen=True)
+    terminal.type(" && rm -rf build" + ENTER)
+    terminal.wait_for("answered edit")
+    terminal.wait_for("? bash: touch one && rm -rf build")
+    press(terminal, "e", "edit, then Enter")
+    terminal.type(CTRL_U + "touch two" + ENTER)
+    terminal.wait_for("? bash: touch two")
+    press(terminal, "1", "answered once")
+    terminal.wait_for("all done")
+    assert (asking.folder / "two").exists()
+    assert not (asking.folder / "one").exists()
+    (approval,) = read_approvals(asking)
+    assert (approval["decision"], approval["by"]) == ("allow", "user")
+    (start,) = [entry["data"] for entry in entries(asking) if entry["type"] == "tool.start"]
+    assert start["args"] == {"command": "touch two"}
+    (result,) = [entry["data"] for entry in entries(asking) if entry["type"] == "tool.result"]
+    assert result["content"][0]["text"] == (
+        '[The user changed the arguments of this call before it ran: {"command":"touch two"}]'
+    )
+    asking.run("tape", "verify")
+
+
+def test_an_edit_of_other_arguments_is_json(ask, asking):
+    """What is no JSON object changes nothing, and an empty line leaves the call as it is."""
+    (asking.folder / "kept").write_text("old\n")
+    model = asking.script(
+        {"tool_calls": [{"name": "write", "args": {"path": "new", "content": "x"}}]},
+        {"text": "all done"},
+    )
+    command = [str(asking.bin / "gong"), "chat", "-m", model]
+    with Terminal(command, cwd=asking.folder, env=asking.env, columns=100, rows=30) as terminal:
+        terminal.wait_for("ready")
+        terminal.wait_for_keys()
+        terminal.say("go")
+        press(terminal, "e", "edit, then Enter")
+        terminal.type(CTRL_U + "not json" + ENTER)
+        terminal.wait_for("not edited: ")
+        press(terminal, "e", "edit, then Enter")
+        terminal.type(CTRL_U + '{"path": "other", "content": "y"}' + ENTER)
+        terminal.wait_for("answered edit")
+        press(terminal, "1", "answered once")
+        terminal.wait_for("all done")
+    assert (asking.folder / "other").read_text() == "y"
+    assert not (asking.folder / "new").exists()

@@ -28,7 +28,7 @@ def test_the_parts_that_are_asked_about_are_marked_in_the_whole_command():
         StyledLine("  touch y", "call", (StyledPart("  "), StyledPart("touch y", "risky"))),
         StyledLine("  rm -r x: removes", "note"),
         StyledLine("  touch y: writes", "note"),
-        StyledLine("  1 once · 4 no (a reason, then Enter)", "note"),
+        StyledLine("  1 once · 4 no (a reason, then Enter) · e edits", "note"),
     ]
 
 
@@ -37,7 +37,7 @@ def test_an_edit_is_a_diff_and_another_call_shows_all_its_arguments():
     asked = ask("edit", edit, "changes a", offered=("Edit(a)",))
     assert [line.text for line in asked] == [
         *("? edit a", "  - x = 1", "  + x = 2", "  changes a"),
-        "  1 once · 2 this session · 3 always: Edit(a) · 4 no (a reason, then Enter)",
+        "  1 once · 2 this session · 3 always: Edit(a) · 4 no (a reason, then Enter) · e edits",
     ]
     asked = ask("mcp__db__drop", {"path": "a", "force": True}, "is not known", dangerous=True)
     assert [line.text for line in asked[:2]] == [
