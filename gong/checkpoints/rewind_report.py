@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tape.render_calls import OP_LETTERS
-from tape.text import shorten_to_width, to_single_line
+from tape.text import format_count, shorten_to_width, to_single_line
 
 if TYPE_CHECKING:
     from .rewind import RewindPlan, RewindReport
@@ -23,7 +23,7 @@ def describe_plan(plan: RewindPlan, columns: int, *, how_to_overwrite: str) -> l
     if plan.prompts:
         back = "come back" if plan.reason == "redo" else "leave the branch"
         verb = back if len(plan.prompts) > 1 else f"{back.replace(' ', 's ', 1)}"
-        lines.append(f"{_format_count(len(plan.prompts), 'prompt')} {verb}:")
+        lines.append(f"{format_count(len(plan.prompts), 'prompt')} {verb}:")
         lines += [f"  {shorten_to_width(prompt, columns - 2)}" for prompt in plan.prompts]
     files = [file for file in plan.files.files if file.status != "same"]
     paths = [to_single_line(shorten_path(file.path, plan)) for file in files]
@@ -41,8 +41,8 @@ def describe_report(report: RewindReport, *, redo: str) -> str:
     plan = report.plan
     parts = []
     if plan.prompts:
-        parts.append(_format_count(len(plan.prompts), "prompt"))
-    parts.append(f"{_format_count(len(report.restored), 'file')} restored")
+        parts.append(format_count(len(plan.prompts), "prompt"))
+    parts.append(f"{format_count(len(report.restored), 'file')} restored")
     if report.kept:
         parts.append(f"{len(report.kept)} kept as they are")
     again = "" if plan.reason == "redo" else f"; {redo} reverses it"
@@ -53,7 +53,3 @@ def shorten_path(path: str, plan: RewindPlan) -> str:
     """Return a path from the session's folder, where it is in it."""
     inside = os.path.relpath(path, plan.folder)
     return path if inside.startswith("..") else inside
-
-
-def _format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
