@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.e2e.terminal import Terminal
 from tests.measured import MEASURED
 
 BIN = Path(sys.executable).parent
@@ -76,3 +77,21 @@ class Place:
 @pytest.fixture
 def place(tmp_path):
     return Place(tmp_path / "home")
+
+
+@pytest.fixture
+def open_chat(place):
+    """Open `gong chat` with the offline model in a terminal, once some text stands there."""
+    open_terminals = []
+
+    def open_chat(*arguments, ready="ready", **size):
+        env = {**place.env, "GONG_PERMISSION": "bypass"}
+        command = [str(place.bin / "gong"), "chat", "-m", "offline/rules", *arguments]
+        terminal = Terminal(command, cwd=place.folder, env=env, **size)
+        open_terminals.append(terminal)
+        terminal.wait_for(ready)
+        return terminal
+
+    yield open_chat
+    for terminal in open_terminals:
+        terminal.__exit__()

@@ -1,29 +1,18 @@
 """`gong chat --tui`: the same conversation on the whole screen, with a pane beside it."""
 
 import base64
+from functools import partial
 
 import pytest
 
-from tests.e2e.terminal import ENTER, Terminal
+from tests.e2e.terminal import ENTER
 
 PAGE_UP, PAGE_DOWN = "\x1b[5~", "\x1b[6~"
 
 
 @pytest.fixture
-def chat(place):
-    open_terminals = []
-
-    def chat(*arguments, ready="ready", **size):
-        env = {**place.env, "GONG_PERMISSION": "bypass"}
-        command = [str(place.bin / "gong"), "chat", "--tui", "-m", "offline/rules", *arguments]
-        terminal = Terminal(command, cwd=place.folder, env=env, **size)
-        open_terminals.append(terminal)
-        terminal.wait_for(ready)
-        return terminal
-
-    yield chat
-    for terminal in open_terminals:
-        terminal.__exit__()
+def chat(open_chat):
+    return partial(open_chat, "--tui")
 
 
 def ask(now, prompt, answer):

@@ -2,24 +2,12 @@
 
 import pytest
 
-from tests.e2e.terminal import CTRL_C, DOWN, ENTER, ESC, Terminal
+from tests.e2e.terminal import CTRL_C, DOWN, ENTER, ESC
 
 
 @pytest.fixture
-def chat(place):
-    open_terminals = []
-
-    def chat(*arguments, ready="ready", **size):
-        env = {**place.env, "GONG_PERMISSION": "bypass"}
-        command = [str(place.bin / "gong"), "chat", "-m", "offline/rules", *arguments]
-        terminal = Terminal(command, cwd=place.folder, env=env, **size)
-        open_terminals.append(terminal)
-        terminal.wait_for(ready)
-        return terminal
-
-    yield chat
-    for terminal in open_terminals:
-        terminal.__exit__()
+def chat(open_chat):
+    return open_chat
 
 
 def ask(now, prompt, answer):
