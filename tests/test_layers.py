@@ -37,6 +37,7 @@ ORDER = {
             "private_files",
             "project",
             "trust",
+            "front_matter",
             "llm.models",
             "tools.limits",
             "config_file",

@@ -1,0 +1,92 @@
+"""The front matter of a Markdown file: YAML between two lines of `---`, then the body.
+
+Files of skills, commands and agents begin with it. People write it by hand, so nothing in it is an
+error: what cannot be read is left out with a warning, and the body is there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+_FENCED = re.compile(r"\A---[ \t]*\n(?P<yaml>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+class FrontMatter(NamedTuple):
+    """What a file says about itself, and its body."""
+
+    fields: dict[str, Any]
+    """The fields by name; empty where there are none, or where they are not YAML."""
+    body: str
+    """The text after the front matter, without blank lines around it."""
+    warning: str | None = None
+    """Why fields were left out, in one line."""
+
+
+def parse_front_matter(text: str) -> FrontMatter:
+    r"""Split a file into the fields of its front matter and its body.
+
+    >>> parse_front_matter("---\nname: a\nbackground: yes\n---\nDo it.\n")
+    FrontMatter(fields={'name': 'a', 'background': True}, body='Do it.', warning=None)
+    >>> parse_front_matter("Do it.")
+    FrontMatter(fields={}, body='Do it.', warning=None)
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    if not re.match(r"---[ \t]*(\n|\Z)", text):
+        return FrontMatter({}, text.strip())
+    fenced = _FENCED.match(text)
+    if fenced is None:
+        return FrontMatter({}, text.strip(), "the front matter has no second line of ---")
+    body = text[fenced.end() :].strip()
+    try:
+        fields = _load_yaml(fenced["yaml"])
+    except ValueError as error:
+        return FrontMatter({}, body, f"the front matter is not YAML: {error}")
+    if fields is None:
+        return FrontMatter({}, body)
+    if not isinstance(fields, dict):
+        return FrontMatter({}, body, "the front matter is not a list of fields: name, value")
+    return FrontMatter({_name_field(key): value for key, value in fields.items()}, body)
+
+
+def read_flag(value: object) -> bool | None:
+    """Return the truth of a field: yes, on, true and 1 are true; None if it is neither."""
+    word = str(value).strip().lower()
+    if word in {"true", "yes", "on", "1"}:
+        return True
+    return False if word in {"false", "no", "off", "0"} else None
+
+
+def read_names(value: object) -> tuple[str, ...] | None:
+    """Return the names of a field: a list, or one text with commas; None if it is neither.
+
+    Commas inside parentheses separate nothing: `Bash(git log, git diff), Read` is two names.
+    """
+    if isinstance(value, str):
+        value = re.split(r",(?![^(]*\))", value)
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        return None
+    return tuple(name.strip() for name in value if name.strip())
+
+
+def _name_field(key: object) -> str:
+    """Return the name of a field as it was written: YAML takes a bare `on` for true."""
+    return "on" if key is True else str(key)
+
+
+def _load_yaml(text: str) -> object:
+    """Return what YAML says, with dates as the texts they were; ValueError if it is not YAML."""
+    import yaml  # noqa: PLC0415 (only for files that have front matter)
+
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers = {  # noqa: RUF012 (as PyYAML has it)
+            first: [(tag, form) for tag, form in forms if tag != "tag:yaml.org,2002:timestamp"]
+            for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+    try:
+        return yaml.load(text, Loader)  # noqa: S506 (a SafeLoader)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(getattr(error, "problem", None) or error).split())) from error
+    except (RecursionError, ValueError, TypeError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
