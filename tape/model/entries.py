@@ -180,6 +180,18 @@ class Failure(Struct, frozen=True, gc=False):
     message: str
 
 
+class ImportedSession(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The session of another agent that a tape was made from; `sha256` of its file at that time."""
+
+    tool: str
+    format: str
+    source: str
+    """Path of the file."""
+    session: str
+    """The agent's own id of the session."""
+    sha256: str
+
+
 class Payload(Struct, frozen=True, omit_defaults=True, gc=False):
     """The `data` of an entry; `entry_type` is the `type` of its line."""
 
@@ -198,6 +210,7 @@ class Start(Payload, frozen=True, gc=False):
     project: str | None = None
     git: Git | None = None
     origin: Place | None = None
+    imported: ImportedSession | None = None
 
 
 class Meta(Payload, frozen=True, gc=False):

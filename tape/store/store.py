@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ..clock import choose_entry_time, format_timestamp, parse_timestamp, read_clock
 from ..errors import Ambiguous, Damaged, NewerFormat, NotFound, TapeError, UsageError, WriteFailed
-from ..model.entries import Git, Place, Start
+from ..model.entries import Git, ImportedSession, Place, Start
 from ..model.line import FORMAT, JSON_ERRORS, encode_line, encode_payload
 from .disk import Folder, read_file
 from .phase import ENTRIES, ORIGIN, choose_phase_name
@@ -86,6 +86,7 @@ class Beginning(NamedTuple):
     """Text for the folder's name: the title or the first prompt."""
     project: str | None = None
     git: Git | None = None
+    imported: ImportedSession | None = None
 
 
 class Store:
@@ -148,6 +149,7 @@ class Store:
             project=beginning.project,
             git=beginning.git,
             origin=place,
+            imported=beginning.imported,
         )
         _, line = encode_line(
             Start.entry_type,
