@@ -1,14 +1,22 @@
-"""The grammar of a REF, `[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]`: text to parts and back; pure."""
+"""The grammar of a REF, `[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]`: text to parts and back; pure.
+
+`TOOL:SESSION` in place of TAPE is the tape that a session of another agent became: its id is made
+from both, so nothing is looked up.
+"""
 
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import NamedTuple
 
 from .errors import UsageError
 
 GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
+SESSION_TOOLS = ("claude", "codex", "gemini", "opencode", "pi")
+"""The other agents whose sessions a REF can name, by their own id: `claude:UUID`."""
+_SESSION = re.compile(rf"(?P<tool>{'|'.join(SESSION_TOOLS)}):(?P<session>[^:@~^\x00-\x1f]+)")
 _NAME = "[a-z0-9][a-z0-9._-]{0,47}"
 _REFERENCE = re.compile(
     r"(?P<tape>[^:@~^/\x00-\x1f]+)?"
@@ -53,6 +61,9 @@ _WHOLE = Reference()
 
 def parse_reference(text: str) -> Reference:
     """Return the parts of a REF; raise UsageError with the grammar if it is not a REF."""
+    if named := _SESSION.match(text):
+        rest = parse_reference(text[named.end() :])
+        return rest._replace(tape=compute_tape_id(named["tool"], named["session"]))
     found = _REFERENCE.match(text)
     if found is None:
         hint = "; the shell may expand ~ to a folder: quote it, or write :main~N"
@@ -65,6 +76,16 @@ def parse_reference(text: str) -> Reference:
         0 if parts[name] is None else int(parts[name] or 1) for name in ("back", "prompts_back")
     )
     return Reference(parts["tape"], parts["branch"], parts["entry"], moves_ago, back, prompts_back)
+
+
+def is_session_reference(text: str) -> bool:
+    """Return whether a REF names a session of another agent."""
+    return _SESSION.match(text) is not None
+
+
+def compute_tape_id(tool: str, session: str) -> str:
+    """Return the id (32 hex digits) of the tape that a session of another agent becomes."""
+    return sha256(f"session of {tool}\n{session}\n".encode()).hexdigest()[:32]
 
 
 def split_range(text: str) -> tuple[str, str] | None:

@@ -25,7 +25,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from .errors import Ambiguous, NotFound, TapeError, UsageError
 from .folders import locate_repository
 from .index.library import ask_index, list_tapes, read_tape_row
-from .reference import LEAST_SURE_DIGITS, Reference, is_id_prefix, parse_reference
+from .reference import (
+    LEAST_SURE_DIGITS,
+    Reference,
+    is_id_prefix,
+    is_session_reference,
+    parse_reference,
+)
 from .store.phase import ORIGIN
 from .store.refs import is_ref_name, read_head_at
 from .store.tape import Hit
@@ -71,7 +77,12 @@ def find_reference(store: Store, index: Index | None, text: str, cwd: str) -> Fo
     UsageError, NotFound and Ambiguous.
     """
     reference = parse_reference(text)
-    found = _find_meant_tape(store, index, reference, cwd)
+    try:
+        found = _find_meant_tape(store, index, reference, cwd)
+    except NotFound as error:
+        if not is_session_reference(text):
+            raise
+        raise NotFound(f"{text} has not been imported: `tape import auto` does that") from error
     reference = reference._replace(tape=None)
     if found.entry is not None:
         reference = reference._replace(entry=found.entry)
