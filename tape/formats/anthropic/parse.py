@@ -43,10 +43,13 @@ _RESULT_TYPES = frozenset({"tool_result"})
 """Blocks that no answer may hold."""
 
 
-class _AnthropicReader(ArrayReader):
+class AnthropicReader(ArrayReader):
+    """Reads messages of the Anthropic Messages API."""
+
     api = API
 
     def read_element(self, element: Any) -> Iterator[Payload]:
+        """Yield what one element gives."""
         message: WireObject = element if isinstance(element, dict) else {}
         content = list_content(message.get("content"))
         outer = drop_fields(message, "role", "content")
@@ -104,6 +107,7 @@ class _AnthropicReader(ArrayReader):
         return ToolResult(call.id, call.name, self.read_content(content, outer, form), is_error)
 
     def read_piece(self, piece: Any) -> Block:
+        """Return a piece that is no string as a block."""
         match piece:
             case {"type": "text", "text": str(text)}:
                 return Text(text, wire=build_wire(drop_fields(piece, "type", "text")))
@@ -135,7 +139,7 @@ class _AnthropicReader(ArrayReader):
         return Document(blob=blob, mime="text/plain", name=name, wire=build_wire(rest))
 
 
-parse_array = _AnthropicReader.parse
+parse_array = AnthropicReader.parse
 """Return the payloads of an array: see `ArrayReader.parse`."""
 
 

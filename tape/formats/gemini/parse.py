@@ -37,10 +37,13 @@ _CAMEL_NAMES = {
 }
 
 
-class _GeminiReader(ArrayReader):
+class GeminiReader(ArrayReader):
+    """Reads contents of the Gemini API."""
+
     api = API
 
     def read_element(self, element: Any) -> Iterator[Payload]:
+        """Yield what one element gives."""
         turn: WireObject = element if isinstance(element, dict) else {}
         found = turn.get("parts")
         if found is None:
@@ -114,6 +117,7 @@ class _GeminiReader(ArrayReader):
         return ToolResult(call.id, call.name, mark_api(content, API), is_error)
 
     def read_piece(self, part: Any) -> Block:
+        """Return a piece that is no string as a block."""
         match part:
             case {"functionCall": {"name": str(name)}}:
                 function = part["functionCall"]
@@ -135,7 +139,7 @@ class _GeminiReader(ArrayReader):
         return to_opaque_or_unknown(part, frozenset())
 
 
-parse_array = _GeminiReader.parse
+parse_array = GeminiReader.parse
 """Return the payloads of an array: see `ArrayReader.parse`."""
 
 

@@ -41,10 +41,13 @@ _TEXTS = frozenset({"input_text", "output_text", "text"})
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 
 
-class _OpenAIResponsesReader(ArrayReader):
+class OpenAIResponsesReader(ArrayReader):
+    """Reads input items of the OpenAI Responses API."""
+
     api = API
 
     def read_payloads(self, elements: list[Any]) -> Iterator[Payload]:
+        """Yield what the elements give, in order."""
         run: list[WireObject] = []
         for item in elements:
             if _is_model_item(item):
@@ -120,6 +123,7 @@ class _OpenAIResponsesReader(ArrayReader):
         )
 
     def read_piece(self, piece: Any) -> Block:
+        """Return a piece that is no string as a block."""
         match piece:
             case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
                 return Text(text, wire=build_wire(drop_fields(piece, "type", "text")))
@@ -140,7 +144,7 @@ class _OpenAIResponsesReader(ArrayReader):
         return None
 
 
-parse_array = _OpenAIResponsesReader.parse
+parse_array = OpenAIResponsesReader.parse
 """Return the payloads of an array: see `ArrayReader.parse`."""
 
 
