@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from contextlib import contextmanager
 from hashlib import sha256
@@ -104,9 +105,21 @@ def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder,
             shutil.rmtree(name, ignore_errors=True, dir_fd=tapes.fd)
 
 
+_USUAL_FOLDER = re.compile(r"-(?P<id>[0-9a-f]{8})(\.[0-9]+)?\Z")
+"""The end of the name that a tape's folder is given: the beginning of its id."""
+
+
 def find_existing_folder(store: Store, identity: str) -> str | None:
-    """Return the folder of the tape with this id; None if the store has none."""
-    return next((name for name in store.folders() if store.read_tape_id(name) == identity), None)
+    """Return the folder of the tape with this id; None if the store has none.
+
+    Only folders are opened whose name begins like the id, or that somebody has renamed.
+    """
+    for name in store.folders():
+        usual = _USUAL_FOLDER.search(name)
+        may_be = usual is None or identity.startswith(usual["id"])
+        if may_be and store.read_tape_id(name) == identity:
+            return name
+    return None
 
 
 def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: ImportTarget) -> str:

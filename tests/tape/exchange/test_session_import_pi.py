@@ -14,8 +14,9 @@ from tape.check.verify import verify
 from tape.context.repair import repair
 from tape.context.view import Target, view
 from tape.errors import UsageError
-from tape.exchange.pi_import import import_pi_session
-from tape.exchange.pi_session import migrate_entries, parse_pi_session, split_branches
+from tape.exchange.session_import import import_session
+from tape.formats.sessions import pi
+from tape.formats.sessions.pi_file import migrate_entries, parse_pi_session, split_branches
 from tape.model.entries import Assistant, ToolResult, join_texts, select_tool_calls
 from tape.store.store import Beginning, Store
 
@@ -73,8 +74,14 @@ def read_texts(tape, branch):
     return [(message.role, join_texts(message.content)) for message in messages]
 
 
+def import_pi_session(store, data):
+    session = pi.read_session(lambda: data.split(b"\n"), "file")
+    (done,) = import_session(store, session, HERE, "file.jsonl", "0" * 64)
+    return done
+
+
 def import_and_open(store, data):
-    done = import_pi_session(store, data, HERE)
+    done = import_pi_session(store, data)
     tape = store.open(done.id)
     assert [*verify(tape, Counts())] == []
     return done, tape
@@ -118,13 +125,13 @@ class TestVersions:
     )
     def test_a_file_without_a_header_is_no_session(self, data, store):
         with pytest.raises(UsageError, match="not a session of pi"):
-            import_pi_session(store, data, HERE)
+            import_pi_session(store, data)
         assert store.folders() == []
 
     def test_lines_that_are_no_entries_are_counted(self, store):
         data = write_lines(TREE[0]) + b"torn {\n[1]\n\xff\n" + json.dumps(TREE[1]).encode()
         done, tape = import_and_open(store, data)
-        assert done.skipped == 3
+        assert done.damaged == 3
         assert read_texts(tape, "main") == [("user", "start"), ("assistant", "answer")]
 
 
@@ -149,8 +156,8 @@ class TestTree:
         assert times == [f"2025-01-01T00:00:{second:02}" for second in (0, 1, 2, 5)]
 
     def test_the_same_file_again_adds_nothing(self, store):
-        first = import_pi_session(store, write_lines(*TREE), HERE)
-        again = import_pi_session(store, write_lines(*TREE), HERE)
+        first = import_pi_session(store, write_lines(*TREE))
+        again = import_pi_session(store, write_lines(*TREE))
         assert (first.id, first.path) == (again.id, again.path)
         with store.open(first.id) as tape:
             total = sum(1 for _ in tape.phases.read_all_lines())

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ..errors import UsageError
+from ...errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,11 +40,6 @@ class PiSession(NamedTuple):
     """Number of lines that are no entries."""
     version: int
     """Version of the file as it was written."""
-
-
-def is_pi_header(line: bytes) -> bool:
-    """Return whether a line is the header of a session of pi."""
-    return _read_header(_decode_object(line)) is not None
 
 
 def parse_pi_session(data: bytes) -> PiSession:

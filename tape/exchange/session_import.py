@@ -1,0 +1,385 @@
+"""A session of another agent → a tape, and again when it has grown: only what is new is added.
+
+The tape's id is that of the session, so the same session is always the same tape. A step is looked
+for below the entry that it follows, by type and content; what is not there is written, on the
+branch that ends at that entry, else on a new branch:
+
+    steps            tape before      added
+    1─2─3            1─2              3, on the same branch
+    1─2─3            1─2─x            3, on a branch from 2 (x was recorded here by somebody else)
+    1─2─4, 2─3       1─2─3            4, on a branch from 2
+    1─2              1─2              nothing
+    1─2ab            1─2a             2ab, in place of 2a: the answer had not ended
+
+So a crash between two entries costs nothing, and a tape that people have continued stays theirs. A
+new tape is built under a name that readers ignore, and renamed when it is whole.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..errors import Busy, TapeError
+from ..formats.sessions.steps import NEWEST, ROOT, SourceSession
+from ..model.entries import (
+    Anchor,
+    Assistant,
+    BlobRef,
+    Branch,
+    CoveredRange,
+    ImportedSession,
+    Start,
+    ToolCall,
+    User,
+    join_texts,
+)
+from ..model.line import encode_payload, read_header
+from ..store.refs import find_head, make_ref_name, read_head_at
+from ..store.store import Store
+from .import_ import find_existing_folder, record_tape
+
+if TYPE_CHECKING:
+    from ..formats.sessions.steps import SourceStep
+    from ..model.entries import Block, Payload
+    from ..store.refs import Head
+    from ..store.store import Beginning
+    from ..store.tape import Tape
+    from ..store.writer import Writer
+
+_MOST_WRITERS = 16
+"""Branches that are open at once."""
+
+
+class ImportedTape(Struct, frozen=True):
+    """What the import of one session did."""
+
+    id: str
+    path: str
+    """The tape's folder."""
+    title: str
+    added: int
+    """Entries added to the store."""
+    entries: int
+    """Entries that the file gives."""
+    damaged: int
+    """Lines that could not be read."""
+    unknown: int
+    """Lines that were kept whole, and not understood."""
+    branches: int
+    tool: str
+    session: str
+    """The other agent's id of it."""
+    source: str
+    """The file."""
+    version: int | None = None
+    """Version of the file's format, where it has one."""
+
+
+def import_session(
+    store: Store, session: SourceSession, beginning: Beginning, source: str, digest: str
+) -> list[ImportedTape]:
+    """Record a session and its sub-agents, each on its tape; the session's own is the first.
+
+    `source` is its file, and `digest` the SHA-256 of that. Raises Busy and WriteFailed; what was
+    added before stays, and the next import continues from there.
+    """
+    imported = ImportedSession(session.tool, session.format, source, session.id, digest)
+    filler = _TapeFiller(session)
+    first = _find_first_prompt(session)
+    begins = beginning._replace(
+        cwd=session.cwd or beginning.cwd,
+        slug=session.title or first,
+        program=f"{beginning.program} (import from {session.tool})",
+        git=session.git,
+        project=None,
+        imported=imported,
+    )
+    timed = Store(
+        store.path,
+        clock=filler.read_time,
+        random=store.random,
+        durable=store.durable,
+        projection=store.projection,
+    )
+    folder = find_existing_folder(store, session.tape_id)
+    if folder is None:
+        record_tape(timed, session.tape_id, begins, filler.fill_new)
+        folder = find_existing_folder(store, session.tape_id) or ""
+    else:
+        with timed.open_folder(folder) as tape:
+            filler.fill(tape, known=True)
+    with store.open_folder(folder) as tape:
+        title, branches = tape.title() or "", len(tape.refs().branches)
+    done = ImportedTape(
+        session.tape_id,
+        str(store.tapes.absolute() / folder),
+        title,
+        filler.added,
+        filler.seen,
+        session.damaged,
+        session.unknown.total(),
+        branches,
+        session.tool,
+        session.id,
+        source,
+        session.version,
+    )
+    inner = [
+        one
+        for child in session.children
+        for one in import_session(store, child, beginning, source, digest)
+    ]
+    return [done, *inner]
+
+
+def _find_first_prompt(session: SourceSession) -> str:
+    """Return the first words of the user, for the name of the tape's folder."""
+
+    def put(data: bytes) -> BlobRef:
+
+        return BlobRef(sha256(data).hexdigest(), len(data))
+
+    for step in session.read_steps(put):
+        for payload in step.payloads:
+            if isinstance(payload, User) and (text := join_texts(payload.content).strip()):
+                return text
+    return ""
+
+
+class _Spot(NamedTuple):
+    """An entry of the tape."""
+
+    id: str
+    n: int
+    phase: str
+    offset: int
+
+
+def _has_beginning(whole: Assistant, part: Assistant) -> bool:
+    """Return whether an answer is another one as it was before its end; ids of calls differ."""
+    ours = [(type(one), *_list_words(one)) for one in whole.content]
+    theirs = [(type(one), *_list_words(one)) for one in part.content]
+    return ours[: len(theirs)] == theirs and whole.response_id == part.response_id
+
+
+def _list_words(block: Block) -> tuple[object, ...]:
+    if isinstance(block, ToolCall):
+        return block.name, bytes(block.args), block.args_text
+    return (getattr(block, "text", None), getattr(block, "blob", None))
+
+
+class _TapeFiller:
+    """Adds the steps of a session to its tape."""
+
+    def __init__(self, session: SourceSession) -> None:
+        self.session = session
+        self.time = session.created or 0
+        """Time of the entry that is written, in microseconds since 1970."""
+        self.added = 0
+        self.seen = 1
+        """Entries that the session has, its start included."""
+        self.starts: dict[str, _Spot] = {}
+        """Step → the first of its entries."""
+        self.ends: dict[str, _Spot] = {ROOT: _Spot("", 0, "", 0)}
+        """Step → the last one, with the remarks that belong to it."""
+        self.newest = ROOT
+        self.below: dict[tuple[str, str, str], list[_Spot]] = {}
+        """Entry, type and content of what follows it → that, where no step was found there yet."""
+        self.parents: set[str] = set()
+        """Entries that something follows."""
+        self.joints: dict[str, list[str]] = {}
+        """Entry → first entries of the branches from it."""
+        self.heads: dict[str, str] = {}
+        """Newest entry of a branch → the branch."""
+        self.open_answers: dict[str, tuple[str, _Spot]] = {}
+        """Entry before the newest of a branch, where that is an answer → the branch, and that."""
+        self.writers: dict[str, Writer] = {}
+
+    def read_time(self) -> int:
+        """Return the time of the entry that is written: a clock."""
+        return self.time
+
+    def fill_new(self, tape: Tape, writer: Writer) -> None:
+        """Record all steps on a new tape, whose first branch is open."""
+        self.added = 1
+        self.writers[writer.branch] = writer
+        self.fill(tape, known=False)
+        self.writers.clear()
+
+    def fill(self, tape: Tape, *, known: bool) -> None:
+        """Add the steps that are not there."""
+        self.tape = tape
+        self._read_entries()
+        root = self.ends[ROOT]
+        before = self.added
+        self.session.damaged = 0
+        self.session.unknown.clear()
+        own = set(self.writers)
+        try:
+            for step in self.session.read_steps(tape.blobs.put):
+                self._add_step(step, root)
+            for writer in self.writers.values():
+                writer.barrier()
+        finally:
+            with ExitStack() as closing:
+                for branch, writer in self.writers.items():
+                    if branch not in own:
+                        closing.callback(writer.close)
+        if self.added > before or not known:
+            self._move_names()
+
+    def _read_entries(self) -> None:
+        """Take note of what the tape has already."""
+        refs = self.tape.refs()
+        committed = refs.phases()
+        begun: dict[str, str] = {}  # first entry of a branch → the one it begins after
+        for phase, offset, line in self.tape.phases.read_all_lines():
+            if phase not in committed:
+                continue
+            header = read_header(line)
+            spot, parent = _Spot(header.id, header.n, phase, offset), header.parent_id or ""
+            if header.type == Start.entry_type:
+                self.ends[ROOT] = spot
+            elif header.type == Branch.entry_type:
+                self.joints.setdefault(parent, []).append(header.id)
+                begun[header.id] = parent
+            else:
+                kind = header.type
+                content = "" if kind == Anchor.entry_type else header.dh
+                self.below.setdefault((parent, kind, content), []).append(spot)
+                self.parents.add(parent)
+        for branch in refs.branches:
+            head = find_head(refs, self.tape.phases, branch)
+            self.heads.setdefault(head.entry, branch)
+            if head.header.type == Assistant.entry_type:
+                spot = _Spot(head.entry, head.header.n, head.phase, head.offset)
+                before = head.header.parent_id or ""
+                self.open_answers[begun.get(before, before)] = branch, spot
+
+    def _add_step(self, step: SourceStep, root: _Spot) -> None:
+        """Find or write the entries of a step."""
+        self.time = step.time or self.time
+        parent = self.newest if step.parent == NEWEST else step.parent
+        spot = self.ends.get(parent, root)
+        first: _Spot | None = None
+        self.seen += len(step.payloads)
+        for payload in step.payloads:
+            if isinstance(payload, Anchor):
+                spot = self._add_anchor(payload, step, spot, root)
+            else:
+                spot = self._find(spot, payload.entry_type, payload) or self._write(spot, payload)
+            first = first or spot
+        if step.id is None:
+            self.ends[self.newest] = spot
+            return
+        self.ends[step.id], self.starts[step.id] = spot, first or spot
+        self.newest = step.id
+
+    def _find(self, spot: _Spot, kind: str, payload: Payload | None) -> _Spot | None:
+        """Return the entry with this content that follows another one; None if none does."""
+        content = ""
+        if payload is not None:
+            if self.parents.isdisjoint((spot.id, *self.joints.get(spot.id, ()))):
+                return None
+            data = self.tape.blobs.extract_long_strings(encode_payload(payload))
+            content = sha256(data).hexdigest()[:32]
+        for parent in (spot.id, *self.joints.get(spot.id, ())):
+            if found := self.below.get((parent, kind, content)):
+                return found.pop(0)
+        return None
+
+    def _add_anchor(self, anchor: Anchor, step: SourceStep, spot: _Spot, root: _Spot) -> _Spot:
+        """Find or write an anchor: it covers the path so far, and keeps it from a step on."""
+        found = self._find(spot, Anchor.entry_type, None)
+        if found is not None:
+            return found
+        writer = self._open_at(spot)
+        writer.barrier()
+        head = self._read_head(spot)
+        first = self.starts.get(step.kept_from or "")
+        count = spot.n - first.n + 1 if first is not None else 0
+        covered = self.tape.find_ancestor(head, count).head if 0 < count < spot.n else head
+        covers = CoveredRange(root.id, covered.entry, covered.header.n - root.n + 1)
+        made = replace(anchor, kept=self.tape.newest(head, count), covers=covers)
+        entry = writer.anchor(made)
+        return self._advance(writer, spot, entry.n)
+
+    def _write(self, spot: _Spot, payload: Payload) -> _Spot:
+        writer = self._reopen_answer(spot, payload) or self._open_at(spot)
+        return self._advance(writer, spot, writer.append(payload).n)
+
+    def _reopen_answer(self, spot: _Spot, payload: Payload) -> Writer | None:
+        """Return the writer of a branch that ends with the beginning of this answer, before it."""
+        if not isinstance(payload, Assistant) or spot.id not in self.open_answers:
+            return None
+        branch, end = self.open_answers.pop(spot.id)
+        before = self.tape.entry(self._read_head(end)).data
+        if self.heads.get(end.id) != branch or not isinstance(before, Assistant):
+            return None
+        if not _has_beginning(payload, before):
+            return None
+        try:
+            writer = self.writers.get(branch) or self._keep_writer(self.tape.writer(branch))
+        except Busy:
+            return None
+        writer.rewind(self._read_head(spot))
+        del self.heads[end.id]
+        return writer
+
+    def _advance(self, writer: Writer, before: _Spot, n: int) -> _Spot:
+        self.added += 1
+        place = writer.place
+        self.heads.pop(before.id, None)
+        self.heads[place.entry] = writer.branch
+        return _Spot(place.entry, n, place.phase, place.offset)
+
+    def _open_at(self, spot: _Spot) -> Writer:
+        """Return the writer of a branch that ends at an entry; begin a branch where none does."""
+        branch = self.heads.get(spot.id)
+        if branch is not None:
+            if branch in self.writers:
+                return self.writers[branch]
+            try:
+                return self._keep_writer(self.tape.writer(branch))
+            except Busy:  # a session that runs is writing it
+                del self.heads[spot.id]
+        for writer in self.writers.values():
+            writer.barrier()
+        return self._keep_writer(
+            self.tape.writer(self.tape.fork(self._read_head(spot), why="import"))
+        )
+
+    def _keep_writer(self, writer: Writer) -> Writer:
+        if len(self.writers) >= _MOST_WRITERS:
+            oldest = [*self.writers][1]  # the first may be the caller's
+            self.writers.pop(oldest).close()
+        self.writers[writer.branch] = writer
+        return writer
+
+    def _read_head(self, spot: _Spot) -> Head:
+        branch = self.tape.find_branch(spot.phase)
+        return read_head_at(self.tape.phases, branch, spot.phase, spot.offset, spot.id)
+
+    def _move_names(self) -> None:
+        """Make the branch of the newest step the current one, and give the tape its title."""
+        refs = self.tape.refs()
+        end = self.ends[self.newest]
+        if self.session.newest is not None:
+            end = self.ends.get(self.session.newest, end)
+        branch = self.heads.get(end.id)
+        if branch is None:  # the session went back to an earlier step
+            branch = self.tape.fork(self._read_head(end), why="import")
+        if branch != refs.current:
+            self.tape.switch(branch)
+        if self.session.title and self.session.title != refs.title:
+            self.tape.rename(self.session.title)
+        for label, step in self.session.labels.items():
+            name = make_ref_name(label)
+            if step in self.ends and refs.labels.get(name) is None:
+                with suppress(TapeError):  # the entry itself keeps the label as it was
+                    self.tape.label(name, self.ends[step].id)

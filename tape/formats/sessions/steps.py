@@ -1,0 +1,150 @@
+"""What every reader of another agent's sessions gives: steps of a tree, in the order of the file.
+
+    file of the agent  --reader-->  SourceSession: facts, and steps one after the other
+    steps              --exchange/session_import-->  a tape: branches, anchors, linked tapes
+
+A step names its parent, so a tree stays a tree: a step whose parent is not the newest one begins a
+branch. Readers are pure and lenient: a line that cannot be read costs itself only, and what is not
+understood becomes a `custom` entry with the whole of it. The same bytes give the same steps, and
+more bytes give the same steps and more, so that a session that grew can be imported again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from ...model.entries import Custom, Git
+from ...reference import compute_tape_id
+from ..wire import decode_json, pack_raw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ...model.entries import Payload
+    from ..wire import Put, WireObject
+
+ROOT = ""
+"""The parent of a step that begins at the start of the tape."""
+_LONGEST_KIND = 40
+NEWEST = "newest"
+"""The parent of a step that follows the one before it, whatever that is."""
+
+
+class SourceStep(NamedTuple):
+    """One step: what it becomes on the tape, as one entry or several."""
+
+    id: str | None
+    """The source's own id; None for a remark that belongs to the step before it."""
+    parent: str
+    """Id of the step it follows, `ROOT` or `NEWEST`."""
+    time: int | None
+    """Microseconds since 1970; None where the source does not say."""
+    payloads: tuple[Payload, ...]
+    kept_from: str | None = None
+    """Of an anchor: the id of the first step that stays in view."""
+
+
+@dataclass
+class SourceSession:
+    """One session of another agent; what follows `steps` is known when they have been read."""
+
+    tool: str
+    """The agent: claude, codex, …"""
+    format: str
+    """Name of the file format."""
+    id: str
+    """The agent's own id of the session; of a sub-agent `SESSION/AGENT`."""
+    read_steps: Callable[[Put], Iterator[SourceStep]]
+    """Reads the steps; pictures and files go to `put`."""
+    cwd: str | None = None
+    git: Git | None = None
+    created: int | None = None
+    """Microseconds since 1970."""
+    title: str | None = None
+    children: tuple[SourceSession, ...] = ()
+    """Sub-agents whose steps are in the same file."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Label → step."""
+    newest: str | None = None
+    """The step where the session is; None if that is the last one that is read."""
+    version: int | None = None
+    """Version of the file's format, where it has one."""
+    damaged: int = 0
+    """Lines that could not be read."""
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Kind of line that was kept whole, but not understood → how many."""
+
+    @property
+    def tape_id(self) -> str:
+        """The id of its tape: that of the session, whatever its file holds by now."""
+        return compute_tape_id(self.tool, self.id)
+
+    def keep_whole(self, kind: str, value: Any) -> Custom:
+        """Return a line that was not understood, as an entry `TOOL.KIND`, and count it."""
+        name = "".join(letter if letter.isalnum() else "_" for letter in kind.lower())
+        name = name[:_LONGEST_KIND].strip("_") or "line"
+        self.unknown[name] += 1
+        return Custom(f"{self.tool}.{name}", pack_raw(value))
+
+
+def decode_object(line: bytes) -> WireObject | None:
+    """Return a line as a JSON object; None if it is none."""
+    try:
+        value = decode_json(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def read_object(value: Any) -> WireObject:
+    """Return an object; anything else is an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def read_list(value: Any) -> list[Any]:
+    """Return a list; anything else is an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def read_text(value: Any) -> str:
+    """Return a string; anything else is empty."""
+    return value if isinstance(value, str) else ""
+
+
+def read_count(value: Any) -> int:
+    """Return a count that is not negative; anything else is 0."""
+    is_count = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return int(value) if is_count and value < 1 << 62 else 0
+
+
+def read_time(value: Any) -> int | None:
+    """Return microseconds since 1970 of an ISO time, or of seconds or milliseconds since then."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return _limit_time(moment.timestamp())
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _limit_time(value / 1000 if value > _LATEST else value)
+    return None
+
+
+_LATEST = 1e11
+"""Seconds since 1970 in the year 5138; a larger number is of milliseconds."""
+
+
+def _limit_time(seconds: float) -> int | None:
+    """Return microseconds; None for a time that no tape can have."""
+    return round(seconds * 1_000_000) if 0 < seconds < _LATEST else None
+
+
+def join_paragraphs(texts: Iterable[str]) -> str:
+    """Return the texts that are not empty, with an empty line between two."""
+    return "\n\n".join(filter(None, texts))
