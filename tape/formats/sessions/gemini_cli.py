@@ -1,0 +1,206 @@
+"""Chats of Gemini CLI, `~/.gemini/tmp/PROJECT/chats/session-*.json` or `.jsonl`, → steps.
+
+A chat is one JSON document with `messages`, or since 0.40 a header and a message on each line; a
+line `{"$set":{…}}` changes the header, and a message that stands there again replaces the first.
+
+    message                          becomes
+    -------------------------------  ----------------------------------------------------------
+    user                             user
+    gemini                           an answer: thoughts, words, calls; then a result for each
+                                     call that has one
+    info, error, warning             note
+    an element of `history`          as the API's own contents
+    anything else                    custom `gemini.<type>`, whole
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ...model.entries import (
+    NO_JSON,
+    Note,
+    Text,
+    Thinking,
+    ToolResult,
+    Usage,
+    User,
+)
+from ..gemini.parse import GeminiReader
+from ..parsing import CallBinder, build_tool_call, to_plain_text
+from ..wire import drop_fields, encode_json, pack_raw
+from .steps import (
+    NEWEST,
+    SourceSession,
+    SourceStep,
+    decode_object,
+    join_paragraphs,
+    read_count,
+    read_list,
+    read_object,
+    read_text,
+    read_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ...model.entries import Block, Payload
+    from ..wire import Put, WireObject
+
+TOOL = "gemini"
+FORMAT = "gemini-cli-chat"
+_REMARKS = frozenset({"info", "error", "warning"})
+_CALL_FIELDS = ("id", "name", "args", "result", "resultDisplay", "status", "timestamp")
+_HEADER = frozenset({"projectHash", "startTime", "lastUpdated"})
+
+
+def is_gemini_line(value: WireObject) -> bool:
+    """Return whether an object is a chat, or the header of one."""
+    is_chat = isinstance(value.get("messages"), list) or isinstance(value.get("history"), list)
+    return (is_chat and bool({*_HEADER, "start_time"} & value.keys())) or (
+        "sessionId" in value and len(_HEADER & value.keys()) > 1
+    )
+
+
+def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
+    """Return the session in a chat; `name` is the file's name without its ending."""
+    header, messages, damaged = _read_chat(read_lines())
+
+    def read_steps(put: Put) -> Iterator[SourceStep]:
+        made.damaged = damaged
+        return _StepReader(made, put).read(header, messages)
+
+    made = SourceSession(
+        TOOL,
+        FORMAT,
+        read_text(header.get("sessionId")) or name,
+        read_steps,
+        cwd=next((one for one in read_list(header.get("directories")) if read_text(one)), None),
+        created=read_time(header.get("startTime") or header.get("start_time")),
+        title=read_text(header.get("summary")) or None,
+    )
+    return made
+
+
+def _read_chat(lines: Iterable[bytes]) -> tuple[WireObject, list[Any], int]:
+    """Return the header of a chat, its messages, and how many lines cannot be read."""
+    data = b"\n".join(lines)
+    whole = decode_object(data)
+    if whole is not None and ("messages" in whole or "history" in whole):
+        return whole, read_list(whole.get("messages") or whole.get("history")), 0
+    header: WireObject = {}
+    messages: dict[str, Any] = {}
+    damaged = 0
+    for number, line in enumerate(filter(bytes.strip, data.split(b"\n"))):
+        value = decode_object(line)
+        if value is None:
+            damaged += 1
+        elif isinstance(value.get("$set"), dict):
+            header.update(value["$set"])
+        elif not header and "type" not in value:
+            header = value
+        else:
+            messages[read_text(value.get("id")) or f"#{number}"] = value
+    return header, [*messages.values()], damaged
+
+
+class _StepReader:
+    """Reads the messages of one chat."""
+
+    def __init__(self, session: SourceSession, put: Put) -> None:
+        self.session = session
+        self.reader = GeminiReader(put, CallBinder())
+
+    def read(self, header: WireObject, messages: list[Any]) -> Iterator[SourceStep]:
+        """Yield a step for each message."""
+        model = read_text(read_object(header.get("meta")).get("model"))
+        for number, value in enumerate(messages):
+            message = read_object(value)
+            time = read_time(message.get("timestamp") or message.get("ts"))
+            payloads = tuple(self._convert(message, model) if message else self._keep(value))
+            identity = read_text(message.get("id")) or "message"
+            yield SourceStep(f"{identity}#{number}", NEWEST, time, payloads)
+
+    def _keep(self, value: Any) -> list[Payload]:
+        return [self.session.keep_whole("message", value)]
+
+    def _convert(self, message: WireObject, model: str) -> Iterator[Payload]:
+        kind = message.get("type")
+        if "parts" in message and "type" not in message:
+            role = "model" if message.get("role") in {"gemini", "model"} else "user"
+            yield from self.reader.read_element({"role": role, "parts": message["parts"]})
+        elif kind == "user":
+            content = message.get("content")
+            yield User(tuple(self._read_words(content)) or (Text(""),))
+        elif kind == "gemini":
+            yield from self._convert_answer(message, model)
+        elif kind in _REMARKS:
+            yield Note(to_plain_text(message.get("content") or ""))
+        else:
+            yield self.session.keep_whole(read_text(kind) or "message", message)
+
+    def _read_words(self, content: Any) -> list[Block]:
+        pieces = content if isinstance(content, list) else [content] if content else []
+        return [self.reader.read_block(piece) for piece in pieces]
+
+    def _convert_answer(self, message: WireObject, model: str) -> Iterator[Payload]:
+        self.reader.calls.begin_answer(encode_json(message))
+        blocks: list[Block] = []
+        for thought in map(read_object, read_list(message.get("thoughts"))):
+            words = (read_text(thought.get("subject")), read_text(thought.get("description")))
+            blocks.append(Thinking(join_paragraphs(words)))
+        blocks += self._read_words(message.get("content"))
+        calls = [read_object(call) for call in read_list(message.get("toolCalls"))]
+        for call in calls:
+            name = to_plain_text(call.get("name") or "")
+            ours = self.reader.assign_call_id(call.get("id"), name)
+            rest = {"id": call["id"]} if isinstance(call.get("id"), str) else {}
+            blocks.append(build_tool_call(ours, name, call.get("args"), rest))
+        yield replace(
+            self.reader.build_answer(tuple(blocks)),
+            provider="google",
+            model=read_text(message.get("model")) or model,
+            usage=_read_usage(read_object(message.get("tokens"))),
+        )
+        for call in calls:
+            yield from self._convert_result(call)
+
+    def _convert_result(self, call: WireObject) -> Iterator[Payload]:
+        results = [
+            read_object(piece.get("functionResponse"))
+            for piece in map(read_object, read_list(call.get("result")))
+            if "functionResponse" in piece
+        ]
+        status = call.get("status")
+        if not results and status not in {"error", "cancelled"}:
+            return
+        rest = drop_fields(call, *_CALL_FIELDS[:4])
+        details = NO_JSON if not rest else pack_raw(rest)
+        if not results:
+            text = to_plain_text(call.get("resultDisplay") or status)
+            results = [{"name": call.get("name"), "response": {"error": text}}]
+        given = {**results[0], "id": call.get("id"), "name": call.get("name")}
+        part = {"functionResponse": {k: v for k, v in given.items() if v is not None}}
+        for payload in self.reader.read_element({"role": "user", "parts": [part]}):
+            if isinstance(payload, ToolResult):
+                is_error = payload.is_error or status in {"error", "cancelled"}
+                yield replace(payload, is_error=is_error, details=details)
+            else:
+                yield payload
+
+
+def _read_usage(tokens: WireObject) -> Usage:
+    """Return the tokens of an answer: what was cached is not counted as input."""
+    cached = min(read_count(tokens.get("cached")), read_count(tokens.get("input")))
+    given, thoughts = read_count(tokens.get("input")) - cached, read_count(tokens.get("thoughts"))
+    said = read_count(tokens.get("output")) + thoughts
+    return Usage(
+        input=given,
+        output=said,
+        reasoning=thoughts or None,
+        cache_read=cached or None,
+        total=read_count(tokens.get("total")) or given + said + cached,
+    )

@@ -1,0 +1,67 @@
+"""The agents whose sessions can be read: what `tape import --from` and `claude:UUID` name; pure.
+
+| tool     | file                                                        | branches | sub-agents |
+|----------|-------------------------------------------------------------|----------|------------|
+| claude   | `~/.claude/projects/FOLDER/UUID.jsonl`                      | yes      | yes        |
+| codex    | `~/.codex/sessions/Y/M/D/rollout-*.jsonl`, also `.zst`      | rollback | –          |
+| pi       | `~/.pi/agent/sessions/FOLDER/*.jsonl`, versions 1 to 3      | yes      | –          |
+| gemini   | `~/.gemini/tmp/PROJECT/chats/*.json`, `.jsonl`              | –        | –          |
+| opencode | `opencode export`, `~/.local/share/opencode/opencode.db`    | revert   | yes        |
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import claude, codex, gemini_cli, opencode, pi
+from .steps import decode_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..wire import WireObject
+    from .steps import SourceSession
+
+    ReadLines = Callable[[], Iterable[bytes]]
+    """Gives the lines of a file from its beginning, each time it is called."""
+
+
+class SessionFormat(NamedTuple):
+    """The sessions of one agent."""
+
+    tool: str
+    title: str
+    """Name of the agent, for people."""
+    is_line: Callable[[WireObject], bool]
+    """Returns whether an object is a line (or the whole document) of a session."""
+    read: Callable[[ReadLines, str], SourceSession]
+    """Reads a session; the second argument is the file's name without its ending."""
+
+
+SESSION_FORMATS = {
+    one.tool: one
+    for one in (
+        SessionFormat("claude", "Claude Code", claude.is_claude_line, claude.read_session),
+        SessionFormat("codex", "Codex", codex.is_codex_line, codex.read_session),
+        SessionFormat("pi", "pi", pi.is_pi_line, pi.read_session),
+        SessionFormat("gemini", "Gemini CLI", gemini_cli.is_gemini_line, gemini_cli.read_session),
+        SessionFormat("opencode", "OpenCode", opencode.is_opencode_line, opencode.read_session),
+    )
+}
+"""Every agent by the name that stands before the colon of a reference."""
+_LOOKED_AT = 25
+"""Lines that are looked at to find out whose file it is."""
+
+
+def detect_tool(read_lines: ReadLines) -> str | None:
+    """Return the agent whose session a file is; None if it is none that is known."""
+    objects = [value for line in islice(read_lines(), _LOOKED_AT) if (value := decode_object(line))]
+    if not objects:  # one document over many lines
+        whole = decode_object(b"\n".join(read_lines()))
+        objects = [whole] if whole else []
+    for value in objects:
+        for tool, form in SESSION_FORMATS.items():
+            if form.is_line(value):
+                return tool
+    return None
