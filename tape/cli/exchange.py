@@ -1,141 +1,33 @@
-"""`import` and `export`: a tape as one self-contained file, a page, or an array of messages."""
+"""`export`: a tape as one self-contained file, a page, or an array of messages."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 
 import click
 
 from ..clock import show_times
-from ..errors import NotFound, UsageError
-from ..exchange.arrays import ArrayImportReport, export_array, import_array
+from ..errors import UsageError
+from ..exchange.arrays import export_array
 from ..exchange.export import export_tape
-from ..exchange.import_ import ImportReport, import_file
 from ..exchange.markdown import MaskCount, render_markdown
-from ..exchange.pi_import import SessionImportReport, import_pi_session
-from ..exchange.pi_session import is_pi_header
 from ..formats.registry import FORMATS
-from ..store.store import Beginning
 from ..text import SHORT, format_count
 from .files import open_output, require_writable
-from .output import as_json, format_examples, print_bytes, print_json, ref
+from .output import format_examples, print_bytes, ref
 from .resolve import (
-    PROGRAM,
-    clean_argument,
-    get_current_folder,
-    open_library,
     open_ref,
 )
-from .terminal import print_lines, print_warning, warn_of_left_out_part
+from .terminal import print_warning, warn_of_left_out_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..store.refs import Head
     from ..store.tape import Tape
     from .files import Write
     from .group import GlobalOptions
     from .resolve import ResolvedRef
-
-
-STDIN = "-"
-
-
-@click.command(
-    name="import",
-    epilog=format_examples(
-        "tape import session.jsonl",
-        "tape log 3f2a --json | tape --store /backup import -",
-        "tape import notes.jsonl --json",
-        "tape export 3f2a --to gemini | tape import --from gemini -",
-    ),
-)
-@click.argument("file", metavar="FILE")
-@click.option(
-    "--from",
-    "form",
-    type=click.Choice(["jsonl", "pi", *FORMATS]),
-    default="jsonl",
-    show_default=True,
-    help="What wrote the file; a session of pi is recognized without it.",
-)
-@as_json
-@click.pass_obj
-def import_(options: GlobalOptions, file: str, form: str, as_json: bool) -> None:
-    """Import a tape from FILE, or from standard input with `-`.
-
-    FILE is what `tape export` wrote, the entries of one path as `tape log --json` prints them, or
-    lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and the tape is
-    created whole or not at all. Importing it again adds nothing. --json prints {id, path, added,
-    entries, lost}: entries added, entries in the file, and blobs that are named but missing from
-    it.
-
-    FILE may also be a session of pi, of version 1, 2 or 3: its branches become branches, and its
-    compactions anchors. --json adds {branches, skipped, version}: lines that could not be read, and
-    the version of the file.
-
-    With --from and an API's name, FILE is the array of messages of a request to it, or the whole
-    request. Calls without results, results without calls and other faults are recorded as they are;
-    `tape export --to` repairs them. --json adds {unsent}: parts that are not messages, which are
-    kept but never sent.
-    """
-    beginning = Beginning(clean_argument(get_current_folder()), PROGRAM)
-    with _open_source(file) as source, open_library(options) as (store, _):
-        if form == "jsonl" and is_pi_header(source.readline()):
-            form = "pi"
-        source.seek(0)
-        if form == "pi":
-            done: ImportReport = import_pi_session(store, source.read(), beginning)
-        elif form in FORMATS:
-            done = import_array(store, source.read(), form, beginning)
-        else:
-            done = import_file(store, source, beginning)
-    if isinstance(done, ArrayImportReport) and done.unsent:
-        parts = format_count(done.unsent, "part")
-        are = "is not a message" if done.unsent == 1 else "are not messages"
-        print_warning(f"{parts} of it {are} of {form}: kept on the tape, never sent")
-    if isinstance(done, SessionImportReport) and done.skipped:
-        lines = format_count(done.skipped, "line")
-        print_warning(f"{lines} could not be read as entries of pi: left out")
-    if done.lost:
-        are = "is" if done.lost == 1 else "are"
-        print_warning(
-            f"{format_count(done.lost, 'blob')} that its entries name {are} not in the file"
-        )
-    if as_json:
-        print_json(done)
-    elif done.added:
-        count = format_count(done.added, "entry")
-        print_lines(
-            [f"{done.id[:SHORT]} now has {count}; continue with `tape append {done.id[:SHORT]}`"]
-        )
-    else:
-        print_lines([f"{done.id[:SHORT]} is already in the store: nothing added"])
-
-
-globals()["import"] = import_  # the command's name is a Python keyword
-
-
-@contextmanager
-def _open_source(file: str) -> Iterator[BinaryIO]:
-    """Open the source so that it can be read twice: a stream is copied to a temporary file."""
-    if file == STDIN and sys.stdin.isatty():
-        raise UsageError("standard input is a terminal: name a FILE, or pipe one in")
-    if file != STDIN and not Path(file).exists():
-        raise NotFound(f"no file {file!r}")
-    with nullcontext(sys.stdin.buffer) if file == STDIN else Path(file).open("rb") as source:
-        if file != STDIN and source.seekable():
-            yield source
-            return
-        with tempfile.TemporaryFile() as kept:
-            shutil.copyfileobj(source, kept)
-            kept.seek(0)
-            yield cast("BinaryIO", kept)
 
 
 @click.command(

@@ -60,7 +60,7 @@ COMMANDS = {
     "files": ("changed_files", "List the files that a path changed, or print one as it was."),
     "blame": ("blame", "Show which entry and prompt last changed each line of a file."),
     "export": ("exchange", "Export a tape as one self-contained file, or as Markdown."),
-    "import": ("exchange", "Import a tape from a file."),
+    "import": ("importing", "Import a tape from a file, or the sessions of other agents."),
     "rm": ("trash", "Move tapes to the trash."),
     "restore": ("trash", "Restore tapes from the trash, or list it."),
     "mv": ("maintain", "Record that the project of a tape moved."),
