@@ -1,6 +1,6 @@
 """The front matter of a Markdown file: YAML between two lines of `---`, then the body.
 
-Files of skills, commands and agents begin with it. People write it by hand, so nothing in it is an
+Files of skills, commands and agents begin with it. People write it, so nothing in it is an
 error: what cannot be read is left out with a warning, and the body is there.
 """
 
