@@ -62,7 +62,7 @@ TOOL_NAMES = {
     **dict.fromkeys(("web_fetch",), "WebFetch"),
     **dict.fromkeys(("web_search",), "WebSearch"),
     **dict.fromkeys(("todo", "todo_write"), "TodoWrite"),
-    **dict.fromkeys(("task", "spawn_agent"), "Task"),
+    **dict.fromkeys(("task", "Task", "spawn_agent"), "Task"),
 }
 """gong's name of a tool → Claude's."""
 
@@ -155,10 +155,12 @@ def _build_event_fields(event: str, call: HookCall, tool_name: str) -> dict[str,
         case "input":
             return {"prompt": value["text"]}
         case "stop":
+            own = {"agent_transcript_path": call.facts.transcript} if call.facts.agent_id else {}
             return {
                 "stop_hook_active": value["active"],
                 "last_assistant_message": value["text"],
                 "background_tasks": [],
+                **own,
             }
         case "session_op" if event == "PreCompact":
             meta = value["meta"]
@@ -196,7 +198,7 @@ def is_meant(event: str, call: HookCall) -> bool:
             return bool(call.value["result"]["is_error"])
         case "PreCompact":
             return bool(call.value["op"] == "compact")
-        case "Stop" | "SessionStart":
+        case "Stop" | "SessionStart" | "SessionEnd" | "UserPromptSubmit" | "Setup":
             return not call.facts.agent_id
         case "SubagentStop" | "SubagentStart":
             return bool(call.facts.agent_id)

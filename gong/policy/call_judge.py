@@ -73,6 +73,7 @@ _HARMLESS_TOOLS |= {
     "exit_plan_mode",
     "taskoutput",
     "structured_output",
+    *("task", "spawn_agent", "send_input", "wait", "close_agent"),
 }
 """Tools that change nothing but the session itself."""
 _READ_PATHS: tuple[str, ...] = (

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigurationError
 from . import apply_patch, edit, session_tools
 from . import edit as write
+from .agents import build_agent_tools
 from .ask import ASK_TOOLS
 from .background import BACKGROUND_TOOLS
 from .bash import MOST_BASH_BYTES, MOST_SHELL_CHARS, build_bash_tool, build_shell_tool
@@ -88,6 +89,7 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
             patch,
             *build_family_tools(tuning),
             *_OF_SESSIONS,
+            *build_agent_tools(),
         )
     )
     registry.truncation = TruncationMiddleware(TruncationService(tuning.truncation))

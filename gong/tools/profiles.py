@@ -7,6 +7,9 @@
     | openai    | read_file apply_patch write_file shell grep glob    | 10 s  | .codex/…  |
     | gemini    | as anthropic, and read_many_files, list_dir         | 10 s  | GEMINI.md |
 
+Families are also offered the tools that start sub-agents: openai spawn_agent, send_input, wait and
+close_agent, the others Task and TaskOutput; default none, for small models pay for each tool.
+
 `grep` is one name for two tools: the default one, and `grep_search` as model families know it. So a
 profile is not only a choice among names: `apply_profile` returns a registry of its own.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .agents import AGENT_TOOLS, SPAWNING_TOOLS, TASK_TOOLS
 from .bash import build_shell_tool
 from .families.search_tools import build_searching_tools
 from .grep import build_grep_tool
@@ -36,6 +40,8 @@ class ProviderProfile:
     id: ProfileName
     tools: tuple[str, ...]
     """The tools that they are offered, in this order."""
+    agent_tools: tuple[str, ...] = TASK_TOOLS
+    """The tools that start sub-agents, after the others."""
     instruction_file: str | None = None
     """A file of instructions that is read beside AGENTS.md, for this family only."""
     shell_timeout_ms: int = 10_000
@@ -47,16 +53,17 @@ class ProviderProfile:
 PROFILES: Mapping[ProfileName, ProviderProfile] = {
     profile.id: profile
     for profile in (
-        ProviderProfile("default", ("read", "write", "edit", "bash", "grep", "find", "ls")),
+        ProviderProfile("default", ("read", "write", "edit", "bash", "grep", "find", "ls"), ()),
         ProviderProfile(
             "anthropic",
             ("read_file", "write_file", "edit_file", "shell", "grep", "glob"),
-            "CLAUDE.md",
+            instruction_file="CLAUDE.md",
             shell_timeout_ms=120_000,
         ),
         ProviderProfile(
             "openai",
             ("read_file", "apply_patch", "write_file", "shell", "grep", "glob"),
+            SPAWNING_TOOLS,
             ".codex/instructions.md",
         ),
         ProviderProfile(
@@ -65,13 +72,13 @@ PROFILES: Mapping[ProfileName, ProviderProfile] = {
                 *("read_file", "read_many_files", "write_file", "edit_file"),
                 *("shell", "grep", "glob", "list_dir"),
             ),
-            "GEMINI.md",
+            instruction_file="GEMINI.md",
         ),
     )
 }
 """Every profile by its name."""
 _ONLY_OFFERED = frozenset({"apply_patch"})
-_PROFILE_TOOLS = frozenset(name for profile in PROFILES.values() for name in profile.tools)
+_PROFILE_TOOLS = AGENT_TOOLS.union(*(profile.tools for profile in PROFILES.values()))
 
 
 def apply_profile(
@@ -93,7 +100,7 @@ def apply_profile(
     others = (
         name for name in tools.active if name not in _PROFILE_TOOLS or name in tools.registered
     )
-    offered = [name for name in chosen.tools if name in equipped.names]
+    offered = [name for name in (*chosen.tools, *chosen.agent_tools) if name in equipped.names]
     equipped.set_active((*offered, *others))
     equipped.profile = profile
     equipped.tolerated = (_PROFILE_TOOLS - _ONLY_OFFERED) | {*tools.active}

@@ -214,6 +214,11 @@ class ToolRegistry:
         known = self.get(call.name)
         return known is not None and known.replay == "safe"
 
+    def is_parallel_call(self, call: ToolCall) -> bool:
+        """Return whether a call may run side by side with others of which that is true."""
+        known = self.get(call.name)
+        return known is not None and (known.parallel or known.replay == "safe")
+
     def preset(self, name: str) -> tuple[str, ...]:
         """Return the tools of a preset that are there; ConfigurationError for an unknown one."""
         if name not in TOOL_PRESETS:

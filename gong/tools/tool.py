@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Grammar
+    from .agent_runs import AgentRunner
     from .dialogue import Dialogue
     from .known_files import KnownFiles
     from .limits import OutputLimits, TruncationOverride
@@ -193,6 +194,8 @@ class ToolContext:
     """The person at the session; None where there is no session."""
     files: KnownFiles | None = None
     """The files that may be changed; None where a file need not be read before."""
+    find_agents: Callable[[], AgentRunner | None] | None = None
+    """Returns the session's sub-agents, made at the first use; None where there can be none."""
 
 
 TargetFinder = Callable[[Any, "ExecutionEnvironment"], "Awaitable[Sequence[str]]"]
@@ -238,6 +241,8 @@ class AgentTool:
     """A JSON Schema of an object, shown instead of that of `arguments`, which is `AnyObject`."""
     find_targets: TargetFinder | None = None
     """Returns the files that a call may change; None where they are not known before it."""
+    parallel: bool = False
+    """Whether adjacent calls run side by side although they may change something."""
 
 
 class Diversion(NamedTuple):

@@ -13,9 +13,13 @@ from tape.model.entries import ToolCall
 
 NAMES = {
     "default": "read write edit bash grep find ls",
-    "anthropic": "read_file write_file edit_file shell grep glob",
-    "openai": "read_file apply_patch write_file shell grep glob",
-    "gemini": "read_file read_many_files write_file edit_file shell grep glob list_dir",
+    "anthropic": "read_file write_file edit_file shell grep glob Task TaskOutput",
+    "openai": (
+        "read_file apply_patch write_file shell grep glob spawn_agent send_input wait close_agent"
+    ),
+    "gemini": (
+        "read_file read_many_files write_file edit_file shell grep glob list_dir Task TaskOutput"
+    ),
 }
 
 
@@ -74,7 +78,7 @@ def test_tools_of_a_host_stay_with_every_profile():
     tools.activate(["deploy"])
     changed = apply_profile(apply_profile(tools, "gemini"), "anthropic")
     assert changed.get("grep") is own
-    assert changed.active == (*PROFILES["anthropic"].tools, "deploy")
+    assert changed.active == (*PROFILES["anthropic"].tools, "Task", "TaskOutput", "deploy")
 
 
 def test_chosen_tools_stay_with_every_profile():

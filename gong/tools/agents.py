@@ -1,0 +1,266 @@
+"""The tools that start sub-agents and ask for their results, in two families; see docs/agents.md.
+
+    family             tools                                 a run in the background
+    -----------------  ------------------------------------  -------------------------------
+    spawning (openai)  spawn_agent send_input wait           always: spawn_agent returns the
+                       close_agent                           id, wait the result
+    tasks (anthropic)  Task TaskOutput                       with run_in_background: Task
+                                                             returns the id, TaskOutput the
+                                                             result
+
+Both do the same work, by the `AgentRunner` of the session (`gong/subagents/`), which is imported
+with the first call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from .agent_runs import DEFAULT_TYPE, AgentOrder
+from .tool import AgentTool, ToolOutcome, find_no_targets
+
+if TYPE_CHECKING:
+    from .agent_runs import AgentReport, AgentRunner
+    from .tool import ToolContext
+
+_MAX_WAIT_MS = 600_000
+
+
+class TaskDetails(Struct, frozen=True, omit_defaults=True):
+    """A task as programs see it."""
+
+    task_id: str
+    type: Literal["agent", "shell"]
+    status: str
+    output: str = ""
+    error: str = ""
+    created_at: str = ""
+    completed_at: str = ""
+    turns_used: int = 0
+    success: bool = False
+    tokens: int = 0
+
+
+def _describe_report(report: AgentReport) -> TaskDetails:
+    is_error = report.status not in {"running", "completed"}
+    return TaskDetails(
+        report.agent,
+        "agent",
+        report.status,
+        "" if is_error else report.output,
+        report.output if is_error else "",
+        report.created_at,
+        report.completed_at,
+        report.turns_used,
+        report.success,
+        report.usage.total,
+    )
+
+
+def _build_result(report: AgentReport) -> ToolOutcome:
+    """Return the result of `wait`: output, success and the turns it used, as JSON."""
+    shown = {
+        "output": report.output,
+        "success": report.success,
+        "turns_used": report.turns_used,
+        "status": report.status,
+    }
+    return _build_json(shown, report)
+
+
+def _build_json(shown: dict[str, Any], report: AgentReport) -> ToolOutcome:
+    return ToolOutcome.from_text(msgspec.json.encode(shown).decode(), _describe_report(report))
+
+
+_NO_AGENTS = "Sub-agents cannot be started here: do the work yourself."
+
+
+def _find_runner(context: ToolContext) -> AgentRunner | None:
+    return None if context.find_agents is None else context.find_agents()
+
+
+class SpawnArguments(Struct, frozen=True):
+    """What the sub-agent is to do."""
+
+    task: Annotated[str, Meta(min_length=1, description="All it needs to know: it sees no more")]
+    agent_type: Annotated[str, Meta(description="Its type")] = DEFAULT_TYPE
+    working_dir: Annotated[str, Meta(description="Folder it works in; default: yours")] = ""
+    model: Annotated[str, Meta(description="provider/model; default: yours")] = ""
+    max_turns: Annotated[int, Meta(ge=0, description="Most model calls; 0: no limit")] | None = None
+
+
+async def run_spawn_agent(arguments: SpawnArguments, context: ToolContext) -> ToolOutcome:
+    """Start a sub-agent and return its id."""
+    if (agents := _find_runner(context)) is None:
+        return ToolOutcome.error(_NO_AGENTS)
+    agent = await agents.start(
+        AgentOrder(
+            arguments.task,
+            arguments.agent_type,
+            model=arguments.model,
+            folder=arguments.working_dir,
+            max_turns=arguments.max_turns,
+        )
+    )
+    text = msgspec.json.encode({"agent_id": agent, "status": "running"}).decode()
+    return ToolOutcome.from_text(text, TaskDetails(agent, "agent", "running"))
+
+
+class SendArguments(Struct, frozen=True):
+    """Whom to tell, and what."""
+
+    agent_id: Annotated[str, Meta(description="Such as agent-1")]
+    message: Annotated[str, Meta(min_length=1)]
+
+
+async def run_send_input(arguments: SendArguments, context: ToolContext) -> ToolOutcome:
+    """Tell a sub-agent more."""
+    if (agents := _find_runner(context)) is None:
+        return ToolOutcome.error(_NO_AGENTS)
+    report = await agents.send(arguments.agent_id, arguments.message)
+    return _build_json({"agent_id": report.agent, "status": report.status}, report)
+
+
+class WaitArguments(Struct, frozen=True):
+    """Which sub-agent to wait for."""
+
+    agent_id: Annotated[str, Meta(description="Such as agent-1")]
+    timeout_ms: (
+        Annotated[int, Meta(ge=0, le=_MAX_WAIT_MS, description="Default: until it ends")] | None
+    ) = None
+
+
+async def run_wait(arguments: WaitArguments, context: ToolContext) -> ToolOutcome:
+    """Return the result of a sub-agent when it has ended."""
+    if (agents := _find_runner(context)) is None:
+        return ToolOutcome.error(_NO_AGENTS)
+    most = arguments.timeout_ms
+    return _build_result(
+        await agents.wait(arguments.agent_id, None if most is None else most / 1000)
+    )
+
+
+class CloseArguments(Struct, frozen=True):
+    """Which sub-agent to end."""
+
+    agent_id: Annotated[str, Meta(description="Such as agent-1")]
+
+
+async def run_close_agent(arguments: CloseArguments, context: ToolContext) -> ToolOutcome:
+    """End a sub-agent."""
+    if (agents := _find_runner(context)) is None:
+        return ToolOutcome.error(_NO_AGENTS)
+    report = await agents.finish(arguments.agent_id)
+    return _build_json({"agent_id": report.agent, "status": report.status}, report)
+
+
+class TaskArguments(Struct, frozen=True):
+    """What the sub-agent is to do."""
+
+    prompt: Annotated[str, Meta(min_length=1, description="All it needs to know: it sees no more")]
+    description: Annotated[str, Meta(description="The task in 3 to 5 words")] = ""
+    subagent_type: Annotated[str, Meta(description="Its type")] = DEFAULT_TYPE
+    model: Annotated[str, Meta(description="provider/model; default: yours")] = ""
+    run_in_background: Annotated[bool, Meta(description="Return its id at once")] = False
+    allowed_tools: Annotated[tuple[str, ...], Meta(description="Only these tools")] | None = None
+
+
+async def run_task(arguments: TaskArguments, context: ToolContext) -> ToolOutcome:
+    """Let a sub-agent do a task; return its result, or in the background its id."""
+    if (agents := _find_runner(context)) is None:
+        return ToolOutcome.error(_NO_AGENTS)
+    order = AgentOrder(
+        arguments.prompt,
+        arguments.subagent_type,
+        arguments.description,
+        arguments.model,
+        tools=arguments.allowed_tools,
+    )
+    if arguments.run_in_background:
+        agent = await agents.start(order)
+        text = f"Started in the background as {agent}. You will be told when it ends."
+        return ToolOutcome.from_text(text, TaskDetails(agent, "agent", "running"))
+    report = await agents.run(order)
+    details = _describe_report(report)
+    if not report.success:
+        return ToolOutcome.error(f"{report.agent} {report.status}: {report.output}", details)
+    return ToolOutcome.from_text(report.output or "(it ended without words)", details)
+
+
+class TaskOutputArguments(Struct, frozen=True):
+    """Which task to read."""
+
+    task_id: Annotated[str, Meta(description="Such as agent-1, or bg_1 of a command")]
+    block: Annotated[bool, Meta(description="Wait for its end")] = True
+    timeout: Annotated[
+        int, Meta(ge=0, le=_MAX_WAIT_MS, description="Most milliseconds to wait")
+    ] = 30_000
+
+
+async def run_task_output(arguments: TaskOutputArguments, context: ToolContext) -> ToolOutcome:
+    """Return how a task stands: that of a sub-agent, or a command in the background."""
+    seconds = arguments.timeout / 1000 if arguments.block else 0
+    if arguments.task_id.startswith("bg_") and context.background is not None:
+        return await context.background.read(arguments.task_id, seconds)
+    if (agents := _find_runner(context)) is None:
+        return ToolOutcome.error(_NO_AGENTS)
+    report = await agents.wait(arguments.task_id, seconds)
+    text = f"{report.output}\n\n[{report.agent} {report.status}, {report.turns_used} model calls]"
+    return ToolOutcome.from_text(text.strip(), _describe_report(report))
+
+
+def _build_tool(name: str, description: str, arguments: type[Struct], run: Any) -> AgentTool:
+    """Return a tool that runs beside others of its kind: what it starts is judged call by call."""
+    return AgentTool(
+        name=name,
+        description=description,
+        arguments=arguments,
+        run=run,
+        parallel=True,
+        stopped="It was stopped, and its sub-agent with it.",
+        find_targets=find_no_targets,
+    )
+
+
+_TYPES = "general-purpose, Explore and Plan (both only read), code-review"
+
+
+def build_agent_tools(types: str = _TYPES) -> tuple[AgentTool, ...]:
+    """Return the tools of both families; `types` names the types of sub-agents in words."""
+    what = (
+        "a sub-agent with a history of its own, for work that can be described in full and whose"
+        f" result is a short text: to search widely, or to do parts side by side. Types: {types}."
+    )
+    start = f"Start {what} Returns its id."
+    return (
+        _build_tool("spawn_agent", start, SpawnArguments, run_spawn_agent),
+        _build_tool(
+            "send_input",
+            "Tell a sub-agent more: it hears it at its next step, or continues if it had ended.",
+            SendArguments,
+            run_send_input,
+        ),
+        _build_tool(
+            "wait",
+            "Wait for a sub-agent to end; returns output, success and turns_used.",
+            WaitArguments,
+            run_wait,
+        ),
+        _build_tool("close_agent", "End a sub-agent.", CloseArguments, run_close_agent),
+        _build_tool("Task", f"Let {what} Returns its result.", TaskArguments, run_task),
+        _build_tool(
+            "TaskOutput",
+            "Return the output and status of a task in the background.",
+            TaskOutputArguments,
+            run_task_output,
+        ),
+    )
+
+
+SPAWNING_TOOLS = ("spawn_agent", "send_input", "wait", "close_agent")
+TASK_TOOLS = ("Task", "TaskOutput")
+AGENT_TOOLS = frozenset((*SPAWNING_TOOLS, *TASK_TOOLS))
+"""The names of both families."""
