@@ -93,6 +93,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum cost of one session in USD; 0 is no limit."""
     max_seconds: float = 0.0
     """Maximum time for one prompt; 0 is no limit."""
+    max_subagent_depth: Annotated[int, Meta(ge=0)] = 1
+    """How deep sub-agents may start others; 0 lets nobody start one."""
+    max_subagent_turns: Annotated[int, Meta(ge=0)] = 50
+    """Maximum model calls of a sub-agent; 0 is no limit."""
+    max_subagents: PositiveCount = 4
+    """Maximum sub-agents that run at once."""
     max_output_tokens: Annotated[int, Meta(ge=0)] = 0
     """Maximum tokens of one answer; 0 is the model's own limit."""
     loop_detection: bool = True

@@ -17,6 +17,8 @@ from .clock import render_time
 from .commonmark import contain_markdown, escape_markdown, fence_code
 from .model.entries import (
     NO_JSON,
+    AgentEnd,
+    AgentStart,
     Anchor,
     Approval,
     Assistant,
@@ -176,6 +178,11 @@ def _describe_folders_payload(data: Payload) -> str:
             paths = ", ".join(state.path for state in data.files) or "no files"
             said = f"{'restored' if data.why == 'restore' else 'saved'} {paths}"
             return "; not covered: ".join((said, *filter(None, [", ".join(data.not_covered)])))
+        case AgentStart():
+            place = data.branch or (data.tape or "")[:SHORT]
+            return f"{data.agent} ({data.kind}) on {place}: {to_single_line(data.task)}"
+        case AgentEnd():
+            return f"{data.agent} {data.status}: {to_single_line(data.result)}"
         case Meta(cwd=str(cwd), tags=None):
             return f"continued in {cwd}"
         case _:

@@ -45,7 +45,7 @@ ORDER = {
         ),
         *("credentials", "llm", "llm.wires", "llm.offline", "sdk"),
         *("env", "tools", "shell", "policy", "hooks", "checkpoints"),
-        *("context", "agent", "host", "repl"),
+        *("context", "agent", "subagents", "host", "repl"),
         *("__init__", "cli", "__main__"),
     ],
 }
@@ -56,11 +56,13 @@ KNOWS = {"tape": set(), "gong": {"tape"}}
 
 LAZY = {
     ("gong.llm", "gong.llm.offline"),
+    ("gong.agent", "gong.subagents"),
     ("gong.cli", "gong.cli"),
 }
 """From room, to room: an import inside a function that may point down or close a cycle.
 
-The provider registry and the command group of gong load what they name only when it is used.
+The provider registry, the command group of gong and a session that starts sub-agents load what
+they name only when it is used.
 """
 
 OFFLINE = {

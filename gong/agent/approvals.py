@@ -53,6 +53,7 @@ class Approvals:
                 ruling.by == "danger",
                 Raw(msgspec.json.encode(request.arguments)),
                 ruling.reasons,
+                agent=request.agent,
             )
         )
         try:

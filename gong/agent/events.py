@@ -2,7 +2,7 @@
 
 Each line of `--output-format stream-json` between the first and the last is one of these. Every
 event has an envelope: `kind`, `time`, `session`, `branch` and `sequence`. The session fills it in
-when it emits the event; before that it is empty.
+when it emits the event; before that it is empty. Those of a sub-agent carry its id as `agent`.
 
 One prompt, answered with one tool call, gives these kinds (those in brackets come again and again):
 
@@ -40,19 +40,23 @@ class SessionEvent(Struct, frozen=True, tag_field="kind", omit_defaults=True, kw
     """The tape's id; empty before the first prompt."""
     branch: str = ""
     sequence: int = 0
-    """Counts the events of one session from 1."""
+    """Counts the events of one session, or sub-agent, from 1."""
+    agent: str = ""
+    """The id of the sub-agent it is about; empty for the session itself."""
 
     @property
     def kind(self) -> str:
         """The name of this kind of event, as in JSON."""
         return str(self.__struct_config__.tag)
 
-    def seal(self, time: str, session: str, branch: str, sequence: int) -> None:
+    def seal(self, time: str, session: str, branch: str, sequence: int, agent: str) -> None:
         """Fill in the envelope; an event is emitted once, and never changes afterwards."""
         force_setattr(self, "time", time)
         force_setattr(self, "session", session)
         force_setattr(self, "branch", branch)
         force_setattr(self, "sequence", sequence)
+        if agent:
+            force_setattr(self, "agent", agent)
 
 
 class SessionStart(SessionEvent, frozen=True, tag="session_start"):
@@ -205,8 +209,8 @@ class TurnEnd(SessionEvent, frozen=True, tag="turn_end"):
 class SteeringInjected(SessionEvent, frozen=True, tag="steering_injected"):
     """Queued input was added to the conversation; `origin` is steering or follow_up.
 
-    Origins loop_detection, background and answer_form are no input, but what the session tells the
-    model.
+    Origins loop_detection, background, agent and answer_form are no input, but what the session
+    tells the model.
     """
 
     text: str
@@ -262,6 +266,24 @@ class ResultsElided(SessionEvent, frozen=True, tag="results_put_aside"):
     """Older tool results are sent as placeholders from now on; the tape has their text."""
 
     tokens: int
+
+
+class SubagentStart(SessionEvent, frozen=True, tag="subagent_start"):
+    """A run of the sub-agent `agent` begins."""
+
+    type: str
+    task: str
+    """In a few words."""
+    model: str
+
+
+class SubagentEnd(SessionEvent, frozen=True, tag="subagent_end"):
+    """A run of the sub-agent `agent` is over; `status` is as in its agent.end entry."""
+
+    type: str
+    status: str
+    turns: int
+    usage: Usage
 
 
 class SessionNamed(SessionEvent, frozen=True, tag="named"):
@@ -397,6 +419,8 @@ Event = (
     | CompactionStart
     | CompactionEnd
     | ResultsElided
+    | SubagentStart
+    | SubagentEnd
     | SessionNamed
     | CostLimit
     | TurnLimit

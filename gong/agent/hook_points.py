@@ -58,13 +58,20 @@ _END_SECONDS = 5.0
 class SessionHooks:
     """The hooks of one session, and what they said that has not been used yet."""
 
-    def __init__(self, hooks: Sequence[Hook | object], cwd: str = "", tapes: str = "") -> None:
+    def __init__(
+        self,
+        hooks: Sequence[Hook | object],
+        cwd: str = "",
+        tapes: str = "",
+        agent: tuple[str, str] = ("", ""),
+    ) -> None:
         """Take hooks, or objects with hook methods (see gong.hooks.python_hook), in order.
 
-        `cwd` is the folder in which commands run, `tapes` the folder of the store's tapes.
+        `cwd` is the folder in which commands run, `tapes` the folder of the store's tapes, `agent`
+        the id and type of the sub-agent whose session it is.
         """
         self.dispatcher = HookDispatcher([_wrap_hook(one) for one in hooks])
-        self.cwd, self.tapes = cwd or str(Path.cwd()), tapes
+        self.cwd, self.tapes, self._agent = cwd or str(Path.cwd()), tapes, agent
         self._find_mode: Callable[[], str] = lambda: "default"
         self._recorder: Recorder | None = None
         self._emit: Emit = lambda _: None
@@ -282,9 +289,15 @@ class SessionHooks:
                 async with asyncio.timeout(_END_SECONDS):
                     await self._watching.join()
             self._watcher.cancel()
+        if self._agent[0]:
+            return  # the hooks are those of the session, which goes on
         if self.dispatcher.wants("session_end"):
             await self._ask("session_end", {"reason": reason})
         await self.dispatcher.close()
+
+    def share(self, cwd: str, agent: str, kind: str) -> SessionHooks:
+        """Return the same hooks for a sub-agent of the session."""
+        return SessionHooks(self.dispatcher.hooks, cwd, self.tapes, (agent, kind))
 
     async def _run_watchers(self) -> None:
         assert self._watching is not None
@@ -329,10 +342,10 @@ class SessionHooks:
     def _facts(self) -> SessionFacts:
         recorder = self._recorder
         if recorder is None:
-            return SessionFacts(self.cwd, permission_mode=self._find_mode())
+            return SessionFacts(self.cwd, "", "", self._find_mode(), *self._agent)
         phase = f"phases/{recorder.writer.place.phase}/{ENTRIES}"
         transcript = f"{self.tapes}/{recorder.tape.folder.name}/{phase}" if self.tapes else ""
-        return SessionFacts(self.cwd, recorder.tape.id, transcript, self._find_mode())
+        return SessionFacts(self.cwd, recorder.tape.id, transcript, self._find_mode(), *self._agent)
 
     def _report_failure(self, failure: HookFailure) -> None:
         self._emit(events.HookError(failure.hook, failure.point, failure.error, failure.trace))

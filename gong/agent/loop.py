@@ -132,13 +132,16 @@ def _finish_run(form: AnswerForm | None, stop: str) -> RunOutcome:
 
 
 def _inject_waiting(context: RunContext) -> None:
-    """Tell the model which commands in the background have ended, and what the user said."""
+    """Tell the model what the user said, and what has ended in the background."""
     for queued in context.queues.take_steering():
         _inject_message(context, queued)
     for command in context.state.background.take_ended():
         text = describe_ended(command)
         context.recorder.append(Context("user", "note", (Text(text),)))
         context.emit(events.SteeringInjected(text, "background"))
+    for ended in () if context.state.agents is None else context.state.agents.take_ended():
+        context.recorder.append(Context("user", "note", (Text(ended.text),)))
+        context.emit(events.SteeringInjected(ended.text, "agent"))
 
 
 def record_model(context: RunContext) -> None:
@@ -210,7 +213,7 @@ def _is_over_budget(context: RunContext) -> bool:
     state = context.state
     if not context.setup.config.max_cost:
         return False
-    budget = CostBudget(context.setup.config.max_cost, state.spend)
+    budget = CostBudget(context.setup.config.max_cost, state.shared_spend)
     if budget.is_over:
         context.emit(events.CostLimit(budget.spend.cost or 0.0, budget.limit))
     elif budget.warning and not state.price_warned:

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace as replace_fields
+
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
 from tape.folders import locate_repository
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
     from ..llm.types import Provider, Request, StreamEvent
     from .hook_points import SessionHooks
     from .recorder import VisibleHistory
-    from .run_context import PreparedRequest
+    from .run_context import PreparedRequest, SessionAgents
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,20 @@ class ModelFactory:
             self._build_model(name, provider.api, provider.endpoint, stream),
             native_objects=getattr(provider, "native_objects", False),
             forces_calls=supports is None or supports("named"),
+        )
+
+    def move(
+        self, folder: str, override: PromptOverride, *, reads_instructions: bool
+    ) -> ModelFactory:
+        """Return the same models for sessions in a folder, with another system prompt."""
+        reads = self.settings.instructions and reads_instructions
+        is_same = folder == self.where.folder and reads == self.settings.instructions
+        return replace(
+            self,
+            where=self.where._replace(folder=folder),
+            override=override,
+            settings=replace_fields(self.settings, instructions=reads),
+            _instructions=self._instructions if is_same else {},
         )
 
     def choose_or_failing(self, name: str) -> AgentModel:
@@ -424,10 +440,8 @@ async def _assemble_session(
         tuning=settings.tuning,
         find_model=models.choose,
         hooks=hooks,
-        file_recorder=FileRecorder(
-            settings.checkpoints,
-            (str(front.library.store.tapes.parent), str(locate_config_file(environ).parent)),
-        ),
+        file_recorder=build_file_recorder(front),
+        open_agents=partial(_open_agents, front, models),
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")
     session = Session(setup, recorder)
@@ -437,6 +451,19 @@ async def _assemble_session(
     return OpenSession(session, models, front.library, name, by_default, front.is_kept)
 
 
+def build_file_recorder(front: FrontEnd) -> FileRecorder:
+    """Return what records the changes of one session; not those of the store and the settings."""
+    store = str(front.library.store.tapes.parent)
+    own = (store, str(locate_config_file(front.environ).parent))
+    return FileRecorder(front.settings.checkpoints, own)
+
+
+def _open_agents(front: FrontEnd, models: ModelFactory, session: Session) -> SessionAgents:
+    from ..subagents.manager import SubagentManager  # noqa: PLC0415 (most sessions start none)
+
+    return SubagentManager(session, front, models)
+
+
 def _build_config(settings: Settings) -> SessionConfig:
     return SessionConfig(
         max_turns=settings.max_turns,
@@ -444,6 +471,9 @@ def _build_config(settings: Settings) -> SessionConfig:
         max_cost=settings.max_cost,
         max_seconds=settings.max_seconds,
         max_output_tokens=settings.max_output_tokens,
+        max_subagent_depth=settings.max_subagent_depth,
+        max_subagent_turns=settings.max_subagent_turns,
+        max_subagents=settings.max_subagents,
         default_command_timeout_ms=settings.default_command_timeout_ms,
         max_command_timeout_ms=settings.max_command_timeout_ms,
         read_before_write=settings.permissions.read_before_write,

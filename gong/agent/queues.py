@@ -94,6 +94,10 @@ class SessionQueues:
         self._failed: list[Watcher] = []
         """Watchers whose failure has been reported."""
         self._emitted = 0
+        self.agent = ""
+        """The id of the sub-agent whose session this is; empty for any other."""
+        self._agent_watchers: set[Watcher] = set()
+        """Those that are called with the events of sub-agents, too."""
 
     def attach(self, recorder: Recorder) -> None:
         """Record on this branch from now on, and take up the input that waits there."""
@@ -167,13 +171,19 @@ class SessionQueues:
             self._interrupts = 1
             self._tools.cancel()
 
-    def add_watcher(self, watcher: Watcher) -> Callable[[], None]:
-        """Call `watcher` with every event from now on, until the returned function is called."""
+    def add_watcher(self, watcher: Watcher, *, agents: bool = False) -> Callable[[], None]:
+        """Call `watcher` with every event from now on, until the returned function is called.
+
+        With `agents` also with those of sub-agents.
+        """
         self._watchers.append(watcher)
+        if agents:
+            self._agent_watchers.add(watcher)
 
         def leave() -> None:
             with suppress(ValueError):
                 self._watchers.remove(watcher)
+                self._agent_watchers.discard(watcher)
                 self._failed.remove(watcher)
 
         return leave
@@ -183,8 +193,15 @@ class SessionQueues:
         self._emitted += 1
         recorder = self._recorder
         session, branch = (recorder.tape.id, recorder.branch) if recorder else ("", "")
-        event.seal(format_timestamp(read_clock()), session, branch, self._emitted)
-        for watcher in tuple(self._watchers):
+        event.seal(format_timestamp(read_clock()), session, branch, self._emitted, self.agent)
+        self._tell(event, tuple(self._watchers))
+
+    def forward(self, event: events.Event) -> None:
+        """Call those who watch sub-agents with an event of one."""
+        self._tell(event, [one for one in self._watchers if one in self._agent_watchers])
+
+    def _tell(self, event: events.Event, watchers: Sequence[Watcher]) -> None:
+        for watcher in watchers:
             try:
                 watcher(event)
             except Exception as error:  # noqa: BLE001 - a front end's bug must not stop the run

@@ -9,7 +9,17 @@ import os
 from typing import TYPE_CHECKING, NamedTuple, Self, get_args
 
 from tape.damage import warn_of_damage
-from tape.model.entries import Anchor, Assistant, Custom, Meta, Mode, Model, Start, State
+from tape.model.entries import (
+    AgentStart,
+    Anchor,
+    Assistant,
+    Custom,
+    Meta,
+    Mode,
+    Model,
+    Start,
+    State,
+)
 from tape.store.refs import read_head_at
 
 from ..errors import NothingToUndo
@@ -92,6 +102,19 @@ def find_last_mode(entries: Sequence[Entry]) -> str | None:
             case _:
                 pass
     return None
+
+
+AGENTS = "gong.agents"
+"""The kind of a custom entry that repeats, after an anchor, which sub-agents there are."""
+
+
+def has_agents(path: Sequence[Entry]) -> bool:
+    """Return whether a path shows that sub-agents were started."""
+    return any(
+        isinstance(entry.data, AgentStart)
+        or (isinstance(entry.data, Custom) and entry.data.kind == AGENTS)
+        for entry in path
+    )
 
 
 def _find_last_folder(path: Sequence[Entry]) -> str | None:

@@ -21,7 +21,7 @@ import secrets
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -48,7 +48,7 @@ from .repetition import RepetitionGuard
 from .session_config import SessionConfig
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from msgspec import Raw
 
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from ..llm.models import Effort, EffortChoice, ProfileName
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
+    from ..tools.agent_runs import AgentRunner
     from ..tools.dialogue import Dialogue
     from ..tools.limits import ToolSettings
     from ..tools.registry import ToolRegistry
@@ -72,6 +73,42 @@ if TYPE_CHECKING:
     from .hook_points import SessionHooks
     from .queues import SessionQueues
     from .recorder import Recorder
+
+
+class EndedAgent(NamedTuple):
+    """A sub-agent that has ended, in words for the model."""
+
+    agent: str
+    text: str
+
+
+class SessionAgents(Protocol):
+    """The sub-agents of a session, as it and its loop see them (`gong/subagents/`)."""
+
+    @property
+    def by_id(self) -> Mapping[str, object]:
+        """All that were started here, oldest first."""
+        ...
+
+    def settle_lost(self) -> None:
+        """Find the sub-agents whose program ended while they ran; the model is to be told."""
+        ...
+
+    def take_ended(self) -> Sequence[EndedAgent]:
+        """Return those that have ended in the background and were not told of yet."""
+        ...
+
+    def record_open(self) -> None:
+        """Record again which ones there are: a new phase begins, readers look no further back."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop all that run."""
+        ...
+
+    async def close(self) -> None:
+        """Stop all that run, and let go of everything."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +195,10 @@ class SessionSetup:
     """The user's hooks; None if there are none, and then nothing of them is loaded."""
     file_recorder: CallRecorder | None = None
     """Records what calls do to files; None records nothing of it."""
+    open_agents: Callable[[Any], SessionAgents] | None = None
+    """Given the session: what runs its sub-agents, an `AgentRunner` too; None for none at all."""
+    agent: str = ""
+    """The id of the sub-agent whose session it is; empty for any other."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
     clock: Callable[[], int] = read_clock
     """Returns microseconds since 1970."""
@@ -185,7 +226,9 @@ class RunState:
     fold: HistoryFold = field(default_factory=HistoryFold)
     """The history of the newest request."""
     spend: Spend = Spend()  # noqa: RUF009 (frozen)
-    """Usage and cost of all calls of this session."""
+    """Usage and cost of all calls of this session and its sub-agents."""
+    parent: RunState | None = None
+    """That of the session whose sub-agent this is: it counts the calls, too."""
     remarks: set[str] = field(default_factory=set)
     """Providers' remarks on requests that were already shown."""
     turns: int = 0
@@ -200,6 +243,8 @@ class RunState:
     """The files that were read or written."""
     documents: list[AttachedDocument] = field(default_factory=list)
     """What the model gets with the next words of a person."""
+    agents: SessionAgents | None = None
+    """The sub-agents; None before the first one."""
     answer: StreamAccumulator | None = None
     """The answer that is coming from the model; None while none is."""
     form: AnswerForm | None = None
@@ -228,7 +273,16 @@ class RunState:
 
     def count_usage(self, usage: Usage, cost: Cost | None) -> None:
         """Add the usage and cost of a call."""
-        self.spend += compute_spend(usage, cost, answered=True)
+        spend, state = compute_spend(usage, cost, answered=True), self
+        state.spend += spend
+        while state.parent is not None:
+            state = state.parent
+            state.spend += spend
+
+    @property
+    def shared_spend(self) -> Spend:
+        """What a limit of the cost holds for: everything of the session at the top."""
+        return self.spend if self.parent is None else self.parent.shared_spend
 
 
 @dataclass(slots=True)
@@ -245,6 +299,8 @@ class RunContext:
     """What tools ask the person at the session with; None where there is no session."""
     record_mode: Callable[[], None] = lambda: None
     """Records the permission mode of the next call where the tape shows another."""
+    find_agents: Callable[[], AgentRunner | None] | None = None
+    """Returns the session's sub-agents, made at the first use."""
 
     def emit(self, event: events.Event) -> None:
         """Pass an event to the front ends."""
@@ -254,6 +310,8 @@ class RunContext:
         """Start a phase with this anchor; take the input that waits along to it."""
         entry = self.recorder.anchor(anchor)
         self.queues.record_waiting()
+        if self.state.agents is not None:
+            self.state.agents.record_open()
         return entry
 
     def warn_once(self, text: str) -> None:

@@ -52,7 +52,7 @@ from .dialogue import SessionDialogue, find_todos
 from .documents import record_documents
 from .model_call import name_session
 from .queues import SessionQueues
-from .recorder import Recorder
+from .recorder import Recorder, has_agents
 from .run_context import STOPPED_BY_USER, RunContext, RunState
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ class Session:
         self.state = SessionState.IDLE
         self.run_state = RunState()
         self._queues = SessionQueues()
+        self._queues.agent = setup.agent
         if recorder is not None:
             self._queues.attach(recorder)
         if (hooks := setup.hooks) is not None:
@@ -133,20 +134,24 @@ class Session:
         if recorder is not None:
             self._dialogue.follow_path((*recorder.kept, *recorder.path))
 
-    def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
+    def subscribe(
+        self, watcher: Callable[[events.Event], None], *, agents: bool = False
+    ) -> Callable[[], None]:
         """Call `watcher` with every event from now on; call the returned function to stop.
 
+        With `agents` also with the events of sub-agents, whose `agent` is its id.
         An exception in it does not stop the run: the first one is reported as a `Warn` event.
         """
-        return self._queues.add_watcher(watcher)
+        return self._queues.add_watcher(watcher, agents=agents)
 
-    def submit(self, prompt: str) -> AsyncGenerator[events.Event, None]:
+    def submit(self, prompt: str, *, agents: bool = False) -> AsyncGenerator[events.Event, None]:
         """Answer a prompt; yield the events of the run, `AgentEnd` last.
 
+        With `agents` also those of sub-agents, whose `agent` is its id.
         Raises SessionBusy during another run, SessionClosed after `close`, ConfigurationError for
         an empty prompt. Leaving the generator before its end stops the run.
         """
-        return self.stream_work(partial(self._answer_prompt, prompt))
+        return self.stream_work(partial(self._answer_prompt, prompt), agents=agents)
 
     def compact(self, request: CompactionRequest) -> AsyncGenerator[events.Event, None]:
         """Replace older messages by a summary; yield the events.
@@ -162,7 +167,11 @@ class Session:
         return self.stream_work(run_compaction, compacting=True)
 
     async def stream_work(
-        self, work: Callable[[], Coroutine[None, None, object]], *, compacting: bool = False
+        self,
+        work: Callable[[], Coroutine[None, None, object]],
+        *,
+        compacting: bool = False,
+        agents: bool = False,
     ) -> AsyncGenerator[events.Event, None]:
         """Run work in its own task and yield its events; closing the generator stops the work."""
         if self.state is SessionState.CLOSED:
@@ -175,7 +184,7 @@ class Session:
             self.recorder.record_folder()
         self.state, self._compacting = SessionState.PROCESSING, compacting
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
-        leave = self.subscribe(queue.put_nowait)
+        leave = self.subscribe(queue.put_nowait, agents=agents)
         token = _OWN_SESSION.set(self)
         self._run = task = asyncio.create_task(work())
         _OWN_SESSION.reset(token)
@@ -195,6 +204,7 @@ class Session:
     async def _settle_task(self, task: asyncio.Task[object]) -> None:
         """Stop the run if it has not ended, and wait for its end."""
         if not task.done():
+            self._stop_agents()
             task.cancel()
             await asyncio.wait({task})
         self._run = None
@@ -221,6 +231,7 @@ class Session:
         if hooks is not None:
             hooks.record_contexts(recorder)
         record_documents(recorder, self.run_state.documents)
+        self._settle_lost_agents(recorder)
         context.emit(events.UserInput(prompt, entry.id))
         context.emit(events.RunStart(prompt, entry.id))
         for remark in recorder.skipped:
@@ -246,6 +257,13 @@ class Session:
                 context.emit(events.AgentState("finished", "", tally.turns))
             elapsed_ms = context.measure_elapsed_ms(begun)
             context.emit(events.RunEnd(stop, tally.turns, tally.usage, elapsed_ms))
+
+    def _settle_lost_agents(self, recorder: Recorder) -> None:
+        """Let the model be told of sub-agents that ran when an earlier program ended."""
+        if self.run_state.agents is None and has_agents(recorder.path):
+            agents = self.find_agents()
+            if agents is not None:
+                agents.settle_lost()
 
     def _report_failure(
         self, context: RunContext, error: ModelError | NoObject, turns: int
@@ -280,6 +298,7 @@ class Session:
                 self.run_state,
                 self._dialogue,
                 self._dialogue.record_mode,
+                self.find_agents,
             )
         context.setup = self.setup
         if not self._is_announced:
@@ -356,7 +375,36 @@ class Session:
     def abort(self) -> None:
         """Stop the current run and record the interruption; does nothing when idle."""
         if self._run is not None:
+            self._stop_agents()
             self._run.cancel()
+
+    def _stop_agents(self) -> None:
+        if self.run_state.agents is not None:
+            self.run_state.agents.cancel()
+
+    def find_agents(self) -> Any:
+        """Return the sub-agents of the session, which are made now; None where there can be none.
+
+        It is a `gong.subagents.SubagentManager`.
+        """
+        state, open_agents = self.run_state, self.setup.open_agents
+        if state.agents is None and open_agents is not None:
+            state.agents = open_agents(self)
+        return state.agents
+
+    @property
+    def subagents(self) -> Any:
+        """The sub-agents of the session by id; empty before the first one."""
+        agents = self.run_state.agents
+        return {} if agents is None else agents.by_id
+
+    def tell(self, event: events.Event) -> None:
+        """Emit an event of the session that comes from a part of it outside of this module."""
+        self._queues.emit(event)
+
+    def emit_agent_event(self, event: events.Event) -> None:
+        """Pass on the event of a sub-agent to those who watch them."""
+        self._queues.forward(event)
 
     def use_model(self, model: AgentModel | str) -> None:
         """Use another model from the next call on, with the tools that its family knows.
@@ -627,6 +675,8 @@ class Session:
         if self.state is SessionState.CLOSED:
             return
         self.state = SessionState.CLOSED
+        if self.run_state.agents is not None:
+            await self.run_state.agents.close()
         await self.run_state.background.close()
         if self.recorder is not None:
             self.recorder.close()

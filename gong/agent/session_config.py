@@ -39,6 +39,12 @@ class SessionConfig:
     """Maximum lines of a result, by tool."""
     read_before_write: bool = False
     """Whether a file has to be read, and again after it changed, before tools change it."""
+    max_subagent_depth: int = 1
+    """How deep sub-agents may start others; 0 lets nobody start one."""
+    max_subagent_turns: int = 50
+    """Maximum model calls of a sub-agent whose order and type set none."""
+    max_subagents: int = 4
+    """Maximum sub-agents that run at once."""
     enable_loop_detection: bool = True
     """Whether a model that repeats its calls is told so, and then stopped."""
     loop_detection_window: int = WINDOW

@@ -1,7 +1,8 @@
 """The tool step of a turn: every call of an answer gets its result, in call order.
 
-Adjacent read-only calls run in parallel, all others one by one; steering is checked between these
-groups. What a call leaves on the tape, and what a stop (Ctrl+C) during its group leaves:
+Adjacent calls that read, or start sub-agents, run in parallel, all others one by one; steering is
+checked between these groups. What a call leaves on the tape, and what a stop (Ctrl+C) during its
+group leaves:
 
     ====================  ====================  ===========================================
     state of a call       without a stop        with a stop
@@ -64,8 +65,8 @@ async def run_tools(context: RunContext, calls: Sequence[ToolCall]) -> None:
 
 
 def _group_calls(tools: ToolRegistry, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
-    """Yield groups of calls that may run in parallel: adjacent read-only calls."""
-    for safe, group in groupby(calls, tools.is_safe_call):
+    """Yield groups of calls that may run in parallel: adjacent ones that read, or sub-agents."""
+    for safe, group in groupby(calls, tools.is_parallel_call):
         together = [*group]
         yield from [together] if safe else [[call] for call in together]
 
@@ -211,6 +212,7 @@ class _RunningCall:
                 ),
                 dialogue=context.dialogue,
                 files=context.guarded_files,
+                find_agents=context.find_agents,
             ),
         )
         if self.is_edited:

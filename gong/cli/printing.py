@@ -117,10 +117,17 @@ class RunWatcher:
         """Id of the user entry that the run answers."""
         self._emit, self._warn, self._is_kept = emit, warn, is_kept
 
+    @property
+    def has_output(self) -> bool:
+        """Whether events are written."""
+        return self._emit is not None
+
     def take_event(self, event: events.Event) -> None:  # noqa: C901 (a case each)
         """Record one event."""
         if self._emit is not None:
             self._emit(encode_event(event))
+        if event.agent:
+            return  # a sub-agent's: how the run ended is said by its own events
         match event:
             case events.RunStart(entry=entry):
                 self.first = entry
@@ -249,7 +256,7 @@ async def _watch_run(session: Session, prompt: str, watch: RunWatcher, reader: _
         session.abort()
 
     with signals.handle_signals((signal.SIGINT, *signals.HANG_UPS), interrupt):
-        async with aclosing(session.submit(prompt)) as stream:
+        async with aclosing(session.submit(prompt, agents=watch.has_output)) as stream:
             async for event in stream:
                 watch.take_event(event)
                 if reader.left and not stopped:

@@ -35,6 +35,13 @@ class EnvironmentWrapper:
         return getattr(self.inner, name)
 
 
+class SharedEnvironment(EnvironmentWrapper):
+    """An environment of somebody else, who cleans it up."""
+
+    async def cleanup(self) -> None:
+        """Do nothing."""
+
+
 class LoggingEnvironment(EnvironmentWrapper):
     """Says every command before it runs, and its exit code and duration after it."""
 

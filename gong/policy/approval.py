@@ -52,6 +52,8 @@ class ApprovalRequest(NamedTuple):
     name: str
     arguments: Mapping[str, Any]
     ruling: Ruling
+    agent: str = ""
+    """The id of the sub-agent that calls; empty for the session itself."""
 
 
 Answer = Literal["once", "session", "always", "no", "edit"]

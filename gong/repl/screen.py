@@ -206,6 +206,8 @@ class Screen:
                 | events.MessageWithdrawn()
                 | events.AgentState()
                 | events.TodosChanged()
+                | events.SubagentStart()
+                | events.SubagentEnd()
             ):
                 return []
             case events.ApprovalRequested():

@@ -1,0 +1,259 @@
+"""Types of sub-agents: those built in, and Markdown files that describe more.
+
+    place                                              source     takes effect
+    -------------------------------------------------  ---------  --------------------
+    data/ of this package                              built-in   always
+    ~/.claude/agents/**/*.md                           user       always
+    ~/.config/gong/agents/*.md (beside config.toml)    user       always
+    .claude/agents/**/*.md of the project              project    when it is trusted
+    .gong/agents/*.md of the project                   project    when it is trusted
+
+The later one of a name counts. A field that is unknown, or cannot be used, is left out with
+a warning; a file without a name or description is left out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from tape.text import to_single_line
+
+from ..config import locate_config_file
+from ..errors import ConfigurationError
+from ..front_matter import parse_front_matter, read_flag, read_names
+from ..llm.models import Effort
+from ..policy.modes import PermissionMode, parse_mode
+from ..trust import read_project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+Source = Literal["built-in", "user", "project"]
+
+_DATA = Path(__file__).parent / "data"
+_MOST_BYTES = 1 << 20
+_NOT_USED = frozenset({"mcpServers", "hooks", "memory", "autoCompactWindow", "observer"})
+"""Fields of other programs that mean something, and nothing here."""
+
+
+class AgentType(NamedTuple):
+    """One type of sub-agent."""
+
+    name: str
+    description: str
+    """When to use it, for the model that starts one."""
+    prompt: str = ""
+    """Its system prompt; empty is that of any session."""
+    source: Source = "built-in"
+    path: str = ""
+    """Its file."""
+    tools: tuple[str, ...] | None = None
+    """Only these tools, by any name they have; None is all that its parent has."""
+    disallowed: tuple[str, ...] = ()
+    model: str = ""
+    """A model's name or alias; empty is that of its parent."""
+    mode: PermissionMode | None = None
+    """A mode that allows less than that of its parent; None is that one."""
+    max_turns: int | None = None
+    """Maximum model calls; 0 is no limit, None that of the settings."""
+    effort: Effort | None = None
+    skills: tuple[str, ...] = ()
+    """Skills whose text it is given at once."""
+    background: bool = False
+    """Whether it always runs in the background."""
+    worktree: bool = False
+    """Whether it works in a git worktree of its own."""
+    initial_prompt: str = ""
+    """What its first prompt begins with."""
+    color: str = ""
+    """Its colour on the screen."""
+    reads_instructions: bool = True
+    """Whether it is given AGENTS.md and its relatives."""
+
+    @property
+    def summary(self) -> str:
+        """Its description on one line."""
+        return to_single_line(self.description)
+
+
+class AgentTypes(NamedTuple):
+    """All types for one folder, and what is wrong with their files."""
+
+    types: dict[str, AgentType]
+    warnings: tuple[str, ...] = ()
+
+    def find(self, name: str) -> AgentType:
+        """Return the type of a name, whatever its case; raises ConfigurationError."""
+        found = self.types.get(name)
+        if found is None:
+            by_lower = {one.lower(): kind for one, kind in self.types.items()}
+            found = by_lower.get(name.strip().lower())
+        if found is None:
+            there = ", ".join(self.types)
+            raise ConfigurationError(f"there is no type of sub-agent {name!r}: there are {there}")
+        return found
+
+    def describe(self) -> str:
+        """Return the names with their descriptions, for a model; those built in by name only."""
+        own = [one.name for one in self.types.values() if one.source == "built-in"]
+        found = (one for one in self.types.values() if one.source != "built-in")
+        return ", ".join((*own, *(f"{one.name} ({one.summary})" for one in found)))
+
+
+@cache
+def load_built_in_types() -> tuple[AgentType, ...]:
+    """Return the types that come with the agent."""
+    names = ("general-purpose", "explore", "plan", "code-review", "code-simplifier", "plugin-dev")
+    found = []
+    for name in names:
+        path = _DATA / f"{name}.md"
+        kind, _ = parse_agent_file(path.read_text("utf-8"), str(path), "built-in")
+        assert kind is not None, path
+        found.append(kind)
+    return tuple(found)
+
+
+def load_agent_types(folder: str, environ: Mapping[str, str]) -> AgentTypes:
+    """Return the types of sub-agents for a folder."""
+    types = {one.name: one for one in load_built_in_types()}
+    warnings: list[str] = []
+    for source, file in _iter_agent_files(folder, environ):
+        try:
+            text = _read_file(file)
+        except OSError as error:
+            warnings.append(f"{file}: it cannot be read: {error.strerror or error}")
+            continue
+        kind, remarks = parse_agent_file(text, str(file), source)
+        warnings += [f"{file}: {remark}" for remark in remarks]
+        if kind is not None:
+            same = next((one for one in types if one.lower() == kind.name.lower()), kind.name)
+            types.pop(same, None)
+            types[kind.name] = kind
+    return AgentTypes(types, tuple(warnings))
+
+
+def _iter_agent_files(folder: str, environ: Mapping[str, str]) -> Iterator[tuple[Source, Path]]:
+    places: list[tuple[Source, Path]] = []
+    if home := environ.get("HOME"):
+        places.append(("user", Path(home) / ".claude/agents"))
+    places.append(("user", locate_config_file(environ).with_name("agents")))
+    project = read_project(folder, environ)
+    trusted = [one for one in project.parts if one.kind == "agents" and one.state == "trusted"]
+    places += [("project", project.root / one.path) for one in sorted(trusted, key=_rank_place)]
+    for source, place in places:
+        for file in sorted(place.rglob("*.md")):
+            if file.is_file():
+                yield source, file
+
+
+def _rank_place(part: Any) -> bool:
+    return bool(part.path.startswith(".gong/"))
+
+
+def _read_file(file: Path) -> str:
+    with file.open("rb") as opened:
+        return opened.read(_MOST_BYTES).decode("utf-8", "replace")
+
+
+def parse_agent_file(
+    text: str, path: str, source: Source
+) -> tuple[AgentType | None, tuple[str, ...]]:
+    """Return the type that a file describes, and remarks on it; None if it describes none."""
+    fields, body, warning = parse_front_matter(text)
+    remarks = [] if warning is None else [warning]
+    name, description = fields.pop("name", None), fields.pop("description", None)
+    if not isinstance(name, str) or not name.strip():
+        return None, (*remarks, "it has no name, so it is not used")
+    if not isinstance(description, str) or not description.strip():
+        return None, (*remarks, "it has no description, so it is not used")
+    kind = AgentType(name.strip(), description.strip(), body, source, path)
+    for field, value in fields.items():
+        try:
+            read = _FIELDS.get(field)
+            if read is not None:
+                kind = kind._replace(**read(value))
+            elif field in _NOT_USED:
+                remarks.append(f"{field} has no effect here")
+            else:
+                remarks.append(f"unknown field {field}")
+        except (ValueError, ConfigurationError) as error:
+            remarks.append(f"{field} is left out: {error}")
+    return kind, tuple(remarks)
+
+
+def _read_names(value: object) -> tuple[str, ...]:
+    names = read_names(value)
+    if names is None:
+        raise ValueError("give names, as a list or with commas")
+    return names
+
+
+def _read_tools(value: object) -> dict[str, Any]:
+    names = _read_names(value)
+    return {} if "*" in names else {"tools": names}
+
+
+def _read_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("give a text")  # noqa: TRY004 (a wrong value of a field)
+    return value.strip()
+
+
+def _read_model(value: object) -> dict[str, Any]:
+    name = _read_text(value)
+    return {"model": "" if name == "inherit" else name}
+
+
+def _read_mode(value: object) -> dict[str, Any]:
+    """Return a mode that only reads; any other is that of the parent, which decides."""
+    name = _read_text(value)
+    if name in {"default", "auto"}:
+        return {}
+    mode = parse_mode(name)
+    if mode not in {PermissionMode.PLAN, PermissionMode.LOCKED}:
+        raise ValueError(f"{name} could allow more than the session does; its mode holds")
+    return {"mode": mode}
+
+
+def _read_turns(value: object) -> dict[str, Any]:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("give a number, 0 for no limit")
+    return {"max_turns": value}
+
+
+def _read_effort(value: object) -> dict[str, Any]:
+    name = "xhigh" if value == "max" else value
+    if name not in get_args(Effort):
+        raise ValueError(f"give one of {', '.join(get_args(Effort))}")
+    return {"effort": name}
+
+
+def _read_bool(value: object) -> bool:
+    if (flag := read_flag(value)) is None:
+        raise ValueError("give true or false")
+    return flag
+
+
+def _read_isolation(value: object) -> dict[str, Any]:
+    if value not in {"worktree", "none"}:
+        raise ValueError("the only one is worktree")
+    return {"worktree": value == "worktree"}
+
+
+_FIELDS: Mapping[str, Callable[[object], dict[str, Any]]] = {
+    "tools": _read_tools,
+    "disallowedTools": lambda value: {"disallowed": _read_names(value)},
+    "model": _read_model,
+    "permissionMode": _read_mode,
+    "maxTurns": _read_turns,
+    "effort": _read_effort,
+    "skills": lambda value: {"skills": _read_names(value)},
+    "background": lambda value: {"background": _read_bool(value)},
+    "isolation": _read_isolation,
+    "initialPrompt": lambda value: {"initial_prompt": _read_text(value)},
+    "color": lambda value: {"color": _read_text(value)},
+    "omitClaudeMd": lambda value: {"reads_instructions": not _read_bool(value)},
+}
+"""Each field of a file → what it says."""
