@@ -39,6 +39,15 @@ def locate_project(folder: str) -> Path:
     return Path(locate_repository(here) or here)
 
 
+def has_agent_files(folder: str, environ: Mapping[str, str], config_folder: Path) -> bool:
+    """Return whether the user or the project of a folder may describe types of sub-agents."""
+    root = locate_project(folder)
+    places = [config_folder / "agents", *(root / path for kind, path in PLACES if kind == "agents")]
+    if home := environ.get("HOME"):
+        places.append(Path(home, ".claude/agents"))
+    return any(os.path.isdir(one) for one in places)  # noqa: PTH112 (at every start)
+
+
 def has_project_parts(folder: str, environ: Mapping[str, str]) -> bool:
     """Return whether the project of a folder has any of the places; the home folder is none."""
     root = str(locate_project(folder))

@@ -174,3 +174,10 @@ def test_a_run_without_hooks_loads_nothing_of_them(run):
     unused = ("gong.hooks", "gong.trust", "gong.agent.hook_points")
     assert "gong.agent.session" in loaded
     assert [name for name in loaded if name.startswith(unused)] == []
+
+
+def test_a_run_without_sub_agents_loads_nothing_of_them(run):
+    loaded = run("gong", "chat", "-p", "list .", "-m", "offline/rules", "--tools", "anthropic")
+    unused = ("gong.subagents", "gong.front_matter", "gong.context.agent_calls", "yaml")
+    assert "gong.agent.session" in loaded
+    assert [name for name in loaded if name.startswith(unused)] == []

@@ -43,7 +43,8 @@ from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
 from ..policy.permissions import build_policy
 from ..policy.saved_rules import save_rule
-from ..project import has_project_parts
+from ..project import has_agent_files, has_project_parts
+from ..tools.agents import build_agent_tools
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.profiles import PROFILES, apply_profile
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
@@ -401,7 +402,7 @@ async def _assemble_session(
     finding = asyncio.create_task(find_repository(env))
     await asyncio.sleep(0)  # git begins
     try:
-        tools = build_session_tools(settings)
+        tools = _build_tools(front)
         models = _build_model_factory(front, env)
         name = choose_model(front, models, recorder.path if recorder else ())
         if must_answer:
@@ -497,7 +498,7 @@ async def read_session(front: FrontEnd, hit: Hit) -> SessionPreview:
         where = models.where._replace(repository=await find_repository(env))
     finally:
         await env.cleanup()
-    tools = build_session_tools(front.settings)
+    tools = _build_tools(front)
     effort = front.effort or find_last_effort(read.path)
     max_output = front.settings.max_output_tokens
     return SessionPreview(hit, read, replace(models, where=where), tools, effort, max_output)
@@ -561,6 +562,21 @@ def choose_profile(names: ModelNames, model: str, settings: Settings) -> Profile
     (chosen,) = settings.tools if settings.tools and len(settings.tools) == 1 else (_FAMILY,)
     own = next((profile for profile in PROFILES if profile == chosen), None)
     return own or names.choose_profile(model)
+
+
+def _build_tools(front: FrontEnd) -> ToolRegistry:
+    """Return the chosen tools; those for sub-agents name the types that files describe."""
+    tools = build_session_tools(front.settings)
+    if not has_agent_files(front.folder, front.environ, locate_config_file(front.environ).parent):
+        return tools
+    from ..subagents.types import load_agent_types  # noqa: PLC0415 (only if there are files)
+
+    types = load_agent_types(front.folder, front.environ)
+    for warning in types.warnings:
+        front.warn(warning)
+    for tool in build_agent_tools(types.describe()):
+        tools.replace_built_in(tool)
+    return tools
 
 
 def build_session_tools(settings: Settings) -> ToolRegistry:

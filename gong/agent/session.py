@@ -237,9 +237,9 @@ class Session:
         for remark in recorder.skipped:
             context.emit(events.Warn(remark))
         recorder.skipped.clear()
-        tally, stop = _RunTally(), "aborted"
+        tally, stop = _RunTally(self.setup.agent), "aborted"
         begun = self.setup.clock()
-        leave = self.subscribe(tally.count_event)
+        leave = self.subscribe(tally.count_event, agents=True)
         naming = asyncio.create_task(name_session(context, prompt, entry))
         seconds = self.setup.config.max_seconds
         try:
@@ -718,13 +718,14 @@ async def _stop_after(context: RunContext, seconds: float) -> AsyncIterator[Call
 
 
 class _RunTally:
-    """The totals of a run, also of a stopped one: model calls and tokens."""
+    """The totals of a run, also of a stopped one: model calls, and tokens with sub-agents'."""
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str) -> None:
         self.turns, self.usage = 0, Usage()
+        self.agent = agent
 
     def count_event(self, event: events.Event) -> None:
-        if isinstance(event, events.TurnStart):
+        if isinstance(event, events.TurnStart) and event.agent == self.agent:
             self.turns = event.turn
         elif isinstance(event, events.MessageEnd):
             self.usage += event.usage

@@ -13,8 +13,10 @@ from tape.cli.terminal import format_table, print_lines
 from tape.index.library import open_store
 from tape.index.stats import compute_statistics
 from tape.model.entries import Usage
+from tape.store.store import Store
 from tape.text import SHORT, shorten_to_width
 
+from ..context.agent_calls import add_agent_calls
 from ..context.costs import (
     COST_GROUPINGS,
     CostOrigin,
@@ -69,8 +71,8 @@ def cost(
     """Show tokens and cost: of a tape for all branches, of a branch or entry for its path.
 
     REF defaults to the newest session of this folder. Calls and turns are those of a path; a turn
-    is a prompt and everything that answers it. Days are UTC. An unknown cost is shown as unknown;
-    `+` after a sum means that it leaves out unknown costs.
+    is a prompt and everything that answers it, sub-agents included. Days are UTC. An unknown cost
+    is shown as unknown; `+` after a sum means that it leaves out unknown costs.
 
     --json prints {by, total, rows}; a row is {key, label} and, as the total, {calls, input, output,
     reasoning, cache_read, cache_write, total, cost, unknown_calls}.
@@ -102,7 +104,10 @@ def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> tuple[Spend, list[
         else:
             source = read_tape_entries(tape, report_skipped)
         where = CostOrigin(tape.id, tape.title() or "")
-        for name, entry in source:
+        whole = head is None and branch is None and by not in _PATH_GROUPINGS
+        open_tape = Store(place).open
+        found = add_agent_calls(source, tape, open_tape, report_skipped, whole=whole)
+        for name, entry in found:
             costs.take(entry, where._replace(branch=name))
     return costs.total, costs.rows()
 

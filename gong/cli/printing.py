@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 from tape.cli.streams import silence_stream
 from tape.model.entries import (
     NO_JSON,
+    AgentStart,
     Approval,
     Assistant,
     Cost,
@@ -38,9 +39,10 @@ from ..policy.modes import PermissionMode
 from ..repl.notices import describe_compaction, describe_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tape.model.line import Entry
+    from tape.store.tape import Tape
 
     from ..agent.opening import OpenSession
     from ..agent.recorder import Recorder
@@ -184,7 +186,7 @@ async def answer_prompt(
     interrupted = await _watch_run(session, prompt, watch, reader)
     if not watch.exit_code and _is_all_denied(session, watch):
         watch.exit_code = DENIED_EXIT
-    done = build_document(session, watch)
+    done = build_document(session, watch, host.library.store.open)
     if output == "text":
         is_shown = done.result and not _is_object_missing(session)
         reader.write(f"{done.result}\n".encode() if is_shown else b"")
@@ -265,12 +267,17 @@ async def _watch_run(session: Session, prompt: str, watch: RunWatcher, reader: _
     return interrupted
 
 
-def build_document(session: Session, watch: RunWatcher) -> RunDocument:
-    """Return the result of a run, read from its entries; a hook may have taken its prompt."""
+def build_document(
+    session: Session, watch: RunWatcher, open_tape: Callable[[str], Tape]
+) -> RunDocument:
+    """Return the result of a run, read from its entries; a hook may have taken its prompt.
+
+    Usage and cost are those of sub-agents, too; `open_tape` opens theirs by its id.
+    """
     recorder = session.recorder
     run = _find_run_entries(recorder, watch.first) if recorder else ()
     answers = [entry.data for entry in run if isinstance(entry.data, Assistant)]
-    calls = [entry.data for entry in run if isinstance(entry.data, Assistant | SideUsage)]
+    calls = _list_model_calls(run, recorder, open_tape) if recorder else []
     found = session.object_answer
     text = join_texts(answers[-1].content) if answers else ""
     known = [call.cost.amount for call in calls if call.cost is not None]
@@ -287,6 +294,18 @@ def build_document(session: Session, watch: RunWatcher) -> RunDocument:
         error=watch.error,
         structured_output=UNSET if found is None else found,
     )
+
+
+def _list_model_calls(
+    run: Sequence[Entry], recorder: Recorder, open_tape: Callable[[str], Tape]
+) -> list[Assistant | SideUsage]:
+    """Return the model calls of a run and of the sub-agents that it started."""
+    source: Iterable[tuple[str, Entry]] = ((recorder.branch, entry) for entry in run)
+    if any(isinstance(entry.data, AgentStart) for entry in run):
+        from ..context.agent_calls import add_agent_calls  # noqa: PLC0415 (few runs start one)
+
+        source = add_agent_calls(source, recorder.tape, open_tape, lambda _: None)
+    return [entry.data for _, entry in source if isinstance(entry.data, Assistant | SideUsage)]
 
 
 def _find_run_entries(recorder: Recorder, first: str | None) -> Sequence[Entry]:

@@ -36,6 +36,7 @@ _COMMANDS = {
     "models": "List models: context windows, abilities, prices.",
     "auth": "Save, show or remove API keys.",
     "hooks": "List hooks, or try them on a sample.",
+    "agents": "List the types of sub-agents for this folder.",
     "trust": "Show what this project brings, and let it take effect.",
     "permissions": "Check calls against the rules; list, add and remove rules.",
     "sessions": "List, show and remove the sessions of this folder.",

@@ -9,7 +9,9 @@ from tape.context.view import view
 from ..agent.compaction import CompactionRequest
 from ..agent.handoff import build_handoff_page, record_handoff
 from ..agent.loop import prepare_next_call
+from ..context.agent_calls import add_agent_calls
 from ..context.costs import render_token_usage, sum_spend
+from ..context.handoff import read_path_entries
 from ..context.usage_report import measure_context_usage, render_context_usage
 from ..llm.models import EffortChoice, fit_effort
 from ..policy.approval import ModalPolicy
@@ -117,8 +119,10 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
     recorder = host.session.recorder
     if recorder is None:
         return CommandReply("the session is empty")
-    entries = (entry for run in recorder.tape.read_runs(recorder.head()) for entry in run)
-    return CommandReply("\n".join(render_token_usage(sum_spend(entries))))
+    path = read_path_entries(recorder.tape, recorder.head(), lambda _: None)
+    open_tape = host.library.store.open
+    found = add_agent_calls(path, recorder.tape, open_tape, lambda _: None)
+    return CommandReply("\n".join(render_token_usage(sum_spend(entry for _, entry in found))))
 
 
 add_command("usage", "", "the same as /cost", busy=True)(_show_cost)

@@ -58,6 +58,7 @@ from . import (  # noqa: F401 (they add commands)
     program_commands,
     rewind_commands,
     session_commands,
+    subagent_commands,
 )
 from .approval_panel import format_editable, parse_edited
 from .first_prompt import TWICE_SECONDS, TypedAhead

@@ -4,6 +4,7 @@ A line that looks like a command is never sent to the model, even if there is no
 commands are in modules by their subject, and each adds itself to the table:
 
     agent_commands     model, effort, mode, plan, context, cost, compaction, handoff, fork
+    subagent_commands  types of sub-agents, and those that run
     session_commands   other sessions, branches, entries; what this session is and follows
     rewind_commands    back to before a prompt, and forward again
     program_commands   commands of the command line

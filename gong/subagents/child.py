@@ -142,14 +142,22 @@ def build_tools(
         tools.unregister(name)
     tools.tolerated -= removed
     chosen = [names for names in (plan.kind.tools, plan.order.tools) if names is not None]
-    missing = [name for names in chosen for name in names if not is_named(tools.names, name)]
+    known = [one for one in tools.names if one in {*tools.active, *tools.tolerated}]
+    missing: list[str] = []
+    active = [*tools.active]
+    for name in (name for names in chosen for name in names):
+        if not any(is_named((one,), name) for one in active):
+            other = next((one for one in known if is_named((one,), name)), None)
+            (missing if other is None else active).append(other or name)
     active = [
         one
-        for one in tools.active
+        for one in active
         if all(any(is_named((one,), name) for name in names) for names in chosen)
         and not any(is_named((one,), name) for name in plan.kind.disallowed)
     ]
-    if len(active) != len(tools.active):
+    if tuple(active) != tools.active:
+        if not active:
+            raise ConfigurationError(f"{plan.kind.name}: none of its tools is available here")
         tools.set_active(active)
         tools.profile, tools.tolerated = None, frozenset()
     return tools, tuple(dict.fromkeys(missing))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from tape.clock import format_timestamp, read_clock
 from tape.errors import Busy, TapeError
 from tape.model.entries import AgentEnd, AgentStart, Usage
-from tape.text import shorten_to_width, to_single_line
+from tape.text import format_count, shorten_to_width, to_single_line
 
 from ..agent import events
 from ..agent.run_context import EndedAgent
@@ -138,8 +138,6 @@ class SubagentManager:
         """The types there are, read at the first use."""
         if self._types is None:
             self._types = load_agent_types(self._front.folder, self._front.environ)
-            for warning in self._types.warnings:
-                self._emit(events.Warn(warning))
         return self._types
 
     @property
@@ -219,7 +217,8 @@ class SubagentManager:
             except (TapeError, OSError) as error:
                 said = f"Its history cannot be read: {error}"
             else:
-                left = f", {lost.calls} calls had no result" if lost.calls else ""
+                count = format_count(lost.calls, "call")
+                left = f", {count} had no result" if lost.calls else ""
                 said = f"It had not ended when the program did{left}."
                 said += f" Its last words: {lost.answer}" if lost.answer else ""
             recorder.append(AgentEnd(known.agent, said, "interrupted"))
@@ -375,16 +374,14 @@ class SubagentManager:
 
     def _watch(self, agent: Subagent, event: events.Event) -> None:
         """Pass on an event of a sub-agent, and count it."""
-        if event.agent == agent.id:
-            match event:
-                case events.TurnStart():
-                    agent.turns += 1
-                case events.MessageEnd(usage=usage):
-                    agent.usage += usage
-                case events.ToolExecutionStart(name=name):
-                    agent.last_tool = name
-                case _:
-                    pass
+        if isinstance(event, events.MessageEnd):
+            agent.usage += event.usage  # also of those that it has started itself
+        elif event.agent != agent.id:
+            pass
+        elif isinstance(event, events.TurnStart):
+            agent.turns += 1
+        elif isinstance(event, events.ToolExecutionStart):
+            agent.last_tool = event.name
         self._parent.emit_agent_event(event)
 
     async def _follow_to_end(self, agent: Subagent) -> AgentReport:

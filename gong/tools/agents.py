@@ -75,6 +75,7 @@ def _build_json(shown: dict[str, Any], report: AgentReport) -> ToolOutcome:
     return ToolOutcome.from_text(msgspec.json.encode(shown).decode(), _describe_report(report))
 
 
+_STARTED = "Started in the background as {}. You will be told when it ends."
 _NO_AGENTS = "Sub-agents cannot be started here: do the work yourself."
 
 
@@ -181,10 +182,11 @@ async def run_task(arguments: TaskArguments, context: ToolContext) -> ToolOutcom
     )
     if arguments.run_in_background:
         agent = await agents.start(order)
-        text = f"Started in the background as {agent}. You will be told when it ends."
-        return ToolOutcome.from_text(text, TaskDetails(agent, "agent", "running"))
+        return ToolOutcome.from_text(_STARTED.format(agent), TaskDetails(agent, "agent", "running"))
     report = await agents.run(order)
     details = _describe_report(report)
+    if report.status == "running":  # its type always runs in the background
+        return ToolOutcome.from_text(_STARTED.format(report.agent), details)
     if not report.success:
         return ToolOutcome.error(f"{report.agent} {report.status}: {report.output}", details)
     return ToolOutcome.from_text(report.output or "(it ended without words)", details)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigurationError
 from . import apply_patch, edit, session_tools
 from . import edit as write
-from .agents import build_agent_tools
+from .agents import AGENT_TOOLS, build_agent_tools
 from .ask import ASK_TOOLS
 from .background import BACKGROUND_TOOLS
 from .bash import MOST_BASH_BYTES, MOST_SHELL_CHARS, build_bash_tool, build_shell_tool
@@ -105,6 +105,8 @@ def change_tools(tools: ToolRegistry, tuning: ToolSettings) -> ToolRegistry:
     """
     fresh, retuned = build_registry(tuning), tools.copy()
     for name in fresh.names:
+        if name in AGENT_TOOLS:
+            continue  # they have no settings, and name the types of this folder
         if (tool := fresh.get(name)) is not None:
             retuned.replace_built_in(tool)
     retuned.profile, retuned.tolerated = tools.profile, tools.tolerated

@@ -1,0 +1,80 @@
+"""Sub-agents of real commands: what is printed, listed and summed."""
+
+from __future__ import annotations
+
+import json
+
+
+def call(name, **args):
+    return {"tool_calls": [{"name": name, "args": args}]}
+
+
+def script(place, name, *answers):
+    file = place.home / f"{name}.json"
+    file.write_text(json.dumps(answers))
+    return f"scripted/{file}"
+
+
+def run_task(place, *more):
+    child = script(place, "child", call("ls"), {"text": "it is empty"})
+    model = script(place, "parent", call("Task", prompt="look", model=child), {"text": "empty"})
+    return place.run("gong", "-p", "what is here?", "-m", model, *more)
+
+
+def test_a_stream_has_the_events_of_sub_agents_with_their_id(place):
+    done = run_task(place, "--output-format", "stream-json", "--tools", "Task,TaskOutput")
+    lines = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    assert lines[0]["tools"] == ["Task", "TaskOutput"]
+    theirs = [line for line in lines if line.get("agent")]
+    assert {line["agent"] for line in theirs} == {"agent-1"}
+    kinds = [line["kind"] for line in theirs]
+    assert (kinds[0], kinds[-1]) == ("subagent_start", "subagent_end")
+    assert [line["delta"] for line in theirs if line.get("part") == "text"] == [
+        *("it ", "is ", "empty")
+    ] or "".join(line["delta"] for line in theirs if line.get("part") == "text") == "it is empty"
+    [result] = [line for line in lines if line["type"] == "result"]
+    assert (result["result"], result["turns"]) == ("empty", 2)
+    mine = [line["usage"]["total"] for line in lines if line["kind"] == "message_end"]
+    assert len(mine) == 4
+    assert result["usage"]["total"] == sum(mine)
+
+
+def test_the_text_and_the_document_are_those_of_the_session(place):
+    assert run_task(place).stdout == "empty\n"
+    document = json.loads(run_task(place, "--output-format", "json").stdout)
+    assert (document["result"], document["turns"], document["stop_reason"]) == ("empty", 2, "stop")
+    assert [one["name"] for one in document["tool_calls"]] == ["Task"]
+
+
+def test_the_cost_of_sub_agents_is_that_of_the_session_in_every_sum(place):
+    run_task(place)
+    sums = [
+        json.loads(place.run("gong", "cost", *words, "--json").stdout)["total"]
+        for words in ((), ("--by", "turn"), ("--by", "call"), ("--by", "branch"), (":main",))
+    ]
+    assert [one["calls"] for one in sums] == [4] * 5
+    assert len({one["total"] for one in sums}) == 1
+
+
+def test_a_session_that_is_continued_is_that_of_the_person(place):
+    run_task(place)
+    model = script(place, "again", {"text": "still empty"})
+    assert place.run("gong", "-c", "-p", "and now?", "-m", model).stdout == "still empty\n"
+    listed = json.loads(place.run("tape", "ls", "--json").stdout)
+    assert len(listed) == 1
+    drawn = place.run("tape", "log", "--graph").stdout
+    assert "agent-1" in drawn
+    assert "agent-1 (general-purpose) on agent-1: look" in place.run("tape", "log").stdout
+
+
+def test_types_are_listed(place):
+    listed = json.loads(place.run("gong", "agents", "list", "--json").stdout)
+    assert [one["name"] for one in listed][:2] == ["general-purpose", "Explore"]
+    assert set(listed[0]) == {"name", "description", "source", "path", "model", "tools"}
+    folder = place.folder / ".claude/agents"
+    folder.mkdir(parents=True)
+    (folder / "x.md").write_text("---\nname: x\ndescription: does it\n---\nYou do it.\n")
+    done = place.run("gong", "agents", "list")
+    assert ".claude/agents is not trusted, so without effect" in done.stderr
+    place.run("gong", "trust", "--yes")
+    assert "x                project   does it" in place.run("gong", "agents", "list").stdout
