@@ -163,7 +163,7 @@ _FILE_BYTES = re.compile(rb'"(?:data:[^,"]*;base64,)?[A-Za-z0-9+/]{200,}={0,2}"'
 """The bytes of a picture or a file."""
 
 
-def _is_sealed_member(name: bytes, value: bytes) -> bool:
+def is_sealed_member(name: bytes, value: bytes) -> bool:
     """Return whether masking would break a member's value."""
     return name in _SEALED_MEMBERS or (bool(name) and _FILE_BYTES.fullmatch(value) is not None)
 
@@ -215,7 +215,7 @@ def export_array(
     values = [*map(msgspec.json.encode, beside.values()), *elements]
     secrets = 0
     if redact:
-        masks = [mask_json(value, _is_sealed_member) for value in values]
+        masks = [mask_json(value, is_sealed_member) for value in values]
         values, secrets = [mask.data for mask in masks], sum(mask.secrets for mask in masks)
     fields = dict(zip(beside, values, strict=False))
     return MessageArray(form.field, tuple(values[len(fields) :]), fields, made.repair, secrets)

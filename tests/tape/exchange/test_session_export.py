@@ -1,0 +1,208 @@
+"""Tapes as sessions of other agents: what comes back is what went out."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+import pytest
+from msgspec import Raw
+
+from tape.errors import UsageError
+from tape.exchange.session_export import choose_install_path, export_session
+from tape.exchange.session_import import import_session
+from tape.exchange.session_sources import SessionFile, open_session_file
+from tape.model.entries import (
+    Anchor,
+    Assistant,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    User,
+    join_texts,
+)
+from tape.store.store import Beginning, Store
+from tests.tape.formats.sessions.lines import ClaudeFile, call, text
+
+HERE = Beginning("/src/app", "test/1")
+PICTURE = b"\x89PNG\r\n\x1a\n picture"
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store", durable=False)
+
+
+def bring(store, path, data):
+    path.write_bytes(data)
+    session, digest = open_session_file(SessionFile(path))
+    done, *_ = import_session(store, session, HERE, str(path), digest)
+    return store.open(done.id)
+
+
+@pytest.fixture
+def tape(store, tmp_path):
+    """A session of Claude Code: thinking, calls, a branch, a compaction."""
+    file = ClaudeFile()
+    file.say("u1", None, "list the zebras")
+    thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
+    file.answer("a1", "u1", thought, text("Looking."), call("t1"), call("t2"), stop="tool_use")
+    file.result("r1", "a1", "t1", "zebra.py")
+    file.result("r2", "r1", "t2", "none")
+    file.answer("a2", "r2", text("One."), stop="end_turn")
+    file.say("u2", "a2", "left")
+    file.say("u3", "a2", "right")
+    file.add(
+        *("system", "c1", None),
+        subtype="compact_boundary",
+        logicalParentUuid="u3",
+        compactMetadata={"preTokens": 900},
+    )
+    file.say("s1", "c1", "It was about zebras.", isCompactSummary=True)
+    file.say("u4", "s1", "and now?")
+    return bring(store, tmp_path / f"{file.session}.jsonl", file.data)
+
+
+def export(tape, name, head=None, *, redact=False):
+    return export_session(tape, head, name, redact=redact, skipped=pytest.fail)
+
+
+def list_facts(tape):
+    """Return what is said on each branch, whatever the format made of it."""
+    branches = []
+    for branch in tape.refs().branches:
+        said = []
+        for entry in tape.entries(tape.head(branch)):
+            match entry.data:
+                case User(content=content):
+                    said.append(("user", join_texts(content)))
+                case Assistant(content=content, usage=usage):
+                    said += [list_block(block) for block in content]
+                    said.append((usage.input, usage.output))
+                case ToolResult() as result:
+                    said.append(("result", join_texts(result.content), result.is_error))
+                case Anchor(summary=summary):
+                    said.append(("anchor", summary))
+        branches.append(said)
+    return sorted(branches, key=repr)
+
+
+def list_block(block):
+    match block:
+        case ToolCall():
+            return block.name, json.loads(bytes(block.args))
+        case Text() | Thinking():
+            return type(block).__name__, block.text
+    return type(block).__name__
+
+
+@pytest.mark.parametrize("name", ["claude", "pi"])
+def test_every_branch_comes_back(tape, tmp_path, name):
+    made = export(tape, name)
+    again = bring(Store(tmp_path / "other", durable=False), tmp_path / "out.jsonl", made.data)
+    assert made.left_out == ()
+    assert list_facts(again) == list_facts(tape)
+    assert again.title() == tape.title()
+
+
+def test_codex_holds_one_branch_and_names_the_others(tape, tmp_path):
+    made = export(tape, "codex")
+    again = bring(Store(tmp_path / "other", durable=False), tmp_path / "out.jsonl", made.data)
+    current = tape.refs().current
+    assert made.left_out == tuple({*tape.refs().branches} - {current})
+    (said,) = list_facts(again)
+    assert ("user", "right") in said
+    assert ("user", "left") not in said
+    kinds = [json.loads(line)["payload"].get("type") for line in made.data.splitlines()]
+    assert {"user_message", "agent_message", "agent_reasoning", "exec_command_end"} <= {*kinds}
+
+
+def test_the_same_tape_gives_the_same_bytes(tape):
+    for name in ("claude", "codex", "pi", "atif", "simple"):
+        assert export(tape, name).data == export(tape, name).data
+
+
+def test_another_agents_thinking_is_text_for_claude(store):
+    with store.create(HERE) as tape, tape.writer() as writer:
+        writer.append(User((Text("go"),)))
+        writer.append(Assistant((Thinking("aha"), Text("Yes.")), api="openai-responses"))
+        writer.barrier()
+        lines = [json.loads(line) for line in export(tape, "claude").data.splitlines()]
+    assert lines[-1]["message"]["content"] == [
+        {"type": "text", "text": "aha"},
+        {"type": "text", "text": "Yes."},
+    ]
+
+
+def test_pictures_go_along(store, tmp_path):
+    with store.create(HERE) as tape, tape.writer() as writer:
+        picture = Image(blob=tape.blobs.put(PICTURE), mime="image/png")
+        writer.append(User((Text("look"), picture)))
+        writer.append(Assistant((Text("A zebra."),), api="anthropic-messages", model="m"))
+        writer.barrier()
+        for name in ("claude", "codex", "pi"):
+            made = export(tape, name)
+            other = Store(tmp_path / name, durable=False)
+            again = bring(other, tmp_path / f"{name}.jsonl", made.data)
+            blocks = [
+                block
+                for entry in again.entries(again.head())
+                if isinstance(entry.data, User)
+                for block in entry.data.content
+            ]
+            (image,) = [block for block in blocks if isinstance(block, Image)]
+            assert image.blob.hash == sha256(PICTURE).hexdigest(), name
+
+
+def test_atif_counts_cached_tokens_and_pairs_calls_with_results(store):
+    with store.create(HERE) as tape, tape.writer() as writer:
+        writer.append(User((Text("go"),)))
+        usage = Usage(input=10, output=5, cache_read=90, total=105)
+        called = ToolCall(id="c_1", name="bash", args=Raw(b'{"command":"ls"}'))
+        writer.append(Assistant((Text("Yes."), called), model="m", usage=usage))
+        writer.append(ToolResult("c_1", "bash", (Text("a.py"),)))
+        writer.barrier()
+        made = json.loads(export(tape, "atif").data)
+    assert made["schema_version"] == "ATIF-v1.8"
+    user, agent = made["steps"]
+    assert (user["step_id"], user["source"], agent["source"]) == (1, "user", "agent")
+    assert agent["metrics"]["prompt_tokens"] == made["final_metrics"]["total_prompt_tokens"] == 100
+    (one,) = agent["tool_calls"]
+    assert one["arguments"] == {"command": "ls"}
+    assert agent["observation"]["results"] == [
+        {"source_call_id": one["tool_call_id"], "content": "a.py"}
+    ]
+    assert made["extra"]["tape"] == tape.id
+    assert agent["extra"]["parent"] == user["extra"]["entry"]
+
+
+def test_secrets_are_masked_if_wanted(store):
+    secret = "sk-ant-api03-" + "a1B2" * 20
+    with store.create(HERE) as tape, tape.writer() as writer:
+        writer.append(User((Text(f"use {secret}"),)))
+        writer.barrier()
+        masked, exact = export(tape, "claude", redact=True), export(tape, "claude")
+    assert masked.secrets == 1
+    assert secret.encode() not in masked.data
+    assert secret.encode() in exact.data
+
+
+def test_a_tape_without_words_is_refused(store):
+    with store.create(HERE) as tape, pytest.raises(UsageError, match="nothing to export"):
+        export(tape, "claude")
+
+
+def test_each_agent_looks_in_its_own_place(tape):
+    outline = export(tape, "claude").outline
+    environ = {"HOME": "/home/me"}
+    uuid = outline.uuid
+    assert [str(choose_install_path(name, outline, environ)) for name in ("claude", "codex")] == [
+        f"/home/me/.claude/projects/-src-app/{uuid}.jsonl",
+        f"/home/me/.codex/sessions/2026/05/01/rollout-2026-05-01T10-00-00-{uuid}.jsonl",
+    ]
+    assert "/home/me/.pi/agent/sessions/--src-app--/" in str(
+        choose_install_path("pi", outline, environ)
+    )
