@@ -1,7 +1,8 @@
-"""`export`: a tape as one self-contained file, a page, or an array of messages."""
+"""`export`: a tape as one self-contained file, a page, or what another program reads."""
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +14,17 @@ from ..errors import UsageError
 from ..exchange.arrays import export_array
 from ..exchange.export import export_tape
 from ..exchange.markdown import MaskCount, render_markdown
+from ..exchange.session_export import (
+    INSTALLABLE,
+    SESSION_WRITERS,
+    choose_install_path,
+    export_session,
+)
 from ..formats.registry import FORMATS
 from ..text import SHORT, format_count
 from .files import open_output, require_writable
-from .output import format_examples, print_bytes, ref
-from .resolve import (
-    open_ref,
-)
+from .output import Confirmation, format_examples, print_bytes, ref
+from .resolve import open_ref
 from .terminal import print_warning, warn_of_left_out_part
 
 if TYPE_CHECKING:
@@ -36,16 +41,17 @@ if TYPE_CHECKING:
         "tape export 3f2a:try-redis --to md -o session.md",
         "tape export 3f2a --no-redact | ssh host tape import -",
         "tape export 3f2a --to openai-chat --request -o request.json",
+        "tape export 3f2a --to claude --install --yes",
     )
 )
 @ref
 @click.option(
     "--to",
     "form",
-    type=click.Choice(["jsonl", "md", *FORMATS]),
+    type=click.Choice(["jsonl", "md", *SESSION_WRITERS, *FORMATS]),
     default="jsonl",
     show_default=True,
-    help="A file that `tape import` reads, a page of Markdown, or an API's array of messages.",
+    help="A file that `tape import` reads, a page, another agent's session, or an API's messages.",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to this file."
@@ -58,26 +64,36 @@ if TYPE_CHECKING:
     help="Mask what looks like a secret, or make an exact copy.",
 )
 @click.option(
+    "--install", is_flag=True, help="Put a session where the other agent looks for it; asks first."
+)
+@click.option("-y", "--yes", is_flag=True, help="With --install: do not ask.")
+@click.option(
     "--request",
     is_flag=True,
     help="Write the whole request around the array, with the system prompt.",
 )
 @click.pass_obj
-def export(
+def export(  # noqa: C901, PLR0917 (one argument for each option)
     options: GlobalOptions,
     ref: str,
     form: str,
     output: Path | None,
     force: bool,
     redact: bool,
+    install: bool,
+    yes: bool,
     request: bool,
-) -> None:
+) -> int:
     """Export a tape as one self-contained file: JSON lines, or Markdown for people.
 
     A REF that names a tape exports all of it; one that names a branch or an entry exports only its
     path. A page always shows one path. Secrets of known shapes are masked as [redacted:KIND]. A
     tape with masked secrets gets new ids, because an entry's id is a hash that covers its content;
     otherwise the copy is exact.
+
+    --to with an agent's name writes a session that it lists, reads and resumes: claude and pi hold
+    all branches, codex one. atif (Harbor) and simple are documents of one branch. --install puts
+    the file where the agent looks, after showing the path.
 
     --to with an API's name writes the messages of the next request to that API: the repaired view.
     Repairs are reported on standard error. A system prompt that is not part of the array is in
@@ -87,23 +103,30 @@ def export(
         raise UsageError(f"--request goes with --to and the name of an API: {', '.join(FORMATS)}")
     if force and output is None:
         raise UsageError("--force goes with -o: standard output replaces nothing")
+    if install and form not in INSTALLABLE:
+        raise UsageError(f"--install goes with --to {', '.join(INSTALLABLE)}")
+    if install and output is not None:
+        raise UsageError("--install chooses the file: leave -o out")
     if output is not None:
         require_writable(output, force=force)
     click.get_current_context().with_resource(show_times(local=False))  # a page for others too
+    if form in SESSION_WRITERS:
+        return _export_session(options, ref, form, output, redact=redact, install=install, yes=yes)
     target = nullcontext(print_bytes) if output is None else open_output(output)
     with open_ref(options, ref) as place, target as write:
         if form == "jsonl":
             _export_file(place, write, redact=redact)
-            return
+            return 0
         head = place.head or place.tape.head(place.branch)
         if form in FORMATS:
             _export_array(place.tape, head, form, write, redact=redact, request=request)
-            return
+            return 0
         masks = MaskCount() if redact else None
         for line in render_markdown(place.tape, head, masks=masks, skipped=warn_of_left_out_part):
             write(f"{line}\n".encode("utf-8", "replace"))
         if masks is not None:
             _report_masked(masks.secrets, masks.entries)
+    return 0
 
 
 def _export_file(place: ResolvedRef, write: Write, *, redact: bool) -> None:
@@ -116,6 +139,37 @@ def _export_file(place: ResolvedRef, write: Write, *, redact: bool) -> None:
         print_warning(
             f"blob {digest[:12]} is missingand so is not in the copy; `tape verify` says more"
         )
+
+
+def _export_session(
+    options: GlobalOptions,
+    ref: str,
+    form: str,
+    output: Path | None,
+    *,
+    redact: bool,
+    install: bool,
+    yes: bool,
+) -> int:
+    with open_ref(options, ref) as place:
+        head = place.head
+        if head is None and place.branch is not None:
+            head = place.tape.head(place.branch)
+        made = export_session(place.tape, head, form, redact=redact, skipped=warn_of_left_out_part)
+    if install:
+        output = choose_install_path(form, made.outline, os.environ)
+        asking = Confirmation(yes=yes, dry_run=False, as_json=False)
+        if not asking.confirm_plan([f"write {output}, {len(made.data)} bytes"]):
+            return asking.report_refusal()
+        output.parent.mkdir(parents=True, exist_ok=True)
+    with nullcontext(print_bytes) if output is None else open_output(output) as write:
+        write(made.data)
+    if made.left_out:
+        branches = ", ".join(made.left_out)
+        print_warning(f"{form} holds one branch: {branches} left out; name one as TAPE:BRANCH")
+    if made.secrets:
+        print_warning(f"{format_count(made.secrets, 'secret')} masked; --no-redact keeps them")
+    return 0
 
 
 def _export_array(

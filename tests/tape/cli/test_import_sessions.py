@@ -136,3 +136,15 @@ def test_watching_imports_what_is_written_within_seconds(tmp_path, home, claude_
     log = [*command[:5], "log", f"claude:{claude_file.session}", "-1", "--json"]
     last = subprocess.run(log, capture_output=True, check=True, text=True).stdout
     assert "and the lions?" in last
+
+
+def test_a_session_goes_back_to_its_agent(tape, home, claude_file):
+    tape("import", "auto", "--from", "claude")
+    name = f"claude:{claude_file.session}"
+    assert "pass --yes" in tape("export", name, "--to", "codex", "--install", code=2).err
+    done = tape("export", name, "--to", "codex", "--install", "--yes")
+    (installed,) = (home / ".codex/sessions").glob("*/*/*/rollout-*T10-00-00-[!x]*.jsonl")
+    assert str(installed) in done.text
+    (again,) = tape("import", str(installed), "--json").json["tapes"]
+    assert (again["tool"], again["title"]) == ("codex", "list the zebras")
+    assert "--install goes with" in tape("export", name, "--install", code=2).err
