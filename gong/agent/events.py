@@ -284,6 +284,8 @@ class SubagentEnd(SessionEvent, frozen=True, tag="subagent_end"):
     status: str
     turns: int
     usage: Usage
+    in_background: bool = False
+    """Whether nobody waited for it."""
 
 
 class SessionNamed(SessionEvent, frozen=True, tag="named"):

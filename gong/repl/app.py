@@ -45,6 +45,7 @@ from ..agent.events import (
     QuestionAsked,
     RunEnd,
     RunStart,
+    SubagentEnd,
     TodosChanged,
     ToolExecutionEnd,
 )
@@ -60,6 +61,7 @@ from . import (  # noqa: F401 (they add commands)
     session_commands,
     subagent_commands,
 )
+from .agent_cards import AgentCards, describe_end
 from .approval_panel import format_editable, parse_edited
 from .first_prompt import TWICE_SECONDS, TypedAhead
 from .lines import StyledLine, format_count, render_remark
@@ -193,6 +195,7 @@ class _Conversation:
     ) -> None:
         self.host, self.session, self.clock = host, host.session, clock
         self.shown_turns, self.is_full_screen = shown_turns, full_screen
+        self.agents = AgentCards(clock)
         self.screen = Screen(is_kept=host.is_kept)
         self.typing = PromptInput(
             host,
@@ -260,6 +263,7 @@ class _Conversation:
         self.terminal.flush()
         self.used = measure_usage(self.session)
         unsubscribe = self.session.subscribe(self._note_event)
+        forget_agents = self.session.subscribe(self.agents.take_event, agents=True)
         try:
             async with self.tasks:
                 drawing = self.tasks.create_task(self.terminal.draw())
@@ -278,6 +282,7 @@ class _Conversation:
                     self._stop_run()
         finally:
             unsubscribe()
+            forget_agents()
         self.typing.stop_commands()
         self.terminal.close()
         self.terminal.print([render_remark(f"not sent: {text}") for text in unsent])
@@ -519,6 +524,9 @@ class _Conversation:
                 self.queued.append(queued)
             case ApprovalRequested():
                 self.question, self.asked_at = event, self.clock()
+                self._print_between_runs(event)
+            case SubagentEnd(in_background=True):
+                self.terminal.print([describe_end(event)])
             case QuestionAsked(waits=True) | PlanProposed(waits=True):
                 self.asked = _Dialogue(event)
                 self.asked.has_draft = bool(self.terminal.draft.text.strip())
@@ -527,13 +535,22 @@ class _Conversation:
             case ToolExecutionEnd() if self.asked and self.asked.question_id == event.call_id:
                 self.asked = None
             case RunEnd():
-                self.over, self.question, self.refusing = True, None, False
-                self.editing = False
-                self.asked = None
+                self.over, self.asked = True, None
+                self._forget_question()
             case CompactionEnd():
                 self.compacted = True
             case _:
                 pass
+
+    def _print_between_runs(self, event: Event) -> None:
+        """Show what a sub-agent in the background asks while nothing shows events."""
+        if self.begun is None:
+            self.terminal.print(self.screen.show(event, self.terminal.columns))
+
+    def _forget_question(self) -> None:
+        """Forget the question of the run that ends; a sub-agent in the background waits on."""
+        if self.question is None or not self.question.agent:
+            self.question, self.refusing, self.editing = None, False, False
 
     def _notify_user(self, event: Event) -> None:
         """Let the terminal tell its user that an answer is awaited, or that a long run is over."""
@@ -691,7 +708,7 @@ class _Conversation:
         asked = [] if self.asked is None else render_choices(self.asked.current)
         todos = [] if asked else render_todos(self.todos, columns)
         live, queue = self.screen.live(columns), render_queue(self._list_waiting(), columns)
-        return [*live, *todos, *asked, *queue]
+        return [*live, *self.agents.render(columns), *todos, *asked, *queue]
 
     def _list_waiting(self) -> tuple[str, ...]:
         return (*self.session.list_queued(), *self.held)

@@ -211,9 +211,10 @@ class Screen:
             ):
                 return []
             case events.ApprovalRequested():
+                who = [render_remark(f"{event.agent} asks:")] if event.agent else []
                 return [
                     *self._finish_block(columns),
-                    *self._space_lines("tool", render_question(event, columns)),
+                    *self._space_lines("tool", [*who, *render_question(event, columns)]),
                 ]
             case events.QuestionAsked() | events.PlanProposed():
                 return [*self._finish_block(columns), *self._render_asked(event)]

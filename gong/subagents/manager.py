@@ -368,7 +368,12 @@ class SubagentManager:
             self._ended.append(EndedAgent(agent.id, agent.describe_end()))
         self._emit(
             events.SubagentEnd(
-                agent.plan.kind.name, status, agent.turns, agent.usage, agent=agent.id
+                agent.plan.kind.name,
+                status,
+                agent.turns,
+                agent.usage,
+                agent.in_background,
+                agent=agent.id,
             )
         )
 

@@ -111,6 +111,7 @@ CASES = {
     "gong sessions rm": ["EVIL"],
     "gong sessions show": ["ID", "EVIL"],
     "gong version": ["", "--json"],
+    "gong agents list": ["", "--json"],
     "gong hooks list": ["", "--json"],
     "gong hooks test": ["EVIL", "PreToolUse --tool EVIL --args EVIL", "Stop"],
     "gong permissions add": ["EVIL", "EVIL EVIL"],
