@@ -7,6 +7,7 @@ anything to read.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +16,7 @@ from tape.folders import locate_repository
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PartKind = Literal["hooks", "settings", "mcp", "skills", "agents"]
+PartKind = Literal["hooks", "settings", "mcp", "skills", "commands", "agents"]
 
 PLACES: tuple[tuple[PartKind, str], ...] = (
     ("settings", ".gong/config.toml"),
@@ -27,10 +28,15 @@ PLACES: tuple[tuple[PartKind, str], ...] = (
     ("skills", ".gong/skills"),
     ("skills", ".agents/skills"),
     ("skills", ".claude/skills"),
+    ("commands", ".claude/commands"),
     ("agents", ".gong/agents"),
     ("agents", ".claude/agents"),
 )
 """What a project may bring, relative to its root; a folder counts with everything below it."""
+SKILL_FOLDERS = (".gong/skills", ".agents/skills", ".claude/skills")
+"""Folders of skills, relative to a folder of a project: each folder above counts, to its root."""
+COMMAND_FOLDER = ".claude/commands"
+"""The same for commands."""
 
 
 def locate_project(folder: str) -> Path:
@@ -48,6 +54,43 @@ def has_agent_files(folder: str, environ: Mapping[str, str], config_folder: Path
     return any(os.path.isdir(one) for one in places)  # noqa: PTH112 (at every start)
 
 
+def list_project_folders(folder: str, environ: Mapping[str, str]) -> list[str]:
+    """Return a folder and those above it up to its project's root; none for the home folder."""
+    root, at = str(locate_project(folder)), os.path.realpath(folder)
+    home = environ.get("HOME")
+    if home and root == os.path.realpath(home):
+        return []
+    found = [at]
+    while at != root:
+        at = os.path.dirname(at)  # noqa: PTH120 (at every start)
+        found.append(at)
+    return found
+
+
+def list_places(folder: str, environ: Mapping[str, str]) -> list[tuple[PartKind, str]]:
+    """Return every place of a folder's project: those of its root, and skills nearer by."""
+    root = str(locate_project(folder))
+    nearer = [os.path.relpath(one, root) for one in list_project_folders(folder, environ)[:-1]]
+    kinds = [(kind, path) for kind, path in PLACES if kind in {"skills", "commands"}]
+    return [*PLACES, *((kind, f"{at}/{path}") for at in nearer for kind, path in kinds)]
+
+
+def has_skills(folder: str, environ: Mapping[str, str], config_folder: str) -> bool:
+    """Return whether the project, the user or a plugin may bring skills; only looks at folders."""
+    home = environ.get("HOME") or "/"
+    own = [f"{home}/{path}" for path in (*SKILL_FOLDERS[1:], COMMAND_FOLDER)]
+    theirs = [
+        f"{at}/{path}"
+        for at in list_project_folders(folder, environ)
+        for path in (*SKILL_FOLDERS, COMMAND_FOLDER)
+    ]
+    for one in (*own, f"{config_folder}/skills", f"{config_folder}/plugins", *theirs):
+        with suppress(OSError):
+            if os.listdir(one):  # noqa: PTH208 (at every start)
+                return True
+    return False
+
+
 def has_project_parts(folder: str, environ: Mapping[str, str]) -> bool:
     """Return whether the project of a folder has any of the places; the home folder is none."""
     root = str(locate_project(folder))
@@ -56,7 +99,14 @@ def has_project_parts(folder: str, environ: Mapping[str, str]) -> bool:
         return False
     tops = {path.partition("/")[0] for _, path in PLACES}
     there = {top for top in tops if os.path.exists(f"{root}/{top}")}  # noqa: PTH110 (at every start)
-    return any(
-        path.partition("/")[0] in there and os.path.exists(f"{root}/{path}")  # noqa: PTH110
-        for _, path in PLACES
+    return (
+        any(
+            path.partition("/")[0] in there and os.path.exists(f"{root}/{path}")  # noqa: PTH110
+            for _, path in PLACES
+        )
+        or any(
+            os.path.isdir(f"{at}/{path}")  # noqa: PTH112 (as above)
+            for at in list_project_folders(folder, environ)[:-1]
+            for path in (*SKILL_FOLDERS, COMMAND_FOLDER)
+        )
     )

@@ -30,11 +30,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from .errors import ConfigurationError
+from .front_matter import parse_front_matter
 from .private_files import locate_state_folder, write_private_file
-from .project import PLACES, locate_project
+from .project import COMMAND_FOLDER, SKILL_FOLDERS, list_places, locate_project
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .project import PartKind
 
@@ -107,7 +108,7 @@ def read_project(folder: str, environ: Mapping[str, str]) -> Project:
     answers = _Answers()
     with suppress(ConfigurationError):
         answers = _read_answers(locate_trust_file(environ)).projects.get(str(root), answers)
-    return Project(root, tuple(_read_parts(root, answers)))
+    return Project(root, tuple(_read_parts(root, list_places(folder, environ), answers)))
 
 
 def is_trusted(folder: str, kind: PartKind, environ: Mapping[str, str]) -> bool:
@@ -120,8 +121,7 @@ def trust_project(project: Project, environ: Mapping[str, str]) -> None:
 
     Raises ConfigurationError if the file of answers is damaged or cannot be written.
     """
-    digests = {part.path: part.digest for part in project.parts}
-    _write_answers(project, _Answers(trusted=digests), environ)
+    _write_answers(project, {part.path: "trusted" for part in project.parts}, environ)
 
 
 def trust_part(folder: str, path: str, environ: Mapping[str, str]) -> None:
@@ -130,20 +130,13 @@ def trust_part(folder: str, path: str, environ: Mapping[str, str]) -> None:
     Raises as `trust_project`.
     """
     project = read_project(folder, environ)
-    states = {part.path: part.state for part in project.parts} | {path: "trusted"}
-    digests = {part.path: part.digest for part in project.parts}
-    chosen = {
-        state: {path: digest for path, digest in digests.items() if states[path] == state}
-        for state in ("trusted", "refused")
-    }
-    _write_answers(project, _Answers(**chosen), environ)
+    _write_answers(project, {path: "trusted"}, environ)
 
 
 def refuse_project(project: Project, environ: Mapping[str, str]) -> None:
     """Record a no to the parts that are not trusted; the others stay. Raises as `trust_project`."""
-    trusted = {part.path: part.digest for part in project.parts if part.state == "trusted"}
-    refused = {part.path: part.digest for part in project.list_untrusted()}
-    _write_answers(project, _Answers(trusted, refused), environ)
+    refused = {part.path: "refused" for part in project.list_untrusted()}
+    _write_answers(project, refused, environ)
 
 
 def revoke_trust(project: Project, environ: Mapping[str, str]) -> None:
@@ -151,13 +144,18 @@ def revoke_trust(project: Project, environ: Mapping[str, str]) -> None:
     _write_answers(project, None, environ)
 
 
-def _read_parts(root: Path, answers: _Answers) -> Iterator[ProjectPart]:
-    for kind, path in PLACES:
+def _read_parts(
+    root: Path, places: Sequence[tuple[PartKind, str]], answers: _Answers
+) -> Iterator[ProjectPart]:
+    for kind, path in places:
         place = root / path
         content, value = b"", None
         if place.is_dir():
             files = [*_walk_files(place)]
-            runs = tuple(sorted({_name_below(place, file) for file in files}))
+            names = {_name_below(place, file) for file in files}
+            if path.endswith((*SKILL_FOLDERS, COMMAND_FOLDER)):
+                names = {describe_skill(place, file) for file in files} - {""} or names
+            runs = tuple(sorted(names))
         elif place.is_file():
             files = []
             try:
@@ -205,6 +203,37 @@ def _walk_files(folder: Path) -> Iterator[Path]:
         seen.add(real)
         folders.sort()
         yield from (Path(at, name) for name in sorted(names))
+
+
+def describe_skill(folder: Path, file: Path) -> str:
+    """Return the name of a skill or command, what it runs and which tools it allows, in one line.
+
+    `file` is below `folder`; the text is empty for a file that belongs to a skill.
+    """
+    parts = file.relative_to(folder).parts
+    is_skill = file.name == "SKILL.md" and len(parts) == 2  # noqa: PLR2004 (folder and file)
+    if not is_skill and (not folder.match(COMMAND_FOLDER) or file.suffix != ".md"):
+        return ""
+    found = parse_front_matter(_read_file(file).decode("utf-8", "replace"))
+    name = parts[0] if is_skill else ":".join((*parts[:-1], file.stem))
+    facts = [f"runs {one}" for one in list_skill_commands(found.body)]
+    if allowed := found.fields.get("allowed-tools"):
+        words = allowed if isinstance(allowed, list) else [allowed]
+        facts.append(f"allows {' '.join(map(str, words))}")
+    return f"{name}: {'; '.join(facts)}" if facts else name
+
+
+SKILL_COMMAND = re.compile(
+    r"(?<!\S)!`(?P<line>[^`\n]+)`|^```!\s*\n(?P<block>.*?)^```[^\S\n]*$",
+    re.DOTALL | re.MULTILINE,
+)
+"""A command in the text of a skill, which runs while the text is loaded."""
+
+
+def list_skill_commands(body: str) -> list[str]:
+    """Return the commands that the text of a skill has run while it is loaded."""
+    found = SKILL_COMMAND.finditer(body)
+    return [(one["line"] or one["block"] or "").strip() for one in found]
 
 
 def _name_below(folder: Path, file: Path) -> str:
@@ -283,21 +312,38 @@ def _read_answers(file: Path) -> _TrustFile:
         raise ConfigurationError(f"{file} is damaged: remove it, and trust again") from error
 
 
-def _write_answers(project: Project, answers: _Answers | None, environ: Mapping[str, str]) -> None:
-    """Replace the answers about a project; None forgets them. Other projects stay as they are."""
+def _write_answers(
+    project: Project, states: Mapping[str, str] | None, environ: Mapping[str, str]
+) -> None:
+    """Replace the answers about these parts of a project; None forgets all of its answers.
+
+    Other parts, which may be those of another of its folders, and other projects stay as they are.
+    """
     file = locate_trust_file(environ)
     try:
         with _hold_lock(file):
             before = _read_answers(file)
-            projects = {
-                key: one for key, one in before.projects.items() if key != str(project.root)
-            }
-            if answers is not None:
-                projects[str(project.root)] = answers
+            projects = {**before.projects}
+            old = projects.pop(str(project.root), _Answers())
+            if states is not None:
+                projects[str(project.root)] = _change_answers(old, project, states)
             data = msgspec.json.encode(replace(before, projects=projects))
             write_private_file(file, msgspec.json.format(data) + b"\n")
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _change_answers(old: _Answers, project: Project, states: Mapping[str, str]) -> _Answers:
+    """Return the answers about a project with new ones about some of its parts."""
+    digests = {part.path: part.digest for part in project.parts}
+    chosen = {
+        state: {
+            **{path: one for path, one in getattr(old, state).items() if path not in states},
+            **{path: digests[path] for path in digests if states.get(path) == state},
+        }
+        for state in ("trusted", "refused")
+    }
+    return _Answers(**chosen)
 
 
 @contextmanager

@@ -1,0 +1,157 @@
+"""Where skills are, and which one of a name is used: the nearest.
+
+    nearest                                                              source
+    1  each folder from the working folder up to the project's root      project
+         .gong/skills  .agents/skills  .claude/skills  .claude/commands
+    2  ~/.config/gong/skills  ~/.agents/skills  ~/.claude/skills         user
+         ~/.claude/commands
+    3  the skills and commands of plugins                                plugin:NAME
+    4  those that come with gong                                         shipped
+
+A skill of a plugin is found by `PLUGIN:NAME` too, also where its name is shadowed. Those of a
+project that is not trusted are found, so that they can be listed, and never used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ..config import locate_config_file, locate_home
+from ..project import COMMAND_FOLDER, SKILL_FOLDERS, list_project_folders
+from ..trust import read_project
+from .skill import FILE_NAME, Skill, read_skill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from .skill import SkillTrust
+
+SHIPPED_FOLDER = Path(__file__).parent / "data"
+
+
+class SkillPlace(NamedTuple):
+    """A folder of skills or of commands."""
+
+    folder: Path
+    source: str
+    kind: Literal["skills", "commands"] = "skills"
+    trust: SkillTrust = "own"
+    plugin: str = ""
+    """The root folder of the plugin that it belongs to."""
+
+
+@dataclass(slots=True)
+class SkillSet:
+    """The skills for one folder."""
+
+    skills: list[Skill] = field(default_factory=list)
+    """One of each name, the nearest first."""
+    shadowed: list[Skill] = field(default_factory=list)
+    """Those that a nearer one of the same name replaces."""
+    warnings: list[str] = field(default_factory=list)
+
+    def find(self, name: str) -> Skill | None:
+        """Return the skill of a name, an alias, or a name with `skill:` or a plugin before it."""
+        name = name.lstrip("/").removeprefix("skill:")
+        for one in (*self.skills, *self.shadowed):
+            if name == one.qualified_name:
+                return one
+        return next((one for one in self.skills if name == one.name or name in one.aliases), None)
+
+    def list_active(self) -> list[Skill]:
+        """Return those that may be used."""
+        return [one for one in self.skills if one.is_active]
+
+
+def find_skills(
+    folder: str,
+    environ: Mapping[str, str],
+    *,
+    plugins: Sequence[SkillPlace] = (),
+    shipped: bool = True,
+) -> SkillSet:
+    """Return the skills for a working folder; what cannot be read is left out with a warning."""
+    places = [*list_project_places(folder, environ), *list_user_places(environ), *plugins]
+    if shipped:
+        places.append(SkillPlace(SHIPPED_FOLDER, "shipped"))
+    return read_places(places)
+
+
+def read_places(places: Iterable[SkillPlace]) -> SkillSet:
+    """Return the skills of places, the nearest first."""
+    found, names = SkillSet(), dict[str, Skill]()
+    seen: set[Path] = set()
+    for place in places:
+        for skill in _read_place(place, seen, found.warnings):
+            winner = names.setdefault(skill.name, skill)
+            if winner is skill:
+                found.skills.append(skill)
+                continue
+            found.shadowed.append(skill)
+            if skill.source != "shipped":
+                found.warnings.append(f"{skill.path} is shadowed: /{skill.name} is {winner.path}")
+    return found
+
+
+def list_project_places(folder: str, environ: Mapping[str, str]) -> Iterator[SkillPlace]:
+    """Yield the places of the project, the nearest first, with their trust."""
+    project = read_project(folder, environ)
+    states = {part.path: part.state for part in project.parts}
+    for at in list_project_folders(folder, environ):
+        for name in (*SKILL_FOLDERS, COMMAND_FOLDER):
+            path = (Path(at) / name).relative_to(project.root).as_posix()
+            if path in states:
+                kind: Literal["skills", "commands"] = (
+                    "commands" if name == COMMAND_FOLDER else "skills"
+                )
+                yield SkillPlace(Path(at) / name, "project", kind, states[path])
+
+
+def list_user_places(environ: Mapping[str, str]) -> Iterator[SkillPlace]:
+    """Yield the places of the user, the nearest first."""
+    home = locate_home(environ)
+    for folder in (
+        locate_config_file(environ).parent / "skills",
+        home / ".agents/skills",
+        home / ".claude/skills",
+    ):
+        yield SkillPlace(folder, "user")
+    yield SkillPlace(home / COMMAND_FOLDER, "user", "commands")
+
+
+def _read_place(place: SkillPlace, seen: set[Path], warnings: list[str]) -> Iterator[Skill]:
+    """Yield the skills of a place by name; a file that was read before is left out."""
+    for file, name in _list_files(place):
+        try:
+            real = file.resolve()
+            if real in seen:
+                continue
+            seen.add(real)
+            skill = read_skill(
+                *(file, name, place.source, place.trust),
+                is_command=place.kind == "commands",
+                plugin=place.plugin,
+            )
+        except (OSError, RuntimeError) as error:  # links that go in circles
+            warnings.append(f"{file} cannot be read: {error}")
+            continue
+        if skill.warning is not None:
+            warnings.append(f"{file}: {skill.warning}")
+        yield skill
+
+
+def _list_files(place: SkillPlace) -> Iterator[tuple[Path, str]]:
+    """Yield each file of a place with the name that it gives its skill."""
+    try:
+        if place.kind == "skills":
+            for one in sorted(place.folder.iterdir()):
+                if (one / FILE_NAME).is_file():
+                    yield one / FILE_NAME, one.name
+            return
+        for one in sorted(place.folder.rglob("*.md")):
+            if one.is_file():
+                yield one, ":".join(one.relative_to(place.folder).with_suffix("").parts)
+    except OSError:  # it is not there, or is no folder
+        return
