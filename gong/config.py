@@ -69,6 +69,13 @@ class CheckpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Files of a folder without git, or outside of its commits, that are looked at."""
 
 
+class SkillSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [skills]; see docs/skills.md."""
+
+    shipped: bool = True
+    """Whether the skills that come with gong can be used: commit, review-pr, init, tape-recall."""
+
+
 class TerminalSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The table [terminal]: how `gong chat` behaves; see docs/terminal.md."""
 
@@ -133,6 +140,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Mode and rules of permission."""
     checkpoints: CheckpointSettings = CheckpointSettings()
     """What is recorded of the files that calls change."""
+    skills: SkillSettings = SkillSettings()
+    """Which skills there are."""
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
     """Variables that commands see; default: all but keys, tokens, passwords and secrets."""
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)

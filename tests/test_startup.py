@@ -171,7 +171,7 @@ def test_the_measure_sees_a_heavy_package(tmp_path, run):
 
 def test_a_run_without_hooks_loads_nothing_of_them(run):
     loaded = run("gong", "chat", "-p", "list .", "-m", "offline/rules")
-    unused = ("gong.hooks", "gong.trust", "gong.agent.hook_points")
+    unused = ("gong.hooks", "gong.trust", "gong.agent.hook_points", "gong.skills", "gong.plugins")
     assert "gong.agent.session" in loaded
     assert [name for name in loaded if name.startswith(unused)] == []
 
@@ -181,3 +181,16 @@ def test_a_run_without_sub_agents_loads_nothing_of_them(run):
     unused = ("gong.subagents", "gong.front_matter", "gong.context.agent_calls", "yaml")
     assert "gong.agent.session" in loaded
     assert [name for name in loaded if name.startswith(unused)] == []
+
+
+def test_skills_are_read_only_where_there_are_some_or_one_is_named(run, tmp_path):
+    """Those that come with gong cost a start nothing; yaml is read with the first front matter."""
+    script = tmp_path / "script.json"
+    script.write_text('[{"text": "Hello."}]')
+    prompt = ("gong", "-m", f"scripted/{script}", "-p")
+    assert {"gong.skills", "yaml"} & run(*prompt, "hi") == set()
+    assert {"gong.skills.session_skills", "yaml"} <= run(*prompt, "/commit")
+    skill = tmp_path / "home/.claude/skills/own/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("Do it.")
+    assert "gong.skills.listing" in run(*prompt, "hi")

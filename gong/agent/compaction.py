@@ -83,6 +83,8 @@ _MAX_ANSWER_TOKENS = 16_384
 """Maximum tokens of a model's summary, and of its thinking before it."""
 _UNKNOWN_WINDOW = 100_000
 """Tokens a summariser gets if its context window is unknown."""
+_SKILLS_SHARE = 0.1
+"""Share of the context window that skills may take again after a summary."""
 _MAX_TRIES = 4
 
 
@@ -189,6 +191,7 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     record_side_usage(context, usage)
     if request.kind == "compaction":
         _repeat_todos(context)
+        _repeat_skills(context, covered, kept)
     name = f"{by.provider}/{by.model}" if by else None
     count = covers.count if covers else len(covered)
     context.emit(events.CompactionEnd(request.kind, entry.id, before, after, count, name))
@@ -339,6 +342,15 @@ def _repeat_todos(context: RunContext) -> None:
     if any(one.status != "completed" for one in todos):
         text = f"Your todo list, as it was before the summary:\n{render_todos(todos)}"
         context.recorder.append(Context("user", "note", (Text(text),)))
+
+
+def _repeat_skills(context: RunContext, covered: Sequence[Entry], kept: Sequence[Entry]) -> None:
+    """Show the model the skills again that the summary covers."""
+    from ..skills.loaded import build_reminders  # noqa: PLC0415 (only after a summary)
+
+    room = int((context.window or _UNKNOWN_WINDOW) * _SKILLS_SHARE * _CHARS_PER_TOKEN)
+    for reminder in build_reminders(covered, kept, room):
+        context.recorder.append(reminder)
 
 
 async def write_summary(

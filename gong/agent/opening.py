@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -43,7 +43,7 @@ from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
 from ..policy.permissions import build_policy
 from ..policy.saved_rules import save_rule
-from ..project import has_agent_files, has_project_parts
+from ..project import has_agent_files, has_project_parts, has_skills, locate_project
 from ..tools.agents import build_agent_tools
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.profiles import PROFILES, apply_profile
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..llm.models import EffortChoice, ProfileName
     from ..llm.types import Provider, Request, StreamEvent
+    from ..skills.session_skills import SessionSkills
     from .hook_points import SessionHooks
     from .recorder import VisibleHistory
     from .run_context import PreparedRequest, SessionAgents
@@ -78,6 +79,10 @@ class ModelFactory:
     environ: Mapping[str, str]
     settings: Settings
     override: PromptOverride = PromptOverride()  # noqa: RUF009 (a tuple)
+    load_skills: Callable[[], SessionSkills] | None = None
+    """Returns the skills of sessions, always the same; None if there are none to use."""
+    offers_skills: bool = False
+    """Whether the system prompt names them."""
     _instructions: dict[ProfileName, Instructions] = field(default_factory=dict)
     """What was read, once for each profile."""
 
@@ -148,7 +153,10 @@ class ModelFactory:
         provider, _, model = name.partition("/")
         profile = choose_profile(self.names, name, self.settings)
         info = self.names.find_info(name)
-        instructions = self._read_instructions(profile)
+        instructions, skills = self._read_instructions(profile), ""
+        window = self.names.get_context_window(provider, model) or self.settings.context_window
+        if self.offers_skills and self.load_skills is not None:
+            skills = self.load_skills().list_for_model(window)
         return AgentModel(
             provider=provider,
             id=model,
@@ -161,9 +169,10 @@ class ModelFactory:
                 ModelFacts(name, info.cutoff if info else None),
                 instructions=instructions,
                 override=self.override,
+                skills=skills,
             ),
             cost=partial(self.names.compute_cost, provider, model),
-            window=self.names.get_context_window(provider, model) or self.settings.context_window,
+            window=window,
             max_output=info.max_output if info else None,
             reasons=info.reasoning if info else None,
             efforts=info.efforts if info else (),
@@ -441,6 +450,7 @@ async def _assemble_session(
         tuning=settings.tuning,
         find_model=models.choose,
         hooks=hooks,
+        load_skills=models.load_skills,
         file_recorder=build_file_recorder(front),
         open_agents=partial(_open_agents, front, models),
     )
@@ -542,7 +552,32 @@ def _build_model_factory(front: FrontEnd, env: LocalEnvironment) -> ModelFactory
     client = Client.from_env(front.environ, presets=names.presets, find_key=keys.key)
     today = format_timestamp(read_clock())[:10]
     where = Surroundings(env.working_directory, env.platform, env.os_version, today)
-    return ModelFactory(names, client, where, front.environ, front.settings, front.override)
+    return ModelFactory(
+        *(names, client, where, front.environ, front.settings, front.override),
+        load_skills=build_skill_loader(front),
+        offers_skills=has_own_skills(front),
+    )
+
+
+def has_own_skills(front: FrontEnd) -> bool:
+    """Return whether project, user or plugins may have skills; nothing is imported or read."""
+    return has_skills(front.folder, front.environ, str(locate_config_file(front.environ).parent))
+
+
+def build_skill_loader(front: FrontEnd) -> Callable[[], SessionSkills]:
+    """Return what finds the skills of a session when they are first asked for, with warnings."""
+
+    @cache
+    def load() -> SessionSkills:
+        from ..skills.places import find_skills  # noqa: PLC0415 (few sessions use skills)
+        from ..skills.session_skills import SessionSkills  # noqa: PLC0415 (as above)
+
+        found = find_skills(front.folder, front.environ, shipped=front.settings.skills.shipped)
+        for warning in found.warnings:
+            front.warn(warning)
+        return SessionSkills(found, str(locate_project(front.folder)), front.folder)
+
+    return load
 
 
 _FAMILY = "family"
@@ -566,7 +601,7 @@ def choose_profile(names: ModelNames, model: str, settings: Settings) -> Profile
 
 def _build_tools(front: FrontEnd) -> ToolRegistry:
     """Return the chosen tools; those for sub-agents name the types that files describe."""
-    tools = build_session_tools(front.settings)
+    tools = build_session_tools(front.settings, has_skills=has_own_skills(front))
     if not has_agent_files(front.folder, front.environ, locate_config_file(front.environ).parent):
         return tools
     from ..subagents.types import load_agent_types  # noqa: PLC0415 (only if there are files)
@@ -579,14 +614,14 @@ def _build_tools(front: FrontEnd) -> ToolRegistry:
     return tools
 
 
-def build_session_tools(settings: Settings) -> ToolRegistry:
+def build_session_tools(settings: Settings, *, has_skills: bool = False) -> ToolRegistry:
     """Return the chosen tools: those named, a preset's or none, or those of the default profile.
 
     The model replaces the latter by those of its own profile.
     """
     names, tools = settings.tools, build_registry(settings.tuning)
     if is_profile_choice(names):
-        tools.activate(SESSION_TOOLS)
+        tools.activate((*SESSION_TOOLS, *["Skill"] * has_skills))
         return tools
     if not names:
         return ToolRegistry()

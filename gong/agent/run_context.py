@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
     from ..tools.agent_runs import AgentRunner
+    from ..skills.session_skills import SessionSkills
     from ..tools.dialogue import Dialogue
     from ..tools.limits import ToolSettings
     from ..tools.registry import ToolRegistry
@@ -193,6 +194,8 @@ class SessionSetup:
     """Close the session when the provider refuses its key, instead of waiting for another."""
     hooks: SessionHooks | None = None
     """The user's hooks; None if there are none, and then nothing of them is loaded."""
+    load_skills: Callable[[], SessionSkills] | None = None
+    """Returns the skills, always the same; None if there are none to use."""
     file_recorder: CallRecorder | None = None
     """Records what calls do to files; None records nothing of it."""
     open_agents: Callable[[Any], SessionAgents] | None = None

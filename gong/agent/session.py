@@ -54,6 +54,7 @@ from .model_call import name_session
 from .queues import SessionQueues
 from .recorder import Recorder, has_agents
 from .run_context import STOPPED_BY_USER, RunContext, RunState
+from .skill_use import begin_skill, end_skills, find_prompt_skill, record_prompt_skill
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -221,11 +222,13 @@ class Session:
             if taken is None:
                 return
             prompt = taken
+        skill = find_prompt_skill(self, prompt)
         recorder = self.open_recorder(prompt)
         context = self.build_run_context()
         if hooks is not None:
             system = self.setup.model.build_system(self.setup.tools.specs())
             prompt = await hooks.begin_run(recorder, prompt, system)
+        before = begin_skill(self, skill)
         loop.record_model(context)
         entry = recorder.append(User((Text(prompt),)))
         if hooks is not None:
@@ -244,6 +247,7 @@ class Session:
         seconds = self.setup.config.max_seconds
         try:
             async with _stop_after(context, seconds) as is_over:
+                await record_prompt_skill(context, skill)
                 stop, error = await loop.run_loop(context)
                 if error is not None:
                     self._report_failure(context, error, tally.turns)
@@ -253,6 +257,7 @@ class Session:
         finally:
             naming.cancel()
             leave()
+            end_skills(self, before)
             if stop not in {"error", "aborted"}:
                 context.emit(events.AgentState("finished", "", tally.turns))
             elapsed_ms = context.measure_elapsed_ms(begun)

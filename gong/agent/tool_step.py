@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from ..tools import tool
 from ..tools.output_storage import TapeStorage
 from ..tools.tool import CommandTimeouts, ToolContext
 from . import events
+from .skill_use import load_called_skill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -213,6 +215,7 @@ class _RunningCall:
                 dialogue=context.dialogue,
                 files=context.guarded_files,
                 find_agents=context.find_agents,
+                load_skill=partial(load_called_skill, context),
             ),
         )
         if self.is_edited:

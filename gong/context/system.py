@@ -7,6 +7,7 @@ It has layers, joined by blank lines; where two disagree, the later one applies:
     | base         | who the agent is, and how it works            | the tools that are offered|
     | environment  | folder, system, date, model; the state of git | `Surroundings`, the model |
     | tools        | each tool in one line                         | the tools that are offered|
+    | skills       | names and descriptions, where there are any   | `skills`, the tools       |
     | instructions | AGENTS.md and its relatives                   | `instructions`            |
     | user         | --append-system-prompt                        | `PromptOverride`          |
 
@@ -263,14 +264,19 @@ def build_system_prompt(
     tools: Sequence[ToolSpec],
     instructions: Instructions = Instructions(),  # noqa: B008 (a tuple)
     override: PromptOverride = PromptOverride(),  # noqa: B008 (a tuple)
+    skills: str = "",
 ) -> str:
-    """Return the whole system prompt of a session that has these tools."""
+    """Return the whole system prompt of a session that has these tools.
+
+    `skills` is what it says of skills where the tool that loads them is offered.
+    """
     is_own = override.base is None
     layers = (
         _render_base([tool.name for tool in tools]) if override.base is None else override.base,
         _render_environment(where, model),
         _render_repository(where.repository),
         _render_tools(tools) if is_own else "",
+        skills if any(tool.name == "Skill" for tool in tools) else "",
         render_instructions(instructions),
         override.appended,
     )

@@ -48,6 +48,7 @@ from .rules import (
     is_domain_covered,
     is_line_covered,
     is_path_covered,
+    is_skill_covered,
     is_tool_covered,
 )
 from .searched_files import find_searched_files, find_unnamed_files, may_hold_credentials
@@ -74,6 +75,7 @@ _HARMLESS_TOOLS |= {
     "taskoutput",
     "structured_output",
     *("task", "spawn_agent", "send_input", "wait", "close_agent"),
+    "skill",
 }
 """Tools that change nothing but the session itself."""
 _READ_PATHS: tuple[str, ...] = (
@@ -416,9 +418,13 @@ class CallJudge:
             if fetches:
                 mine = (one for one in rules if one.tool == family)
                 return next((one for one in mine if is_domain_covered(one, host)), None)
+            if family == "skill":
+                skill = str(arguments.get("skill", ""))
+                return next((one for one in rules if is_skill_covered(one, skill)), None)
             return next((one for one in rules if is_tool_covered(one, name)), None)
 
-        if harmless and find(self.rules.deny) is None:
+        asks = family == "skill" and find(self.rules.ask) is not None
+        if harmless and find(self.rules.deny) is None and not asks:
             return READING
         why = f"fetches from {host}" if fetches else f"{name} is not known to only read"
         offered: str | None = name

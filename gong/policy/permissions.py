@@ -78,6 +78,8 @@ class PermissionPolicy:
     locale: Locale = "en"
     granted: list[PermissionRule] = field(default_factory=list)
     """Rules that a person allowed for this session."""
+    run_rules: RuleSet = NO_RULES
+    """Rules of the skills that are used, until the run ends: to allow and to deny."""
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -200,8 +202,10 @@ class PermissionPolicy:
         from .call_judge import CallJudge  # noqa: PLC0415 (as above)
 
         granted = tuple(self.granted)
-        allow = (*self.rules.allow, *granted)
-        return CallJudge(self.places, self.mode, self.rules, allow, granted, self.locale)
+        run = self.run_rules
+        allow = (*self.rules.allow, *granted, *run.allow)
+        rules = replace(self.rules, deny=(*self.rules.deny, *run.deny)) if run.deny else self.rules
+        return CallJudge(self.places, self.mode, rules, allow, granted, self.locale)
 
     def _choose_ruling(self, parts: Sequence[Part]) -> Ruling:
         """Return the decision about a call from those about its parts: the most severe one."""

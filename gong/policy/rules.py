@@ -8,6 +8,7 @@ r"""Rules of permission: `Tool` or `Tool(pattern)`; what they cover, and which a
     Read(docs/**)            files by patterns as in .gitignore, from the working folder
     Edit(/srv/app/x.py)      an absolute path; `~/` is the home folder
     WebFetch(domain:x.org)   x.org and what is below it
+    Skill(commit)            the skill commit; `Skill(git:*)` is every one of git
     mcp__github              every tool of a server; `mcp__github__get_issue` is one
 
 Names are case-free, and names of one family are one: Bash and shell; Edit, Write and apply_patch;
@@ -251,6 +252,15 @@ def is_tool_covered(rule: PermissionRule, name: str) -> bool:
     own, name = (one.lower().removeprefix("mcp__") for one in (rule.tool, name))
     own = own.removesuffix("__*")
     return own in {name, "*"} or ("__" in name and name.startswith(f"{own}__"))
+
+
+def is_skill_covered(rule: PermissionRule, skill: str) -> bool:
+    """Whether a rule is about a skill: `Skill`, `Skill(commit)`, `Skill(git:*)`."""
+    if rule.tool != "skill" or rule.pattern is None:
+        return is_tool_covered(rule, "skill")
+    wanted = rule.pattern.removesuffix(":*").removesuffix("*").rstrip()
+    skill = skill.lstrip("/").removeprefix("skill:")
+    return skill == wanted or (rule.pattern.endswith("*") and skill.startswith(wanted))
 
 
 def is_domain_covered(rule: PermissionRule, host: str) -> bool:

@@ -29,6 +29,7 @@ from .limits import (
 )
 from .read import build_read_tool
 from .registry import ToolRegistry, TruncationMiddleware
+from .skill import SKILL_TOOL
 from .todo import TODO_TOOL
 from .truncation_service import TruncationService
 
@@ -90,6 +91,7 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
             *build_family_tools(tuning),
             *_OF_SESSIONS,
             *build_agent_tools(),
+            SKILL_TOOL,
         )
     )
     registry.truncation = TruncationMiddleware(TruncationService(tuning.truncation))

@@ -79,6 +79,8 @@ PROFILES: Mapping[ProfileName, ProviderProfile] = {
 """Every profile by its name."""
 _ONLY_OFFERED = frozenset({"apply_patch"})
 _PROFILE_TOOLS = AGENT_TOOLS.union(*(profile.tools for profile in PROFILES.values()))
+_NEVER_MISSING = frozenset({"Skill"})
+"""Runs where it is not offered: a user names a skill, and the model knows how to load one."""
 
 
 def apply_profile(
@@ -103,7 +105,7 @@ def apply_profile(
     offered = [name for name in (*chosen.tools, *chosen.agent_tools) if name in equipped.names]
     equipped.set_active((*offered, *others))
     equipped.profile = profile
-    equipped.tolerated = (_PROFILE_TOOLS - _ONLY_OFFERED) | {*tools.active}
+    equipped.tolerated = (_PROFILE_TOOLS - _ONLY_OFFERED) | _NEVER_MISSING | {*tools.active}
     return equipped
 
 

@@ -159,6 +159,25 @@ class BackgroundRunner(Protocol):
         ...
 
 
+class SkillText(Protocol):
+    """A skill as the model gets it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """Its file."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """Its text, with all that belongs to it."""
+        ...
+
+
 class CommandTimeouts(NamedTuple):
     """Timeouts of commands in milliseconds."""
 
@@ -196,6 +215,8 @@ class ToolContext:
     """The files that may be changed; None where a file need not be read before."""
     find_agents: Callable[[], AgentRunner | None] | None = None
     """Returns the session's sub-agents, made at the first use; None where there can be none."""
+    load_skill: Callable[[str, str], Awaitable[SkillText]] | None = None
+    """Loads a skill by its name and arguments; None where there is no session."""
 
 
 TargetFinder = Callable[[Any, "ExecutionEnvironment"], "Awaitable[Sequence[str]]"]
