@@ -59,6 +59,7 @@ from . import (  # noqa: F401 (they add commands)
     program_commands,
     rewind_commands,
     session_commands,
+    skill_commands,
     subagent_commands,
 )
 from .agent_cards import AgentCards, describe_end
@@ -463,7 +464,8 @@ class _Conversation:
         if not text.strip():
             return
         if commands.is_command(text):
-            self._run_command(text)
+            is_skill = skill_commands.is_skill(text, self.host)
+            (self._run_skill if is_skill else self._run_command)(text)
         elif text.startswith("!") and text.strip("! \n"):
             self.terminal.print(self.screen.prompt(text))
             self.typing.run_shell(text)
@@ -584,6 +586,15 @@ class _Conversation:
         """Quit because of a signal."""
         self.exit_code = signals.INTERRUPTED_EXIT
         self.terminal.leave()
+
+    def _run_skill(self, text: str) -> None:
+        """Send a line that names a skill, which the session takes apart."""
+        if not self._is_busy():
+            self._begin_prompt(text)
+            return
+        said = f"{text.split(maxsplit=1)[0]} has to wait for the agent: stop it with Esc first"
+        self.terminal.print(self.screen.prompt(text))
+        self.terminal.print(self.screen.reply(said, failed=True))
 
     def _run_command(self, text: str) -> None:
         who = "the compaction" if self.compacting else "the agent"

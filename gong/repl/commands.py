@@ -6,6 +6,7 @@ commands are in modules by their subject, and each adds itself to the table:
     agent_commands     model, effort, mode, plan, context, cost, compaction, handoff, fork
     subagent_commands  types of sub-agents, and those that run
     session_commands   other sessions, branches, entries; what this session is and follows
+    skill_commands     skills, which are commands of their own
     rewind_commands    back to before a prompt, and forward again
     program_commands   commands of the command line
 """

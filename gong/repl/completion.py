@@ -2,7 +2,7 @@
 
     typed          offered
     -------------  ------------------------------------------------------------
-    /, /mo         commands, with what they do
+    /, /mo         commands and skills, with what they do
     /model son     models; /effort, /mode, /plan: their words
     /switch tr     branches of this session; /resume: sessions
     look at @scr   files and folders of the working folder, in any order of use
@@ -29,6 +29,7 @@ from ..policy.modes import PermissionMode
 from .file_names import FolderNames, find_names
 from .mention_grammar import COMMAND_BEGIN, MENTION_BEGIN
 from .session_lists import list_branches, list_sessions
+from .skill_commands import list_skill_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -72,8 +73,9 @@ class InputCompleter(Completer):
                 yield from self._complete_argument(found["name"], found["argument"])
 
     def _complete_command(self, typed: str) -> Iterator[Completion]:
-        for name in find_names(self._commands, typed, len(self._commands)):
-            argument, about = self._commands[name]
+        commands = {**list_skill_commands(self._host), **self._commands}
+        for name in find_names(commands, typed, len(commands)):
+            argument, about = commands[name]
             yield Completion(
                 f"{name} " if argument else name,
                 -len(typed),
