@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from ..llm.models import Effort, EffortChoice, ProfileName
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
-    from ..tools.agent_runs import AgentRunner
     from ..skills.session_skills import SessionSkills
+    from ..tools.agent_runs import AgentRunner
     from ..tools.dialogue import Dialogue
     from ..tools.limits import ToolSettings
     from ..tools.registry import ToolRegistry
