@@ -1,7 +1,6 @@
 """Seed 001 §9.12: each row of its matrix for the tools of each model family.
 
-A scripted model answers, and a local host that speaks the family's API. The row of sub-agents is
-not here: there are none yet.
+A scripted model answers, and a local host that speaks the family's API.
 """
 
 from __future__ import annotations
@@ -240,6 +239,21 @@ async def test_row_11_the_effort_changes(play):
     await seen(session, "again")
     efforts = [one.data.effort for one in session.recorder.path if isinstance(one.data, Model)]
     assert efforts == ["high"]
+
+
+async def test_row_12_a_sub_agent_is_started_and_waited_for(play, stage, profile):
+    """M129 M130 M131 M192: by the tools of the family."""
+    script = stage.folder.parent / "child.json"
+    script.write_text(json.dumps([turn(write("hello.py", "1\n")), {"text": "it is written"}]))
+    if profile == "openai":
+        start = call("spawn_agent", task="write it", model=f"scripted/{script}")
+        steps = [turn(start), turn(call("wait", agent_id="agent-1"))]
+    else:
+        steps = [turn(call("Task", prompt="write it", model=f"scripted/{script}"))]
+    session, _ = await play(*steps)
+    assert "it is written" in texts(session)[-1]
+    assert not results(session)[-1].is_error
+    assert (stage.folder / "hello.py").read_text() == "1\n"
 
 
 async def test_row_13_a_loop_is_noticed(play):
