@@ -5,20 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .commands import CommandReply, add_command
+from .lines import format_count
 
 if TYPE_CHECKING:
     from ..agent.opening import OpenSession
+    from ..subagents.manager import SubagentManager
 
 
-@add_command("agents", "", "list the types of sub-agents, and those that were started", busy=True)
-def _list_agents(host: OpenSession, _argument: str) -> CommandReply:
+@add_command("agents", "[stop ID]", "list sub-agents and their types; end one", busy=True)
+def _list_agents(host: OpenSession, argument: str) -> CommandReply:
     agents = host.session.find_agents()
     if agents is None:
         return CommandReply("no sub-agents can be started here")
+    word, _, name = argument.partition(" ")
+    if word == "stop" and name.strip():
+        return CommandReply(later=_stop_agent(agents, name.strip()))
+    if argument:
+        return CommandReply("/agents takes no argument except stop ID", failed=True)
     rows = [
-        f"{one.id}  {one.plan.kind.name}  {one.status}, {one.turns} model calls,"
+        f"{one.id}  {one.plan.kind.name}  {one.status}, {format_count(one.turns, 'model call')},"
         f" {one.usage.total:,} tokens: {one.title}"
         for one in agents.by_id.values()
     ]
     types = [f"{one.name}: {one.summary}" for one in agents.types.types.values()]
     return CommandReply("\n".join((*rows, *[""] * bool(rows), *types)))
+
+
+async def _stop_agent(agents: SubagentManager, name: str) -> CommandReply:
+    """End a sub-agent, and say how it stands; raises ConfigurationError for an unknown one."""
+    report = await agents.finish(name)
+    return CommandReply(f"{report.agent} is {report.status}")

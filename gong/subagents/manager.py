@@ -73,6 +73,8 @@ class Subagent:
     """Model calls of the newest run."""
     usage: Usage = field(default_factory=Usage)
     """Of the newest run."""
+    cost: float | None = None
+    """USD of the newest run; None while it runs, and if it is unknown."""
     created_at: str = ""
     completed_at: str = ""
     last_tool: str = ""
@@ -99,7 +101,7 @@ class Subagent:
         output = self.output
         if self.status == "running":
             doing = f", calling {self.last_tool}" if self.last_tool else ""
-            output = f"(it runs: {self.turns} model calls{doing})"
+            output = f"(it runs: {format_count(self.turns, 'model call')}{doing})"
         return AgentReport(
             self.id,
             self.plan.kind.name,
@@ -109,6 +111,7 @@ class Subagent:
             self.usage,
             self.created_at,
             self.completed_at,
+            self.cost,
         )
 
     def describe_end(self) -> str:
@@ -303,6 +306,7 @@ class SubagentManager:
     async def _begin_run(self, agent: Subagent, recorder: Recorder, prompt: str) -> None:
         """Record the start of a run and let it go; its slot is given back at its end."""
         agent.status, agent.output, agent.turns, agent.usage = "running", "", 0, Usage()
+        agent.cost = None
         agent.created_at, agent.completed_at = format_timestamp(read_clock()), ""
         own, kind = self._get_recorder(), agent.plan.kind.name
         own.append(AgentStart(agent.id, kind, prompt, agent.branch, agent.tape))
@@ -345,6 +349,8 @@ class SubagentManager:
             status = "failed"
         with suppress(TapeError, OSError):  # its end is recorded in any case
             await session.close()
+        spend = session.run_state.spend
+        agent.cost = None if spend.unknown_calls else spend.cost
         notes = [output, failure, await self._leave_worktree(agent)]
         self._end(agent, status, "\n\n".join(filter(None, notes)))
 

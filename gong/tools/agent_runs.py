@@ -46,6 +46,8 @@ class AgentReport(NamedTuple):
     usage: Usage
     created_at: str = ""
     completed_at: str = ""
+    cost: float | None = None
+    """USD of its newest run and of those it started; None if unknown."""
 
     @property
     def success(self) -> bool:

@@ -19,11 +19,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from tape.text import format_count
+
 from .agent_runs import DEFAULT_TYPE, AgentOrder
 from .tool import AgentTool, ToolOutcome, find_no_targets
 
 if TYPE_CHECKING:
-    from .agent_runs import AgentReport, AgentRunner
+    from tape.text import format_count
+
+from .agent_runs import AgentReport, AgentRunner
     from .tool import ToolContext
 
 _MAX_WAIT_MS = 600_000
@@ -210,7 +214,8 @@ async def run_task_output(arguments: TaskOutputArguments, context: ToolContext) 
     if (agents := _find_runner(context)) is None:
         return ToolOutcome.error(_NO_AGENTS)
     report = await agents.wait(arguments.task_id, seconds)
-    text = f"{report.output}\n\n[{report.agent} {report.status}, {report.turns_used} model calls]"
+    calls = format_count(report.turns_used, "model call")
+    text = f"{report.output}\n\n[{report.agent} {report.status}, {calls}]"
     return ToolOutcome.from_text(text.strip(), _describe_report(report))
 
 

@@ -28,8 +28,11 @@ def write(name):
 HANG = {"tool_calls": [call("bash", command="touch hangs-$$; sleep 600")]}
 
 
-def kill_in_the_middle(stage, parent):
-    """Run a prompt in a process of its own, and kill it when two commands hang."""
+def kill_in_the_middle(stage, parent, after=None):
+    """Run a prompt in a process of its own, and kill it when two commands hang.
+
+    Or after so many lines of its output; then the lines are those that it wrote until it died.
+    """
     environ = {
         "PATH": os.environ["PATH"],
         "HOME": str(stage.folder.parent),
@@ -50,7 +53,8 @@ def kill_in_the_middle(stage, parent):
         line = json.loads(text)
         lines.append(line)
         begun[line["kind"]] += bool(line.get("agent"))
-        if begun["tool_start"] == 5 and begun["subagent_end"] == 1:
+        hangs = begun["tool_start"] == 5 and begun["subagent_end"] == 1
+        if hangs if after is None else len(lines) >= after:
             break
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -123,6 +127,23 @@ async def test_three_agents_in_one_repository_and_the_program_is_killed(stage):
         *(sys.executable, "-m", "tape", "--store", stage.store.path, "verify"), cwd=stage.folder
     )
     assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+@pytest.mark.parametrize("after", [3, 12, 20, 27, 35, 50, 70])
+async def test_a_kill_at_any_moment_leaves_nothing_open(stage, after):
+    """Each start has one end, and each call a result, once the session continues."""
+    tasks = [
+        stage.task(write(name), {"text": f"{name} is written"}) for name in ("one", "two", "three")
+    ]
+    kill_in_the_middle(stage, stage.script({"tool_calls": tasks}, DONE), after)
+    host = await stage.host({"text": "I see"}, recorder=stage.reopened("main"))
+    await seen(host.session, "what happened?")
+    session, tape = host.session, host.session.recorder.tape
+    counts = Counter(agent for agent, _ in marks(session))
+    assert set(counts.values()) <= {2}
+    assert {status for _, status in marks(session)} <= {"start", "completed", "interrupted"}
+    for branch in tape.refs().branches:
+        assert not list_open_calls(tape, branch), branch
 
 
 async def test_an_interrupted_sub_agent_continues_where_it_was(stage):

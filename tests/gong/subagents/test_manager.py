@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+import gong.repl.app  # noqa: F401 (it brings all commands)
+from gong.repl.commands import answer_command
 from gong.tools.agent_runs import AgentOrder
 from tape.model.entries import AgentEnd, AgentStart, Context, User, join_texts
 from tests.gong.agent.conftest import call, seen, types
@@ -75,7 +77,7 @@ async def test_a_task_in_the_background_is_read_by_its_id(stage):
     started, running, ended = results(session)
     assert started == "Started in the background as agent-1. You will be told when it ends."
     assert "agent-1 running" in running
-    assert ended == "late\n\n[agent-1 completed, 1 model calls]"
+    assert ended == "late\n\n[agent-1 completed, 1 model call]"
     assert "context" not in types(session), "who has read the end is not told of it again"
 
 
@@ -343,3 +345,26 @@ async def test_types_that_only_read_change_nothing(stage, kind):
     ]
     assert texts[0].startswith("Unknown tool: write")
     assert "read me" in texts[2]
+
+
+async def test_agents_are_listed_and_stopped_in_the_terminal(stage):
+    """And one that was stopped can be told nothing more."""
+    session = await stage.run(stage.task({"text": "hi"}), stage.spawn(WAIT))
+    host = stage.hosts[0]
+    rows = answer_command("/agents", host, busy=False).text.split("\n")
+    assert rows[0].startswith("agent-1  general-purpose  completed, 1 model call, ")
+    assert rows[0].endswith(" tokens: do it")
+    assert rows[1].startswith("agent-2  general-purpose  running, ")
+    assert rows[3] == "general-purpose: any work of several steps, with every tool"
+    stopped = await answer_command("/agents stop agent-2", host, busy=False).later
+    assert stopped.text == "agent-2 is cancelled"
+    assert session.subagents["agent-2"].status == "cancelled"
+    assert answer_command("/agents x", host, busy=False).failed
+
+
+async def test_a_report_has_the_cost(stage):
+    session = await stage.session(DONE)
+    await seen(session, "go")
+    report = await session.find_agents().run(AgentOrder("x", model=stage.script({"text": "hi"})))
+    assert report.cost == 0.0
+    assert report.usage.total > 0
