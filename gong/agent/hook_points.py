@@ -397,7 +397,7 @@ def _wrap_hook(one: Hook | object) -> Hook:
 
 def _describe_call(prepared: PreparedCall) -> dict[str, Any]:
     """Return the call as hooks see it: the tool that is meant, arguments that are given."""
-    call, args = prepared.call, msgspec.to_builtins(prepared.arguments)
+    call, args = prepared.call, prepared.values
     written = set(args)
     if prepared.tool.name == call.name and call.args_text is None:
         with suppress(msgspec.DecodeError):  # repaired arguments are shown as they will be used

@@ -84,6 +84,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
             return RunOutcome(stop)
         turns, state.turns = turns + 1, state.turns + 1
         begun = context.setup.clock()
+        await _update_tools(context)
         record_model(context)
         context.emit(events.TurnStart(turns))
         context.emit(events.AgentState("thinking", "", turns))
@@ -109,6 +110,14 @@ async def run_loop(context: RunContext) -> RunOutcome:
             rounds = 0
         elif not await _keep_working(context, answer):
             return _finish_run(state.form, stop)
+
+
+async def _update_tools(context: RunContext) -> None:
+    """Let the sources of tools bring theirs up to date, and say what is wrong with them."""
+    has_person = context.dialogue is not None and context.dialogue.has_person
+    for source in context.setup.sources:
+        for remark in await source.offer(context.setup.tools, has_person=has_person):
+            context.emit(events.Warn(remark))
 
 
 async def _keep_working(context: RunContext, answer: Answer) -> bool:

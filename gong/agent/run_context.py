@@ -168,6 +168,21 @@ class AgentModel:
         return Target(self.endpoint, self.api, self.id, self.sees_images)
 
 
+class ToolSource(Protocol):
+    """Whoever brings tools to a session that are not there from its start, as MCP servers do."""
+
+    async def offer(self, tools: ToolRegistry, *, has_person: bool) -> Sequence[str]:
+        """Bring the tools of a session up to date before a turn; return what to warn of.
+
+        The first time it may wait, for less long where a person waits, too.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what it has started; called once, with the session."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSetup:
     """The parts of a session; the session's `use_…` methods change them at any time."""
@@ -202,6 +217,8 @@ class SessionSetup:
     """Given the session: what runs its sub-agents, an `AgentRunner` too; None for none at all."""
     agent: str = ""
     """The id of the sub-agent whose session it is; empty for any other."""
+    sources: tuple[ToolSource, ...] = ()
+    """Where further tools come from, in this order."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
     clock: Callable[[], int] = read_clock
     """Returns microseconds since 1970."""

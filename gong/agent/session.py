@@ -683,6 +683,8 @@ class Session:
         if self.run_state.agents is not None:
             await self.run_state.agents.close()
         await self.run_state.background.close()
+        for source in self.setup.sources:
+            await source.close()
         if self.recorder is not None:
             self.recorder.close()
         await self.setup.env.cleanup()

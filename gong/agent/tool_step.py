@@ -99,7 +99,7 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
 
 def _edit_call(prepared: PreparedCall, edited: Mapping[str, Any]) -> ToolCall:
     """Return a call with edited arguments, without the defaults that the model left out."""
-    call, before = prepared.call, msgspec.to_builtins(prepared.arguments)
+    call, before = prepared.call, prepared.values
     given = msgspec.json.decode(call.args or b"{}")
     new = {k: v for k, v in edited.items() if k in given or k not in before or before[k] != v}
     args = Raw(msgspec.json.encode(new))

@@ -19,8 +19,6 @@ import posixpath
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from tape.files.changes import find_recorded_versions
 from tape.model.entries import Checkpoint, FileState
 
@@ -139,7 +137,7 @@ def is_reading_command(prepared: PreparedCall, env: ExecutionEnvironment) -> boo
     from ..policy.judge import find_judgement, judge_command_line  # noqa: PLC0415
     from ..policy.rules import find_family  # noqa: PLC0415
 
-    arguments = msgspec.to_builtins(prepared.arguments)
+    arguments = prepared.values
     line = find_command(arguments)
     if find_family(prepared.tool.name) != "bash" or line is None:
         return False

@@ -25,8 +25,6 @@ import tempfile
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ..errors import ConfigurationError
 from .approval import ApprovalAnswer, ApprovalRecord, ApprovalRequest, Asker, Consultant, Ruling
 from .decision import EditedVerdict, RecordedVerdict, Verdict
@@ -44,12 +42,17 @@ if TYPE_CHECKING:
 
 
 def _follow_wish(ruling: Ruling, prepared: PreparedCall) -> Ruling:
-    """Return a ruling as a hook wishes it: it may ask for more, and for less only than the mode."""
+    """Return a ruling as a hook wishes it: it may ask for more, and for less only than the mode.
+
+    A question also says what the tool's own server says of it, which decides nothing.
+    """
     if prepared.wish == "ask" and ruling.decision == "allow":
         why = prepared.wish_reason or "a hook wants this call to be approved"
         return Ruling("ask", why, by="hook")
     if prepared.wish == "allow" and ruling.decision == "ask" and ruling.by == "mode":
         return Ruling("allow", prepared.wish_reason, by="hook")
+    if ruling.decision == "ask" and prepared.tool.remark:
+        return ruling._replace(why=f"{ruling.why} ({prepared.tool.remark})")
     return ruling
 
 
@@ -98,7 +101,7 @@ class PermissionPolicy:
 
     async def __call__(self, prepared: PreparedCall) -> Verdict:
         """Decide about a call; ask a person where the rules and the mode say so."""
-        arguments: dict[str, Any] = msgspec.to_builtins(prepared.arguments)
+        arguments = prepared.values
         name = prepared.tool.name
         ruling = _follow_wish(self.judge(name, arguments), prepared)
         if ruling.decision == "allow":

@@ -51,6 +51,9 @@ class PlanDecision(NamedTuple):
 class Dialogue(Protocol):
     """The person at a session, as tools see them. A cancellation ends what waits."""
 
+    has_person: bool
+    """Whether somebody answers."""
+
     def record_todos(self, todos: Sequence[Todo]) -> None:
         """Make these the todo list of the session."""
         ...

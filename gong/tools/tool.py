@@ -264,6 +264,8 @@ class AgentTool:
     """Returns the files that a call may change; None where they are not known before it."""
     parallel: bool = False
     """Whether adjacent calls run side by side although they may change something."""
+    remark: str = ""
+    """What whoever offers it says of it, for questions about its calls; it allows nothing."""
 
 
 class Diversion(NamedTuple):
@@ -286,3 +288,11 @@ class PreparedCall:
     wish: Literal["", "allow", "ask"] = ""
     """What a hook wants: that nobody is asked, or that somebody is; rules of denial go first."""
     wish_reason: str = ""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The arguments as JSON, with the defaults of a tool that has a Struct for them."""
+        if isinstance(self.arguments, AnyObject):
+            return self.arguments.value
+        values: dict[str, Any] = msgspec.to_builtins(self.arguments)
+        return values
