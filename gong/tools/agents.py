@@ -25,9 +25,7 @@ from .agent_runs import DEFAULT_TYPE, AgentOrder
 from .tool import AgentTool, ToolOutcome, find_no_targets
 
 if TYPE_CHECKING:
-    from tape.text import format_count
-
-from .agent_runs import AgentReport, AgentRunner
+    from .agent_runs import AgentReport, AgentRunner
     from .tool import ToolContext
 
 _MAX_WAIT_MS = 600_000
