@@ -24,6 +24,7 @@ PLACES: tuple[tuple[PartKind, str], ...] = (
     ("hooks", ".claude/settings.json"),
     ("hooks", ".claude/settings.local.json"),
     ("mcp", ".mcp.json"),
+    ("mcp", "mcp.json"),
     ("mcp", ".gong/mcp.json"),
     ("skills", ".gong/skills"),
     ("skills", ".agents/skills"),
@@ -91,20 +92,26 @@ def has_skills(folder: str, environ: Mapping[str, str], config_folder: str) -> b
     return False
 
 
-def has_project_parts(folder: str, environ: Mapping[str, str]) -> bool:
-    """Return whether the project of a folder has any of the places; the home folder is none."""
+def has_project_parts(
+    folder: str, environ: Mapping[str, str], kind: PartKind | None = None
+) -> bool:
+    """Return whether the project of a folder has any of the places; the home folder is none.
+
+    With `kind` only the places of that kind count.
+    """
     root = str(locate_project(folder))
     home = environ.get("HOME")
     if home and root == os.path.realpath(home):
         return False
-    tops = {path.partition("/")[0] for _, path in PLACES}
+    places = [path for one, path in PLACES if kind in {None, one}]
+    tops = {path.partition("/")[0] for path in places}
     there = {top for top in tops if os.path.exists(f"{root}/{top}")}  # noqa: PTH110 (at every start)
-    return (
-        any(
-            path.partition("/")[0] in there and os.path.exists(f"{root}/{path}")  # noqa: PTH110
-            for _, path in PLACES
-        )
-        or any(
+    return any(
+        path.partition("/")[0] in there and os.path.exists(f"{root}/{path}")  # noqa: PTH110
+        for path in places
+    ) or (
+        kind in {None, "skills", "commands"}
+        and any(
             os.path.isdir(f"{at}/{path}")  # noqa: PTH112 (as above)
             for at in list_project_folders(folder, environ)[:-1]
             for path in (*SKILL_FOLDERS, COMMAND_FOLDER)

@@ -45,7 +45,7 @@ ORDER = {
         ),
         *("credentials", "llm", "llm.wires", "llm.offline", "sdk"),
         *("env", "tools", "shell", "policy", "plugins", "hooks", "checkpoints"),
-        "skills",
+        *("mcp", "skills"),
         *("context", "agent", "subagents", "host", "repl"),
         *("__init__", "cli", "__main__"),
     ],
