@@ -1,0 +1,226 @@
+"""Tokens for servers that ask for a login: kept with the keys, fetched by `gong mcp login`.
+
+In a session tokens are used and refreshed; nobody is sent to a browser there. A login opens a port
+on the loopback address, shows the address of the authority, and waits until the browser comes back:
+
+    gong mcp login ─▶ authority in the browser ─▶ http://127.0.0.1:PORT/callback?code=… ─▶ tokens
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+from mcp.client.auth import OAuthClientProvider
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthToken,
+)
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import AnyUrl
+
+from tape.clock import format_timestamp, read_clock
+
+from ..credentials import Credentials
+from ..errors import AuthenticationError
+from .connection import ServerConnection
+from .transports import locate_log
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+
+    from .servers import ServerConfig
+
+LOGIN_SECONDS = 300.0
+"""How long a login waits for the browser."""
+_MOST_REQUEST_BYTES = 16_384
+_PAGE = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+    b"You can close this page: gong has what it needs.\n"
+)
+
+
+class _SavedLogin(Struct, frozen=True, omit_defaults=True):
+    """What is kept of a login: JSON of the SDK's tokens and client, and for which address."""
+
+    url: str
+    tokens: str = ""
+    client: str = ""
+
+
+class TokenStore:
+    """The tokens of one server among the saved credentials; the SDK's `TokenStorage`."""
+
+    def __init__(self, server: ServerConfig, environ: Mapping[str, str]) -> None:
+        self._server, self._key = server, f"mcp:{server.name}"
+        self._credentials = Credentials.from_environ(environ)
+
+    def read(self) -> _SavedLogin:
+        """Return what is kept; of another address than the server's nothing is used."""
+        text = self._credentials.key(self._key, ())
+        empty = _SavedLogin(self._server.url)
+        if not text:
+            return empty
+        try:
+            kept = msgspec.json.decode(text, type=_SavedLogin)
+        except msgspec.DecodeError:
+            return empty
+        return kept if kept.url == self._server.url else empty
+
+    def _write(self, kept: _SavedLogin) -> None:
+        now = format_timestamp(read_clock())
+        self._credentials.save(self._key, msgspec.json.encode(kept).decode(), now)
+
+    def forget(self) -> bool:
+        """Remove what is kept; False where there was nothing."""
+        return self._credentials.remove(self._key)
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """Return the tokens; None before a login."""
+        text = self.read().tokens
+        return OAuthToken.model_validate_json(text) if text else None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep new tokens."""
+        self._write(replace(self.read(), tokens=tokens.model_dump_json()))
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return the client that is registered, or that the server's entry names."""
+        if text := self.read().client:
+            return OAuthClientInformationFull.model_validate_json(text)
+        own = self._server.oauth
+        if not own.client_id:
+            return None
+        return OAuthClientInformationFull(
+            client_id=own.client_id, client_secret=own.client_secret or None, redirect_uris=None
+        )
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep the client that was registered."""
+        self._write(replace(self.read(), client=client_info.model_dump_json()))
+
+
+def build_auth(server: ServerConfig, environ: Mapping[str, str]) -> OAuthClientProvider | None:
+    """Return the authentication of a session: saved tokens, refreshed; None before a login.
+
+    Without one a server that wants it fails, and its error says what to run.
+    """
+    store = TokenStore(server, environ)
+    if not store.read().tokens:
+        return None
+
+    async def refuse(_address: str) -> None:
+        raise AuthenticationError(f"its login is over: gong mcp login {server.name}")
+
+    async def never() -> AuthorizationCodeResult:
+        raise AuthenticationError(f"it wants a login: gong mcp login {server.name}")
+
+    return build_provider(server, store, "http://127.0.0.1/callback", refuse, never)
+
+
+def build_provider(
+    server: ServerConfig,
+    store: TokenStore,
+    redirect: str,
+    send_away: Callable[[str], Awaitable[None]],
+    wait_for_code: Callable[[], Awaitable[AuthorizationCodeResult]],
+) -> OAuthClientProvider:
+    """Return the SDK's authentication with our name, tokens and way to the browser."""
+    metadata = OAuthClientMetadata(
+        client_name="gong",
+        redirect_uris=[AnyUrl(redirect)],
+        scope=server.oauth.scope or None,
+    )
+    return OAuthClientProvider(server.url, metadata, store, send_away, wait_for_code)
+
+
+class CallbackServer(NamedTuple):
+    """A port of the loopback address that the browser comes back to."""
+
+    redirect: str
+    code: asyncio.Future[AuthorizationCodeResult]
+
+    async def wait(self) -> AuthorizationCodeResult:
+        """Return what the browser brought. Raises AuthenticationError."""
+        try:
+            async with asyncio.timeout(LOGIN_SECONDS):
+                return await self.code
+        except TimeoutError:
+            raise AuthenticationError(
+                f"the browser did not come back within {LOGIN_SECONDS:g} s"
+            ) from None
+
+
+@asynccontextmanager
+async def serve_callback() -> AsyncGenerator[CallbackServer, None]:
+    """Listen on the loopback address for the browser."""
+    code: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            line = (await reader.readline())[:_MOST_REQUEST_BYTES].decode("ascii", "replace")
+            while (await reader.readline()).strip():
+                pass  # the headers
+            _take_callback(line.split(" ")[1] if " " in line else "", code)
+            writer.write(_PAGE)
+            await writer.drain()
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=_MOST_REQUEST_BYTES)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        yield CallbackServer(f"http://127.0.0.1:{port}/callback", code)
+
+
+def _take_callback(target: str, code: asyncio.Future[AuthorizationCodeResult]) -> None:
+    """Settle a login by the address that a browser asks for; other addresses change nothing."""
+    address = urlsplit(target)
+    query = {key: values[0] for key, values in parse_qs(address.query).items()}
+    if address.path != "/callback" or code.done():
+        return
+    if "code" in query:
+        code.set_result(
+            AuthorizationCodeResult(
+                code=query["code"], state=query.get("state"), iss=query.get("iss")
+            )
+        )
+    else:
+        said = query.get("error_description") or query.get("error") or "it brought no code"
+        code.set_exception(AuthenticationError(f"the login was refused: {said}"))
+
+
+async def fetch_tokens(
+    server: ServerConfig, environ: Mapping[str, str], show_address: Callable[[str], None]
+) -> int:
+    """Log in at a server: get its tokens, and keep them; return how many tools it has then.
+
+    `show_address` is called with what to open in a browser. Raises AuthenticationError, and what
+    the SDK raises where the server or its authority refuses.
+    """
+    store = TokenStore(server, environ)
+    store.forget()
+    async with serve_callback() as callback:
+
+        async def send_away(address: str) -> None:
+            show_address(address)
+
+        auth = build_provider(server, store, callback.redirect, send_away, callback.wait)
+        connection = ServerConnection(
+            replace(server, startup_seconds=LOGIN_SECONDS),
+            folder=".",
+            variables={},
+            log=locate_log(server.name, environ),
+            auth=auth,
+        )
+        try:
+            await connection.ensure()
+            return len(connection.tools)
+        finally:
+            await connection.close()
