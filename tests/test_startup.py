@@ -169,6 +169,17 @@ def test_the_measure_sees_a_heavy_package(tmp_path, run):
     assert "sqlite_utils" in run("greedy")
 
 
+def test_a_run_without_servers_loads_nothing_of_them(run):
+    loaded = run("gong", "chat", "-p", "list .", "-m", "offline/rules")
+    assert [name for name in loaded if name.split(".")[0] in {"mcp", "mcp_types"}] == []
+    assert [name for name in loaded if name.startswith("gong.mcp")] == []
+
+
+def test_listing_servers_loads_no_sdk(run):
+    run("gong", "mcp", "add", "a", "--", "true")
+    assert {"mcp", "pydantic"} & run("gong", "mcp", "list") == set()
+
+
 def test_a_run_without_hooks_loads_nothing_of_them(run):
     loaded = run("gong", "chat", "-p", "list .", "-m", "offline/rules")
     unused = ("gong.hooks", "gong.trust", "gong.agent.hook_points", "gong.skills", "gong.plugins")

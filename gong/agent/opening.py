@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from ..skills.session_skills import SessionSkills
     from .hook_points import SessionHooks
     from .recorder import VisibleHistory
-    from .run_context import PreparedRequest, SessionAgents
+    from .run_context import PreparedRequest, SessionAgents, ToolSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +372,35 @@ def _has_user_hooks(environ: Mapping[str, str]) -> bool:
     return b'"hooks"' in shared
 
 
+def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
+    """Return where tools beside the built-in ones come from; nothing is imported without any.
+
+    Warns of what cannot be used. Nothing is started.
+    """
+    found: list[ToolSource] = []
+    folder, environ, settings = front.folder, front.environ, front.settings
+    user = locate_config_file(environ).with_name("mcp.json")
+    if user.exists() or has_project_parts(folder, environ, "mcp"):
+        from ..mcp.session_servers import (  # noqa: PLC0415 (only with servers)
+            load_session_servers,
+        )
+
+        wanted = None if is_profile_choice(settings.tools) else _list_foreign(settings.tools)
+        servers, warnings = load_session_servers(
+            folder, environ, settings.environment, wanted, version=front.program.partition("/")[2]
+        )
+        for warning in warnings:
+            front.warn(warning)
+        if servers is not None and wanted != ():
+            found.append(servers)
+    return tuple(found)
+
+
+def _list_foreign(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the chosen tools that are not built in: those of servers, `server__tool`."""
+    return tuple(name for name in names or () if "__" in name)
+
+
 async def open_session(
     front: FrontEnd,
     recorder: Recorder | None = None,
@@ -451,6 +480,7 @@ async def _assemble_session(
         find_model=models.choose,
         hooks=hooks,
         load_skills=models.load_skills,
+        sources=load_tool_sources(front),
         file_recorder=build_file_recorder(front),
         open_agents=partial(_open_agents, front, models),
     )
@@ -623,6 +653,8 @@ def build_session_tools(settings: Settings, *, has_skills: bool = False) -> Tool
     if is_profile_choice(names):
         tools.activate((*SESSION_TOOLS, *["Skill"] * has_skills))
         return tools
+    foreign = _list_foreign(names)
+    names = tuple(name for name in names or () if name not in foreign)
     if not names:
         return ToolRegistry()
     if len(names) == 1 and names[0] in TOOL_PRESETS:
