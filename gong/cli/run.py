@@ -39,6 +39,7 @@ _COMMANDS = {
     "hooks": "List hooks, or try them on a sample.",
     "agents": "List the types of sub-agents for this folder.",
     "trust": "Show what this project brings, and let it take effect.",
+    "mcp": "Add, list and try MCP servers, whose tools sessions get.",
     "permissions": "Check calls against the rules; list, add and remove rules.",
     "sessions": "List, show and remove the sessions of this folder.",
     "completion": "Print the completion script of a shell.",
