@@ -98,7 +98,9 @@ class TokenStore:
         if not own.client_id:
             return None
         return OAuthClientInformationFull(
-            client_id=own.client_id, client_secret=own.client_secret or None, redirect_uris=None
+            client_id=own.client_id,
+            client_secret=own.client_secret or None,
+            token_endpoint_auth_method="client_secret_basic" if own.client_secret else "none",
         )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
