@@ -27,7 +27,7 @@ ORDER = {
         *("model", "store", "context", "file_calls", "files", "history", "formats", "index"),
         *("resolve", "moved", "blame", "check", "store.maintenance", "commonmark"),
         *("render_calls", "render"),
-        "exchange",
+        *("exchange", "agent_tools", "mcp_server"),
         *("__init__", "cli", "__main__"),
     ],
     "gong": [

@@ -30,6 +30,8 @@ UNRUN = {
     "make test": "runs the suite this test is part of",
     "make check": "runs in CI beside the suite",
     "pip install .": "installs; tests/test_packaging.py builds what it would",
+    "claude mcp add tape -- tape mcp": "sets another program up",
+    "codex mcp add tape -- tape mcp": "sets another program up",
     "gong chat": "opens a conversation in the terminal; tests/e2e drives it",
 }
 """Commands that pages show and no test can run from here, with the reason."""

@@ -1,0 +1,141 @@
+"""The store as an MCP server: the tools of `agent_tools` over stdio, or HTTP on the loopback.
+
+The SDK is an extra and imported here only. Tools run one at a time, in the order of the calls: they
+are plain functions, and each is soon over.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .agent_tools import TOOLS, AgentLibrary, StoreTool, build_schema
+from .errors import TapeError, UsageError
+from .version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+
+    from .index.library import Library
+
+_INSTRUCTIONS = (
+    "The recorded sessions of coding agents on this machine. Use search to find what was said or"
+    " done, then show or log with the ref of a match; blame says why a line of a file is there."
+)
+
+_LIST_TTL_MS = 3_600_000
+"""The tools never change while a server runs."""
+
+
+def require_sdk() -> None:
+    """Raise UsageError where the extra is not installed."""
+    if find_spec("mcp") is None:
+        raise UsageError("tape mcp needs the package mcp: pip install 'gong[mcp]'")
+
+
+def build_server(library: Library, folder: str, *, writes: bool = False) -> Server[Any]:
+    """Return the server of a store; `folder` is where an agent works, for REFs without a tape."""
+    import mcp_types as types  # noqa: PLC0415 (an extra)
+    from mcp.server.caching import CacheHint  # noqa: PLC0415 (as above)
+    from mcp.server.lowlevel import Server  # noqa: PLC0415 (as above)
+
+    tools = {tool.name: tool for tool in TOOLS if writes or not tool.writes}
+    listed = types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.values()])
+    asked = AgentLibrary(library, folder)
+
+    async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
+        return listed
+
+    async def call_tool(
+        _context: object, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        return answer_call(tools, asked, params.name, params.arguments or {})
+
+    return Server(
+        "tape",
+        version=__version__,
+        title="Recorded sessions",
+        instructions=_INSTRUCTIONS,
+        cache_hints={"tools/list": CacheHint(ttl_ms=_LIST_TTL_MS, scope="public")},
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _describe_tool(tool: StoreTool) -> types.Tool:
+    import mcp_types as types  # noqa: PLC0415 (an extra)
+
+    hints = types.ToolAnnotations(
+        read_only_hint=not tool.writes,
+        destructive_hint=False,
+        idempotent_hint=not tool.writes,
+        open_world_hint=False,
+    )
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=build_schema(tool.arguments),
+        output_schema=build_schema(tool.answer),
+        annotations=hints,
+    )
+
+
+def answer_call(
+    tools: dict[str, StoreTool], asked: AgentLibrary, name: str, arguments: dict[str, Any]
+) -> types.CallToolResult:
+    """Run a tool; what it raises is a result that a model can act on.
+
+    Raises the SDK's error for a tool that is not there.
+    """
+    import mcp_types as types  # noqa: PLC0415 (an extra)
+    from mcp.shared.exceptions import MCPError  # noqa: PLC0415 (as above)
+
+    tool = tools.get(name)
+    if tool is None:
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name}; there are {', '.join(tools)}")
+    try:
+        answer = tool.call(asked, arguments)
+    except (TapeError, OSError) as error:
+        said = types.TextContent(type="text", text=str(error))
+        return types.CallToolResult(content=[said], is_error=True)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=answer.text)],
+        structured_content=msgspec.to_builtins(answer.value),
+    )
+
+
+def serve_stdio(server: Server[Any]) -> None:
+    """Serve on standard input and output until the client closes them."""
+    import anyio  # noqa: PLC0415 (comes with the extra)
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415 (an extra)
+
+    async def serve() -> None:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+def serve_http(server: Server[Any], port: int, report: Callable[[str], None]) -> None:
+    """Serve on a port of the loopback address, 0 for a free one, until a signal ends it.
+
+    `report` is called with the address once it is served. Raises OSError where the port is taken.
+    """
+    import anyio  # noqa: PLC0415 (comes with the extra)
+    import uvicorn  # noqa: PLC0415 (as above)
+
+    app = server.streamable_http_app(host="127.0.0.1")
+    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")
+    sockets = [config.bind_socket()]
+    port = sockets[0].getsockname()[1]
+
+    async def serve() -> None:
+        report(f"http://127.0.0.1:{port}/mcp")
+        await uvicorn.Server(config).serve(sockets)
+
+    anyio.run(serve)
