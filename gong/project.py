@@ -106,14 +106,17 @@ def has_project_parts(
     places = [path for one, path in PLACES if kind in {None, one}]
     tops = {path.partition("/")[0] for path in places}
     there = {top for top in tops if os.path.exists(f"{root}/{top}")}  # noqa: PTH110 (at every start)
-    return any(
-        path.partition("/")[0] in there and os.path.exists(f"{root}/{path}")  # noqa: PTH110
-        for path in places
-    ) or (
-        kind in {None, "skills", "commands"}
-        and any(
-            os.path.isdir(f"{at}/{path}")  # noqa: PTH112 (as above)
-            for at in list_project_folders(folder, environ)[:-1]
-            for path in (*SKILL_FOLDERS, COMMAND_FOLDER)
+    return (
+        any(
+            path.partition("/")[0] in there and os.path.exists(f"{root}/{path}")  # noqa: PTH110
+            for path in places
+        )
+        or (
+            kind in {None, "skills", "commands"}
+            and any(
+                os.path.isdir(f"{at}/{path}")  # noqa: PTH112 (as above)
+                for at in list_project_folders(folder, environ)[:-1]
+                for path in (*SKILL_FOLDERS, COMMAND_FOLDER)
+            )
         )
     )

@@ -101,7 +101,7 @@ class LogArguments(Struct, frozen=True, forbid_unknown_fields=True):
     offset: Offset = 0
 
 
-class LoggedEntry(Struct, frozen=True):
+class HandedEntry(Struct, frozen=True):
     """An entry with the beginning of its text."""
 
     ref: str
@@ -115,7 +115,7 @@ class LoggedEntry(Struct, frozen=True):
 class LogAnswer(Struct, frozen=True):
     """The entries of a path, newest first."""
 
-    entries: list[LoggedEntry]
+    entries: list[HandedEntry]
     next: int | None = None
 
 
@@ -338,7 +338,7 @@ def _list_log(asked: AgentLibrary, given: LogArguments) -> ToolAnswer:
         page, more = _cut_page([*newest][::-1], given.offset, given.limit)
         shown = [(one, render_entry(one, _LINES_OF_ENTRY)) for one in page]
         entries = [
-            LoggedEntry(
+            HandedEntry(
                 ref=_name_entry(tape.id, one.id),
                 n=one.n,
                 time=one.time,
@@ -466,7 +466,7 @@ def _append_entry(asked: AgentLibrary, given: AppendArguments) -> ToolAnswer:
     return ToolAnswer(value, f"added {value.ref} to branch {value.branch}")
 
 
-def _label_entry(asked: AgentLibrary, given: LabelArguments) -> ToolAnswer:
+def _set_label(asked: AgentLibrary, given: LabelArguments) -> ToolAnswer:
     with ExitStack() as opened:
         tape, head = asked.find(given.ref, opened)
         tape.label(given.name, head.entry)
@@ -538,7 +538,7 @@ TOOLS = (
         "Give an entry a name that finds it again.",
         LabelArguments,
         WrittenAnswer,
-        _label_entry,
+        _set_label,
         writes=True,
     ),
     StoreTool(
