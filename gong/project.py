@@ -49,7 +49,8 @@ def locate_project(folder: str) -> Path:
 def has_agent_files(folder: str, environ: Mapping[str, str], config_folder: Path) -> bool:
     """Return whether the user or the project of a folder may describe types of sub-agents."""
     root = locate_project(folder)
-    places = [config_folder / "agents", *(root / path for kind, path in PLACES if kind == "agents")]
+    places = [config_folder / "agents", config_folder / "plugins"]
+    places += [*(root / path for kind, path in PLACES if kind == "agents")]
     if home := environ.get("HOME"):
         places.append(Path(home, ".claude/agents"))
     return any(os.path.isdir(one) for one in places)  # noqa: PTH112 (at every start)

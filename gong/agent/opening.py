@@ -343,7 +343,8 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | None:
         if parts:
             names = ", ".join(part.path for part in parts)
             front.warn(f"not trusted, so without effect: {names} (gong trust shows and allows it)")
-    if brings_parts or front.settings.hooks or _has_user_hooks(environ):
+    has_plugins = locate_config_file(environ).with_name("plugins").is_dir()
+    if brings_parts or front.settings.hooks or has_plugins or _has_user_hooks(environ):
         from ..hooks.sources import load_hooks  # noqa: PLC0415 (only if there may be hooks)
 
         policy = front.settings.environment

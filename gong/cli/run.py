@@ -36,6 +36,7 @@ _COMMANDS = {
     "models": "List models: context windows, abilities, prices.",
     "auth": "Save, show or remove API keys.",
     "skills": "List, show, write and check skills.",
+    "plugin": "Install, list, remove and write plugins.",
     "hooks": "List hooks, or try them on a sample.",
     "agents": "List the types of sub-agents for this folder.",
     "trust": "Show what this project brings, and let it take effect.",

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..config import locate_config_file, locate_home
+from ..plugins.installed import list_plugins
 from ..project import COMMAND_FOLDER, SKILL_FOLDERS, list_project_folders
 from ..trust import read_project
 from .skill import FILE_NAME, Skill, read_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .skill import SkillTrust
 
@@ -69,11 +70,11 @@ def find_skills(
     folder: str,
     environ: Mapping[str, str],
     *,
-    plugins: Sequence[SkillPlace] = (),
     shipped: bool = True,
 ) -> SkillSet:
     """Return the skills for a working folder; what cannot be read is left out with a warning."""
-    places = [*list_project_places(folder, environ), *list_user_places(environ), *plugins]
+    places = [*list_project_places(folder, environ), *list_user_places(environ)]
+    places += list_plugin_places(environ)
     if shipped:
         places.append(SkillPlace(SHIPPED_FOLDER, "shipped"))
     return read_places(places)
@@ -119,6 +120,17 @@ def list_user_places(environ: Mapping[str, str]) -> Iterator[SkillPlace]:
     ):
         yield SkillPlace(folder, "user")
     yield SkillPlace(home / COMMAND_FOLDER, "user", "commands")
+
+
+def list_plugin_places(environ: Mapping[str, str]) -> Iterator[SkillPlace]:
+    """Yield the places of the installed plugins; one that cannot be used has none."""
+    plugins, _ = list_plugins(environ)
+    for plugin in plugins:
+        kinds: tuple[Literal["skills", "commands"], ...] = ("skills", "commands")
+        for kind in kinds:
+            for folder in plugin.list_folders(kind):
+                root = str(plugin.root)
+                yield SkillPlace(folder, f"plugin:{plugin.name}", kind, plugin=root)
 
 
 def _read_place(place: SkillPlace, seen: set[Path], warnings: list[str]) -> Iterator[Skill]:

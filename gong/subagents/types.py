@@ -139,6 +139,10 @@ def _iter_agent_files(folder: str, environ: Mapping[str, str]) -> Iterator[tuple
     if home := environ.get("HOME"):
         places.append(("user", Path(home) / ".claude/agents"))
     places.append(("user", locate_config_file(environ).with_name("agents")))
+    if locate_config_file(environ).with_name("plugins").is_dir():
+        from ..plugins.installed import list_agent_folders  # noqa: PLC0415 (only with plugins)
+
+        places += [("user", place) for place in list_agent_folders(environ)]
     project = read_project(folder, environ)
     trusted = [one for one in project.parts if one.kind == "agents" and one.state == "trusted"]
     places += [("project", project.root / one.path) for one in sorted(trusted, key=_rank_place)]

@@ -98,13 +98,14 @@ def test_the_home_folder_is_no_project(home, environ):
     assert [one.source for one in found(home, environ).skills] == ["user"]
 
 
-def test_a_plugin_is_named_before_its_skill(tmp_path, root, environ):
+def test_a_plugin_is_named_before_its_skill(tmp_path, root, home, environ):
     own = put(root, ".claude/skills/notes/SKILL.md")
-    put(tmp_path, "p/skills/notes/SKILL.md", "---\naliases: n\n---\nb")
-    place = SkillPlace(tmp_path / "p/skills", "plugin:tools", plugin=str(tmp_path / "p"))
-    skills = found(root, environ, plugins=[place])
+    plugin = home / ".config/gong/plugins/tools"
+    put(plugin, ".claude-plugin/plugin.json", '{"name": "tools"}')
+    theirs = put(plugin, "skills/notes/SKILL.md")
+    skills = found(root, environ)
     assert skills.find("notes").path == own
-    assert skills.find("tools:notes").path == str(tmp_path / "p/skills/notes/SKILL.md")
+    assert skills.find("tools:notes").path == theirs
     assert skills.find("/skill:notes").path == own
     assert skills.find("nothing") is None
 

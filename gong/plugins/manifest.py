@@ -1,0 +1,121 @@
+"""The manifest of a plugin: Agent Plugins 1.0.0, or Claude Code's.
+
+plugin.json                  closed schema: an unknown field is told and ignored, anything
+else that is wrong refuses the plugin; $schema is never fetched
+.claude-plugin/plugin.json   open: only the name is needed; read where the first is missing
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from ..errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
+STANDARD_FILE, CLAUDE_FILE = "plugin.json", ".claude-plugin/plugin.json"
+_NAME = re.compile(r"(?!\.*\Z)[a-z0-9.-]{1,64}")
+_DOMAIN = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+")
+_TEXTS = ("version", "description", "homepage", "repository", "license")
+_AUTHOR_FIELDS = frozenset(("name", "email", "url"))
+_FIELDS = frozenset(("$schema", "name", "author", "keywords", "extensions", *_TEXTS))
+
+
+@dataclass(frozen=True, slots=True)
+class PluginManifest:
+    """What a plugin says about itself."""
+
+    name: str
+    kind: Literal["standard", "claude"]
+    fields: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+    """Unknown fields, which have no effect."""
+
+    @property
+    def version(self) -> str:
+        """Its version; empty if it names none."""
+        version = self.fields.get("version")
+        return version if isinstance(version, str) else ""
+
+    @property
+    def description(self) -> str:
+        """What it is for; empty if it does not say."""
+        text = self.fields.get("description")
+        return text if isinstance(text, str) else ""
+
+
+def read_manifest(root: Path) -> PluginManifest:
+    """Return the manifest of the plugin in a folder. Raises ConfigurationError."""
+    for name in (STANDARD_FILE, CLAUDE_FILE):
+        file = root / name
+        if file.is_file():
+            fields = read_object(file)
+            if name == CLAUDE_FILE:
+                return parse_claude_manifest(fields, str(file))
+            return parse_standard_manifest(fields, str(file))
+    raise ConfigurationError(f"{root} is no plugin: it has no {STANDARD_FILE} and no {CLAUDE_FILE}")
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """Return the JSON object in a file. Raises ConfigurationError."""
+    try:
+        return msgspec.json.decode(file.read_bytes().removeprefix(b"\xef\xbb\xbf"), type=dict)
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise ConfigurationError(f"{file} is not a JSON object: {error}") from error
+
+
+def parse_standard_manifest(fields: Mapping[str, Any], source: str) -> PluginManifest:
+    """Return a manifest of Agent Plugins 1.0.0. Raises ConfigurationError for a violation."""
+    for wrong in _list_violations(fields):
+        raise ConfigurationError(f"{source}: {wrong}")
+    unknown = [f"unknown field {one}" for one in fields if one not in _FIELDS]
+    author = fields.get("author", {})
+    unknown += [f"unknown field author.{one}" for one in author if one not in _AUTHOR_FIELDS]
+    return PluginManifest(fields["name"], "standard", fields, tuple(unknown))
+
+
+def parse_claude_manifest(fields: Mapping[str, Any], source: str) -> PluginManifest:
+    """Return a manifest of Claude Code. Raises ConfigurationError without a usable name."""
+    name = fields.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name.lower()):
+        raise ConfigurationError(f"{source}: name is missing, or is no name of a plugin")
+    return PluginManifest(name.lower(), "claude", fields)
+
+
+def encode_manifest(name: str, description: str) -> bytes:
+    """Return a plugin.json of the standard. Raises ConfigurationError for a wrong name."""
+    fields = {"$schema": SCHEMA, "name": name, "version": "0.1.0", "description": description}
+    parse_standard_manifest(fields, STANDARD_FILE)
+    return msgspec.json.format(msgspec.json.encode(fields)) + b"\n"
+
+
+def _list_violations(fields: Mapping[str, Any]) -> Iterator[str]:
+    if fields.get("$schema") != SCHEMA:
+        yield f"$schema is not {SCHEMA}"
+    name, author = fields.get("name"), fields.get("author", {})
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        yield "name is not of 1 to 64 small letters, digits, dots and hyphens"
+    for key in _TEXTS:
+        if not isinstance(fields.get(key, ""), str):
+            yield f"{key} is not a text"
+    if not isinstance(author, dict):
+        yield "author is not an object"
+    elif not all(isinstance(author.get(key, ""), str) for key in _AUTHOR_FIELDS):
+        yield "a field of author is not a text"
+    keywords = fields.get("keywords", [])
+    if not isinstance(keywords, list) or not all(isinstance(one, str) for one in keywords):
+        yield "keywords is not a list of texts"
+    extensions = fields.get("extensions", {})
+    if not isinstance(extensions, dict) or not all(
+        _DOMAIN.fullmatch(key) and isinstance(one, dict) for key, one in extensions.items()
+    ):
+        yield "extensions is not an object of objects by reversed domain"

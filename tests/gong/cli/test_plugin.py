@@ -1,0 +1,23 @@
+import json
+
+
+def test_a_plugin_is_written_installed_listed_and_removed(gong, home):
+    """`gong plugin new|add|list|remove`: what would run is shown, and a yes is needed."""
+    gong("plugin", "new", "my.tools", "--description", "Ours", cwd=home)
+    skill = home / "my.tools/skills/my-tools/SKILL.md"
+    skill.write_text(skill.read_text() + "!`git status`\n")
+    asked = gong("plugin", "add", "./my.tools", code=2, cwd=home)
+    assert "skill my-tools: runs git status" in asked.stderr
+    assert "pass --yes" in asked.stderr
+    assert json.loads(gong("plugin", "list", "--json", cwd=home).stdout) == []
+    assert "installed my.tools" in gong("plugin", "add", "./my.tools", "--yes", cwd=home).stdout
+    (listed,) = json.loads(gong("plugin", "list", "--json", cwd=home).stdout)
+    assert (listed["name"], listed["description"], listed["kind"]) == (
+        "my.tools",
+        "Ours",
+        "standard",
+    )
+    found = json.loads(gong("skills", "list", "--json", cwd=home).stdout)
+    assert ("my-tools", "plugin:my.tools") in [(one["name"], one["source"]) for one in found]
+    gong("plugin", "remove", "my.tools", cwd=home)
+    assert gong("plugin", "list", cwd=home).stdout == "no plugin is installed\n"

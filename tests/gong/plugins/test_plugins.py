@@ -1,0 +1,200 @@
+"""Plugins: read strictly, copied whole, shown before they are installed, and in effect then."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from gong.errors import ConfigurationError
+from gong.hooks.sources import load_hooks
+from gong.plugins.install import fetch_plugin, install_plugin, remove_plugin
+from gong.plugins.installed import (
+    list_agent_folders,
+    list_plugins,
+    load_server_tables,
+    open_plugin,
+)
+from gong.plugins.manifest import SCHEMA, encode_manifest, parse_standard_manifest
+from gong.skills.places import find_skills
+from gong.subagents.types import load_agent_types
+
+GOOD = {"$schema": SCHEMA, "name": "release-tools"}
+
+
+@pytest.fixture
+def environ(tmp_path):
+    (tmp_path / "home").mkdir()
+    return {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"}
+
+
+def put(root, path, content):
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return file
+
+
+def write_standard(root, **more):
+    put(root, "plugin.json", {**GOOD, **more})
+    put(root, "skills/notes/SKILL.md", "---\nname: notes\ndescription: d\n---\n!`git log`")
+    put(root, "bin/server", "#!/bin/sh\n")
+    server = {"type": "stdio", "command": "./bin/server", "args": ["${PLUGIN_ROOT}/x", "./bin"]}
+    put(root, "mcp.json", {"$schema": "x", "mcpServers": {"notes": server}})
+    return root
+
+
+def write_claude(root):
+    hook = {"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/check.sh"}
+    put(root, ".claude-plugin/plugin.json", {"name": "guard", "commands": "./extra", "odd": 1})
+    put(root, "hooks/hooks.json", {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
+    put(root, "commands/check.md", "---\nallowed-tools: Bash(make:*)\n---\nCheck it")
+    put(root, "extra/more.md", "More")
+    put(root, "agents/critic.md", "---\nname: critic\ndescription: d\n---\nBe strict.")
+    put(root, ".mcp.json", {"mcpServers": {"guard": {"command": "guard-server"}}})
+    return root
+
+
+WRONG = [
+    ({"$schema": "https://example.org/other.json"}, "schema is not"),
+    ({"name": "Upper"}, "name is not of"),
+    ({"name": ".."}, "name is not of"),
+    ({"name": "a/b"}, "name is not of"),
+    ({"name": "a" * 65}, "name is not of"),
+    ({"version": 1}, "version is not a text"),
+    ({"author": "me"}, "author is not an object"),
+    ({"author": {"email": 1}}, "a field of author"),
+    ({"keywords": ["a", 1]}, "keywords is not"),
+    ({"extensions": {"nodomain": {}}}, "extensions is not"),
+    ({"extensions": {"org.example": []}}, "extensions is not"),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), WRONG)
+def test_a_violation_of_the_schema_refuses_the_plugin(change, why):
+    with pytest.raises(ConfigurationError, match=why):
+        parse_standard_manifest({**GOOD, **change}, "plugin.json")
+
+
+def test_unknown_fields_are_told_and_ignored():
+    fields = {**GOOD, "hooks": "./x", "author": {"name": "me", "age": 1}}
+    manifest = parse_standard_manifest(fields, "plugin.json")
+    assert manifest.warnings == ("unknown field hooks", "unknown field author.age")
+    assert parse_standard_manifest(json.loads(encode_manifest("a.b-c", "d")), "x").name == "a.b-c"
+    with pytest.raises(ConfigurationError):
+        encode_manifest("No", "")
+
+
+def test_a_plugin_shows_what_it_would_run(tmp_path):
+    standard = open_plugin(write_standard(tmp_path / "a"))
+    assert [*standard.describe_runs()] == [
+        f"MCP server notes: {tmp_path}/a/bin/server {tmp_path}/a/x {tmp_path}/a/bin",
+        "skill notes: runs git log",
+    ]
+    claude = open_plugin(write_claude(tmp_path / "b"))
+    assert [*claude.describe_runs()] == [
+        f"hook: {tmp_path}/b/check.sh",
+        "MCP server guard: guard-server",
+        "skill check: allows Bash(make:*)",
+    ]
+
+
+def test_every_path_is_inside_the_root(tmp_path):
+    put(tmp_path, "secret/SKILL.md", "x")
+    linked = write_standard(tmp_path / "linked")
+    (linked / "skills/evil").symlink_to(tmp_path / "secret")
+    with pytest.raises(ConfigurationError, match="skills/evil leads out of the plugin"):
+        open_plugin(linked)
+    named = tmp_path / "named"
+    put(named, ".claude-plugin/plugin.json", {"name": "named", "commands": "../secret"})
+    with pytest.raises(ConfigurationError, match="leads out"):
+        open_plugin(named).list_folders("commands")
+    server = write_standard(tmp_path / "server")
+    bad = {"x": {"type": "stdio", "command": "./../secret/run"}}
+    put(server, "mcp.json", {"mcpServers": bad})
+    with pytest.raises(ConfigurationError, match="leads out"):
+        open_plugin(server).read_servers()
+    put(server, "mcp.json", {"mcpServers": {"x": {"command": "y"}}})
+    with pytest.raises(ConfigurationError, match="has no type"):
+        open_plugin(server).read_servers()
+
+
+def test_an_installed_plugin_takes_effect_until_it_is_removed(tmp_path, environ):
+    for write in (write_standard, write_claude):
+        source = write(tmp_path / write.__name__)
+        with fetch_plugin(str(source), environ) as found:
+            install_plugin(found, environ)
+    folder = str(tmp_path)
+    skills = find_skills(folder, environ, shipped=False).skills
+    assert [(one.name, one.source, one.is_active) for one in skills] == [
+        ("check", "plugin:guard", True),
+        ("more", "plugin:guard", True),
+        ("notes", "plugin:release-tools", True),
+    ]
+    (hook,) = load_hooks(folder, environ, ()).configured
+    place = tmp_path / "home/.config/gong/plugins"
+    assert (hook.runs, hook.is_active) == (f"{place}/guard/check.sh", True)
+    assert list_agent_folders(environ) == [place / "guard/agents"]
+    assert load_agent_types(folder, environ).types["critic"].name == "critic"
+    assert load_server_tables(environ) == {
+        "plugin:guard": {"guard": {"command": "guard-server"}},
+        "plugin:release-tools": {
+            "notes": {
+                "type": "stdio",
+                "command": f"{place}/release-tools/bin/server",
+                "args": [f"{place}/release-tools/x", f"{place}/release-tools/bin"],
+            }
+        },
+    }
+    assert sorted(one.name for one in place.iterdir()) == ["guard", "release-tools"]
+    remove_plugin("guard", environ)
+    with pytest.raises(ConfigurationError, match="no plugin is called guard"):
+        remove_plugin("guard", environ)
+    with pytest.raises(ConfigurationError):
+        remove_plugin("../plugins", environ)
+    assert [one.name for one in list_plugins(environ)[0]] == ["release-tools"]
+
+
+def test_a_newer_copy_takes_the_place_of_the_older_one(tmp_path, environ):
+    source = write_standard(tmp_path / "source", version="1")
+    for version in ("1", "2"):
+        put(source, "plugin.json", {**GOOD, "version": version})
+        with fetch_plugin(str(source), environ) as found:
+            install_plugin(found, environ)
+    (plugin,) = list_plugins(environ)[0]
+    assert plugin.manifest.version == "2"
+
+
+def test_a_repository_is_cloned_and_a_marketplace_chosen_from(tmp_path, environ):
+    market = tmp_path / "market"
+    write_claude(market / "plugins/guard")
+    rows = [{"name": "guard", "source": "./plugins/guard"}, {"name": "out", "source": "../.."}]
+    put(market, ".claude-plugin/marketplace.json", {"name": "m", "plugins": rows})
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run(["git", *who, *words], cwd=market, check=True)
+    with fetch_plugin(f"file://{market}#guard", environ) as found:
+        assert found.name == "guard"
+    with (
+        pytest.raises(ConfigurationError, match="There are: guard, out"),
+        fetch_plugin(str(market), environ),
+    ):
+        pass
+    with (
+        pytest.raises(ConfigurationError, match="no folder in it"),
+        fetch_plugin(f"{market}#out", environ),
+    ):
+        pass
+    for wrong in (f"file://{tmp_path}/nothing", "--upload-pack=x", str(tmp_path / "home")):
+        with pytest.raises(ConfigurationError), fetch_plugin(wrong, environ):
+            pass
+
+
+def test_a_plugin_that_was_broken_since_is_left_out_with_a_warning(tmp_path, environ):
+    with fetch_plugin(str(write_standard(tmp_path / "source")), environ) as found:
+        place = install_plugin(found, environ)
+    (place / "plugin.json").write_text("[]")
+    plugins, warnings = list_plugins(environ)
+    assert plugins == []
+    assert "plugin release-tools is not used" in warnings[0]
