@@ -381,7 +381,8 @@ def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
     found: list[ToolSource] = []
     folder, environ, settings = front.folder, front.environ, front.settings
     user = locate_config_file(environ).with_name("mcp.json")
-    if user.exists() or has_project_parts(folder, environ, "mcp"):
+    has_plugins = user.with_name("plugins").is_dir()
+    if user.exists() or has_plugins or has_project_parts(folder, environ, "mcp"):
         from ..mcp.session_servers import (  # noqa: PLC0415 (only with servers)
             load_session_servers,
         )

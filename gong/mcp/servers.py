@@ -106,12 +106,16 @@ def load_servers(
 ) -> FoundServers:
     """Return the servers for a folder: the user's, those of `extra`, then the project's.
 
-    `extra` has tables of servers by their source, as plugins bring them. Nothing is started. A
+    `extra` has tables of servers by their source; None is those of plugins. Nothing is started. A
     file that cannot be read, and an entry that names no server, are warned of and left out.
     """
     found: dict[str, ServerConfig] = {}
     warnings: list[str] = []
     root = locate_project(folder)
+    if extra is None and locate_user_file(environ).with_name("plugins").is_dir():
+        from ..plugins.installed import load_server_tables  # noqa: PLC0415 (only with plugins)
+
+        extra = load_server_tables(environ)
     for source, scope, table in _read_tables(folder, environ, extra or {}, warnings.append):
         for name, entry in table.items():
             found.pop(name, None)  # the last one of a name has its place, too

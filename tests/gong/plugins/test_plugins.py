@@ -9,6 +9,7 @@ import pytest
 
 from gong.errors import ConfigurationError
 from gong.hooks.sources import load_hooks
+from gong.mcp.servers import load_servers
 from gong.plugins.install import fetch_plugin, install_plugin, remove_plugin
 from gong.plugins.installed import (
     list_agent_folders,
@@ -147,6 +148,11 @@ def test_an_installed_plugin_takes_effect_until_it_is_removed(tmp_path, environ)
             }
         },
     }
+    servers = load_servers(folder, environ).servers
+    assert [(one.name, one.source) for one in servers] == [
+        ("guard", "plugin:guard"),
+        ("notes", "plugin:release-tools"),
+    ]
     assert sorted(one.name for one in place.iterdir()) == ["guard", "release-tools"]
     remove_plugin("guard", environ)
     with pytest.raises(ConfigurationError, match="no plugin is called guard"):
