@@ -180,8 +180,8 @@ def _describe_server(server: ServerConfig, *, trusted: bool) -> ListedServer:
 def test_server(name: str, as_json: bool) -> None:
     """Start the server NAME, show what it offers, and end it. Exit code 1 if it fails.
 
-    --json prints {name, protocol, server, instructions, tools, names, resources, prompts}: tools as
-    the server sent them, and names from the names that models see to those of the server.
+    --json prints one object: name, protocol, server, instructions, resources, prompts, the tools as
+    the server sent them, and in names what models call each tool, and what the server does.
     """
     server = _find_server(name)
     try:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=format_examples(
-        "claude mcp add tape -- tape mcp",
-        "codex mcp add tape -- tape mcp",
+        "tape mcp --write",
         "tape mcp --http 8000",
     )
 )

@@ -27,6 +27,7 @@ UNRUN = {
     "gong sessions rm 3f2a": "it asks; tests/gong/cli/test_sessions.py removes one",
     "gong plugin add ./my-plugin": "it asks; tests/gong/cli/test_plugin.py installs one",
     "gong plugin remove my-plugin": "the same",
+    "gong mcp test files": "installs that server; docs/mcp.md tries one",
     "gong undo": "it asks; tests/gong/checkpoints/test_rewind.py undoes and redoes",
     "gong redo": "the same",
     "gong rewind ^3": "the same",

@@ -315,7 +315,7 @@ def test_a_pipe_that_closes_early_is_no_error(tape, talk):
             process.stdout = None
 
 
-BYTES = {"export", "completion"}
+BYTES = {"export", "completion", "mcp"}
 """The verbs that print a file: its format is their answer."""
 
 
