@@ -257,6 +257,7 @@ async def open_child(
             tools=tools,
             env=env,
             open=lambda _: recorder,
+            sources=(),  # its tools are the parent's, which starts and ends the servers
             policy=ChildPolicy(lambda: parent.setup.policy, plan.agent, elsewhere, kind.mode),
             namer=None,
             config=config,
