@@ -56,6 +56,7 @@ from . import (  # noqa: F401 (they add commands)
     agent_commands,
     commands,
     input_commands,
+    mcp_commands,
     program_commands,
     rewind_commands,
     session_commands,

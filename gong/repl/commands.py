@@ -9,6 +9,7 @@ commands are in modules by their subject, and each adds itself to the table:
     skill_commands     skills, which are commands of their own
     rewind_commands    back to before a prompt, and forward again
     program_commands   commands of the command line
+    mcp_commands       the MCP servers of a session
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from contextlib import aclosing
 
 from gong.agent import events
 from gong.config import PermissionSettings
+from gong.repl import mcp_commands  # noqa: F401 (it adds a command)
+from gong.repl.commands import answer_command
 from tape.model.entries import Approval, Audio, Image, ToolResult, join_texts
 from tests.gong.agent.conftest import call, seen
 from tests.gong.mcp.conftest import SAMPLE
@@ -194,6 +196,18 @@ async def test_a_server_of_a_project_needs_trust(stage):
     assert stage.warnings == [
         "not trusted, so without effect: .mcp.json (gong trust shows and allows it)"
     ]
+
+
+async def test_a_person_sees_the_servers_and_starts_one_again(stage):
+    host = await stage.host({"text": "one"})
+    assert answer_command("/mcp", host, busy=False).text == "sample  starts with the next prompt"
+    await seen(host.session, "hi")
+    shown = answer_command("/mcp", host, busy=False).text
+    assert shown.startswith("sample  ready  ask, die, echo")
+    again = answer_command("/mcp sample", host, busy=False)
+    assert (await again.later).text == shown
+    assert host.session.setup.sources[0].connections["sample"].starts == 2
+    assert answer_command("/mcp none", host, busy=False).failed
 
 
 async def test_no_process_is_left_after_the_session(stage):

@@ -1,0 +1,50 @@
+"""`/mcp`: the MCP servers of a session: their states, their tools, and a new start of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .commands import CommandReply, add_command
+
+if TYPE_CHECKING:
+    from ..agent.opening import OpenSession
+    from ..mcp.connection import ServerConnection
+
+
+@add_command("mcp", "[NAME]", "show the MCP servers; /mcp NAME starts one again", busy=True)
+def _show_servers(host: OpenSession, name: str) -> CommandReply:
+    """Show each server with its state and tools; with a name start that server again."""
+    nothing = CommandReply("this session has no MCP servers; add one with gong mcp add")
+    if not host.session.setup.sources:
+        return nothing
+    from ..mcp.session_servers import SessionServers  # noqa: PLC0415 (only with sources)
+
+    found = [one for one in host.session.setup.sources if isinstance(one, SessionServers)]
+    if not found:
+        return nothing
+    connections: dict[str, ServerConnection] = {}
+    waiting: list[str] = []
+    for source in found:
+        connections |= source.connections
+        waiting += [one.name for one in source.servers if one.name not in source.connections]
+    if not name:
+        lines = [_describe_server(one) for one in connections.values()]
+        lines += [f"{one}  starts with the next prompt" for one in waiting]
+        return CommandReply("\n".join(lines))
+    if name not in connections:
+        there = ", ".join(connections) or "none that was started"
+        return CommandReply(f"no MCP server is called {name}: there are {there}", failed=True)
+
+    async def restart() -> CommandReply:
+        connection = connections[name]
+        await connection.restart()
+        is_ready = await connection.wait(connection.server.startup_seconds + 1)
+        return CommandReply(_describe_server(connection), failed=not is_ready)
+
+    return CommandReply(f"{name} is started again", later=restart())
+
+
+def _describe_server(connection: ServerConnection) -> str:
+    tools = ", ".join(one.name for one in connection.tools)
+    about = connection.error if connection.state == "failed" else tools
+    return f"{connection.server.name}  {connection.state}  {about}".rstrip()
