@@ -44,6 +44,11 @@ class AgentCards:
         self._clock = clock
         self._cards: dict[str, _Card] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no sub-agent runs."""
+        return not self._cards
+
     def take_event(self, event: events.Event) -> None:
         """Note what a sub-agent does."""
         if isinstance(event, events.SubagentStart):

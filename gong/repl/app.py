@@ -449,7 +449,8 @@ class _Conversation:
 
     def _is_timed(self) -> bool:
         """Whether the status line changes with time alone, or did a moment ago."""
-        return self._is_busy() or self.clock() - self.interrupted < TWICE_SECONDS + 1
+        is_fresh = self.clock() - self.interrupted < TWICE_SECONDS + 1
+        return self._is_busy() or is_fresh or not self.agents.is_empty
 
     def _is_busy(self) -> bool:
         return self.begun is not None
@@ -527,7 +528,7 @@ class _Conversation:
                 self.queued.append(queued)
             case ApprovalRequested():
                 self.question, self.asked_at = event, self.clock()
-                self._print_between_runs(event)
+                self._print_agent_question(event)
             case SubagentEnd(in_background=True):
                 self.terminal.print([describe_end(event)])
             case QuestionAsked(waits=True) | PlanProposed(waits=True):
@@ -545,9 +546,9 @@ class _Conversation:
             case _:
                 pass
 
-    def _print_between_runs(self, event: Event) -> None:
-        """Show what a sub-agent in the background asks while nothing shows events."""
-        if self.begun is None:
+    def _print_agent_question(self, event: ApprovalRequested) -> None:
+        """Show what a sub-agent asks: it may do so while no run shows its events."""
+        if event.agent:
             self.terminal.print(self.screen.show(event, self.terminal.columns))
 
     def _forget_question(self) -> None:
@@ -661,7 +662,8 @@ class _Conversation:
         try:
             async with aclosing(work) as stream:
                 async for event in stream:
-                    self.terminal.print(self.screen.show(event, self.terminal.columns))
+                    if not (isinstance(event, ApprovalRequested) and event.agent):  # shown already
+                        self.terminal.print(self.screen.show(event, self.terminal.columns))
             if self.compacting and self.stopping and not self.compacted:
                 self.terminal.print(self.screen.remark("stopped"))
             elif said := after():
@@ -730,14 +732,14 @@ class _Conversation:
         again = self.clock() - self.interrupted < TWICE_SECONDS
         if again:
             state.append("Ctrl+C again quits")
+        if self.question is not None and self.clock() - self.asked_at >= _DEAF_SECONDS:
+            state.append(self._name_awaited_answer())
         if self.begun is not None:
-            if self.question is not None and self.clock() - self.asked_at >= _DEAF_SECONDS:
-                state.append(self._name_awaited_answer())
             if self.asked is not None:
                 state.append("waits for your answer")
             doing = "" if self.asked is not None else self.screen.doing
             state += render_activity(self.clock() - self.begun, doing, self.screen.turn)
-        elif not again:
+        elif not state:
             state.append("ready")
         facts = StatusFacts(
             self.session.permission,

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from tests.e2e.terminal import Terminal
+
 
 def call(name, **args):
     return {"tool_calls": [{"name": name, "args": args}]}
@@ -78,3 +82,63 @@ def test_types_are_listed(place):
     assert ".claude/agents is not trusted, so without effect" in done.stderr
     place.run("gong", "trust", "--yes")
     assert "x                project   does it" in place.run("gong", "agents", "list").stdout
+
+
+@pytest.fixture
+def talk(place):
+    """Say something in a terminal whose model gives a task away."""
+    opened = []
+
+    def talk(*answers, parent=(), **env):
+        child = script(place, "child", *answers)
+        first = call("Task", prompt="look", description="look around", model=child, **dict(parent))
+        model = script(place, "parent", first, {"text": "all done"}, {"text": "and more"})
+        command = [str(place.bin / "gong"), "chat", "-m", model]
+        terminal = Terminal(
+            command, cwd=place.folder, env={**place.env, **env}, columns=100, rows=30
+        )
+        opened.append(terminal)
+        terminal.wait_for("ready")
+        terminal.wait_for_keys()
+        terminal.say("begin")
+        return terminal
+
+    yield talk
+    for terminal in opened:
+        terminal.__exit__()
+
+
+def test_a_running_sub_agent_has_a_line(talk, place):
+    """M039: what it does is shown in its card, and gone at its end."""
+    wait = call("bash", command="until [ -e go ]; do sleep 0.1; done")
+    terminal = talk(wait, {"text": "seen"})
+    terminal.wait_for("agent-1 general-purpose: look around · bash · ", on_screen=True)
+    (place.folder / "go").touch()
+    terminal.wait_for("all done")
+    terminal.wait_until_gone("look around · bash")
+
+
+def test_a_question_of_a_sub_agent_names_it(talk, place):
+    terminal = talk(call("bash", command="touch made"), {"text": "ok"}, GONG_PERMISSION="default")
+    terminal.wait_for("agent-1 asks:")
+    terminal.wait_for("1 once")
+    terminal.wait_for("waits for 1 to 4")
+    terminal.type("1")
+    terminal.wait_for("all done")
+    assert (place.folder / "made").exists()
+
+
+def test_a_sub_agent_in_the_background_asks_between_two_runs(talk, place):
+    start = call("bash", command="until [ -e go ]; do sleep 0.1; done; touch made")
+    terminal = talk(
+        *(start, {"text": "ok"}),
+        parent={"run_in_background": True},
+        GONG_PERMISSION="default",
+    )
+    terminal.wait_for("agent-1 asks:")
+    terminal.wait_for("all done")
+    (place.folder / "go").touch()
+    terminal.wait_for("waits for 1 to 4")
+    terminal.type("1")
+    terminal.wait_for("agent-1 (general-purpose) completed: 2 model calls")
+    assert (place.folder / "made").exists()
