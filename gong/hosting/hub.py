@@ -1,0 +1,325 @@
+"""The sessions that one process holds, by id; each runs on its own, and one watcher sees all.
+
+    not held   ──open_new, load──▶  idle       the tape is there from now on
+    idle       ──prompt──▶          running    one prompt at a time; others are refused
+    running    ──its end, cancel──▶ idle
+    any        ──close──▶           not held   a tape without a prompt is removed again
+
+A session's id is that of its tape. A person is at the other end: questions about calls, and those
+of the model, are events that wait for `approve` and `answer`.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
+
+from tape.errors import TapeError, UsageError
+from tape.index.library import list_tapes
+from tape.model.entries import Assistant, Usage, join_texts
+
+from ..agent import events, opening
+from ..errors import ConfigurationError, GongError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tape.index.library import Library
+
+    from ..agent.opening import OpenSession
+    from ..agent.session import Session
+    from ..config import Settings
+    from ..policy.approval import Answer
+
+DECISIONS: Mapping[str, Answer] = {
+    "once": "once",
+    "session": "session",
+    "always": "always",
+    "no": "no",
+    "edit": "edit",
+    "allow": "once",
+    "deny": "no",
+}
+"""A decision about a call, by any of its names."""
+MOST_LISTED = 50
+"""Sessions on one page of a list."""
+
+
+class UnknownSession(GongError):
+    """No session of that id is open in this process."""
+
+    exit_code = 3
+
+
+class RunFailed(GongError):
+    """A prompt was not answered to its end; the text is the model's or provider's error."""
+
+    def __init__(self, failure: events.RunFailure) -> None:
+        super().__init__(failure.message)
+        self.error_class = failure.error_class
+        self.exit_code = failure.exit_code
+
+
+class PromptOutcome(NamedTuple):
+    """How a prompt was answered."""
+
+    text: str
+    """The last answer."""
+    stop_reason: str
+    turns: int
+    usage: Usage
+
+
+class ListedSession(NamedTuple):
+    """A session of the store."""
+
+    session: str
+    title: str
+    cwd: str
+    updated: str
+    entries: int
+
+
+class HostedSession:
+    """One session of this process."""
+
+    def __init__(self, opened: OpenSession) -> None:
+        self.opened = opened
+        self.open_calls: set[str] = set()
+        """Calls that wait for a decision."""
+        self.open_questions: set[str] = set()
+        """Questions of the model that wait for an answer."""
+        self.failure: events.RunFailure | None = None
+        """Why the newest run failed."""
+
+    @property
+    def session(self) -> Session:
+        """The session itself."""
+        return self.opened.session
+
+    @property
+    def id(self) -> str:
+        """The id of its tape."""
+        assert self.session.recorder is not None, "a hosted session has a tape"
+        return self.session.recorder.tape.id
+
+    def note_event(self, event: events.Event) -> None:
+        """Take note of what waits for a person."""
+        match event:
+            case events.ApprovalRequested():
+                self.open_calls.add(event.call_id)
+            case events.QuestionAsked() | events.PlanProposed():
+                self.open_questions.add(event.question_id)
+            case events.ToolExecutionStart() | events.ToolExecutionEnd():
+                self.open_calls.discard(event.call_id)
+            case events.RunFailure() if not event.agent:
+                self.failure = event
+
+
+class SessionHub:
+    """Opens, holds and closes sessions; `emit` gets every event of each, with its session's id."""
+
+    def __init__(
+        self,
+        library: Library,
+        load_settings: Callable[[str], Settings],
+        environ: Mapping[str, str],
+        emit: Callable[[events.Event], None],
+        *,
+        program: str,
+        model: str | None = None,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`load_settings` returns those for a folder; `model` is for sessions that name none."""
+        self.library = library
+        self.sessions: dict[str, HostedSession] = {}
+        self._load_settings, self._environ, self._emit = load_settings, environ, emit
+        self.program, self._model, self._warn = program, model, warn
+
+    def find(self, session: str) -> HostedSession:
+        """Return a session that is held here; raise UnknownSession."""
+        found = self.sessions.get(session)
+        if found is None:
+            raise UnknownSession(f"no session {session!r} is open here: open or load it first")
+        return found
+
+    def _build_front(
+        self, folder: str, model: str | None, permission: str | None, tools: Sequence[str] | None
+    ) -> opening.FrontEnd:
+        settings = self._load_settings(folder)
+        if permission is not None:
+            from ..policy.modes import parse_mode  # noqa: PLC0415 (loads slowly)
+
+            mode: Any = parse_mode(permission).value
+            settings = replace(settings, permissions=replace(settings.permissions, mode=mode))
+        if tools is not None:
+            settings = replace(settings, tools=tuple(tools))
+        return opening.FrontEnd(
+            self.library,
+            settings,
+            self._environ,
+            folder,
+            self.program,
+            model or self._model,
+            self._warn,
+            names_mode=permission is not None,
+        )
+
+    async def open_new(
+        self,
+        folder: str,
+        *,
+        model: str | None = None,
+        permission: str | None = None,
+        tools: Sequence[str] | None = None,
+    ) -> HostedSession:
+        """Start a session in a folder. Raises GongError and TapeError."""
+        front = self._build_front(folder, model, permission, tools)
+        opened = await opening.open_session(front)
+        opened.session.open_recorder("")
+        return self._hold(opened)
+
+    async def load(
+        self, ref: str, folder: str | None = None, *, model: str | None = None
+    ) -> HostedSession:
+        """Continue a session of the store, in its own folder if none is given.
+
+        One that is held here already is returned as it is. Raises GongError and TapeError.
+        """
+        if ref in self.sessions:
+            return self.sessions[ref]
+        if not ref:
+            raise UsageError("name the session to load")
+        front = self._build_front(folder or "/", model, None, None)
+        hit = opening.find_session(front, ref)
+        with hit.tape:
+            cwd = next((row.cwd for row in list_tapes(*self.library) if row.id == hit.tape.id), "/")
+        front = self._build_front(folder or cwd, model, None, None)
+        hit = opening.find_session(front, ref)
+        recorder = opening.resume_branch(front, hit, ref)
+        opening.enter_folder(front, recorder)
+        return self._hold(await opening.open_session(front, recorder))
+
+    def _hold(self, opened: OpenSession) -> HostedSession:
+        hosted = HostedSession(opened)
+        session = opened.session
+        session.ask_person()
+        session.subscribe(partial(self._take_event, hosted))
+        session.build_run_context()
+        self.sessions[hosted.id] = hosted
+        return hosted
+
+    def _take_event(self, hosted: HostedSession, event: events.Event) -> None:
+        hosted.note_event(event)
+        self._emit(event)
+
+    def list_sessions(
+        self, folder: str | None = None, *, skip: int = 0, limit: int = MOST_LISTED
+    ) -> list[ListedSession]:
+        """Return sessions of the store, newest first, of one folder if it is given."""
+        rows = [row for row in list_tapes(*self.library) if folder in {None, row.cwd}]
+        return [
+            ListedSession(row.id, row.title or "", row.cwd, row.updated, row.entries)
+            for row in rows[skip : skip + limit]
+        ]
+
+    async def prompt(self, session: str, text: str) -> PromptOutcome:
+        """Answer a prompt to its end.
+
+        Raises SessionBusy during another run, RunFailed, and what `Session.submit` raises.
+        """
+        hosted = self.find(session)
+        end: events.RunEnd | None = None
+        hosted.failure = None
+        async with aclosing(hosted.session.submit(text)) as stream:
+            async for event in stream:
+                if isinstance(event, events.RunEnd) and not event.agent:
+                    end = event
+        if hosted.failure is not None:
+            raise RunFailed(hosted.failure)
+        recorder = hosted.session.recorder
+        answers = (one.data for one in reversed(recorder.path if recorder else []))
+        last = next((one for one in answers if isinstance(one, Assistant)), None)
+        said = "" if last is None else join_texts(last.content)
+        if end is None:
+            return PromptOutcome(said, "cancelled", 0, Usage())
+        return PromptOutcome(said, end.stop_reason, end.turns, end.usage)
+
+    def approve(
+        self,
+        session: str,
+        call_id: str,
+        decision: str,
+        reason: str = "",
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Decide about a call that waits; raise ConfigurationError where none does."""
+        hosted = self.find(session)
+        answer = DECISIONS.get(decision)
+        if answer is None:
+            known = ", ".join(DECISIONS)
+            raise ConfigurationError(f"{decision!r} is no decision about a call: {known}")
+        hosted.session.answer_approval(call_id, answer, reason, arguments=arguments)
+        hosted.open_calls.discard(call_id)
+
+    def answer(
+        self,
+        session: str,
+        question: str,
+        answers: Any = (),
+        *,
+        approve: bool | None = None,
+        reason: str = "",
+    ) -> None:
+        """Answer a question of the model, or approve its plan."""
+        hosted = self.find(session)
+        hosted.session.answer(question, answers, approve=approve, reason=reason)
+        hosted.open_questions.discard(question)
+
+    def change(
+        self,
+        session: str,
+        *,
+        model: str | None = None,
+        effort: Any = None,
+        permission: str | None = None,
+        tools: Sequence[str] | None = None,
+    ) -> None:
+        """Change settings of a session from its next call on; what is None stays as it is."""
+        chosen = self.find(session).session
+        if model is not None:
+            chosen.use_model(model)
+        if effort is not None:
+            chosen.use_effort(effort)
+        if permission is not None:
+            chosen.use_permission(permission)
+        if tools is not None:
+            chosen.use_tools(tools)
+
+    def ask_nobody(self) -> None:
+        """Deny what waits for a person, and what will: no user is present any more."""
+        for hosted in self.sessions.values():
+            for call in [*hosted.open_calls]:
+                with suppress(GongError):
+                    hosted.session.answer_approval(call, "no", "no user is present to answer")
+            hosted.session.ask_nobody()
+
+    async def close(self, session: str) -> None:
+        """Stop and close a session; a tape in which nobody said anything is removed."""
+        hosted = self.find(session)
+        del self.sessions[session]
+        recorder = hosted.session.recorder
+        tape = recorder.tape if recorder is not None else None
+        is_empty = recorder is not None and len(recorder.path) == 1
+        await hosted.opened.close()
+        if is_empty and tape is not None:
+            with suppress(TapeError, OSError), self.library.store.open(tape.id) as empty:
+                self.library.store.remove(empty)
+
+    async def close_all(self) -> None:
+        """Close every session."""
+        for session in [*self.sessions]:
+            await self.close(session)
