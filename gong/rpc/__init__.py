@@ -1,0 +1,1 @@
+"""Sessions for other programs: requests and events as lines of JSON (docs/rpc.md)."""
