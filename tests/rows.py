@@ -27,7 +27,7 @@ NOT_BUILT = {
         "M013 M014 M019 M022 M031 M032 M035 M037 M038 M096 M217"
     ),
     "limits of what a command may reach": "M179",
-    "front ends, flags and settings of the program": "M197 M200 M201 M219",
+    "front ends, flags and settings of the program": "M197 M200 M201",
     "other places to act in": "M125 M126 M220",
     "providers of clouds and command lines, what each can do": "M138-M140 M142 M151 M226",
     "thinking of another model as plain text": "M154",

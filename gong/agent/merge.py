@@ -21,6 +21,7 @@ from tape.history.merge_summary import (
     join_left_summary,
     join_merge_summaries,
     read_folder_entries,
+    summarize_branch,
 )
 from tape.model.entries import Summary
 from tape.model.summary import read_anchor_summary
@@ -66,6 +67,7 @@ def stream_merge(
     picks: Sequence[Head] = (),
     *,
     left: bool = True,
+    words: str = "",
     done: Callable[[MergeResult], object] = lambda _: None,
 ) -> AsyncGenerator[events.Event, None]:
     """Merge as `merge_branch` does, and yield the events; `done` is called with the result.
@@ -74,18 +76,24 @@ def stream_merge(
     """
 
     async def run_merge() -> None:
-        done(await merge_branch(session.build_run_context(), other, picks, left=left))
+        done(await merge_branch(session.build_run_context(), other, picks, left=left, words=words))
 
     return session.stream_work(run_merge, compacting=True)
 
 
 async def merge_branch(
-    context: RunContext, other: Head, picks: Sequence[Head] = (), *, left: bool = True
+    context: RunContext,
+    other: Head,
+    picks: Sequence[Head] = (),
+    *,
+    left: bool = True,
+    words: str = "",
 ) -> MergeResult:
     """Set an anchor on the current branch that summarises the branch that ends at `other`.
 
-    `left` is of a branch that was left for this one; without it, it is joined. Raises
-    NothingToCompact if it has no messages that this branch lacks, and no pick does.
+    `left` is of a branch that was left for this one; without it, it is joined. `words` are the
+    summary where they are given, and no model is asked. Raises NothingToCompact if that branch has
+    no messages that this one lacks, and no pick does.
     """
     recorder, tape = context.recorder, context.recorder.tape
     recorder.barrier()
@@ -100,7 +108,9 @@ async def merge_branch(
     reason = "left" if left else describe_merge(plan, facts)
     request = CompactionRequest(reason)
     made = SummaryResult(Summary(), None, None)
-    if has_messages:
+    if has_messages and words:
+        made = SummaryResult(summarize_branch(facts, words), None, None)
+    elif has_messages:
         marks = read_folder_entries((*plan.common, *plan.merged, *plan.since))
         made = await write_summary(
             context,

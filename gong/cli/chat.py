@@ -463,7 +463,7 @@ async def _run_terminal(
                         raise
                     print_warning(str(error))
                     past, model, is_choice = before, None, False
-                    lines, draft = typed.lines, typed.draft
+                    lines, draft = typed.lines[len(lines) :], typed.draft
                     continue
                 if typed.has_left:
                     return 0
@@ -476,7 +476,8 @@ async def _run_terminal(
                 before = _name_session(host) or past
             if end.opens is None:
                 return end.exit_code
-            chosen, is_choice, lines = end.opens, True, []
+            chosen, is_choice = end.opens, True
+            lines = [chosen.line] if chosen.line else []
             model, draft = chosen.model, chosen.draft
             past = None if chosen.ref is None else Continuation(chosen.ref, chosen.forks)
 

@@ -54,6 +54,7 @@ from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
 from . import (  # noqa: F401 (they add commands)
     agent_commands,
+    branch_commands,
     commands,
     input_commands,
     mcp_commands,

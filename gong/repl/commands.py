@@ -5,7 +5,8 @@ commands are in modules by their subject, and each adds itself to the table:
 
     agent_commands     model, effort, mode, plan, context, cost, compaction, handoff, fork
     subagent_commands  types of sub-agents, and those that run
-    session_commands   other sessions, branches, entries; what this session is and follows
+    session_commands   other sessions; what this session is and follows
+    branch_commands    other branches and entries of this session, and what they tell each other
     skill_commands     skills, which are commands of their own
     rewind_commands    back to before a prompt, and forward again
     program_commands   commands of the command line
@@ -45,6 +46,8 @@ class SessionChoice(NamedTuple):
     """provider/model to use; None leaves the choice to the session and the settings."""
     draft: str = ""
     """Text that stands in its prompt."""
+    line: str = ""
+    """A command that it begins with."""
 
 
 class CommandReply(NamedTuple):

@@ -1,4 +1,4 @@
-"""Slash commands that go to another session, or to another place in this one.
+"""Slash commands about sessions: another one, and what this one is and follows.
 
 A command without its argument shows a list, which types the command with an argument.
 """
@@ -10,21 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tape.model.entries import User, join_texts
-from tape.resolve import resolve_in_tape, resolve_reference
-from tape.text import SHORT
+from tape.resolve import resolve_reference
 
-from ..agent.merge import stream_merge
 from ..errors import ConfigurationError
 from ..policy.permissions import PermissionPolicy
 from .commands import CommandReply, SessionChoice, add_command, format_model_name, require_recorder
 from .picker import Picker
-from .session_lists import list_branches, list_sessions, list_tree
+from .session_lists import list_sessions
 
 if TYPE_CHECKING:
-    from tape.store.tape import Hit
-
-    from ..agent.merge import MergeResult
     from ..agent.opening import OpenSession
 
 
@@ -48,55 +42,8 @@ def build_session_picker(host: OpenSession) -> Picker:
 def _resume_session(host: OpenSession, ref: str) -> CommandReply:
     if not ref:
         return CommandReply(picks=build_session_picker(host))
-    hit = _find_entry(host, ref)
-    hit.tape.close()
+    resolve_reference(*host.library, ref, host.session.setup.env.working_directory).tape.close()
     return CommandReply(opens=SessionChoice(ref))
-
-
-@add_command("switch", "[BRANCH]", "continue another branch of this session", busy=False)
-def _switch_branch(host: OpenSession, name: str) -> CommandReply:
-    recorder = require_recorder(host)
-    tape = recorder.tape
-    if not name:
-        find = partial(list_branches, tape, recorder.branch)
-        return CommandReply(picks=Picker("switch", find, {"enter": ("continues it", "/switch {}")}))
-    tape.head(name)
-    tape.switch(name)
-    return CommandReply(opens=SessionChoice(f"{tape.id}:{name}"))
-
-
-@add_command("branches", "", "list the branches of this session", busy=True)
-def _list_branches(host: OpenSession, _argument: str) -> CommandReply:
-    recorder = require_recorder(host)
-    rows = list_branches(recorder.tape, recorder.branch, "")
-    return CommandReply("\n".join(f"{row.text}  ({row.note} ago)" for row in rows))
-
-
-@add_command("tree", "[REF]", "walk the prompts of all branches; REF goes there", busy=False)
-def _open_entry(host: OpenSession, ref: str) -> CommandReply:
-    """Switch to a branch, or start one: at a prompt before it, with its text in the prompt."""
-    tape = require_recorder(host).tape
-    if not ref:
-        keys = {"enter": ("goes there", "/tree {}"), "c-x": ("compares", "/compare {}")}
-        return CommandReply(picks=Picker("tree", partial(list_tree, tape), keys))
-    if ref in tape.refs().branches:
-        return _switch_branch(host, ref)
-    hit = _find_entry(host, ref)
-    try:
-        data = hit.tape.entry(hit.head).data
-        if isinstance(data, User) and hit.head.header.n > 0:
-            before, draft = f"{hit.tape.id}@{hit.head.entry}~1", join_texts(data.content)
-        else:
-            before, draft = f"{hit.tape.id}@{hit.head.entry}", ""
-    finally:
-        hit.tape.close()
-    return CommandReply(opens=SessionChoice(before, forks=True, draft=draft))
-
-
-def _find_entry(host: OpenSession, ref: str) -> Hit:
-    """Return the entry that a REF names, with its tape, which the caller closes."""
-    folder = host.session.setup.env.working_directory
-    return resolve_reference(*host.library, ref, folder)
 
 
 @add_command("name", "[TITLE]", "show or set the title of this session", busy=True)
@@ -105,33 +52,6 @@ def _name_session(host: OpenSession, title: str) -> CommandReply:
     if title:
         tape.rename(title)
     return CommandReply(f"title: {tape.title() or '–'}")
-
-
-@add_command("label", "NAME [REF]", "name the newest entry, or another one, by a label", busy=True)
-def _set_label(host: OpenSession, argument: str) -> CommandReply:
-    recorder = require_recorder(host)
-    name, _, ref = argument.partition(" ")
-    if not name:
-        labels = recorder.tape.refs().labels
-        rows = [f"{label}  {entry[:SHORT]}" for label, entry in sorted(labels.items())]
-        return CommandReply("\n".join(rows) or "no labels yet; set one with /label NAME")
-    recorder.barrier()
-    head = resolve_in_tape(recorder.tape, ref, recorder.branch).head if ref else recorder.head()
-    recorder.tape.label(name, head.entry)
-    return CommandReply(f"label {name} is at {head.entry[:SHORT]}")
-
-
-@add_command("merge", "BRANCH", "bring a branch back into this one as a summary", busy=False)
-def _merge_branch(host: OpenSession, name: str) -> CommandReply:
-    tape = require_recorder(host).tape
-    if not name:
-        return CommandReply("/merge needs the name of a branch: /branches lists them", failed=True)
-    done: list[MergeResult] = []
-    work = stream_merge(host.session, tape.head(name), left=False, done=done.append)
-    return CommandReply(
-        work=work,
-        after=lambda: f"{name} is merged; tape merge --undo undoes it" if done else "",
-    )
 
 
 @add_command("reload", "", "read settings, instructions and hooks again", busy=False)

@@ -46,6 +46,9 @@ def test_an_earlier_prompt_of_the_tree_is_a_new_branch_with_its_text(place, chat
     now.type(DOWN)
     now.wait_for("2/3", on_screen=True)
     now.type(ENTER)
+    now.wait_for("no summary", on_screen=True)
+    now.wait_for("1/3", on_screen=True)
+    now.type(ENTER)
     now.wait_for("continuing ")
     now.wait_for("> run echo two", on_screen=True)
     now.type(" again" + ENTER)
@@ -54,6 +57,8 @@ def test_an_earlier_prompt_of_the_tree_is_a_new_branch_with_its_text(place, chat
     branches = place.json("tape", "branches", "--json")
     (other,) = {one["branch"] for one in branches} - {"main"}
     now.say("/switch main")
+    now.wait_for("no summary", on_screen=True)
+    now.type(ENTER)
     now.wait_for("main · ready", on_screen=True)
     now.say("/branches")
     now.wait_for("* main  run echo two")
@@ -192,11 +197,74 @@ def test_a_branch_is_merged_from_the_conversation(place, chat):
     now.say("/fork other")
     now.wait_for("Switched to new branch other")
     ask(now, "run echo two", "printed: two")
-    now.say("/switch main")
+    now.say("/switch main --no-summary")
     now.wait_for("main · ready", on_screen=True)
     now.say("/merge other")
     now.wait_for("other is merged")
     place.run("tape", "verify")
+
+
+def read_told(place, branch):
+    """Return what the anchors of a branch tell of branches that were left for it."""
+    log = place.json("tape", "log", f":{branch}", "--type", "anchor", "--json")
+    return [(one["data"]["other"]["branch"], one["data"]["summary"]["done"]) for one in log]
+
+
+def test_a_summary_of_the_branch_that_is_left_is_offered(place, chat):
+    """M219: none, one by the model, one in own words; it is an entry of the branch entered."""
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    now.say("/fork other")
+    now.wait_for("Switched to new branch other")
+    ask(now, "remember that the port is 99", "99")
+    now.say("/switch main")
+    now.wait_for("a summary in your own words", on_screen=True)
+    now.type(ESC)
+    now.wait_for("other · ready", on_screen=True)
+    now.say("/switch main")
+    now.wait_for("1/3", on_screen=True)
+    now.type("the port was found")
+    now.wait_for("in your words: the port was found", on_screen=True)
+    now.type(ENTER)
+    now.wait_for("this branch is told of other")
+    now.wait_for("main · ready", on_screen=True)
+    assert read_told(place, "main") == [
+        ("other", ["on branch other, which was left: the port was found"])
+    ]
+    now.say("/switch other")  # main has said nothing that it lacks: nothing is asked
+    now.wait_for("other · ready", on_screen=True)
+    ask(now, "run echo two", "printed: two")
+    now.say("/tree main")
+    now.wait_for("1/3", on_screen=True)
+    now.type(DOWN + ENTER)
+    now.wait_for("main · ready", on_screen=True)
+    now.wait_until(lambda: len(read_told(place, "main")) == 2, "a second summary")
+    (_, done), _ = sorted(read_told(place, "main"), key=lambda one: -len(one[1]))
+    assert done[0] == "on branch other, which was left: the port was found"
+    assert "echo two" in done[1]
+    now.say("/context")
+    now.wait_for("summary")
+    place.run("tape", "verify")
+
+
+def test_own_words_of_a_summary_can_be_typed_into_the_prompt(place, chat):
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    ask(now, "run echo two", "printed: two")
+    now.say("/tree")
+    now.wait_for("1/3", on_screen=True)
+    now.type(DOWN)
+    now.wait_for("2/3", on_screen=True)
+    now.type(ENTER)
+    now.wait_for("1/3", on_screen=True)
+    now.type(DOWN + DOWN + ENTER)
+    now.wait_for("--summary", on_screen=True)
+    now.type("two was loud" + ENTER)
+    now.wait_for("this branch is told of main")
+    now.wait_for("> run echo two", on_screen=True)
+    branches = place.json("tape", "branches", "--json")
+    (other,) = {one["branch"] for one in branches} - {"main"}
+    assert read_told(place, other) == [("main", ["on branch main, which was left: two was loud"])]
 
 
 def test_a_session_that_cannot_be_opened_leads_back(place, chat):
