@@ -43,6 +43,7 @@ _COMMANDS = {
     "mcp": "Add, list and try MCP servers, whose tools sessions get.",
     "permissions": "Check calls against the rules; list, add and remove rules.",
     "rpc": "Hold sessions for another program, as lines of JSON.",
+    "serve": "Hold sessions for other programs, over HTTP.",
     "sessions": "List, show and remove the sessions of this folder.",
     "completion": "Print the completion script of a shell.",
     "version": "Show the versions of gong, Python and SQLite.",

@@ -1,0 +1,199 @@
+"""`gong serve`: the methods of `gong rpc` over HTTP, and events as server-sent events.
+
+    POST /rpc             a request as JSON → its answer; `prompt` is answered at the end of its run
+    GET  /events          every event from now on; `?session=ID` of one session only
+                          with `Last-Event-ID`, those since then first, as far as they are kept
+    GET  /schema          the JSON Schema
+
+Every request needs the token as `Authorization: Bearer TOKEN`, or is refused with 401. The names in
+`Host` and `Origin` have to be those of this machine, so that no page of a browser gets in by a name
+that leads here: 403 otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ..errors import ConfigurationError
+from .dispatch import answer_request
+from .methods import build_json_schema
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from ..agent.events import Event
+    from ..hosting.hub import SessionHub
+
+LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+"""Names that only this machine has."""
+_MOST_KEPT = 10_000
+"""Events that are kept for those who come back."""
+_MOST_BYTES = 32 * 1024 * 1024
+"""Largest request."""
+_ALIVE_SECONDS = 15.0
+"""Seconds without an event after which a comment says that the connection is alive."""
+
+
+class KeptEvent(NamedTuple):
+    """An event as it is sent."""
+
+    number: int
+    session: str
+    data: bytes
+
+
+class EventLog:
+    """The newest events of all sessions, for any number of readers."""
+
+    def __init__(self) -> None:
+        self._kept: deque[KeptEvent] = deque(maxlen=_MOST_KEPT)
+        self._number = 0
+        self._changed = asyncio.Event()
+        self._is_closed = False
+
+    def add(self, event: Event) -> None:
+        """Add an event, and wake the readers."""
+        self._number += 1
+        data = b'{"type":"%b",%b' % (event.kind.encode(), msgspec.json.encode(event)[1:])
+        self._kept.append(KeptEvent(self._number, event.session, data))
+        self._wake_readers()
+
+    def close(self) -> None:
+        """Let all readers end."""
+        self._is_closed = True
+        self._wake_readers()
+
+    def _wake_readers(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def read(self, since: int | None, session: str | None) -> AsyncGenerator[bytes, None]:
+        """Yield what is sent to one reader: events after number `since`, None for only new ones."""
+        last = self._number if since is None else since
+        yield b": connected\n\n"
+        while not self._is_closed:
+            changed = self._changed
+            for one in [*self._kept]:
+                if one.number > last:
+                    last = one.number
+                    if session in {None, one.session}:
+                        yield b"id: %d\ndata: %b\n\n" % (one.number, one.data)
+            try:
+                await asyncio.wait_for(changed.wait(), _ALIVE_SECONDS)
+            except TimeoutError:
+                yield b": alive\n\n"
+
+
+def build_application(
+    hub: SessionHub, log: EventLog, token: str, names: frozenset[str]
+) -> Starlette:
+    """Return the web application; `names` are the hosts that requests may name."""
+    from starlette.applications import Starlette  # noqa: PLC0415 (an extra)
+    from starlette.responses import JSONResponse, Response, StreamingResponse  # noqa: PLC0415
+    from starlette.routing import Route  # noqa: PLC0415
+
+    def refuse(request: Request) -> Response | None:
+        found = _find_refusal(request, token, names)
+        return None if found is None else JSONResponse({"error": found[1]}, found[0])
+
+    async def take_request(request: Request) -> Response:
+        if (refused := refuse(request)) is not None:
+            return refused
+        body = b""
+        async for piece in request.stream():
+            body += piece
+            if len(body) > _MOST_BYTES:
+                return JSONResponse({"error": f"a request has at most {_MOST_BYTES} bytes"}, 413)
+        answer = msgspec.json.encode(await answer_request(hub, body))
+        return Response(answer, media_type="application/json")
+
+    async def send_events(request: Request) -> Response:
+        if (refused := refuse(request)) is not None:
+            return refused
+        last = request.headers.get("last-event-id", "")
+        since = int(last) if last.isdecimal() else None
+        stream = log.read(since, request.query_params.get("session"))
+        headers = {"cache-control": "no-store"}
+        return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
+
+    async def send_schema(request: Request) -> Response:
+        return refuse(request) or JSONResponse(build_json_schema())
+
+    return Starlette(
+        routes=[
+            Route("/rpc", take_request, methods=["POST"]),
+            Route("/events", send_events),
+            Route("/schema", send_schema),
+        ]
+    )
+
+
+def _find_refusal(request: Request, token: str, names: frozenset[str]) -> tuple[int, str] | None:
+    """Return status and reason for a request that is refused; None for one that may be answered."""
+    origin = request.headers.get("origin")
+    given = [urlsplit(f"//{request.headers.get('host', '')}").hostname]
+    given += [urlsplit(origin).hostname] if origin else []
+    if not names.issuperset(given):
+        return 403, "this address is only for this machine"
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not hmac.compare_digest(secret.encode(), token.encode()):
+        return 401, "the token is missing or wrong"
+    return None
+
+
+async def serve_http(
+    hub: SessionHub,
+    log: EventLog,
+    host: str,
+    port: int,
+    announce: Callable[[str, str], None],
+) -> None:
+    """Serve until a signal ends the program; `announce` gets the address and the token.
+
+    Raises ConfigurationError without the extra, or where the address cannot be used.
+    """
+    try:
+        import uvicorn  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise ConfigurationError("gong serve needs `pip install 'gong[serve]'`") from error
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        bound = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigurationError(f"{host}:{port} cannot be used: {error.strerror}") from error
+    token = secrets.token_urlsafe(32)
+    names = LOCAL_NAMES | {host}
+    application = build_application(hub, log, token, names)
+    config = uvicorn.Config(
+        application, log_level="warning", lifespan="off", timeout_graceful_shutdown=2
+    )
+    server = uvicorn.Server(config)
+    shown = f"[{host}]" if ":" in host else host
+    announce(f"http://{shown}:{bound.getsockname()[1]}", token)
+    ending = asyncio.create_task(_end_readers(server, log))
+    try:
+        await server.serve(sockets=[bound])
+    finally:
+        ending.cancel()
+        log.close()
+        hub.ask_nobody()
+        await hub.close_all()
+
+
+async def _end_readers(server: object, log: EventLog) -> None:
+    """Let readers of events end with the server, which waits for them."""
+    while not getattr(server, "should_exit", False):  # noqa: ASYNC110 (it has no event)
+        await asyncio.sleep(0.1)
+    log.close()
