@@ -68,14 +68,14 @@ class EventLog:
         self._number += 1
         data = b'{"type":"%b",%b' % (event.kind.encode(), msgspec.json.encode(event)[1:])
         self._kept.append(KeptEvent(self._number, event.session, data))
-        self._wake_readers()
+        self._notify_readers()
 
     def close(self) -> None:
         """Let all readers end."""
         self._is_closed = True
-        self._wake_readers()
+        self._notify_readers()
 
-    def _wake_readers(self) -> None:
+    def _notify_readers(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 

@@ -28,6 +28,7 @@ UNRUN = {
     "gong plugin add ./my-plugin": "it asks; tests/gong/cli/test_plugin.py installs one",
     "gong plugin remove my-plugin": "the same",
     "gong mcp test files": "installs that server; docs/mcp.md tries one",
+    "gong serve --port 0": "serves until it is ended; tests/gong/rpc/test_serve.py asks it",
     "gong undo": "it asks; tests/gong/checkpoints/test_rewind.py undoes and redoes",
     "gong redo": "the same",
     "gong rewind ^3": "the same",

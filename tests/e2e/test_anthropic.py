@@ -50,6 +50,7 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert (out, err) == ("It is alpha.\n", "")
     assert {tool["name"] for tool in first["tools"]} == {
         *PROFILES["anthropic"].tools,
+        *PROFILES["anthropic"].agent_tools,
         *SESSION_TOOLS,
     }
     assert "Working directory" in first["system"][0]["text"]

@@ -42,7 +42,8 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert (out, err) == ("It is alpha.\n", "")
     (declared,) = first["tools"]
     names = {tool["name"] for tool in declared["functionDeclarations"]}
-    assert names == {*PROFILES["gemini"].tools, *SESSION_TOOLS}
+    family = PROFILES["gemini"]
+    assert names == {*family.tools, *family.agent_tools, *SESSION_TOOLS}
     assert "Working directory" in first["systemInstruction"]["parts"][0]["text"]
     asked, answered, result = second["contents"]
     assert asked["parts"][0]["text"] == "what is in a.txt?"
