@@ -16,6 +16,8 @@ def chat(open_chat):
 
 
 def ask(now, prompt, answer):
+    """Wait for an answer that the prompt itself does not show, and for the end of the run."""
+    assert answer not in prompt
     now.type(prompt + ENTER)
     now.wait_for(answer, on_screen=True)
     now.wait_for(" · ready", on_screen=True)

@@ -11,6 +11,8 @@ def chat(open_chat):
 
 
 def ask(now, prompt, answer):
+    """Wait for an answer that the prompt itself does not show, and for the end of the run."""
+    assert answer not in prompt
     now.say(prompt)
     now.wait_for(answer)
     now.wait_for(" · ready", on_screen=True)
@@ -216,7 +218,7 @@ def test_a_summary_of_the_branch_that_is_left_is_offered(place, chat):
     ask(now, "run echo one", "printed: one")
     now.say("/fork other")
     now.wait_for("Switched to new branch other")
-    ask(now, "remember that the port is 99", "99")
+    ask(now, "remember that the port is 99", "Noted: the port is 99")
     now.say("/switch main")
     now.wait_for("a summary in your own words", on_screen=True)
     now.type(ESC)
