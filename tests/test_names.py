@@ -80,6 +80,10 @@ ACCESSORS: dict[str, str] = {
         "prompt-toolkit calls it so",
     ),
     "gong.repl.full_screen.mouse_handler": "prompt-toolkit calls it so",
+    **dict.fromkeys(
+        (f"gong.acp.agent.{one}" for one in ("new_session", "ext_method", "ext_notification")),
+        "the package of the protocol calls it so",
+    ),
     "gong.context.trim.micro_compact": "the mission names it (M212)",
     **dict.fromkeys(
         ("tape.cli.group.shell_complete", "tape.cli.completion.source_vars"), "click calls it so"

@@ -1,0 +1,1 @@
+"""Sessions for editors, by the Agent Client Protocol (docs/acp.md)."""

@@ -1,0 +1,399 @@
+"""`gong acp`: the agent side of the Agent Client Protocol, version 1, over the sessions of a hub.
+
+client                         here
+-----------------------------  -----------------------------------------------------------
+session/new, load, resume      a session; `load` shows it again first, `resume` does not
+session/prompt                 a run; its updates are sent before the answer
+session/cancel                 stops it: the answer is `cancelled`
+session/request_permission     asked for an `approval_request`, a plan, a question
+session/set_mode, set_config_option   permission mode, model, effort
+session/list, close            sessions of the store, by pages; closing keeps the tape
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from acp import PROTOCOL_VERSION, RequestError, schema
+
+from tape.errors import TapeError
+
+from ..agent import events
+from ..agent.documents import AttachedDocument
+from ..errors import GongError
+from ..hosting.hub import MOST_LISTED, HostedSession, RunFailed, SessionHub
+from .updates import build_call, build_history, build_updates, read_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from acp.interfaces import Client
+
+_MODES = {
+    "default": "Ask before what changes or runs something",
+    "accept_edits": "Edit files unasked, ask before commands",
+    "plan": "Only read, and propose a plan",
+    "dont_ask": "Deny what would be asked",
+    "bypass": "Ask nothing",
+}
+"""Permission modes that are offered, and what each does."""
+_EFFORTS = ("none", "low", "medium", "high", "xhigh")
+_STOPS: dict[str, Any] = {
+    "aborted": "cancelled",
+    "cancelled": "cancelled",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+    "round_limit": "max_turn_requests",
+    "turn_limit": "max_turn_requests",
+}
+"""How a run stopped → the reason as the protocol has it; others are `end_turn`."""
+_OPTIONS: tuple[tuple[str, str, Any], ...] = (
+    ("once", "Allow once", "allow_once"),
+    ("always", "Allow always", "allow_always"),
+    ("no", "Deny", "reject_once"),
+)
+_NO_ANSWER = "The user gave no answer."
+
+
+class AcpAgent:
+    """The agent of one connection."""
+
+    def __init__(self, version: str, models: Callable[[], Iterable[str]]) -> None:
+        """`models` returns the names of the models that can be chosen."""
+        self.hub: SessionHub
+        """Set before the connection begins."""
+        self._version, self._models = version, models
+        self._client: Client
+        self._updates: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+        self._sender: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def on_connect(self, conn: Client) -> None:
+        """Take the client that is at the other end."""
+        self._client = conn
+        self._sender = asyncio.create_task(self._send_updates())
+
+    async def _send_updates(self) -> None:
+        """Send updates in their order."""
+        while True:
+            session, update = await self._updates.get()
+            try:
+                await self._client.session_update(session_id=session, update=update)
+            except Exception:  # noqa: BLE001 (a client that is gone costs only what it would see)
+                await asyncio.sleep(0)
+            finally:
+                self._updates.task_done()
+
+    def take_event(self, event: events.Event) -> None:
+        """Pass on an event of a session: as updates, or as a question."""
+        hosted = self.hub.sessions.get(event.session)
+        if hosted is None:
+            return
+        for update in build_updates(event, hosted.session.setup.model.window or 0):
+            self._updates.put_nowait((event.session, update))
+        match event:
+            case events.ApprovalRequested():
+                self._start_task(self._ask_about_call(event))
+            case events.PlanProposed() if event.waits:
+                self._start_task(self._ask_about_plan(event))
+            case events.QuestionAsked() if event.waits:
+                self._start_task(self._ask_questions(event))
+
+    def _start_task(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _choose(
+        self, session: str, call: schema.ToolCallUpdate, options: list[schema.PermissionOption]
+    ) -> str | None:
+        """Return the option that the user chooses; None where they choose none."""
+        await self._updates.join()
+        try:
+            answer = await self._client.request_permission(
+                session_id=session, tool_call=call, options=options
+            )
+        except RequestError:
+            return None
+        chosen = getattr(answer.outcome, "option_id", None)
+        return chosen if isinstance(chosen, str) else None
+
+    async def _ask_about_call(self, event: events.ApprovalRequested) -> None:
+        arguments = read_arguments(event.args)
+        begun = build_call(event.call_id, event.name, arguments)
+        call = schema.ToolCallUpdate(
+            tool_call_id=event.call_id,
+            title=begun.title,
+            kind=begun.kind,
+            status="pending",
+            content=begun.content,
+            locations=begun.locations,
+            raw_input=arguments,
+        )
+        options = [
+            schema.PermissionOption(option_id=one, name=name, kind=kind)
+            for one, name, kind in _OPTIONS
+            if one != "always" or event.offered
+        ]
+        chosen = await self._choose(event.session, call, options)
+        with suppress(GongError):
+            self.hub.approve(event.session, event.call_id, chosen or "no")
+
+    async def _ask_about_plan(self, event: events.PlanProposed) -> None:
+        call = schema.ToolCallUpdate(
+            tool_call_id=event.question_id, title="Approve the plan", kind="switch_mode",
+            status="pending", raw_input={"plan": event.plan},
+        )  # fmt: skip
+        options = [
+            schema.PermissionOption(option_id="yes", name="Approve", kind="allow_once"),
+            schema.PermissionOption(option_id="no", name="Keep planning", kind="reject_once"),
+        ]
+        chosen = await self._choose(event.session, call, options)
+        with suppress(GongError):
+            self.hub.answer(event.session, event.question_id, approve=chosen == "yes")
+
+    async def _ask_questions(self, event: events.QuestionAsked) -> None:
+        answers = []
+        for question in event.questions:
+            call = schema.ToolCallUpdate(
+                tool_call_id=event.question_id, title=question.question, status="pending"
+            )
+            options = [
+                schema.PermissionOption(option_id=one.label, name=one.label, kind="allow_once")
+                for one in question.options
+            ]
+            chosen = await self._choose(event.session, call, options) if options else None
+            answers.append(chosen or _NO_ANSWER)
+        with suppress(GongError):
+            self.hub.answer(event.session, event.question_id, answers)
+
+    async def initialize(
+        self, protocol_version: int, *_: Any, **__: Any
+    ) -> schema.InitializeResponse:
+        """Say what is spoken here: version 1, whatever the client asks for."""
+        capabilities = schema.AgentCapabilities(
+            load_session=True,
+            prompt_capabilities=schema.PromptCapabilities(image=True, embedded_context=True),
+            session_capabilities=schema.SessionCapabilities(
+                list=schema.SessionListCapabilities(),
+                resume=schema.SessionResumeCapabilities(),
+                close=schema.SessionCloseCapabilities(),
+            ),
+        )
+        return schema.InitializeResponse(
+            protocol_version=min(protocol_version, PROTOCOL_VERSION) or PROTOCOL_VERSION,
+            agent_capabilities=capabilities,
+            agent_info=schema.Implementation(name="gong", title="gong", version=self._version),
+            auth_methods=[
+                schema.AuthMethodAgent(
+                    id="gong",
+                    name="Keys of gong",
+                    description="The keys of the environment, or of `gong auth login`",
+                )
+            ],
+        )
+
+    async def authenticate(self, method_id: str, **_: Any) -> schema.AuthenticateResponse:
+        """Agree: keys are those of gong, and a session says which one is missing."""
+        if method_id != "gong":
+            raise RequestError.invalid_params({"methodId": method_id})
+        return schema.AuthenticateResponse()
+
+    async def new_session(self, cwd: str, *_: Any, **__: Any) -> schema.NewSessionResponse:
+        """Start a session in a folder."""
+        with _translate_errors():
+            hosted = await self.hub.open_new(cwd)
+        return schema.NewSessionResponse(
+            session_id=hosted.id,
+            modes=_build_modes(hosted),
+            config_options=self._build_options(hosted),
+        )
+
+    async def load_session(
+        self, cwd: str, session_id: str, *_: Any, **__: Any
+    ) -> schema.LoadSessionResponse:
+        """Continue a session, and show it again before this answers."""
+        with _translate_errors():
+            hosted = await self.hub.load(session_id, cwd)
+        for update in build_history(hosted.session.list_messages()):
+            self._updates.put_nowait((session_id, update))
+        await self._updates.join()
+        return schema.LoadSessionResponse(
+            modes=_build_modes(hosted), config_options=self._build_options(hosted)
+        )
+
+    async def resume_session(
+        self, session_id: str, cwd: str, *_: Any, **__: Any
+    ) -> schema.ResumeSessionResponse:
+        """Continue a session without showing it."""
+        with _translate_errors():
+            hosted = await self.hub.load(session_id, cwd)
+        return schema.ResumeSessionResponse(
+            modes=_build_modes(hosted), config_options=self._build_options(hosted)
+        )
+
+    async def list_sessions(
+        self, cwd: str | None = None, cursor: str | None = None, **_: Any
+    ) -> schema.ListSessionsResponse:
+        """Return a page of the sessions of the store, newest first."""
+        if cursor is not None and not cursor.isdecimal():
+            raise RequestError.invalid_params({"cursor": cursor})
+        skip = int(cursor or 0)
+        found = self.hub.list_sessions(cwd, skip=skip, limit=MOST_LISTED + 1)
+        sessions = [
+            schema.SessionInfo(
+                session_id=one.session,
+                cwd=one.cwd,
+                title=one.title or None,
+                updated_at=one.updated,
+                field_meta={"tape": {"entries": one.entries}},
+            )
+            for one in found[:MOST_LISTED]
+        ]
+        more = str(skip + MOST_LISTED) if len(found) > MOST_LISTED else None
+        return schema.ListSessionsResponse(sessions=sessions, next_cursor=more)
+
+    async def fork_session(self, *_: Any, **__: Any) -> schema.ForkSessionResponse:
+        """Refuse: forks are not offered here; `gong chat --fork` makes them."""
+        raise RequestError.method_not_found("session/fork")
+
+    async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
+        """Stop and close a session; its tape stays."""
+        with _translate_errors():
+            await self.hub.close(session_id)
+        return schema.CloseSessionResponse()
+
+    async def set_session_mode(
+        self, session_id: str, mode_id: str, **_: Any
+    ) -> schema.SetSessionModeResponse:
+        """Change the permission mode."""
+        with _translate_errors():
+            self.hub.change(session_id, permission=mode_id)
+        return schema.SetSessionModeResponse()
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **_: Any
+    ) -> schema.SetSessionConfigOptionResponse:
+        """Change mode, model or effort."""
+        field = {"mode": "permission", "model": "model", "effort": "effort"}.get(config_id)
+        if field is None or not isinstance(value, str):
+            raise RequestError.invalid_params({"configId": config_id})
+        with _translate_errors():
+            self.hub.change(session_id, **{field: value})
+            hosted = self.hub.find(session_id)
+        return schema.SetSessionConfigOptionResponse(config_options=self._build_options(hosted))
+
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
+        """Answer a prompt; its updates have been sent when this answers."""
+        with _translate_errors():
+            hosted = self.hub.find(session_id)
+            text = _attach_blocks(hosted, prompt)
+            try:
+                done = await self.hub.prompt(session_id, text)
+            finally:
+                await self._updates.join()
+        usage = done.usage
+        return schema.PromptResponse(
+            stop_reason=_STOPS.get(done.stop_reason, "end_turn"),
+            usage=schema.Usage(
+                total_tokens=usage.total,
+                input_tokens=usage.input,
+                output_tokens=usage.output,
+                thought_tokens=usage.reasoning,
+                cached_read_tokens=usage.cache_read,
+                cached_write_tokens=usage.cache_write,
+            ),
+        )
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        """Stop the run of a session."""
+        with suppress(GongError):
+            self.hub.find(session_id).session.abort()
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Refuse methods of others."""
+        del params
+        raise RequestError.method_not_found(method)
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Ignore notifications of others."""
+
+    async def close(self) -> None:
+        """Close all sessions, and stop asking."""
+        self.hub.ask_nobody()
+        for task in self._tasks:
+            task.cancel()
+        await self.hub.close_all()
+        if self._sender is not None:
+            self._sender.cancel()
+
+    def _build_options(self, hosted: HostedSession) -> list[Any]:
+        session = hosted.session
+        current = session.setup.model.name
+        names = list(dict.fromkeys((current, *self._models())))
+        effort = session.setup.config.effort or "none"
+        return [
+            _build_select("mode", "Permission mode", "mode", session.permission, _MODES),
+            _build_select("model", "Model", "model", current, names),
+            _build_select("effort", "Effort", "thought_level", effort, _EFFORTS),
+        ]
+
+
+class _translate_errors:  # noqa: N801 (used like a function)
+    """Turns errors of gong into those of the protocol."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, GongError | TapeError):
+            kind = error.error_class if isinstance(error, RunFailed) else type(error).__name__
+            data = {"class": kind, "exitCode": error.exit_code}
+            raise RequestError(-32000, str(error), data) from error
+
+
+def _build_modes(hosted: HostedSession) -> schema.SessionModeState:
+    current = hosted.session.permission
+    modes = dict.fromkeys((current,), "") | _MODES
+    return schema.SessionModeState(
+        current_mode_id=current,
+        available_modes=[
+            schema.SessionMode(id=one, name=one.replace("_", " "), description=text or None)
+            for one, text in modes.items()
+        ],
+    )
+
+
+def _build_select(
+    identity: str, name: str, category: Any, current: str, values: Iterable[str]
+) -> schema.SessionConfigOptionSelect:
+    options = [schema.SessionConfigSelectOption(value=one, name=one) for one in values]
+    if current not in values:
+        options.insert(0, schema.SessionConfigSelectOption(value=current, name=current))
+    return schema.SessionConfigOptionSelect(
+        id=identity, name=name, category=category, type="select",
+        current_value=current, options=options,
+    )  # fmt: skip
+
+
+def _attach_blocks(hosted: HostedSession, prompt: list[Any]) -> str:
+    """Return the words of a prompt; its files and pictures go along with them."""
+    words: list[str] = []
+    for block in prompt:
+        match block:
+            case schema.TextContentBlock(text=text):
+                words.append(text)
+            case schema.ImageContentBlock(data=data, mime_type=mime):
+                picture = base64.b64decode(data)
+                hosted.session.attach(AttachedDocument("[a picture]", picture, mime))
+            case schema.ResourceContentBlock(uri=uri):
+                words.append(f"@{uri.removeprefix('file://')}")
+            case schema.EmbeddedResourceContentBlock(resource=resource):
+                content = getattr(resource, "text", None)
+                if isinstance(content, str):
+                    hosted.session.attach(AttachedDocument(f"{resource.uri}:\n{content}"))
+                words.append(f"@{resource.uri.removeprefix('file://')}")
+    return "\n".join(words)
