@@ -119,6 +119,7 @@ CASES = {
     "gong mcp login": ["EVIL"],
     "gong mcp logout": ["EVIL"],
     "gong mcp remove": ["EVIL"],
+    "gong acp": ["-m EVIL --store EVIL EVIL"],
     "gong rpc": ["--schema", "-m EVIL --schema"],
     "gong serve": ["--host EVIL", "--port EVIL"],
     "gong hooks list": ["", "--json"],

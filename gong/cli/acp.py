@@ -1,0 +1,78 @@
+"""`gong acp`: sessions for editors, by the Agent Client Protocol on standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from tape.cli.output import format_examples
+from tape.index.library import open_store
+
+from .. import __version__, config
+from ..credentials import Credentials
+from ..errors import ConfigurationError
+from ..hosting.hub import SessionHub
+from ..llm.model_names import ModelNames
+from .options import load_settings, model_option, print_warning, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..acp.agent import AcpAgent
+    from ..config import Settings
+
+
+@click.command(epilog=format_examples("gong acp --help"))
+@store_option
+@model_option
+def acp(*, store: str | None, model: str | None) -> None:
+    """Be the agent of an editor: Agent Client Protocol 1 on standard input and output.
+
+    Editors start it themselves; docs/acp.md says how Zed, JetBrains and others are told.
+    """
+    try:
+        from ..acp.agent import AcpAgent  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise ConfigurationError("gong acp needs `pip install 'gong[acp]'`") from error
+    settings = load_settings(store=store)
+    with open_store(config.locate_store(settings, os.environ)) as library:
+        agent = AcpAgent(__version__, lambda: list_usable_models(settings, os.environ))
+        agent.hub = SessionHub(
+            library,
+            lambda folder: load_settings(folder, store=store),
+            os.environ,
+            agent.take_event,
+            program=f"gong/{__version__}",
+            model=model,
+            warn=print_warning,
+        )
+        asyncio.run(_serve_editor(agent))
+
+
+def list_usable_models(settings: Settings, environ: Mapping[str, str]) -> list[str]:
+    """Return the models, as provider/model, of the providers that there is a key for."""
+    names, keys = ModelNames.from_settings(settings), Credentials.from_environ(environ)
+    usable = {
+        provider
+        for provider, preset in names.presets.items()
+        if keys.has_key(preset.key_name, preset.keys)
+    }
+    return [one.id for one in names.catalogue.list_models() if one.provider in usable]
+
+
+async def _serve_editor(agent: AcpAgent) -> None:
+    """Serve until the input ends; what else is printed goes to standard error."""
+    from acp import run_agent  # noqa: PLC0415 (an extra)
+
+    sys.stdout.flush()
+    sys.stdout = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        # session/close and session/resume are stable; the package still asks for this.
+        await run_agent(agent, use_unstable_protocol=True)
+    finally:
+        await agent.close()

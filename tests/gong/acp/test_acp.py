@@ -1,0 +1,197 @@
+"""`gong acp` in a process of its own, driven by the client of the protocol's package."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+from acp import RequestError, image_block, resource_link_block, spawn_agent_process, text_block
+from acp.helpers import embedded_text_resource, resource_block
+from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+
+PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+
+
+class Client:
+    """An editor: it notes updates, and answers questions about calls as it is told."""
+
+    def __init__(self, choice):
+        self.choice, self.updates, self.asked = choice, [], []
+        self.was_asked = asyncio.Event()
+
+    async def request_permission(self, session_id, tool_call, options, **_):
+        self.asked.append((tool_call.title, [option.option_id for option in options]))
+        self.was_asked.set()
+        if self.choice == "wait":
+            await asyncio.sleep(60)
+        if self.choice is None:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        outcome = AllowedOutcome(outcome="selected", option_id=self.choice)
+        return RequestPermissionResponse(outcome=outcome)
+
+    async def session_update(self, session_id, update, **_):
+        self.updates.append(update)
+
+    def on_connect(self, conn):
+        pass
+
+    async def ext_method(self, method, params):
+        return {}
+
+    async def ext_notification(self, method, params):
+        pass
+
+    @property
+    def kinds(self):
+        return [update.session_update for update in self.updates]
+
+    @property
+    def text(self):
+        return "".join(
+            one.content.text for one in self.updates if one.session_update == "agent_message_chunk"
+        )
+
+
+@pytest.fixture
+def edit(tmp_path):
+    """Open a connection: `async with edit(choice) as (client, agent, folder)`."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "notes.txt").write_text("a zebra\n")
+
+    @asynccontextmanager
+    async def opened(choice="once"):
+        client = Client(choice)
+        env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+        command = [sys.executable, "-m", "gong", "acp", "-m", "offline/rules"]
+        async with spawn_agent_process(client, *command, env=env, cwd=work) as (agent, _):
+            await agent.initialize(protocol_version=1)
+            yield client, agent, str(work)
+
+    return opened
+
+
+async def test_a_prompt_runs_and_its_updates_come_before_the_answer(edit):
+    async with edit() as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        done = await agent.prompt(
+            session_id=made.session_id, prompt=[text_block("run touch zebra.txt && echo done")]
+        )
+        assert (done.stop_reason, done.usage.total_tokens > 0) == ("end_turn", True)
+        assert client.text.endswith("printed: done")
+        assert client.asked == [("bash touch zebra.txt && echo done", ["once", "always", "no"])]
+        calls = [one for one in client.updates if one.session_update.startswith("tool_call")]
+        assert [one.status for one in calls] == ["pending", "in_progress", "completed"]
+        assert (calls[0].kind, calls[0].raw_input) == (
+            *("execute", {"command": "touch zebra.txt && echo done"}),
+        )
+        assert "usage_update" in client.kinds
+        assert os.path.exists(f"{folder}/zebra.txt")  # noqa: ASYNC240, PTH110
+
+
+@pytest.mark.parametrize("choice", ["no", None])
+async def test_a_call_that_is_denied_does_not_run(edit, choice):
+    async with edit(choice) as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("run touch a.txt")])
+        assert [one.status for one in client.updates if one.session_update == "tool_call_update"][
+            -1
+        ] == "failed"
+        assert not os.path.exists(f"{folder}/a.txt")  # noqa: ASYNC240, PTH110
+
+
+async def test_cancel_stops_a_run_that_waits(edit):
+    async with edit("wait") as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        running = asyncio.create_task(
+            agent.prompt(session_id=made.session_id, prompt=[text_block("run touch a.txt")])
+        )
+        await asyncio.wait_for(client.was_asked.wait(), 30)
+        await agent.cancel(session_id=made.session_id)
+        assert (await running).stop_reason == "cancelled"
+
+
+async def test_load_shows_a_session_again_and_resume_does_not(edit):
+    async with edit() as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        first = made.session_id
+        await agent.prompt(session_id=first, prompt=[text_block("run echo zebra")])
+        await agent.close_session(session_id=first)
+        (listed,) = (await agent.list_sessions(cwd=folder)).sessions
+        assert (listed.session_id, listed.title, listed.cwd) == (first, "run echo zebra", folder)
+        client.updates.clear()
+        await agent.load_session(cwd=folder, session_id=first, mcp_servers=[])
+        assert client.kinds == [
+            *("user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"),
+        ]
+        await agent.close_session(session_id=first)
+        client.updates.clear()
+        await agent.resume_session(session_id=first, cwd=folder, mcp_servers=[])
+        assert client.kinds == []
+        await agent.prompt(session_id=first, prompt=[text_block("run echo otter")])
+        assert client.text.endswith("otter")
+
+
+async def test_mode_model_and_effort_change(edit):
+    async with edit("no") as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        assert {one.id: one.category for one in made.config_options} == {
+            "mode": "mode",
+            "model": "model",
+            "effort": "thought_level",
+        }
+        await agent.set_session_mode(session_id=made.session_id, mode_id="bypass")
+        changed = await agent.set_config_option(
+            config_id="effort", session_id=made.session_id, value="high"
+        )
+        current = {one.id: one.current_value for one in changed.config_options}
+        assert (current["mode"], current["effort"]) == ("bypass", "high")
+        assert "current_mode_update" in client.kinds
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("run touch a.txt")])
+        assert client.asked == []
+        for wrong in (("model", "nobody/nothing"), ("colour", "red"), ("mode", "mad")):
+            with pytest.raises(RequestError):
+                await agent.set_config_option(
+                    config_id=wrong[0], session_id=made.session_id, value=wrong[1]
+                )
+
+
+async def test_files_and_pictures_go_along_with_a_prompt(edit):
+    async with edit() as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        resource = embedded_text_resource("file:///src/a.py", "x = 'otter'")
+        await agent.prompt(
+            session_id=made.session_id,
+            prompt=[
+                text_block("think about"),
+                resource_link_block("notes", f"file://{folder}/notes.txt"),
+                resource_block(resource),
+                image_block(PIXEL, "image/png"),
+            ],
+        )
+        await agent.close_session(session_id=made.session_id)
+        client.updates.clear()
+        await agent.load_session(cwd=folder, session_id=made.session_id, mcp_servers=[])
+        shown = "".join(
+            one.content.text for one in client.updates if one.session_update == "user_message_chunk"
+        )
+        assert f"@{folder}/notes.txt" in shown
+        assert "x = 'otter'" in shown
+
+
+async def test_errors_name_what_is_wrong(edit):
+    async with edit() as (_, agent, folder):
+        with pytest.raises(RequestError, match="no session 'none' is open here"):
+            await agent.prompt(session_id="none", prompt=[text_block("x")])
+        with pytest.raises(RequestError):
+            await agent.load_session(cwd=folder, session_id="0" * 32, mcp_servers=[])
+        with pytest.raises(RequestError):
+            await agent.list_sessions(cursor="x")
+        with pytest.raises(RequestError):
+            await agent.fork_session(session_id="x", cwd=folder)
+        with pytest.raises(RequestError):
+            await agent.new_session(cwd="/nowhere/at/all", mcp_servers=[])
