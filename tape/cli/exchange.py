@@ -13,6 +13,7 @@ from ..clock import show_times
 from ..errors import UsageError
 from ..exchange.arrays import export_array
 from ..exchange.export import export_tape
+from ..exchange.html import export_page
 from ..exchange.markdown import MaskCount, render_markdown
 from ..exchange.session_export import (
     INSTALLABLE,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     epilog=format_examples(
         "tape export 3f2a -o session.jsonl",
         "tape export 3f2a:try-redis --to md -o session.md",
+        "tape export 3f2a --to html -o session.html",
         "tape export 3f2a --no-redact | ssh host tape import -",
         "tape export 3f2a --to openai-chat --request -o request.json",
         "tape export 3f2a --to claude --install --yes",
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "form",
-    type=click.Choice(["jsonl", "md", *SESSION_WRITERS, *FORMATS]),
+    type=click.Choice(["jsonl", "html", "md", *SESSION_WRITERS, *FORMATS]),
     default="jsonl",
     show_default=True,
     help="A file that `tape import` reads, a page, another agent's session, or an API's messages.",
@@ -84,10 +86,11 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
     yes: bool,
     request: bool,
 ) -> int:
-    """Export a tape as one self-contained file: JSON lines, or Markdown for people.
+    """Export a tape as one self-contained file: JSON lines, or a page for people.
 
     A REF that names a tape exports all of it; one that names a branch or an entry exports only its
-    path. A page always shows one path. Secrets of known shapes are masked as [redacted:KIND]. A
+    path. html is a page with all branches, search and diffs that `tape import` reads as well; md
+    shows one path. Secrets of known shapes are masked as [redacted:KIND]. A
     tape with masked secrets gets new ids, because an entry's id is a hash that covers its content;
     otherwise the copy is exact.
 
@@ -114,8 +117,8 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
         return _export_session(options, ref, form, output, redact=redact, install=install, yes=yes)
     target = nullcontext(print_bytes) if output is None else open_output(output)
     with open_ref(options, ref) as place, target as write:
-        if form == "jsonl":
-            _export_file(place, write, redact=redact)
+        if form in {"jsonl", "html"}:
+            _export_file(place, write, form, redact=redact)
             return 0
         head = place.head or place.tape.head(place.branch)
         if form in FORMATS:
@@ -129,15 +132,16 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
     return 0
 
 
-def _export_file(place: ResolvedRef, write: Write, *, redact: bool) -> None:
+def _export_file(place: ResolvedRef, write: Write, form: str, *, redact: bool) -> None:
     head = place.head
     if head is None and place.branch is not None:
         head = place.tape.head(place.branch)
-    done = export_tape(place.tape, write, head=head, redact=redact)
+    export_form = export_page if form == "html" else export_tape
+    done = export_form(place.tape, write, head=head, redact=redact)
     _report_masked(done.secrets, done.masked, f"; this copy is tape {done.tape[:SHORT]}")
     for digest in done.lost:
         print_warning(
-            f"blob {digest[:12]} is missingand so is not in the copy; `tape verify` says more"
+            f"blob {digest[:12]} is missing and so is not in the copy; `tape verify` says more"
         )
 
 

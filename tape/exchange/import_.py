@@ -6,6 +6,7 @@ the store when it is complete. A failed import leaves nothing; a killed process 
 of the file, the import adds nothing; if it does, the import fails.
 
     export            header → its lines, byte for byte → verify → rename
+    page of HTML      the export that it holds
     entries of a path two readings: what tape it is; its lines, with a journal made for them
     bare lines        two readings: check them and derive the id; record them as any writer does
 """
@@ -40,6 +41,7 @@ from ..store.phase import ENTRIES, ORIGIN
 from ..store.refs import JOURNAL_NAME
 from ..store.store import Store, build_slug
 from ..store.tape import Tape
+from .html import open_page_archive
 from .tape_builder import (
     TapeBuilder,
     add_error_line,
@@ -208,12 +210,15 @@ _REDACT_REASON = "redacted before it was imported"
 def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
     """Create a tape from a file that can be read twice; `beginning` is for bare lines.
 
-    Accepts an export, the entry lines of one path, or lines `{"type":…,"data":…}`. Importing it
-    again adds nothing. Raises Damaged, NewerFormat or InvalidEntry with the line, UsageError for
-    another kind of file, TapeError if the store's tape of this id lacks entries of the file;
-    nothing is created then.
+    Accepts an export, a page that holds one, the entry lines of one path, or lines
+    `{"type":…,"data":…}`. Importing it again adds nothing. Raises Damaged, NewerFormat or
+    InvalidEntry with the line, UsageError for another kind of file, TapeError if the store's tape
+    of this id lacks entries of the file; nothing is created then.
     """
     form = detect_form(source)
+    if form == "page":
+        with open_page_archive(source) as archive:
+            return import_file(store, archive, beginning)
     if form == "export":
         header, info = read_archive_header(source)
         wanted = ImportTarget(info.id, header.folder, header.path is not None)

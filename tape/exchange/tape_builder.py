@@ -4,6 +4,7 @@ Names are checked before they become paths, and lines against their hashes as th
 names its line in the source. A file is recognized by its first line:
 
     {"export":…      an export: phases, journal and blobs as they were (`read_archive`)
+    <!doctype html>  a page that holds an export (`html.open_page_archive`)
     {"id":"…         the entries of one path, as `tape log --json` prints them (`read_path_lines`)
     {"type":… }      lines as `tape append` takes them
 
@@ -166,8 +167,10 @@ def require_valid_time(time: str) -> None:
         raise Damaged(message)
 
 
-SourceForm = Literal["export", "entries", "given"]
-"""An export; the entry lines of one path; lines as `tape append` takes them."""
+SourceForm = Literal["export", "page", "entries", "given"]
+"""An export; a page that holds one; entry lines of a path; lines as `tape append` takes them."""
+PAGE_START = b"<!doctype html>"
+"""How a page begins, in upper or lower case."""
 _CUT_SHORT = "the file was truncated, get a complete copy"
 _TOTALS_DIFFER = "lines before the end were changed, added or removed"
 _NOTHING_IMPORTED = "nothing was imported"
@@ -202,6 +205,8 @@ def detect_form(source: BinaryIO) -> SourceForm:
         raise UsageError("nothing to import: the file is empty")
     if line.startswith(b'{"export":'):
         return "export"
+    if line.lower().startswith(PAGE_START):
+        return "page"
     if line.startswith(encode_id_prefix("")):
         return "entries"
     try:
