@@ -16,9 +16,11 @@ from ..exchange.export import export_tape
 from ..exchange.html import export_page
 from ..exchange.markdown import MaskCount, render_markdown
 from ..exchange.session_export import (
+    DOCUMENTS,
     INSTALLABLE,
     SESSION_WRITERS,
     choose_install_path,
+    export_every_branch,
     export_session,
 )
 from ..formats.registry import FORMATS
@@ -26,7 +28,7 @@ from ..text import SHORT, format_count
 from .files import open_output, require_writable
 from .output import Confirmation, format_examples, print_bytes, ref
 from .resolve import open_ref
-from .terminal import print_warning, warn_of_left_out_part
+from .terminal import print_lines, print_warning, warn_of_left_out_part
 
 if TYPE_CHECKING:
     from ..store.refs import Head
@@ -95,8 +97,9 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
     otherwise the copy is exact.
 
     --to with an agent's name writes a session that it lists, reads and resumes: claude and pi hold
-    all branches, codex one. atif (Harbor) and simple are documents of one branch. --install puts
-    the file where the agent looks, after showing the path.
+    all branches, codex one. atif (Harbor) and simple are documents of one branch, or with -o and a
+    folder that is there one for each. --install puts the file where the agent looks, after showing
+    the path.
 
     --to with an API's name writes the messages of the next request to that API: the repaired view.
     Repairs are reported on standard error. A system prompt that is not part of the array is in
@@ -110,6 +113,8 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
         raise UsageError(f"--install goes with --to {', '.join(INSTALLABLE)}")
     if install and output is not None:
         raise UsageError("--install chooses the file: leave -o out")
+    if output is not None and form in DOCUMENTS and output.is_dir():
+        return _export_branches(options, ref, form, output, force=force, redact=redact)
     if output is not None:
         require_writable(output, force=force)
     click.get_current_context().with_resource(show_times(local=False))  # a page for others too
@@ -173,6 +178,27 @@ def _export_session(
         print_warning(f"{form} holds one branch: {branches} left out; name one as TAPE:BRANCH")
     if made.secrets:
         print_warning(f"{format_count(made.secrets, 'secret')} masked; --no-redact keeps them")
+    return 0
+
+
+def _export_branches(
+    options: GlobalOptions, ref: str, form: str, folder: Path, *, force: bool, redact: bool
+) -> int:
+    """Write a file for each branch of a tape into a folder, and print their names."""
+    secrets = 0
+    with open_ref(options, ref) as place:
+        if place.head is not None or place.branch is not None:
+            raise UsageError("a folder is for all branches: name the tape, or give -o FILE")
+        made = export_every_branch(place.tape, form, redact=redact, skipped=warn_of_left_out_part)
+        for branch, session in made:
+            path = folder / f"{branch}.json"
+            require_writable(path, force=force)
+            with open_output(path) as write:
+                write(session.data)
+            secrets += session.secrets
+            print_lines([str(path)])
+    if secrets:
+        print_warning(f"{format_count(secrets, 'secret')} masked; --no-redact keeps them")
     return 0
 
 

@@ -13,15 +13,16 @@ The same tape gives the same bytes. Secrets of known shapes are masked, if wante
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from ..errors import UsageError
+from ..errors import TapeError, UsageError
 from ..formats.sessions import write_claude, write_codex, write_documents, write_pi
-from ..formats.sessions.outline import PlacedEntry, TapeOutline
-from ..model.entries import Anchor, Start
+from ..formats.sessions.outline import PlacedEntry, TapeOutline, to_message
+from ..model.entries import AgentStart, Anchor, Start
 from .arrays import is_sealed_member
 from .secrets import mask_json
 
@@ -31,9 +32,13 @@ if TYPE_CHECKING:
     from ..store.refs import Head
     from ..store.tape import Tape
 
+DOCUMENTS = ("atif", "simple")
+"""Formats of one branch that are a document of their own."""
 SESSION_WRITERS = ("claude", "codex", "pi", "atif", "simple")
 """What `tape export --to` writes besides our own formats and message arrays."""
 _WITH_BRANCHES = frozenset({"claude", "pi"})
+_MOST_DEPTH = 4
+"""Sub-agents of sub-agents that are read."""
 INSTALLABLE = ("claude", "codex", "pi")
 """Agents that look for sessions in a folder."""
 
@@ -71,7 +76,7 @@ def export_session(
         heads = [tape.head(one) for one in refs.branches if one != refs.current] + [head]
     outline = _read_outline(tape, heads, skipped)
     lines = [*_write_lines(outline, name)]
-    if not lines:
+    if not lines or not any(to_message(one.entry.data) for one in outline.entries):
         raise UsageError("nobody says anything in this tape: there is nothing to export")
     secrets = 0
     if redact:
@@ -83,6 +88,16 @@ def export_session(
     return ExportedSession(b"".join(b"%b\n" % line for line in lines), secrets, others, outline)
 
 
+def export_every_branch(
+    tape: Tape, name: str, *, redact: bool, skipped: Callable[[str], None]
+) -> Iterator[tuple[str, ExportedSession]]:
+    """Yield each branch of a tape and its file; one on which nobody says anything is left out."""
+    for branch in tape.refs().branches:
+        with suppress(UsageError):
+            head = tape.head(branch)
+            yield branch, export_session(tape, head, name, redact=redact, skipped=skipped)
+
+
 def _write_lines(outline: TapeOutline, name: str) -> Iterator[bytes]:
     match name:
         case "claude":
@@ -92,12 +107,14 @@ def _write_lines(outline: TapeOutline, name: str) -> Iterator[bytes]:
         case "pi":
             yield from write_pi.write_session(outline)
         case "atif":
-            yield msgspec.json.encode(write_documents.build_atif(outline, "gong/0"))
+            yield msgspec.json.encode(write_documents.build_atif(outline))
         case _:
             yield msgspec.json.encode(write_documents.build_simple(outline))
 
 
-def _read_outline(tape: Tape, heads: list[Head], skipped: Callable[[str], None]) -> TapeOutline:
+def _read_outline(
+    tape: Tape, heads: list[Head], skipped: Callable[[str], None], depth: int = 0
+) -> TapeOutline:
     found: dict[str, PlacedEntry] = {}
     for head in heads:
         before: str | None = None
@@ -112,6 +129,13 @@ def _read_outline(tape: Tape, heads: list[Head], skipped: Callable[[str], None])
     def list_kept(anchor: Anchor) -> list[str]:
         return [entry.id for entry in tape.kept(anchor, skipped)]
 
+    imported = starts[0].imported if starts else None
+    agents: dict[str, TapeOutline] = {}
+    if depth < _MOST_DEPTH:
+        for one in found.values():
+            if isinstance(one.entry.data, AgentStart):
+                child = _read_agent(tape, one.entry.data, {*found}, skipped, depth)
+                agents |= {} if child is None else {one.entry.data.agent: child}
     return TapeOutline(
         id=tape.id,
         title=refs.title,
@@ -122,7 +146,26 @@ def _read_outline(tape: Tape, heads: list[Head], skipped: Callable[[str], None])
         labels=refs.labels,
         load=tape.load,
         list_kept=list_kept,
+        program=imported.tool if imported else starts[0].program if starts else "tape/0",
+        branch=heads[-1].branch,
+        agents=agents,
     )
+
+
+def _read_agent(
+    tape: Tape, start: AgentStart, seen: set[str], skipped: Callable[[str], None], depth: int
+) -> TapeOutline | None:
+    """Return what a sub-agent said, on its tape or its branch; None if it is not there."""
+    try:
+        if start.tape is None:
+            outline = _read_outline(tape, [tape.head(start.branch)], skipped, depth + 1)
+            own = [one for one in outline.entries if one.entry.id not in seen]
+            return outline._replace(entries=tuple(own), title=start.task)
+        other = tape.open_linked(start.tape)
+        outline = _read_outline(other, [other.head()], skipped, depth + 1)
+        return outline._replace(title=outline.title or start.task)
+    except TapeError:
+        return None
 
 
 def choose_install_path(name: str, outline: TapeOutline, environ: Mapping[str, str]) -> Path:

@@ -282,6 +282,11 @@ class Tape:
             self._origins[tape] = self._other(tape)
         return self._origins[tape].source
 
+    def open_linked(self, tape: str) -> Tape:
+        """Return another tape of the store, to read, closed with this one; raise NotFound."""
+        self._open_source(tape)
+        return self._origins[tape]
+
     def origin(self) -> Tape | None:
         """Return the tape this one was forked from; None if it has none, or is detached without it.
 

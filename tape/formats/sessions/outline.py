@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...context.view import Message
@@ -39,6 +40,12 @@ class TapeOutline(NamedTuple):
     load: Load
     list_kept: Callable[[Anchor], list[str]]
     """Returns the ids of the entries that an anchor keeps in view."""
+    program: str = "tape/0"
+    """What recorded it, as `name/version`; of an imported session the agent's name."""
+    branch: str = ""
+    """The branch that comes last."""
+    agents: Mapping[str, TapeOutline] = MappingProxyType({})
+    """Sub-agent → its own session, where it can be read."""
 
     @property
     def uuid(self) -> str:

@@ -7,6 +7,8 @@
 | pi       | `~/.pi/agent/sessions/FOLDER/*.jsonl`, versions 1 to 3      | yes      | –          |
 | gemini   | `~/.gemini/tmp/PROJECT/chats/*.json`, `.jsonl`              | –        | –          |
 | opencode | `opencode export`, `~/.local/share/opencode/opencode.db`    | revert   | yes        |
+| atif     | a trajectory of Harbor                                      | –        | yes        |
+| simple   | a session in txcript's Simple format                        | –        | –          |
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import claude, codex, gemini_cli, opencode, pi
+from . import claude, codex, documents, gemini_cli, opencode, pi
 from .steps import decode_object
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ SESSION_FORMATS = {
         SessionFormat("pi", "pi", pi.is_pi_line, pi.read_session),
         SessionFormat("gemini", "Gemini CLI", gemini_cli.is_gemini_line, gemini_cli.read_session),
         SessionFormat("opencode", "OpenCode", opencode.is_opencode_line, opencode.read_session),
+        SessionFormat("atif", "ATIF", documents.is_atif_line, documents.read_atif),
+        SessionFormat("simple", "Simple", documents.is_simple_line, documents.read_simple),
     )
 }
 """Every agent by the name that stands before the colon of a reference."""

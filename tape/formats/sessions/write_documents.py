@@ -6,7 +6,12 @@ user, context  source user                               role user
 assistant      source agent, with calls and metrics      role assistant
 tool.result    observation of the step that called       role user, tool_result
 anchor         source system; what it covers stays       role user, the summary
-the tape       session_id; id, entry ids in `extra`      id, cwd, title
+agent.start    its trajectory, named by the next result  –
+the tape       session_id; id, fork, entries in `extra`  id, cwd, title
+
+ATIF has no error flag and no branches: `extra` of a result says `is_error`, and `extra` of the
+trajectory where the branch left another one. A picture is a data URL in the place of its path; its
+empty fragment `#://` is what Harbor takes an address by, and it looks for anything else on disk.
 """
 
 from __future__ import annotations
@@ -14,10 +19,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...model.entries import (
+    AgentStart,
     Anchor,
     Assistant,
+    Branch,
     Context,
     Image,
+    Start,
     Text,
     Thinking,
     ToolCall,
@@ -34,54 +42,135 @@ if TYPE_CHECKING:
     from ...model.entries import Block, Content
     from ...model.line import Entry
     from ..wire import WireObject
-    from .outline import TapeOutline
+    from .outline import PlacedEntry, TapeOutline
 
 ATIF = "ATIF-v1.8"
+_PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""What ATIF calls a picture."""
 
 
-def build_atif(tape: TapeOutline, program: str) -> WireObject:
-    """Return the trajectory of a branch; `program` is the agent's name and version."""
-    name, _, version = program.partition("/")
-    steps: list[WireObject] = []
-    owners: dict[str, WireObject] = {}
-    for entry, before in tape.entries:
-        if isinstance(entry.data, ToolResult):
-            _add_observation(owners.get(entry.data.call_id), entry.data)
-            continue
-        step = _build_step(entry)
-        if step is None:
-            continue
-        step = {"step_id": len(steps) + 1, "timestamp": shorten_time(entry.time), **step}
-        step["extra"] = {"entry": entry.id, **({"parent": before} if before else {})}
-        steps.append(step)
-        if isinstance(entry.data, Assistant):
-            owners |= dict.fromkeys((one.id for one in select_tool_calls(entry.data.content)), step)
-    models = [step["model_name"] for step in steps if step.get("model_name")]
+def build_atif(tape: TapeOutline, name: str = "") -> WireObject:
+    """Return the trajectory of a branch; `name` is that of a sub-agent."""
+    program, _, version = tape.program.partition("/")
+    made = _AtifSteps(tape)
+    for placed in tape.entries:
+        made.add_entry(placed)
+    models = [step["model_name"] for step in made.steps if step.get("model_name")]
+    agents = [build_atif(child, agent) for agent, child in made.agents.items()]
     return {
         "schema_version": ATIF,
         "session_id": tape.uuid,
+        "trajectory_id": name or tape.uuid,
         "agent": {
-            "name": name,
+            "name": program,
             "version": version or "0",
             **({"model_name": models[-1]} if models else {}),
         },
-        "steps": steps or [{"step_id": 1, "source": "system", "message": ""}],
-        "final_metrics": _sum_metrics(tape, len(steps)),
-        "extra": {"tape": tape.id, "cwd": tape.cwd, "title": tape.title},
+        "steps": made.steps or [{"step_id": 1, "source": "system", "message": ""}],
+        "final_metrics": _sum_metrics(tape, len(made.steps)),
+        **({"subagent_trajectories": agents} if agents else {}),
+        "extra": _describe_tape(tape),
     }
 
 
-def _build_step(entry: Entry) -> WireObject | None:
-    data = entry.data
-    match data:
-        case User() | Context():
-            source = "system" if isinstance(data, Context) and data.role == "system" else "user"
-            return {"source": source, "message": join_texts(data.content)}
-        case Anchor():
-            return {"source": "system", "message": render_summary(data.summary)}
-        case Assistant():
-            return _build_agent_step(data)
-    return None
+def _describe_tape(tape: TapeOutline) -> WireObject:
+    extra: WireObject = {"tape": tape.id, "cwd": tape.cwd, "title": tape.title}
+    if tape.git_branch:
+        extra["git_branch"] = tape.git_branch
+    if tape.branch:
+        extra["branch"] = tape.branch
+    for entry, before in tape.entries:
+        if isinstance(entry.data, Branch):
+            extra["fork_point"] = before or entry.data.base.entry
+        if isinstance(entry.data, Start) and entry.data.origin is not None:
+            origin = entry.data.origin
+            extra["origin"] = {"tape": origin.tape, "entry": origin.entry}
+    return extra
+
+
+class _AtifSteps:
+    """The steps of a trajectory, made entry by entry."""
+
+    def __init__(self, tape: TapeOutline) -> None:
+        self.tape = tape
+        self.steps: list[WireObject] = []
+        self.agents: dict[str, TapeOutline] = {}
+        """The sub-agents that are written."""
+        self._owners: dict[str, WireObject] = {}
+        """Call → the step that made it."""
+        self._started: list[str] = []
+        """Sub-agents that no result has named."""
+
+    def add_entry(self, placed: PlacedEntry) -> None:
+        """Add what an entry says: a step, a result of an earlier one, or nothing."""
+        entry, before = placed
+        match entry.data:
+            case ToolResult() as result:
+                self._add_observation(entry, result)
+                return
+            case AgentStart(agent=agent) if agent in self.tape.agents:
+                self.agents[agent] = self.tape.agents[agent]
+                self._started.append(agent)
+                return
+        step = self._build_step(entry)
+        if step is None:
+            return
+        step = {"step_id": len(self.steps) + 1, "timestamp": shorten_time(entry.time), **step}
+        extra = step.get("extra", {})
+        step["extra"] = {"entry": entry.id, **({"parent": before} if before else {}), **extra}
+        self.steps.append(step)
+        if isinstance(entry.data, Assistant):
+            calls = select_tool_calls(entry.data.content)
+            self._owners |= dict.fromkeys((one.id for one in calls), step)
+
+    def _build_step(self, entry: Entry) -> WireObject | None:
+        data = entry.data
+        match data:
+            case User():
+                return {"source": "user", "message": self._build_content(data.content)}
+            case Context(role=role, origin=origin):
+                source = "system" if role == "system" else "user"
+                message = self._build_content(data.content)
+                return {"source": source, "message": message, "extra": {"origin": origin}}
+            case Anchor(kind=kind):
+                message = render_summary(data.summary)
+                return {"source": "system", "message": message, "extra": {"anchor": kind}}
+            case Assistant():
+                return _build_agent_step(data)
+        return None
+
+    def _build_content(self, content: Content) -> str | list[WireObject]:
+        """Return a text, or parts where there are pictures."""
+        if not any(isinstance(block, Image) for block in content):
+            return join_texts(content)
+        parts: list[WireObject] = []
+        for block in content:
+            if isinstance(block, Text) and block.text:
+                parts.append({"type": "text", "text": block.text})
+            elif isinstance(block, Image) and block.mime in _PICTURES:
+                data = load_base64(block.blob, self.tape.load)
+                path = f"data:{block.mime};base64,{data}#://"
+                source = {"media_type": block.mime, "path": path}
+                parts += [{"type": "image", "source": source}] if data is not None else []
+        return parts
+
+    def _add_observation(self, entry: Entry, result: ToolResult) -> None:
+        """Add a result to the step that called; one that nothing called is left out."""
+        step = self._owners.get(result.call_id)
+        if step is None:
+            return
+        agents, self._started = self._started, []
+        seen: WireObject = {
+            "source_call_id": result.call_id,
+            "content": self._build_content(result.content),
+            **(
+                {"subagent_trajectory_ref": [{"trajectory_id": a} for a in agents]}
+                if agents
+                else {}
+            ),
+            "extra": {"entry": entry.id, **({"is_error": True} if result.is_error else {})},
+        }
+        step.setdefault("observation", {"results": []})["results"].append(seen)
 
 
 def _build_agent_step(said: Assistant) -> WireObject:
@@ -103,6 +192,7 @@ def _build_agent_step(said: Assistant) -> WireObject:
         "completion_tokens": usage.output,
         "cached_tokens": usage.cache_read or 0,
         **({"cost_usd": said.cost.amount} if said.cost else {}),
+        **({"extra": {"cache_write_tokens": usage.cache_write}} if usage.cache_write else {}),
     }
     return {
         "source": "agent",
@@ -111,19 +201,16 @@ def _build_agent_step(said: Assistant) -> WireObject:
         **({"reasoning_content": thoughts} if thoughts else {}),
         **({"tool_calls": calls} if calls else {}),
         "metrics": metrics,
+        "extra": {
+            **({"provider": said.provider} if said.provider else {}),
+            "stop_reason": said.stop_reason,
+        },
     }
 
 
 def _read_arguments(call: ToolCall) -> WireObject:
     given = build_argument_object(call)
     return given if isinstance(given, dict) else unpack_raw(given)
-
-
-def _add_observation(step: WireObject | None, result: ToolResult) -> None:
-    """Add a result to the step that called; one that nothing called is left out."""
-    if step is not None:
-        seen = {"source_call_id": result.call_id, "content": join_texts(result.content)}
-        step.setdefault("observation", {"results": []})["results"].append(seen)
 
 
 def _sum_metrics(tape: TapeOutline, steps: int) -> WireObject:

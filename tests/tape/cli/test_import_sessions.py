@@ -148,3 +148,19 @@ def test_a_session_goes_back_to_its_agent(tape, home, claude_file):
     (again,) = tape("import", str(installed), "--json").json["tapes"]
     assert (again["tool"], again["title"]) == ("codex", "list the zebras")
     assert "--install goes with" in tape("export", name, "--install", code=2).err
+
+
+def test_a_folder_gets_a_document_for_each_branch(tape, home, claude_file, tmp_path):
+    tape("import", "auto", "--from", "claude")
+    name, folder = f"claude:{claude_file.session}", tmp_path / "documents"
+    folder.mkdir()
+    done = tape("export", name, "--to", "atif", "-o", str(folder))
+    written = sorted(folder.iterdir())
+    assert sorted(done.text.split()) == [str(path) for path in written]
+    branches = {row["branch"] for row in tape("branches", name, "--json").json}
+    assert {path.stem for path in written} == branches
+    assert "--force" in tape("export", name, "--to", "atif", "-o", str(folder), code=1).err
+    said = tape("export", f"{name}:main", "--to", "atif", "-o", str(folder), code=2).err
+    assert "name the tape" in said
+    (again,) = tape("import", str(written[0]), "--json").json["tapes"]
+    assert (again["tool"], again["damaged"]) == ("atif", 0)

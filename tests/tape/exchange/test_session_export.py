@@ -9,10 +9,12 @@ import pytest
 from msgspec import Raw
 
 from tape.errors import UsageError
-from tape.exchange.session_export import choose_install_path, export_session
+from tape.exchange.session_export import choose_install_path, export_every_branch, export_session
 from tape.exchange.session_import import import_session
 from tape.exchange.session_sources import SessionFile, open_session_file
 from tape.model.entries import (
+    AgentEnd,
+    AgentStart,
     Anchor,
     Assistant,
     Image,
@@ -172,11 +174,75 @@ def test_atif_counts_cached_tokens_and_pairs_calls_with_results(store):
     assert agent["metrics"]["prompt_tokens"] == made["final_metrics"]["total_prompt_tokens"] == 100
     (one,) = agent["tool_calls"]
     assert one["arguments"] == {"command": "ls"}
-    assert agent["observation"]["results"] == [
-        {"source_call_id": one["tool_call_id"], "content": "a.py"}
-    ]
+    (seen,) = agent["observation"]["results"]
+    assert (seen["source_call_id"], seen["content"]) == (one["tool_call_id"], "a.py")
     assert made["extra"]["tape"] == tape.id
     assert agent["extra"]["parent"] == user["extra"]["entry"]
+
+
+@pytest.mark.parametrize("name", ["atif", "simple"])
+def test_a_document_of_a_branch_comes_back(tape, tmp_path, name):
+    made = export(tape, name)
+    again = bring(Store(tmp_path / "other", durable=False), tmp_path / "out.json", made.data)
+    (found,) = list_facts(again)
+    assert again.title() == tape.title()
+    wanted = next(one for one in list_facts(tape) if ("user", "right") in one)
+    if name == "simple":  # no usage, and a summary is a prompt
+        wanted = [("user", one[1]) if one[0] == "anchor" else one for one in wanted]
+        wanted = [(0, 0) if isinstance(one[0], int) else one for one in wanted]
+    assert found == wanted
+
+
+def test_a_document_holds_pictures(store, tmp_path):
+    with store.create(HERE) as tape, tape.writer() as writer:
+        writer.append(User((Text("look"), Image(blob=tape.blobs.put(PICTURE), mime="image/png"))))
+        writer.append(Assistant((Text("A zebra."),), model="m"))
+        writer.barrier()
+        for name in ("atif", "simple"):
+            other = Store(tmp_path / name, durable=False)
+            again = bring(other, tmp_path / f"{name}.json", export(tape, name).data)
+            prompt = next(e.data for e in again.entries(again.head()) if isinstance(e.data, User))
+            assert [type(block) for block in prompt.content] == [Text, Image], name
+            assert prompt.content[1].blob.hash == sha256(PICTURE).hexdigest()
+
+
+def test_sub_agents_are_inside_a_trajectory_and_tapes_again(store, tmp_path):
+    with store.create(HERE) as child, child.writer() as writer:
+        writer.append(User((Text("count the zebras"),)))
+        writer.append(Assistant((Text("Two."),), model="small"))
+        writer.barrier()
+    with store.create(HERE) as tape, tape.writer() as writer:
+        writer.append(User((Text("go"),)))
+        called = ToolCall(id="c_1", name="Task", args=Raw(b'{"prompt":"count"}'))
+        writer.append(Assistant((called,), model="large"))
+        writer.append(AgentStart("a1", "Explore", "count the zebras", tape=child.id))
+        writer.append(ToolResult("c_1", "Task", (Text("Two."),)))
+        writer.append(AgentEnd("a1", "Two.", "completed"))
+        writer.barrier()
+        made = export(tape, "atif")
+    document = json.loads(made.data)
+    (inner,) = document["subagent_trajectories"]
+    (seen,) = document["steps"][1]["observation"]["results"]
+    assert seen["subagent_trajectory_ref"] == [{"trajectory_id": inner["trajectory_id"]}]
+    assert [step["message"] for step in inner["steps"]] == ["count the zebras", "Two."]
+    (tmp_path / "out.json").write_bytes(made.data)
+    session, digest = open_session_file(SessionFile(tmp_path / "out.json"))
+    other = Store(tmp_path / "other", durable=False)
+    main, agent = import_session(other, session, HERE, "out.json", digest)
+    again = other.open(main.id)
+    starts = [e.data for e in again.entries(again.head()) if isinstance(e.data, AgentStart)]
+    assert [start.tape for start in starts] == [agent.id]
+
+
+def test_each_branch_is_a_trajectory_that_names_its_fork(tape):
+    made = dict(export_every_branch(tape, "atif", redact=False, skipped=pytest.fail))
+    assert {*made} == {*tape.refs().branches}
+    forks = [json.loads(one.data)["extra"].get("fork_point") for one in made.values()]
+    steps = [
+        step["extra"]["entry"] for one in made.values() for step in json.loads(one.data)["steps"]
+    ]
+    assert {*filter(None, forks)} <= {*steps}
+    assert any(forks)
 
 
 def test_secrets_are_masked_if_wanted(store):
