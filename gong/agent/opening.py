@@ -13,7 +13,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace as replace_fields
 
@@ -228,6 +228,10 @@ class FrontEnd:
     names_mode: bool = False
     """Whether the settings' permission mode was named for this session: then the tape's is not
     restored."""
+    servers: Mapping[str, Any] = field(default_factory=dict)
+    """MCP servers that the host names, as in the table `mcpServers` of a file."""
+    make_environment: Callable[..., LocalEnvironment] = LocalEnvironment
+    """Makes the environment that tools act in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,14 +386,20 @@ def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
     folder, environ, settings = front.folder, front.environ, front.settings
     user = locate_config_file(environ).with_name("mcp.json")
     has_plugins = user.with_name("plugins").is_dir()
-    if user.exists() or has_plugins or has_project_parts(folder, environ, "mcp"):
+    is_configured = user.exists() or has_plugins or has_project_parts(folder, environ, "mcp")
+    if is_configured or front.servers:
         from ..mcp.session_servers import (  # noqa: PLC0415 (only with servers)
             load_session_servers,
         )
 
         wanted = None if is_profile_choice(settings.tools) else _list_foreign(settings.tools)
         servers, warnings = load_session_servers(
-            folder, environ, settings.environment, wanted, version=front.program.partition("/")[2]
+            folder,
+            environ,
+            settings.environment,
+            wanted,
+            version=front.program.partition("/")[2],
+            given=front.servers,
         )
         for warning in warnings:
             front.warn(warning)
@@ -437,7 +447,7 @@ async def _assemble_session(
     front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | None, *, must_answer: bool
 ) -> OpenSession:
     settings, environ, folder = front.settings, front.environ, front.folder
-    env = LocalEnvironment(folder, environ, policy=settings.environment)
+    env = front.make_environment(folder, environ, policy=settings.environment)
     await env.initialize()
     finding = asyncio.create_task(find_repository(env))
     await asyncio.sleep(0)  # git begins

@@ -5,6 +5,7 @@
     mcp.json beside config.toml     user      always
     .mcp.json of the project        project   as it was trusted (gong.trust)
     .gong/mcp.json of the project   project   as it was trusted
+    named by an editor              host      always
 
 Of several entries of one name the last counts. Both keys `mcpServers` and `servers` are read, and
 `mcpServers` is written. `${NAME}` and `${NAME:-default}` stand for variables in every text.
@@ -16,6 +17,7 @@ import json
 import os
 import re
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 TransportKind = Literal["stdio", "http", "sse"]
-Scope = Literal["user", "project", "plugin"]
+Scope = Literal["user", "project", "plugin", "host"]
 
 USER_FILE = "mcp.json"
 """The user's servers, beside config.toml."""
@@ -102,21 +104,19 @@ def locate_user_file(environ: Mapping[str, str]) -> Path:
 
 
 def load_servers(
-    folder: str, environ: Mapping[str, str], extra: Mapping[str, Mapping[str, Any]] | None = None
+    folder: str, environ: Mapping[str, str], given: Mapping[str, Any] | None = None
 ) -> FoundServers:
-    """Return the servers for a folder: the user's, those of `extra`, then the project's.
+    """Return the servers for a folder: the user's, plugins', the project's, then those of `given`.
 
-    `extra` has tables of servers by their source; None is those of plugins. Nothing is started. A
-    file that cannot be read, and an entry that names no server, are warned of and left out.
+    `given` has what the host names, by the server's name. Nothing is started. A file that cannot
+    be read, and an entry that names no server, are warned of and left out.
     """
     found: dict[str, ServerConfig] = {}
     warnings: list[str] = []
     root = locate_project(folder)
-    if extra is None and locate_user_file(environ).with_name("plugins").is_dir():
-        from ..plugins.installed import load_server_tables  # noqa: PLC0415 (only with plugins)
-
-        extra = load_server_tables(environ)
-    for source, scope, table in _read_tables(folder, environ, extra or {}, warnings.append):
+    named: tuple[str, Scope, Mapping[str, Any]] = ("the host", "host", given or {})
+    tables = _read_tables(folder, environ, warnings.append)
+    for source, scope, table in chain(tables, [named]):
         for name, entry in table.items():
             found.pop(name, None)  # the last one of a name has its place, too
             try:
@@ -132,9 +132,8 @@ def load_servers(
 def _read_tables(
     folder: str,
     environ: Mapping[str, str],
-    extra: Mapping[str, Mapping[str, Any]],
     warn: Callable[[str], None],
-) -> Iterator[tuple[str, Scope, dict[str, Any]]]:
+) -> Iterator[tuple[str, Scope, Mapping[str, Any]]]:
     """Yield source, scope and entries of every file that may take effect."""
     user = locate_user_file(environ)
     try:
@@ -145,8 +144,11 @@ def _read_tables(
         warn(f"{user} cannot be read: {error.strerror}")
     except ConfigurationError as error:
         warn(str(error))
-    for source, table in extra.items():
-        yield source, "plugin", dict(table)
+    if user.with_name("plugins").is_dir():
+        from ..plugins.installed import load_server_tables  # noqa: PLC0415 (only with plugins)
+
+        for source, table in load_server_tables(environ).items():
+            yield source, "plugin", dict(table)
     project = read_project(folder, environ)
     for part in project.parts:
         if part.kind == "mcp" and part.state == "trusted":

@@ -231,13 +231,13 @@ def load_session_servers(
     wanted: Sequence[str] | None,
     *,
     version: str,
-    extra: Mapping[str, Mapping[str, Any]] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> tuple[SessionServers | None, tuple[str, ...]]:
     """Return the servers of a session, None without any, and what to warn of.
 
-    `extra` is as for `load_servers`.
+    `given` is as for `load_servers`.
     """
-    found = load_servers(folder, environ, extra)
+    found = load_servers(folder, environ, given=given)
     warnings = [*found.warnings]
     by_part: dict[str, ServerConfig] = {}
     for server in found.servers:

@@ -29,8 +29,8 @@ def place(tmp_path):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(value if isinstance(value, str) else json.dumps(value))
 
-        def load(self, **extra):
-            return servers.load_servers(str(self.root), self.environ, extra)
+        def load(self, **given):
+            return servers.load_servers(str(self.root), self.environ, given)
 
         def trust(self):
             trust.trust_project(trust.read_project(str(self.root), self.environ), self.environ)
@@ -101,11 +101,11 @@ def test_both_keys_are_read_and_the_project_comes_last(place):
     place.put(place.root / ".mcp.json", {"servers": {"a": {"command": "3"}}})
     assert [(one.name, one.runs) for one in place.load().servers] == [("a", "1"), ("b", "2")]
     place.trust()
-    found = place.load(plugin={"c": {"command": "4"}}).servers
+    found = place.load(c={"command": "4"}).servers
     assert [(one.name, one.runs, one.scope) for one in found] == [
         ("b", "2", "user"),
-        ("c", "4", "plugin"),
         ("a", "3", "project"),
+        ("c", "4", "host"),
     ]
 
 
