@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from tape.errors import TapeError, UsageError
+from tape.errors import NotFound, TapeError, UsageError
+from tape.folders import locate_repository
 from tape.index.library import list_tapes
 from tape.model.entries import Assistant, Usage, join_texts
+from tape.store.store import Beginning
 
 from ..agent import events, opening
+from ..agent.recorder import Recorder
+from ..env.local import LocalEnvironment
 from ..errors import ConfigurationError, GongError
 
 if TYPE_CHECKING:
@@ -81,6 +85,18 @@ class ListedSession(NamedTuple):
     cwd: str
     updated: str
     entries: int
+
+
+class HostOffer(NamedTuple):
+    """What a host has for one session."""
+
+    servers: Mapping[str, Any] = {}
+    """MCP servers, as in the table `mcpServers` of a file."""
+    make_environment: Callable[..., LocalEnvironment] = LocalEnvironment
+    """Makes the environment that tools act in."""
+
+
+_NO_OFFER = HostOffer()
 
 
 class HostedSession:
@@ -147,7 +163,12 @@ class SessionHub:
         return found
 
     def _build_front(
-        self, folder: str, model: str | None, permission: str | None, tools: Sequence[str] | None
+        self,
+        folder: str,
+        model: str | None = None,
+        permission: str | None = None,
+        tools: Sequence[str] | None = None,
+        offer: HostOffer = _NO_OFFER,
     ) -> opening.FrontEnd:
         settings = self._load_settings(folder)
         if permission is not None:
@@ -166,6 +187,8 @@ class SessionHub:
             model or self._model,
             self._warn,
             names_mode=permission is not None,
+            servers=offer.servers,
+            make_environment=offer.make_environment,
         )
 
     async def open_new(
@@ -175,15 +198,21 @@ class SessionHub:
         model: str | None = None,
         permission: str | None = None,
         tools: Sequence[str] | None = None,
+        offer: HostOffer = _NO_OFFER,
     ) -> HostedSession:
         """Start a session in a folder. Raises GongError and TapeError."""
-        front = self._build_front(folder, model, permission, tools)
+        front = self._build_front(folder, model, permission, tools, offer)
         opened = await opening.open_session(front)
         opened.session.open_recorder("")
         return self._hold(opened)
 
     async def load(
-        self, ref: str, folder: str | None = None, *, model: str | None = None
+        self,
+        ref: str,
+        folder: str | None = None,
+        *,
+        model: str | None = None,
+        offer: HostOffer = _NO_OFFER,
     ) -> HostedSession:
         """Continue a session of the store, in its own folder if none is given.
 
@@ -193,21 +222,50 @@ class SessionHub:
             return self.sessions[ref]
         if not ref:
             raise UsageError("name the session to load")
-        front = self._build_front(folder or "/", model, None, None)
-        hit = opening.find_session(front, ref)
-        with hit.tape:
-            cwd = next((row.cwd for row in list_tapes(*self.library) if row.id == hit.tape.id), "/")
-        front = self._build_front(folder or cwd, model, None, None)
+        front = self._build_front(folder or self._find_folder(ref), model, offer=offer)
         hit = opening.find_session(front, ref)
         recorder = opening.resume_branch(front, hit, ref)
         opening.enter_folder(front, recorder)
         return self._hold(await opening.open_session(front, recorder))
 
+    def _find_folder(self, ref: str) -> str:
+        """Return the folder that a session works in."""
+        with opening.find_session(self._build_front("/"), ref).tape as tape:
+            rows = list_tapes(*self.library)
+            return next((row.cwd for row in rows if row.id == tape.id), "/")
+
+    async def fork(self, ref: str, folder: str, *, offer: HostOffer = _NO_OFFER) -> HostedSession:
+        """Start a session on a tape of its own that begins at an entry of another session.
+
+        Raises GongError and TapeError.
+        """
+        front = self._build_front(folder, offer=offer)
+        with (hit := opening.find_session(front, ref)).tape as tape:
+            title = tape.refs().title
+            beginning = Beginning(
+                folder, self.program, title, title or "", locate_repository(folder)
+            )
+            made = self.library.store.create(beginning, origin=(tape, hit.head))
+        recorder = Recorder.open(made, durability=front.settings.durability)
+        return self._hold(await opening.open_session(front, recorder))
+
+    async def delete(self, session: str) -> None:
+        """Close a session and move its tape to the trash; one that is gone already is fine.
+
+        Raises UnknownSession for what is not a whole id, UsageError while other tapes begin in it.
+        """
+        if session in self.sessions:
+            await self.close(session)
+        with suppress(NotFound), self.library.store.open(session) as tape:
+            if tape.id != session:
+                raise UnknownSession(f"{session!r} is not the id of a session")
+            self.library.store.remove(tape)
+
     def _hold(self, opened: OpenSession) -> HostedSession:
         hosted = HostedSession(opened)
         session = opened.session
         session.ask_person()
-        session.subscribe(partial(self._take_event, hosted))
+        session.subscribe(partial(self._take_event, hosted), agents=True)
         session.build_run_context()
         self.sessions[hosted.id] = hosted
         return hosted

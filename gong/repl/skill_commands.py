@@ -60,8 +60,7 @@ def list_skill_commands(host: OpenSession) -> dict[str, tuple[str, str]]:
         return {}
     return {
         _name_command(one): (one.hint, to_single_line(one.description))
-        for one in skills.found.list_active()
-        if one.for_user
+        for one in skills.list_for_user()
     }
 
 

@@ -75,6 +75,10 @@ class SessionSkills:
     """The working folder."""
     _offered: list[Skill] | None = None
 
+    def list_for_user(self) -> list[Skill]:
+        """Return those that a person can type as `/name`."""
+        return [one for one in self.found.list_active() if one.for_user]
+
     def list_for_model(self, window: int | None) -> str:
         """Return what the system prompt says of them, for a context window in tokens."""
         if self._offered is None:
