@@ -7,13 +7,17 @@ session/prompt                 a run; its updates are sent before the answer
 session/cancel                 stops it: the answer is `cancelled`
 session/request_permission     asked for an `approval_request`, a plan, a question
 session/set_mode, set_config_option   permission mode, model, effort
-session/list, close            sessions of the store, by pages; closing keeps the tape
+session/list, close, delete    sessions of the store, by pages; closing keeps the tape, deleting
+                               moves it to the trash
+session/fork                   a session on a tape of its own, that begins in another one
+fs/read_text_file, write       asked for files with changes that are not saved, and to write
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +28,19 @@ from tape.errors import TapeError
 from ..agent import events
 from ..agent.documents import AttachedDocument
 from ..errors import GongError
-from ..hosting.hub import MOST_LISTED, HostedSession, RunFailed, SessionHub
-from .updates import build_call, build_history, build_updates, read_arguments
+from ..hosting.hub import MOST_LISTED, HostedSession, HostOffer, RunFailed, SessionHub
+from .editor_files import EditorFiles
+from .updates import (
+    build_call,
+    build_commands,
+    build_history,
+    build_plan,
+    build_updates,
+    read_arguments,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from acp.interfaces import Client
 
@@ -55,6 +67,16 @@ _OPTIONS: tuple[tuple[str, str, Any], ...] = (
     ("always", "Allow always", "allow_always"),
     ("no", "Deny", "reject_once"),
 )
+_INTERNAL = -32603
+_CODES = {
+    "AuthenticationError": -32000,
+    "UnknownSession": -32002,
+    "NotFound": -32002,
+    "UsageError": -32602,
+    "UnknownModel": -32602,
+    "ConfigurationError": -32602,
+}
+"""Error → its code in the protocol; others are internal."""
 _NO_ANSWER = "The user gave no answer."
 
 
@@ -70,6 +92,9 @@ class AcpAgent:
         self._updates: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
         self._sender: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._answers: Counter[str] = Counter()
+        """Answers of each session that were sent here: they number the ids of its messages."""
+        self._files = schema.FileSystemCapabilities()
 
     def on_connect(self, conn: Client) -> None:
         """Take the client that is at the other end."""
@@ -92,9 +117,14 @@ class AcpAgent:
         hosted = self.hub.sessions.get(event.session)
         if hosted is None:
             return
-        for update in build_updates(event, hosted.session.setup.model.window or 0):
-            self._updates.put_nowait((event.session, update))
+        if not event.agent:
+            message = f"answer-{self._answers[event.session]}"
+            window = hosted.session.setup.model.window or 0
+            for update in build_updates(event, window, message):
+                self._updates.put_nowait((event.session, update))
         match event:
+            case events.MessageEnd() if not event.agent:
+                self._answers[event.session] += 1
             case events.ApprovalRequested():
                 self._start_task(self._ask_about_call(event))
             case events.PlanProposed() if event.waits:
@@ -171,9 +201,14 @@ class AcpAgent:
             self.hub.answer(event.session, event.question_id, answers)
 
     async def initialize(
-        self, protocol_version: int, *_: Any, **__: Any
+        self,
+        protocol_version: int,
+        client_capabilities: schema.ClientCapabilities | None = None,
+        **_: Any,
     ) -> schema.InitializeResponse:
         """Say what is spoken here: version 1, whatever the client asks for."""
+        if client_capabilities is not None and client_capabilities.fs is not None:
+            self._files = client_capabilities.fs
         capabilities = schema.AgentCapabilities(
             load_session=True,
             prompt_capabilities=schema.PromptCapabilities(image=True, embedded_context=True),
@@ -181,7 +216,10 @@ class AcpAgent:
                 list=schema.SessionListCapabilities(),
                 resume=schema.SessionResumeCapabilities(),
                 close=schema.SessionCloseCapabilities(),
+                delete=schema.SessionDeleteCapabilities(),
+                fork=schema.SessionForkCapabilities(),
             ),
+            mcp_capabilities=schema.McpCapabilities(http=True, sse=True),
         )
         return schema.InitializeResponse(
             protocol_version=min(protocol_version, PROTOCOL_VERSION) or PROTOCOL_VERSION,
@@ -202,38 +240,70 @@ class AcpAgent:
             raise RequestError.invalid_params({"methodId": method_id})
         return schema.AuthenticateResponse()
 
-    async def new_session(self, cwd: str, *_: Any, **__: Any) -> schema.NewSessionResponse:
-        """Start a session in a folder."""
-        with _translate_errors():
-            hosted = await self.hub.open_new(cwd)
-        return schema.NewSessionResponse(
-            session_id=hosted.id,
-            modes=_build_modes(hosted),
-            config_options=self._build_options(hosted),
+    def _offer(self, mcp_servers: Sequence[Any] | None) -> tuple[HostOffer, EditorFiles]:
+        """Return what the editor has for a session that is about to be opened."""
+        files = EditorFiles(
+            self._client,
+            reads=bool(self._files.read_text_file),
+            writes=bool(self._files.write_text_file),
         )
+        return HostOffer(build_servers(mcp_servers or ()), files.build_environment), files
+
+    def _begin(self, hosted: HostedSession, files: EditorFiles) -> dict[str, Any]:
+        """Return how a session is set, and tell the editor what can be typed in it."""
+        files.session = hosted.id
+        load_skills = hosted.session.setup.load_skills
+        skills = load_skills().list_for_user() if load_skills is not None else []
+        self._updates.put_nowait((hosted.id, build_commands(skills)))
+        return {"modes": _build_modes(hosted), "config_options": self._build_options(hosted)}
+
+    async def new_session(
+        self, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
+    ) -> schema.NewSessionResponse:
+        """Start a session in a folder."""
+        offer, files = self._offer(mcp_servers)
+        with _translate_errors():
+            hosted = await self.hub.open_new(cwd, offer=offer)
+        return schema.NewSessionResponse(session_id=hosted.id, **self._begin(hosted, files))
 
     async def load_session(
-        self, cwd: str, session_id: str, *_: Any, **__: Any
+        self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> schema.LoadSessionResponse:
         """Continue a session, and show it again before this answers."""
+        offer, files = self._offer(mcp_servers)
         with _translate_errors():
-            hosted = await self.hub.load(session_id, cwd)
-        for update in build_history(hosted.session.list_messages()):
-            self._updates.put_nowait((session_id, update))
+            hosted = await self.hub.load(session_id, cwd, offer=offer)
+        recorder, todos = hosted.session.recorder, hosted.session.todos
+        assert recorder is not None, "a hosted session has a tape"
+        for update in build_history(recorder.path, recorder.tape.load):
+            self._updates.put_nowait((hosted.id, update))
+        if todos:
+            self._updates.put_nowait((hosted.id, build_plan(todos)))
+        answer = schema.LoadSessionResponse(**self._begin(hosted, files))
         await self._updates.join()
-        return schema.LoadSessionResponse(
-            modes=_build_modes(hosted), config_options=self._build_options(hosted)
-        )
+        return answer
 
     async def resume_session(
-        self, session_id: str, cwd: str, *_: Any, **__: Any
+        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> schema.ResumeSessionResponse:
         """Continue a session without showing it."""
+        offer, files = self._offer(mcp_servers)
         with _translate_errors():
-            hosted = await self.hub.load(session_id, cwd)
-        return schema.ResumeSessionResponse(
-            modes=_build_modes(hosted), config_options=self._build_options(hosted)
-        )
+            hosted = await self.hub.load(session_id, cwd, offer=offer)
+        return schema.ResumeSessionResponse(**self._begin(hosted, files))
+
+    async def fork_session(
+        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **meta: Any
+    ) -> schema.ForkSessionResponse:
+        """Start a session that begins where another one is, or at `_meta.tape.at`, an entry."""
+        offer, files = self._offer(mcp_servers)
+        place = meta.get("tape")
+        at = place.get("at") if isinstance(place, dict) else None
+        with _translate_errors():
+            hosted = await self.hub.fork(
+                f"{session_id}@{at}" if at else session_id, cwd, offer=offer
+            )
+        return schema.ForkSessionResponse(session_id=hosted.id, **self._begin(hosted, files))
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
@@ -255,10 +325,6 @@ class AcpAgent:
         ]
         more = str(skip + MOST_LISTED) if len(found) > MOST_LISTED else None
         return schema.ListSessionsResponse(sessions=sessions, next_cursor=more)
-
-    async def fork_session(self, *_: Any, **__: Any) -> schema.ForkSessionResponse:
-        """Refuse: forks are not offered here; `gong chat --fork` makes them."""
-        raise RequestError.method_not_found("session/fork")
 
     async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
         """Stop and close a session; its tape stays."""
@@ -314,9 +380,13 @@ class AcpAgent:
             self.hub.find(session_id).session.abort()
 
     async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Refuse methods of others."""
-        del params
-        raise RequestError.method_not_found(method)
+        """Delete a session, its tape to the trash; refuse methods of others."""
+        session = params.get("sessionId")
+        if method != "session/delete" or not isinstance(session, str):
+            raise RequestError.method_not_found(method)
+        with _translate_errors():
+            await self.hub.delete(session)
+        return {}
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
         """Ignore notifications of others."""
@@ -352,7 +422,20 @@ class _translate_errors:  # noqa: N801 (used like a function)
         if isinstance(error, GongError | TapeError):
             kind = error.error_class if isinstance(error, RunFailed) else type(error).__name__
             data = {"class": kind, "exitCode": error.exit_code}
-            raise RequestError(-32000, str(error), data) from error
+            raise RequestError(_CODES.get(kind, _INTERNAL), str(error), data) from error
+
+
+def build_servers(named: Sequence[Any]) -> dict[str, Any]:
+    """Return the servers that an editor names, as in the table `mcpServers` of a file."""
+    table: dict[str, Any] = {}
+    for one in named:
+        if isinstance(one, schema.McpServerStdio):
+            env = {pair.name: pair.value for pair in one.env}
+            table[one.name] = {"command": one.command, "args": one.args, "env": env}
+        elif isinstance(one, schema.HttpMcpServer | schema.SseMcpServer):
+            headers = {pair.name: pair.value for pair in one.headers}
+            table[one.name] = {"type": one.type, "url": one.url, "headers": headers}
+    return table
 
 
 def _build_modes(hosted: HostedSession) -> schema.SessionModeState:

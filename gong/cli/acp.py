@@ -66,13 +66,12 @@ def list_usable_models(settings: Settings, environ: Mapping[str, str]) -> list[s
 
 async def _serve_editor(agent: AcpAgent) -> None:
     """Serve until the input ends; what else is printed goes to standard error."""
-    from acp import run_agent  # noqa: PLC0415 (an extra)
+    from ..acp.connection import serve_editor  # noqa: PLC0415 (an extra)
 
     sys.stdout.flush()
     sys.stdout = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        # session/close and session/resume are stable; the package still asks for this.
-        await run_agent(agent, use_unstable_protocol=True)
+        await serve_editor(agent)
     finally:
         await agent.close()

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from acp import RequestError, image_block, resource_link_block, spawn_agent_process, text_block
 from acp.helpers import embedded_text_resource, resource_block
-from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+from acp.schema import (
+    AllowedOutcome,
+    ClientCapabilities,
+    DeniedOutcome,
+    FileSystemCapabilities,
+    McpServerStdio,
+    ReadTextFileResponse,
+    RequestPermissionResponse,
+    WriteTextFileResponse,
+)
 
+from gong import __version__
+
+SERVER = str(Path(__file__).parent.parent / "mcp/sample_server.py")
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
 
 
@@ -22,6 +36,7 @@ class Client:
     def __init__(self, choice):
         self.choice, self.updates, self.asked = choice, [], []
         self.was_asked = asyncio.Event()
+        self.unsaved, self.written, self.read, self.saves = {}, {}, [], True
 
     async def request_permission(self, session_id, tool_call, options, **_):
         self.asked.append((tool_call.title, [option.option_id for option in options]))
@@ -35,6 +50,18 @@ class Client:
 
     async def session_update(self, session_id, update, **_):
         self.updates.append(update)
+
+    async def read_text_file(self, session_id, path, **_):
+        self.read.append(path)
+        if path not in self.unsaved:
+            raise RequestError.resource_not_found(path)
+        return ReadTextFileResponse(content=self.unsaved[path])
+
+    async def write_text_file(self, session_id, path, content, **_):
+        self.written[path] = content
+        if self.saves:
+            Path(path).write_text(content)  # noqa: ASYNC240
+        return WriteTextFileResponse()
 
     def on_connect(self, conn):
         pass
@@ -56,6 +83,11 @@ class Client:
         )
 
 
+async def delete(agent, session):
+    """Ask for what the client of the package has no method for."""
+    await agent._conn.send_request("session/delete", {"sessionId": session})
+
+
 @pytest.fixture
 def edit(tmp_path):
     """Open a connection: `async with edit(choice) as (client, agent, folder)`."""
@@ -64,12 +96,16 @@ def edit(tmp_path):
     (work / "notes.txt").write_text("a zebra\n")
 
     @asynccontextmanager
-    async def opened(choice="once"):
+    async def opened(choice="once", *, files=False, answers=None):
         client = Client(choice)
         env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
-        command = [sys.executable, "-m", "gong", "acp", "-m", "offline/rules"]
+        (tmp_path / "script.json").write_text(json.dumps(answers))
+        model = "offline/rules" if answers is None else f"scripted/{tmp_path}/script.json"
+        command = [sys.executable, "-m", "gong", "acp", "-m", model]
         async with spawn_agent_process(client, *command, env=env, cwd=work) as (agent, _):
-            await agent.initialize(protocol_version=1)
+            fs = FileSystemCapabilities(read_text_file=True, write_text_file=True)
+            offered = ClientCapabilities(fs=fs if files else None)
+            await agent.initialize(protocol_version=1, client_capabilities=offered)
             yield client, agent, str(work)
 
     return opened
@@ -85,7 +121,10 @@ async def test_a_prompt_runs_and_its_updates_come_before_the_answer(edit):
         assert client.text.endswith("printed: done")
         assert client.asked == [("bash touch zebra.txt && echo done", ["once", "always", "no"])]
         calls = [one for one in client.updates if one.session_update.startswith("tool_call")]
-        assert [one.status for one in calls] == ["pending", "in_progress", "completed"]
+        assert [one.status for one in calls] == [
+            *("pending", "in_progress", "in_progress", "completed"),
+        ]
+        assert calls[2].content[0].content.text == "done\n"
         assert (calls[0].kind, calls[0].raw_input) == (
             *("execute", {"command": "touch zebra.txt && echo done"}),
         )
@@ -127,11 +166,13 @@ async def test_load_shows_a_session_again_and_resume_does_not(edit):
         await agent.load_session(cwd=folder, session_id=first, mcp_servers=[])
         assert client.kinds == [
             *("user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"),
+            "available_commands_update",
         ]
+        assert client.updates[0].message_id != client.updates[3].message_id
         await agent.close_session(session_id=first)
         client.updates.clear()
         await agent.resume_session(session_id=first, cwd=folder, mcp_servers=[])
-        assert client.kinds == []
+        assert client.kinds in ([], ["available_commands_update"])
         await agent.prompt(session_id=first, prompt=[text_block("run echo otter")])
         assert client.text.endswith("otter")
 
@@ -176,15 +217,16 @@ async def test_files_and_pictures_go_along_with_a_prompt(edit):
         await agent.close_session(session_id=made.session_id)
         client.updates.clear()
         await agent.load_session(cwd=folder, session_id=made.session_id, mcp_servers=[])
-        shown = "".join(
-            one.content.text for one in client.updates if one.session_update == "user_message_chunk"
-        )
+        blocks = [one.content for one in client.updates if "user" in one.session_update]
+        assert [one.data for one in blocks if one.type == "image"] == [PIXEL]
+        shown = "".join(one.text for one in blocks if one.type == "text")
         assert f"@{folder}/notes.txt" in shown
         assert "x = 'otter'" in shown
 
 
 async def test_errors_name_what_is_wrong(edit):
     async with edit() as (_, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
         with pytest.raises(RequestError, match="no session 'none' is open here"):
             await agent.prompt(session_id="none", prompt=[text_block("x")])
         with pytest.raises(RequestError):
@@ -193,5 +235,107 @@ async def test_errors_name_what_is_wrong(edit):
             await agent.list_sessions(cursor="x")
         with pytest.raises(RequestError):
             await agent.fork_session(session_id="x", cwd=folder)
+        with pytest.raises(RequestError, match="is not the id of a session"):
+            await delete(agent, made.session_id[:8])
         with pytest.raises(RequestError):
             await agent.new_session(cwd="/nowhere/at/all", mcp_servers=[])
+
+
+async def test_a_fork_begins_in_another_session_also_at_an_entry_of_it(edit):
+    async with edit() as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("run echo zebra")])
+        await agent.close_session(session_id=made.session_id)
+        client.updates.clear()
+        await agent.load_session(cwd=folder, session_id=made.session_id, mcp_servers=[])
+        answer = next(one.message_id for one in client.updates if "agent" in one.session_update)
+        whole = await agent.fork_session(session_id=made.session_id, cwd=folder)
+        await agent.prompt(session_id=whole.session_id, prompt=[text_block("run echo otter")])
+        part = await agent.fork_session(
+            session_id=made.session_id, cwd=folder, tape={"at": answer[:12]}
+        )
+        assert len({made.session_id, whole.session_id, part.session_id}) == 3
+        listed = (await agent.list_sessions(cwd=folder)).sessions
+        entries = {one.session_id: one.field_meta["tape"]["entries"] for one in listed}
+        assert entries[whole.session_id] > 1
+
+
+async def test_a_deleted_session_is_in_the_trash(edit, tmp_path):
+    async with edit() as (_, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("run echo zebra")])
+        await delete(agent, made.session_id)
+        await delete(agent, made.session_id)
+        assert (await agent.list_sessions(cwd=folder)).sessions == []
+        assert len([*tmp_path.glob(".tape/trash/*")]) == 1
+
+
+def call(name, **args):
+    return [{"tool_calls": [{"name": name, "args": args}]}, {"text": "done"}]
+
+
+async def test_the_servers_of_the_editor_offer_their_tools(edit):
+    async with edit("always", answers=call("own__echo", text="an otter")) as (
+        client,
+        agent,
+        folder,
+    ):
+        server = McpServerStdio(name="own", command=sys.executable, args=[SERVER], env=[])
+        made = await agent.new_session(cwd=folder, mcp_servers=[server])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("say it")])
+        end = next(one for one in client.updates if one.session_update == "tool_call_update"
+                   and one.status == "completed")  # fmt: skip
+        assert "an otter" in end.content[0].content.text
+
+
+async def test_what_is_not_saved_is_read(edit):
+    async with edit("always", files=True, answers=call("read", path="notes.txt")) as opened:
+        client, agent, folder = opened
+        client.unsaved[f"{folder}/notes.txt"] = "an otter that is not saved\n"
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("read it")])
+        end = next(one for one in client.updates if one.session_update == "tool_call_update"
+                   and one.status == "completed")  # fmt: skip
+        assert "an otter that is not saved" in end.content[0].content.text
+
+
+@pytest.mark.parametrize("saves", [True, False])
+async def test_a_write_goes_through_the_editor_and_is_on_the_disk_whatever_it_does(edit, saves):
+    answers = call("write", path="made.txt", content="a heron\n")
+    async with edit("always", files=True, answers=answers) as (client, agent, folder):
+        client.saves = saves
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("write it")])
+        assert client.written == {f"{folder}/made.txt": "a heron\n"}
+        assert Path(folder, "made.txt").read_text() == "a heron\n"  # noqa: ASYNC240
+
+
+async def test_a_request_to_cancel_a_prompt_stops_it(edit):
+    async with edit("wait") as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        sent = []
+        agent._conn.add_observer(lambda event: sent.append(event.message))
+        running = asyncio.create_task(
+            agent.prompt(session_id=made.session_id, prompt=[text_block("run touch a.txt")])
+        )
+        await asyncio.wait_for(client.was_asked.wait(), 30)
+        prompt = next(one for one in sent if one.get("method") == "session/prompt")
+        for wanted in ("none", prompt["id"]):
+            await agent._conn.send_notification("$/cancel_request", {"requestId": wanted})
+        assert (await running).stop_reason == "cancelled"
+
+
+async def test_skills_are_commands_that_can_be_typed(edit):
+    async with edit() as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("run echo zebra")])
+        told = next(one for one in client.updates if "commands" in one.session_update)
+        commands = {one.name: one for one in told.available_commands}
+        assert {"commit", "review-pr"} <= {*commands}
+        assert commands["review-pr"].input.root.hint
+
+
+def test_the_entry_of_the_registry_is_that_of_this_version():
+    entry = json.loads(Path("docs/acp-agent.json").read_text("utf-8"))
+    assert (entry["id"], entry["version"], entry["license"]) == ("gong", __version__, "MIT")
+    assert entry["distribution"]["uvx"] == {"package": "gong[acp]", "args": ["acp"]}
