@@ -69,9 +69,10 @@ async def _serve_editor(agent: AcpAgent) -> None:
     from ..acp.connection import serve_editor  # noqa: PLC0415 (an extra)
 
     sys.stdout.flush()
-    sys.stdout = os.fdopen(os.dup(1), "w")
+    own, sys.stdout = sys.stdout, os.fdopen(os.dup(1), "w")  # the connection closes it
     os.dup2(2, 1)
     try:
         await serve_editor(agent)
     finally:
+        sys.stdout = own
         await agent.close()

@@ -102,11 +102,12 @@ def edit(tmp_path):
         (tmp_path / "script.json").write_text(json.dumps(answers))
         model = "offline/rules" if answers is None else f"scripted/{tmp_path}/script.json"
         command = [sys.executable, "-m", "gong", "acp", "-m", model]
-        async with spawn_agent_process(client, *command, env=env, cwd=work) as (agent, _):
+        async with spawn_agent_process(client, *command, env=env, cwd=work) as (agent, process):
             fs = FileSystemCapabilities(read_text_file=True, write_text_file=True)
             offered = ClientCapabilities(fs=fs if files else None)
             await agent.initialize(protocol_version=1, client_capabilities=offered)
             yield client, agent, str(work)
+        assert process.returncode == 0
 
     return opened
 
