@@ -97,9 +97,9 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
     otherwise the copy is exact.
 
     --to with an agent's name writes a session that it lists, reads and resumes: claude and pi hold
-    all branches, codex one. atif (Harbor) and simple are documents of one branch, or with -o and a
-    folder that is there one for each. --install puts the file where the agent looks, after showing
-    the path.
+    all branches, codex one. opencode (for `opencode import`), atif (Harbor) and simple are
+    documents of one branch, or with -o and a folder that is there one for each. --install puts the
+    file where the agent looks, after showing the path.
 
     --to with an API's name writes the messages of the next request to that API: the repaired view.
     Repairs are reported on standard error. A system prompt that is not part of the array is in

@@ -4,6 +4,7 @@
     claude     all of them         UUID.jsonl in ~/.claude/projects/FOLDER
     codex      one                 rollout-TIME-UUID.jsonl in ~/.codex/sessions/Y/M/D
     pi         all of them         TIME_UUID.jsonl in ~/.pi/agent/sessions/--FOLDER--
+    opencode   one                 a document for `opencode import`
     atif       one                 a document
     simple     one                 a document
 
@@ -20,7 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from ..errors import TapeError, UsageError
-from ..formats.sessions import write_claude, write_codex, write_documents, write_pi
+from ..formats.sessions import (
+    write_claude,
+    write_codex,
+    write_documents,
+    write_opencode,
+    write_pi,
+)
 from ..formats.sessions.outline import PlacedEntry, TapeOutline, to_message
 from ..model.entries import AgentStart, Anchor, Start
 from .arrays import is_sealed_member
@@ -32,9 +39,9 @@ if TYPE_CHECKING:
     from ..store.refs import Head
     from ..store.tape import Tape
 
-DOCUMENTS = ("atif", "simple")
+DOCUMENTS = ("opencode", "atif", "simple")
 """Formats of one branch that are a document of their own."""
-SESSION_WRITERS = ("claude", "codex", "pi", "atif", "simple")
+SESSION_WRITERS = ("claude", "codex", "pi", "opencode", "atif", "simple")
 """What `tape export --to` writes besides our own formats and message arrays."""
 _WITH_BRANCHES = frozenset({"claude", "pi"})
 _MOST_DEPTH = 4
@@ -106,6 +113,8 @@ def _write_lines(outline: TapeOutline, name: str) -> Iterator[bytes]:
             yield from write_codex.write_session(outline)
         case "pi":
             yield from write_pi.write_session(outline)
+        case "opencode":
+            yield msgspec.json.encode(write_opencode.build_document(outline))
         case "atif":
             yield msgspec.json.encode(write_documents.build_atif(outline))
         case _:

@@ -9,7 +9,12 @@ import pytest
 from msgspec import Raw
 
 from tape.errors import UsageError
-from tape.exchange.session_export import choose_install_path, export_every_branch, export_session
+from tape.exchange.session_export import (
+    SESSION_WRITERS,
+    choose_install_path,
+    export_every_branch,
+    export_session,
+)
 from tape.exchange.session_import import import_session
 from tape.exchange.session_sources import SessionFile, open_session_file
 from tape.model.entries import (
@@ -123,7 +128,7 @@ def test_codex_holds_one_branch_and_names_the_others(tape, tmp_path):
 
 
 def test_the_same_tape_gives_the_same_bytes(tape):
-    for name in ("claude", "codex", "pi", "atif", "simple"):
+    for name in SESSION_WRITERS:
         assert export(tape, name).data == export(tape, name).data
 
 
@@ -180,7 +185,7 @@ def test_atif_counts_cached_tokens_and_pairs_calls_with_results(store):
     assert agent["extra"]["parent"] == user["extra"]["entry"]
 
 
-@pytest.mark.parametrize("name", ["atif", "simple"])
+@pytest.mark.parametrize("name", ["atif", "simple", "opencode"])
 def test_a_document_of_a_branch_comes_back(tape, tmp_path, name):
     made = export(tape, name)
     again = bring(Store(tmp_path / "other", durable=False), tmp_path / "out.json", made.data)
@@ -198,7 +203,7 @@ def test_a_document_holds_pictures(store, tmp_path):
         writer.append(User((Text("look"), Image(blob=tape.blobs.put(PICTURE), mime="image/png"))))
         writer.append(Assistant((Text("A zebra."),), model="m"))
         writer.barrier()
-        for name in ("atif", "simple"):
+        for name in ("atif", "simple", "opencode"):
             other = Store(tmp_path / name, durable=False)
             again = bring(other, tmp_path / f"{name}.json", export(tape, name).data)
             prompt = next(e.data for e in again.entries(again.head()) if isinstance(e.data, User))
