@@ -41,7 +41,7 @@ from ..llm.provider_errors import find_window_in_error
 from ..tools.background import describe_ended
 from . import events
 from .compaction import CompactionRequest, compact_branch
-from .documents import record_documents
+from .documents import AttachedDocument, record_documents
 from .model_call import call_model, find_advice
 from .recorder import find_last_effort, find_last_model
 from .repetition import RepetitionGuard
@@ -117,6 +117,15 @@ async def _update_tools(context: RunContext) -> None:
     has_person = context.dialogue is not None and context.dialogue.has_person
     for source in context.setup.sources:
         for remark in await source.offer(context.setup.tools, has_person=has_person):
+            context.emit(events.Warn(remark))
+
+
+async def attach_mentions(context: RunContext, prompt: str) -> None:
+    """Give the model what a prompt names of the sources of tools."""
+    for source in context.setup.sources:
+        documents, remarks = await source.read_mentions(prompt)
+        record_documents(context.recorder, [AttachedDocument(*one) for one in documents])
+        for remark in remarks:
             context.emit(events.Warn(remark))
 
 

@@ -178,6 +178,12 @@ class ToolSource(Protocol):
         """
         ...
 
+    async def read_mentions(
+        self, prompt: str
+    ) -> tuple[Sequence[tuple[str, bytes, str]], Sequence[str]]:
+        """Return what a prompt names of it, as texts, pictures and their types, and warnings."""
+        ...
+
     async def close(self) -> None:
         """End what it has started; called once, with the session."""
         ...

@@ -247,6 +247,7 @@ class Session:
         seconds = self.setup.config.max_seconds
         try:
             async with _stop_after(context, seconds) as is_over:
+                await loop.attach_mentions(context, prompt)
                 await record_prompt_skill(context, skill)
                 stop, error = await loop.run_loop(context)
                 if error is not None:

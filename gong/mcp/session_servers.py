@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..env.local import build_child_variables
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, GongError
 from ..project import locate_project
 from ..tools.tool import AgentTool, AnyObject, ToolOutcome
 from .servers import choose_tools, load_servers
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ..tools.registry import ToolRegistry
     from ..tools.tool import ToolContext
     from .connection import ServerConnection
+    from .mentions import ServerDocument
     from .servers import ServerConfig
 
 MISSING_EXTRA = "MCP servers need the package mcp: pip install 'gong[mcp]'"
@@ -117,6 +118,26 @@ class SessionServers:
         seconds = _PERSON_WAITS_SECONDS if has_person else longest
         await asyncio.gather(*(one.wait(seconds) for one in self.connections.values()))
         return self._join(tools)
+
+    async def read_mentions(self, prompt: str) -> tuple[list[ServerDocument], list[str]]:
+        """Return what a prompt names of these servers (`mentions`), and what to warn of."""
+        if "@" not in prompt and not prompt.startswith("/"):
+            return [], []
+        if find_spec("mcp") is None:
+            return [], []  # `offer` says so
+        from .mentions import find_parts, read_part  # noqa: PLC0415 (the SDK takes a second)
+
+        parts = find_parts(prompt, [one.name for one in self.servers])
+        if parts and not self.connections:
+            await self.connect()
+        documents: list[ServerDocument] = []
+        remarks: list[str] = []
+        for part in parts:
+            try:
+                documents += await read_part(part, self.connections[part.server])
+            except GongError as error:
+                remarks.append(str(error))
+        return documents, remarks
 
     async def connect(self) -> None:
         """Start all servers in the background; raises ConfigurationError without the extra."""

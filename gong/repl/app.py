@@ -467,8 +467,9 @@ class _Conversation:
         if not text.strip():
             return
         if commands.is_command(text):
-            is_skill = skill_commands.is_skill(text, self.host)
-            (self._run_skill if is_skill else self._run_command)(text)
+            is_prompt = skill_commands.is_skill(text, self.host)
+            is_prompt = is_prompt or mcp_commands.is_server_prompt(text, self.host)
+            (self._run_skill if is_prompt else self._run_command)(text)
         elif text.startswith("!") and text.strip("! \n"):
             self.terminal.print(self.screen.prompt(text))
             self.typing.run_shell(text)

@@ -44,6 +44,17 @@ def _show_servers(host: OpenSession, name: str) -> CommandReply:
     return CommandReply(f"{name} is started again", later=restart())
 
 
+def is_server_prompt(text: str, host: OpenSession) -> bool:
+    """Return whether a line names a prompt of a server: `/server:prompt`."""
+    server, is_named, _ = text[1:].partition(":")
+    if not is_named or not host.session.setup.sources:
+        return False
+    from ..mcp.session_servers import SessionServers  # noqa: PLC0415 (only with sources)
+
+    sources = [one for one in host.session.setup.sources if isinstance(one, SessionServers)]
+    return any(server == one.name for source in sources for one in source.servers)
+
+
 def _describe_server(connection: ServerConnection) -> str:
     tools = ", ".join(one.name for one in connection.tools)
     about = connection.error if connection.state == "failed" else tools

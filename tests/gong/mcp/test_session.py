@@ -9,9 +9,9 @@ from contextlib import aclosing
 
 from gong.agent import events
 from gong.config import PermissionSettings
-from gong.repl import mcp_commands  # noqa: F401 (it adds a command)
+from gong.repl import mcp_commands
 from gong.repl.commands import answer_command
-from tape.model.entries import Approval, Audio, Image, ToolResult, join_texts
+from tape.model.entries import Approval, Audio, Context, Image, ToolResult, join_texts
 from tests.gong.agent.conftest import call, seen
 from tests.gong.mcp.conftest import SAMPLE
 from tests.gong.mcp.sample_server import NOTHING, ODD
@@ -215,3 +215,35 @@ async def test_no_process_is_left_after_the_session(stage):
     await seen(session, "hi")
     await session.close()
     assert session.setup.sources[0].connections["sample"].state == "stopped"
+
+
+def documents(session):
+    path = (one.data for one in session.recorder.path)
+    return [join_texts(one.content) for one in path if isinstance(one, Context)]
+
+
+async def test_resources_and_prompts_of_a_server_are_named_in_a_prompt(stage):
+    """M182"""
+    session = await stage.session({"text": "a"}, {"text": "b"}, {"text": "c"}, {"text": "d"})
+    await seen(session, "compare @sample:memo://1, and @nobody:memo://1 with a@b:c")
+    assert documents(session) == ['<resource name="sample:memo://1">\na memo\n</resource>']
+    await seen(session, "/sample:explain why tides rise")
+    assert documents(session)[1:] == [
+        '<prompt server="sample" name="explain" role="user">\nExplain why tides rise.\n</prompt>'
+    ]
+    await seen(session, "/sample:explain topic=tides")
+    assert "Explain tides." in documents(session)[2]
+    shown = await seen(session, "/sample:explain")
+    assert [one.message for one in shown if isinstance(one, events.Warn)] == [
+        "/sample:explain needs topic: /sample:explain TOPIC"
+    ]
+    assert len(documents(session)) == 3
+
+
+async def test_what_a_server_does_not_have_is_a_warning(stage):
+    session = await stage.session({"text": "a"})
+    shown = await seen(session, "/sample:nothing @sample:memo://gone")
+    said = [one.message for one in shown if isinstance(one, events.Warn)]
+    assert said[0] == "sample has no prompt nothing; it has: explain"
+    assert mcp_commands.is_server_prompt("/sample:nothing", stage.hosts[0])
+    assert not mcp_commands.is_server_prompt("/other:nothing", stage.hosts[0])

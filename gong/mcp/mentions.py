@@ -1,0 +1,158 @@
+"""What a prompt names of MCP servers: the model gets it after the words of the prompt.
+
+in a prompt                      for the model
+-------------------------------  ------------------------------------------------------------
+@github:repo://gong/README.md    that resource of the server: its text, or its picture
+/github:review 12                the messages of the server's prompt `review`, with its
+/github:review id=12 tone=dry    arguments in their order, or by name; the last takes the rest
+@someone, /etc/hosts             nothing: no server is called so
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import shlex
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from ..errors import ConfigurationError, GongError
+from ..llm.picture_sources import detect_picture_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .connection import ServerConnection
+
+_MOST_CHARS = 200_000
+"""Characters of one text; what is longer is cut, and says so."""
+_RESOURCE = re.compile(r"(?:^|(?<=\s))@(?P<server>[^\s:@/]+):(?P<uri>\S+)")
+_PROMPT = re.compile(r"/(?P<server>[^\s:/]+):(?P<name>[^\s/]+)\s*(?P<typed>.*)\Z", re.DOTALL)
+_AFTER_WORD = ".,;:!?)]}'\""
+
+
+class NamedPart(NamedTuple):
+    """A resource or a prompt of a server, as a prompt names it."""
+
+    server: str
+    name: str
+    """The address of a resource, or the name of a prompt."""
+    typed: str | None = None
+    """The words after a prompt's name; None for a resource."""
+
+
+class ServerDocument(NamedTuple):
+    """What the model gets."""
+
+    text: str
+    """What it reads; of a picture, what it is."""
+    picture: bytes = b""
+    mime: str = ""
+
+
+def find_parts(prompt: str, servers: Sequence[str]) -> list[NamedPart]:
+    """Return what a prompt names of these servers, each once; pure."""
+    found = _PROMPT.match(prompt)
+    parts = []
+    if found is not None and found["server"] in servers:
+        parts.append(NamedPart(found["server"], found["name"], found["typed"].strip()))
+    named = (NamedPart(one["server"], one["uri"]) for one in _RESOURCE.finditer(prompt))
+    parts += [one for one in named if one.server in servers]
+    return list(dict.fromkeys(parts))
+
+
+async def read_part(part: NamedPart, connection: ServerConnection) -> list[ServerDocument]:
+    """Return what a server has for it. Raises GongError, which says what is wrong."""
+    try:
+        if part.typed is None:
+            return await _read_resource(part, connection)
+        return await _read_prompt(part, part.typed, connection)
+    except MCPError as error:
+        raise GongError(f"{part.server}: {error}") from error
+
+
+async def _read_resource(part: NamedPart, connection: ServerConnection) -> list[ServerDocument]:
+    listed = {str(one.uri): one for one in await connection.list_resources()}
+    uri = part.name if part.name in listed else part.name.rstrip(_AFTER_WORD)
+    answer = await connection.read_resource(uri)
+    return [_build_document(part.server, one) for one in answer.contents]
+
+
+async def _read_prompt(
+    part: NamedPart, typed: str, connection: ServerConnection
+) -> list[ServerDocument]:
+    prompts = {one.name: one for one in await connection.list_prompts()}
+    known = prompts.get(part.name)
+    if known is None:
+        there = ", ".join(prompts) or "none"
+        raise ConfigurationError(f"{part.server} has no prompt {part.name}; it has: {there}")
+    answer = await connection.get_prompt(part.name, _read_arguments(part, known, typed))
+    return [_build_message(part, one.role, one.content) for one in answer.messages]
+
+
+def _read_arguments(part: NamedPart, known: types.Prompt, typed: str) -> dict[str, str]:
+    """Return the arguments of a prompt by name; raises ConfigurationError for missing ones."""
+    arguments = known.arguments or []
+    names = [one.name for one in arguments]
+    try:
+        words = shlex.split(typed)
+    except ValueError:  # a quote without its end
+        words = typed.split()
+    given: dict[str, str] = {}
+    rest: list[str] = []
+    for word in words:
+        name, is_named, value = word.partition("=")
+        if is_named and name in names:
+            given[name] = value
+        else:
+            rest.append(word)
+    free = [name for name in names if name not in given]
+    for name in free[:-1]:
+        if rest:
+            given[name] = rest.pop(0)
+    if free and rest:
+        given[free[-1]] = " ".join(rest)
+    missing = [one.name for one in arguments if one.required and one.name not in given]
+    if missing:
+        usage = " ".join(f"{one.name.upper()}" for one in arguments)
+        raise ConfigurationError(
+            f"/{part.server}:{part.name} needs {', '.join(missing)}: "
+            f"/{part.server}:{part.name} {usage}"
+        )
+    return given
+
+
+def _build_message(part: NamedPart, role: str, content: Any) -> ServerDocument:
+    opening = f'<prompt server="{part.server}" name="{part.name}" role="{role}">'
+    match content:
+        case types.TextContent(text=text):
+            return ServerDocument(f"{opening}\n{_cut_text(text)}\n</prompt>")
+        case types.EmbeddedResource(resource=resource):
+            return _build_document(part.server, resource)
+        case types.ImageContent(data=data):
+            return _build_picture(f"{part.server}:{part.name}", base64.b64decode(data))
+    return ServerDocument(f"{opening}\n[a {content.type}, which is left out]\n</prompt>")
+
+
+def _build_document(server: str, resource: Any) -> ServerDocument:
+    name = f"{server}:{resource.uri}"
+    if isinstance(resource, types.TextResourceContents):
+        text = f'<resource name="{name}">\n{_cut_text(resource.text)}\n</resource>'
+        return ServerDocument(text)
+    return _build_picture(name, base64.b64decode(resource.blob))
+
+
+def _build_picture(name: str, data: bytes) -> ServerDocument:
+    """Return a picture that models can see; of other bytes what they are."""
+    mime = detect_picture_type(data[:64])
+    if mime is None:
+        return ServerDocument(f'<resource name="{name}">[{len(data)} bytes, no text]</resource>')
+    return ServerDocument(f"[the picture {name}]", data, mime)
+
+
+def _cut_text(text: str) -> str:
+    if len(text) <= _MOST_CHARS:
+        return text
+    return f"{text[:_MOST_CHARS]}\n… {len(text) - _MOST_CHARS} more characters were left out"
