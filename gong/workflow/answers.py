@@ -1,0 +1,183 @@
+"""What the agents of a workflow are asked, and how their answers are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from .plan import PlanError, parse_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .plan import PlannedTask, TaskPlan
+
+Answer = TypeVar("Answer")
+_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n```", re.DOTALL)
+
+PLAN_SHAPE = (
+    '{"requirement": "…", "analysis": "…", "tasks": [{"id": "short-id", "title": "…",'
+    ' "description": "…", "dependencies": ["id"], "priority": 0, "files": ["path"]}]}'
+)
+REVIEW_SHAPE = (
+    '{"verdict": "pass" | "minor" | "critical", "findings": [{"file": "…", "lines": "…",'
+    ' "severity": "…", "text": "…"}], "summary": "…"}'
+)
+SCORE_SHAPE = '{"score": 0 to 100, "report": "…"}'
+
+
+class Review(Struct, frozen=True):
+    """What a reviewer answers."""
+
+    verdict: Literal["pass", "minor", "critical"]
+    findings: tuple[Any, ...] = ()
+    summary: str = ""
+
+
+class Score(Struct, frozen=True):
+    """What an evaluator answers."""
+
+    score: float
+    report: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.score <= 100:  # noqa: PLR2004 (per cent)
+            raise ValueError(f"score is {self.score:g}, and not 0 to 100")
+
+
+class MalformedAnswer(ValueError):
+    """An answer is not what was asked for; the text says what is wrong with it."""
+
+
+def find_object(text: str) -> str:
+    """Return the JSON object in an answer: all of it, a fenced block, or what a brace begins."""
+    tries: list[str] = [text.strip(), *(one.strip() for one in _FENCE.findall(text))]
+    for one in tries:
+        if one.startswith("{") and _is_json(one):
+            return one
+    decoder = json.JSONDecoder()
+    for at in (found.start() for found in re.finditer(r"\{", text)):
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except ValueError:
+            continue
+        return text[at:end]
+    raise MalformedAnswer("it holds no object")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def read_plan(text: str) -> TaskPlan:
+    """Return the plan in an answer; raises MalformedAnswer."""
+    try:
+        return parse_plan(find_object(text))
+    except PlanError as error:
+        raise MalformedAnswer(str(error)) from error
+
+
+def read_review(text: str) -> Review:
+    """Return the review in an answer; raises MalformedAnswer."""
+    return _read_as(text, Review)
+
+
+def read_score(text: str) -> Score:
+    """Return the score in an answer; raises MalformedAnswer."""
+    return _read_as(text, Score)
+
+
+def _read_as(text: str, kind: type[Answer]) -> Answer:
+    try:
+        return msgspec.json.decode(find_object(text), type=kind)
+    except msgspec.MsgspecError as error:
+        raise MalformedAnswer(str(error)) from error
+
+
+def ask_again(error: MalformedAnswer, shape: str) -> str:
+    """Return what an agent is told whose answer could not be read."""
+    return f"Your answer cannot be read: {error}. Answer again with this JSON object alone: {shape}"
+
+
+def ask_for_plan(requirement: str) -> str:
+    """Return what the planner is asked."""
+    return (
+        f"Plan how this requirement is met in this folder:\n\n{requirement}\n\nLook at the code"
+        " first. Divide the work into tasks that one person each can do and check alone, as"
+        " independent of each other as they can be; name in `files` what a task changes, and in"
+        " `dependencies` the ids of tasks whose result it needs. Answer with this JSON object"
+        f" alone: {PLAN_SHAPE}"
+    )
+
+
+def ask_for_work(plan: TaskPlan, task: PlannedTask, findings: Sequence[Any], note: str) -> str:
+    """Return what an executor is asked; `findings` and `note` are of the try before."""
+    said = [
+        f"Do this task: {task.title}",
+        task.description,
+        f"It is part of: {plan.requirement}",
+        f"Change these files only: {', '.join(task.files)}" if task.files else "",
+    ]
+    if findings:
+        said.append(f"A review of your work refused it. Its findings:\n{_list_findings(findings)}")
+    if note:
+        said.append(f"The try before ended so: {note}")
+    said.append("Check what you did, with tests where there are some. Say at the end what you did.")
+    return "\n\n".join(filter(None, said))
+
+
+def ask_for_review(plan: TaskPlan, task: PlannedTask, changes: str, result: str) -> str:
+    """Return what a reviewer is asked."""
+    return "\n\n".join(
+        (
+            f"Review the work on this task: {task.title}",
+            task.description,
+            f"It is part of: {plan.requirement}",
+            f"What the one who did it says:\n{result}" if result else "",
+            f"The changes:\n{changes}" if changes else "There are no changes to files.",
+            (
+                "`pass` if the task is done and correct, `minor` if small things are to be fixed,"
+                " `critical` if it is wrong or not done. Answer with this JSON object alone:"
+                f" {REVIEW_SHAPE}"
+            ),
+        )
+    )
+
+
+def ask_for_fix(task: PlannedTask, findings: Sequence[Any], summary: str) -> str:
+    """Return what a fixer is asked."""
+    said = _list_findings(findings) or summary
+    return f"Fix what a review of the task {task.title!r} found, and nothing else:\n\n{said}"
+
+
+def ask_for_resolution(task: PlannedTask, files: Sequence[str]) -> str:
+    """Return what a fixer is asked who finds conflicts of a merge."""
+    listed = "\n".join(files)
+    return (
+        f"Merging the work on {task.title!r} with that of other tasks left conflicts. Resolve them"
+        f" in these files, so that the work of both sides stays, and leave no markers:\n{listed}"
+    )
+
+
+def ask_for_score(plan: TaskPlan, done: Callable[[str], str]) -> str:
+    """Return what the evaluator is asked; `done` says how a task ended."""
+    tasks = "\n".join(f"- {one.id}: {one.title}: {done(one.id)}" for one in plan.tasks)
+    return (
+        f"Judge whether the work in this folder meets the requirement:\n\n{plan.requirement}\n\n"
+        f"The tasks:\n{tasks}\n\nAnswer with this JSON object alone: {SCORE_SHAPE}"
+    )
+
+
+def _list_findings(findings: Sequence[Any]) -> str:
+    return "\n".join(
+        f"- {json.dumps(one, ensure_ascii=False) if isinstance(one, dict) else one}"
+        for one in findings
+    )
