@@ -81,6 +81,8 @@ class ChildPlan:
 def choose_folder(parent: Session, order: AgentOrder) -> str:
     """Return where a sub-agent works; raises ConfigurationError outside of its parent's folder."""
     env = parent.setup.env
+    if order.place:
+        return order.place
     if not order.folder:
         return env.working_directory
     folder = env.resolve(order.folder)
@@ -271,5 +273,6 @@ async def open_child(
         recorder,
     )
     child.run_state.parent = parent.run_state
-    recorder.enter_folder(plan.folder, locate_repository(plan.folder))
+    if not order.place:  # a folder of a program is gone soon; the tape stays where its parent is
+        recorder.enter_folder(plan.folder, locate_repository(plan.folder))
     return child

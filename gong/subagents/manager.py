@@ -287,9 +287,13 @@ class SubagentManager:
         _, missing = build_tools(parent, plan, may_start=True)
         for remark in (*remarks, *(f"{one} is not available here" for one in missing)):
             self._emit(events.Warn(f"{name} ({kind.name}): {remark}"))
-        recorder = None if order.own_tape else begin_branch(self._front, own, name)
+        recorder = None
+        if order.tape:
+            recorder = open_history(self._front, own, None, order.tape)
+        elif not order.own_tape:
+            recorder = begin_branch(self._front, own, name)
         if recorder is not None:
-            agent = Subagent(plan, name, None)
+            agent = Subagent(plan, None if order.tape else name, order.tape or None)
         else:
             recorder = begin_tape(self._front, order.description or order.prompt, folder)
             agent = Subagent(plan, None, recorder.tape.id)

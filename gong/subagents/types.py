@@ -105,7 +105,10 @@ class AgentTypes(NamedTuple):
 @cache
 def load_built_in_types() -> tuple[AgentType, ...]:
     """Return the types that come with the agent."""
-    names = ("general-purpose", "explore", "plan", "code-review", "code-simplifier", "plugin-dev")
+    names = (
+        *("general-purpose", "explore", "plan", "code-review", "code-simplifier", "plugin-dev"),
+        *("planner", "executor", "reviewer", "fixer", "evaluator", "test-writer"),
+    )
     found = []
     for name in names:
         path = _DATA / f"{name}.md"

@@ -57,7 +57,7 @@ class Worktree(NamedTuple):
             await self._run(self.repository, "branch", "-D", self.branch)
 
     async def _run(self, folder: str, *words: str) -> str:
-        return await _run_git(self.variables, folder, *words)
+        return await run_git(self.variables, folder, *words)
 
 
 async def add_worktree(folder: str, environ: Mapping[str, str], name: str) -> Worktree:
@@ -68,18 +68,23 @@ async def add_worktree(folder: str, environ: Mapping[str, str], name: str) -> Wo
     root = locate_repository(folder)
     if root is None:
         raise ConfigurationError(f"{folder} is in no git repository: there can be no worktree")
-    variables = {one: text for one, text in environ.items() if not one.startswith("GIT_")}
-    commit = await _run_git(variables, root, "rev-parse", "--verify", "HEAD")
+    variables = build_git_variables(environ)
+    commit = await run_git(variables, root, "rev-parse", "--verify", "HEAD")
     known = hashlib.sha256(root.encode()).hexdigest()[:8]
     place = locate_state_folder(environ) / "worktrees" / f"{Path(root).name}-{known}" / name
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     branch = f"gong/{name}"
     words = ("worktree", "add", "--quiet", "-b", branch, str(place), commit)
-    await _run_git(variables, root, *words)
+    await run_git(variables, root, *words)
     return Worktree(root, str(place), branch, commit, variables)
 
 
-async def _run_git(variables: Mapping[str, str], folder: str, *words: str) -> str:
+def build_git_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables of git: none that name another repository."""
+    return {one: text for one, text in environ.items() if not one.startswith("GIT_")}
+
+
+async def run_git(variables: Mapping[str, str], folder: str, *words: str) -> str:
     """Return what git prints; raises ConfigurationError with what it says where it fails."""
     try:
         process = await asyncio.create_subprocess_exec(

@@ -32,6 +32,10 @@ class AgentOrder(NamedTuple):
     """Whether it works in a git worktree of its own; None as its type says."""
     own_tape: bool = False
     """Whether its history is a tape of its own, and not a branch of its parent's."""
+    tape: str = ""
+    """The id of a tape whose history it continues; only programs name one."""
+    place: str = ""
+    """An absolute folder that it works in, also outside of its parent's; only programs name one."""
 
 
 class AgentReport(NamedTuple):

@@ -23,7 +23,8 @@ def parse(text):
 def test_the_types_that_come_with_it():
     """M193: general-purpose, Explore, Plan, code-review, plugin-dev, code-simplifier."""
     assert [one.name for one in load_built_in_types()] == [
-        *("general-purpose", "Explore", "Plan", "code-review", "code-simplifier", "plugin-dev")
+        *("general-purpose", "Explore", "Plan", "code-review", "code-simplifier", "plugin-dev"),
+        *("planner", "executor", "reviewer", "fixer", "evaluator", "test-writer"),
     ]
 
 
@@ -154,7 +155,7 @@ def test_what_is_wrong_with_a_file_names_it(home):
 
 def test_models_are_told_what_files_describe(home):
     home.write(".claude/agents/a.md", "docs-writer", "writes pages")
-    assert home.load().describe().endswith("plugin-dev, docs-writer (writes pages)")
+    assert home.load().describe().endswith("test-writer, docs-writer (writes pages)")
 
 
 def write_type(stage, name, fields=""):
