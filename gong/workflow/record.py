@@ -1,0 +1,138 @@
+"""A workflow on its tape: what was decided, entry by entry, and how it stands after them.
+
+Each entry is of type `custom`, kind `gong.workflow`; its `event` says what the other fields mean:
+
+event     fields                                         when
+--------  ---------------------------------------------  --------------------------------------
+begin     requirement, options                           first
+plan      plan                                           there is a plan; a later one replaces it
+task      task, state                                    before what the state says is begun
+review    task, verdict, findings, summary               a reviewer has answered
+score     score, report                                  the evaluator has answered
+end       status                                         all tasks have ended, or it was stopped
+
+A program that ends in between leaves the state that it was about to act on: `resume` acts on it
+again, and looks first whether it had come to its end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from tape.errors import NotFound
+from tape.index.library import list_tapes
+from tape.model.entries import Custom
+
+from .plan import TaskPlan
+from .schedule import Limits, TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tape.index.library import Library
+    from tape.model.line import Entry
+
+KIND = "gong.workflow"
+SLUG = "workflow"
+"""The folder of a workflow's tape is called `DATE-workflow-…`."""
+
+WorkflowStatus = Literal["planned", "running", "completed", "failed", "cancelled", "stopped"]
+
+
+class WorkflowOptions(Struct, frozen=True, omit_defaults=True):
+    """What a workflow was started with; `resume` goes by it."""
+
+    model: str = ""
+    role_models: dict[str, str] = {}
+    """Role → provider/model; others use `model` (M190)."""
+    limits: Limits = Limits()
+    yolo: bool = False
+
+
+class WorkflowEvent(Struct, frozen=True, omit_defaults=True):
+    """One record of a workflow."""
+
+    event: Literal["begin", "plan", "task", "review", "score", "end"]
+    requirement: str = ""
+    options: WorkflowOptions | None = None
+    plan: TaskPlan | None = None
+    task: str = ""
+    state: TaskState | None = None
+    verdict: str = ""
+    findings: tuple[Any, ...] = ()
+    summary: str = ""
+    score: float | None = None
+    report: str = ""
+    status: WorkflowStatus | None = None
+
+
+class Workflow(Struct):
+    """How a workflow stands."""
+
+    id: str
+    """That of its tape."""
+    requirement: str = ""
+    options: WorkflowOptions = field(default_factory=WorkflowOptions)
+    plan: TaskPlan = field(default_factory=TaskPlan)
+    states: dict[str, TaskState] = {}
+    reviews: dict[str, list[WorkflowEvent]] = {}
+    """Of each task, oldest first."""
+    score: float | None = None
+    report: str = ""
+    status: WorkflowStatus = "planned"
+
+    def apply_event(self, event: WorkflowEvent) -> None:
+        """Let an event take effect."""
+        match event.event:
+            case "begin":
+                self.requirement = event.requirement
+                self.options = event.options or WorkflowOptions()
+            case "plan" if event.plan is not None:
+                self.plan = event.plan
+                kept = self.states
+                self.states = {one.id: kept.get(one.id, TaskState()) for one in event.plan.tasks}
+            case "task" if event.state is not None:
+                self.states[event.task] = event.state
+                self.status = "running"
+            case "review":
+                self.reviews.setdefault(event.task, []).append(event)
+            case "score":
+                self.score, self.report = event.score, event.report
+            case "end" if event.status is not None:
+                self.status = event.status
+
+
+def build_entry(event: WorkflowEvent) -> Custom:
+    """Return the entry of an event."""
+    return Custom(KIND, Raw(msgspec.json.encode(event)))
+
+
+def read_events(path: Iterable[Entry]) -> Iterator[WorkflowEvent]:
+    """Yield the events on a path; what is not understood is left out."""
+    for entry in path:
+        if isinstance(entry.data, Custom) and entry.data.kind == KIND:
+            try:
+                yield msgspec.json.decode(bytes(entry.data.data), type=WorkflowEvent)
+            except msgspec.MsgspecError:
+                continue
+
+
+def read_workflow(tape: str, path: Iterable[Entry]) -> Workflow:
+    """Return how the workflow on a path stands; raises NotFound where there is none."""
+    found = Workflow(tape)
+    count = 0
+    for event in read_events(path):
+        found.apply_event(event)
+        count += 1
+    if not count:
+        raise NotFound(f"{tape[:8]} is no workflow: gong workflow list shows them")
+    return found
+
+
+def list_workflow_ids(library: Library) -> list[str]:
+    """Return the ids of the tapes that workflows are on, the newest first."""
+    rows = [row for row in list_tapes(*library) if f"-{SLUG}-" in row.folder]
+    return [row.id for row in sorted(rows, key=lambda row: row.created, reverse=True)]

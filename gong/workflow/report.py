@@ -1,0 +1,159 @@
+"""A workflow for people: a line for each event, the tasks as a graph, a page for the browser."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from tape.text import format_count, shorten_to_width, show_controls, to_single_line
+
+from .schedule import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .plan import PlannedTask, TaskPlan
+    from .record import Workflow, WorkflowEvent
+
+_MARKS = {
+    "pending": "○",
+    "running": "●",
+    "review": "◐",
+    "fixing": "◑",
+    "completed": "✓",
+    "failed": "✗",
+    "skipped": "–",
+}
+_COLUMNS = 100
+
+
+def format_event(event: WorkflowEvent) -> str:
+    """Return what happened as one line; empty for what needs no word."""
+    line = ""
+    match event.event:
+        case "plan" if event.plan is not None:
+            line = f"plan: {format_count(len(event.plan.tasks), 'task')}"
+        case "task" if event.state is not None:
+            line = _format_state(event.task, event.state)
+        case "review":
+            found = format_count(len(event.findings), "finding")
+            said = f": {to_single_line(event.summary)}" if event.summary else ""
+            line = f"  {event.task}: review says {event.verdict}, {found}{said}"
+    return shorten_to_width(show_controls(line), _COLUMNS)
+
+
+def _format_state(task: str, state: TaskState) -> str:
+    if state.status == "running" and state.tries == 1:
+        return "" if state.tape else f"● {task}: begun"
+    note = f": {to_single_line(state.note)}" if state.note else ""
+    tries = f", try {state.tries}" if state.tries > 1 else ""
+    return f"{_MARKS[state.status]} {task}: {state.status}{tries}{note}"
+
+
+def draw_graph(plan: TaskPlan, states: Mapping[str, TaskState] | None = None) -> list[str]:
+    """Return the tasks by what they wait for: a line each, deeper ones further to the right."""
+    depths = compute_depths(plan)
+    lines = []
+    for task in sorted(plan.tasks, key=lambda one: depths[one.id]):
+        state = (states or {}).get(task.id, TaskState())
+        waits = f"  ← {', '.join(task.dependencies)}" if task.dependencies else ""
+        note = f"  ({state.note})" if state.note else ""
+        line = f"{_MARKS[state.status]} {task.id}: {task.title}{waits}{note}"
+        indent = "  " * depths[task.id]
+        lines.append(indent + shorten_to_width(line, _COLUMNS - len(indent)))
+    return lines
+
+
+def compute_depths(plan: TaskPlan) -> dict[str, int]:
+    """Return how many tasks must be done one after the other before each task."""
+    waits = {one.id: one.dependencies for one in plan.tasks}
+    depths: dict[str, int] = {}
+
+    def measure(task: str) -> int:
+        if task not in depths:
+            depths[task] = 1 + max((measure(one) for one in waits[task]), default=-1)
+        return depths[task]
+
+    for one in waits:
+        measure(one)
+    return depths
+
+
+_STYLE = """
+:root{color-scheme:light dark;--line:#8886;--ok:#2a8a4a;--bad:#c0392b;--run:#b7791f}
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}
+h1{font-size:1.3rem} svg{max-width:100%;height:auto} table{border-collapse:collapse;width:100%}
+td,th{border-bottom:1px solid var(--line);padding:.35rem .5rem;text-align:left;vertical-align:top}
+pre{white-space:pre-wrap;overflow-wrap:anywhere}
+.completed{color:var(--ok)} .failed{color:var(--bad)}
+.running,.review,.fixing{color:var(--run)} .skipped,.pending{opacity:.65}
+rect{fill:#8881;stroke:currentColor} text{fill:currentColor;font:12px system-ui,sans-serif}
+path{fill:none;stroke:var(--line);stroke-width:1.5}
+"""
+_WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 190, 40, 50, 14
+
+
+def build_page(workflow: Workflow) -> str:
+    """Return a workflow as one self-contained HTML page; the same one gives the same page."""
+    score = "" if workflow.score is None else f" · score {workflow.score:g}"
+    rows = "".join(_build_rows(workflow))
+    report = f"<h2>Report</h2><pre>{escape(workflow.report)}</pre>" if workflow.report else ""
+    title = escape(workflow.requirement)
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width,initial-scale=1'>"
+        "<meta http-equiv=Content-Security-Policy"
+        " content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
+        f"<p class={workflow.status}>{workflow.status}{score} · {workflow.id[:8]}</p>"
+        f"{_draw_svg(workflow)}"
+        "<table><tr><th>task<th>status<th>tries<th>reviews</tr>"
+        f"{rows}</table>{report}</html>\n"
+    )
+
+
+def _build_rows(workflow: Workflow) -> Iterator[str]:
+    for task in workflow.plan.tasks:
+        state = workflow.states[task.id]
+        reviews = "<br>".join(
+            escape(f"{one.verdict}: {one.summary}") for one in workflow.reviews.get(task.id, [])
+        )
+        note = f"<br>{escape(state.note)}" if state.note else ""
+        yield (
+            f"<tr><td><b>{escape(task.id)}</b> {escape(task.title)}"
+            f"<td class={state.status}>{state.status}{note}<td>{state.tries}<td>{reviews}</tr>"
+        )
+
+
+def _draw_svg(workflow: Workflow) -> str:
+    """Return the tasks as boxes, in columns by depth, with lines to what each waits for."""
+    depths = compute_depths(workflow.plan)
+    columns: dict[int, list[PlannedTask]] = {}
+    for task in workflow.plan.tasks:
+        columns.setdefault(depths[task.id], []).append(task)
+    places = {
+        task.id: (depth * (_WIDTH + _GAP_X), row * (_HEIGHT + _GAP_Y))
+        for depth, tasks in columns.items()
+        for row, task in enumerate(tasks)
+    }
+    width = len(columns) * (_WIDTH + _GAP_X) - _GAP_X + 2
+    height = max(len(one) for one in columns.values()) * (_HEIGHT + _GAP_Y) if columns else 0
+    parts = [f"<svg viewBox='-1 -1 {width} {height}' width={width} role=img>"]
+    for task in workflow.plan.tasks:
+        x, y = places[task.id]
+        for wanted in task.dependencies:
+            from_x, from_y = places[wanted][0] + _WIDTH, places[wanted][1] + _HEIGHT / 2
+            middle, to_y = (from_x + x) / 2, y + _HEIGHT / 2
+            curve = f"{middle} {from_y} {middle} {to_y} {x} {to_y}"
+            parts.append(f"<path d='M{from_x} {from_y}C{curve}'/>")
+    for task in workflow.plan.tasks:
+        x, y = places[task.id]
+        status = workflow.states[task.id].status
+        label = escape(shorten_to_width(f"{_MARKS[status]} {task.id}", 26))
+        title = escape(shorten_to_width(task.title, 30))
+        parts.append(
+            f"<g class={status}><rect x={x} y={y} width={_WIDTH} height={_HEIGHT} rx=6 />"
+            f"<text x={x + 8} y={y + 17}>{label}</text>"
+            f"<text x={x + 8} y={y + 32}>{title}</text></g>"
+        )
+    return "".join((*parts, "</svg>"))
