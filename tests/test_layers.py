@@ -46,7 +46,7 @@ ORDER = {
         *("credentials", "llm", "llm.wires", "llm.offline", "sdk"),
         *("env", "tools", "shell", "policy", "plugins", "hooks", "checkpoints"),
         *("mcp", "skills"),
-        *("context", "agent", "subagents", "host", "hosting", "rpc", "acp", "repl"),
+        *("context", "agent", "subagents", "workflow", "host", "hosting", "rpc", "acp", "repl"),
         *("__init__", "cli", "__main__"),
     ],
 }

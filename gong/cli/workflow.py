@@ -1,0 +1,442 @@
+"""`gong workflow`: a requirement planned, carried out by sub-agents, reviewed and judged."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tape.cli.output import NamingGroup, as_json, format_examples, print_json
+from tape.cli.terminal import format_table, print_lines
+from tape.index.library import open_store
+
+from .. import __version__, config
+from ..errors import ConfigurationError
+from ..workflow.plan import PlanError, TaskPlan, parse_plan
+from ..workflow.record import WorkflowEvent, WorkflowOptions, list_workflow_ids
+from ..workflow.report import build_page, draw_graph, format_event
+from ..workflow.runner import (
+    begin_workflow,
+    build_front,
+    fork_workflow,
+    load_workflow,
+    locate_cancel_file,
+    open_workflow,
+    reset_task,
+)
+from ..workflow.schedule import Limits
+from .options import load_settings, model_option, print_warning, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..agent.opening import FrontEnd
+    from ..workflow.engine import WorkflowEngine
+    from ..workflow.record import Workflow
+
+ROLES = ("manager", "executor", "reviewer", "fixer", "evaluator")
+_EXITS = {"completed": 0, "cancelled": 130}
+
+
+class ListedWorkflow(Struct, frozen=True):
+    """One workflow as `gong workflow list --json` prints it."""
+
+    id: str
+    requirement: str
+    status: str
+    tasks: int
+    completed: int
+    score: float | None
+
+
+class ListedTask(Struct, frozen=True):
+    """One task as `gong workflow show --json` prints it."""
+
+    id: str
+    title: str
+    status: str
+    dependencies: tuple[str, ...]
+    tries: int
+    note: str
+    tape: str
+    branch: str
+    worktree: str
+    cost: float
+    reviews: tuple[Any, ...]
+
+
+class _WorkflowGroup(NamingGroup):
+    """A group whose first word may be a requirement."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Run `start` where the first word names no command."""
+        if args and args[0] not in self.commands:
+            return super().resolve_command(ctx, ["start", *args])
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let options stand before the requirement, too."""
+        asks = {"--help", "-h"} & {*args[:1]}
+        if args and args[0].startswith("-") and not asks:
+            args = ["start", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(
+    cls=_WorkflowGroup,
+    epilog=format_examples("gong workflow list", "gong workflow list --json"),
+)
+def workflow() -> None:
+    """Plan a requirement, let sub-agents carry it out, review and judge it: docs/workflow.md.
+
+    gong workflow "REQUIREMENT" is short for gong workflow start "REQUIREMENT".
+    """
+
+
+def _add_limits(command: Any) -> Any:
+    defaults = Limits()
+    options = [
+        click.option("--max-executors", type=click.IntRange(1), default=defaults.executors,
+                     show_default=True, help="Tasks that are worked on at once."),
+        click.option("--max-reviewers", type=click.IntRange(1), default=defaults.reviewers,
+                     show_default=True, help="Reviews at once."),
+        click.option("--max-fixers", type=click.IntRange(1), default=defaults.fixers,
+                     show_default=True, help="Fixers at once."),
+        click.option("--retries", type=click.IntRange(0), default=defaults.retries,
+                     show_default=True, help="Further tries of a task, and fixes of its findings."),
+        click.option("--auto-fix/--no-auto-fix", default=True, show_default=True,
+                     help="Whether minor findings are fixed."),
+        click.option("--max-cost", type=click.FloatRange(0), default=0.0,
+                     help="USD for the whole run; nothing is begun beyond it."),
+        click.option("--max-task-cost", type=click.FloatRange(0), default=0.0,
+                     help="USD for one task; it fails beyond it."),
+    ]  # fmt: skip
+    options += [
+        click.option(f"--{role}-model", metavar="MODEL", help=f"Model of the {role}.")
+        for role in ROLES
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@workflow.command("start")
+@click.argument("requirement", required=False)
+@click.option("--plan", "plan_file", type=click.File("rb"), metavar="FILE",
+              help="Carry out this plan, a TaskPlan as JSON; - is standard input.")  # fmt: skip
+@click.option("--plan-only", is_flag=True, help="Print the plan as JSON and stop.")
+@click.option("-y", "--yes", is_flag=True, help="Carry the plan out without asking.")
+@click.option("--yolo", is_flag=True, help="Ask nothing at all: every call is allowed.")
+@click.option("--report", "report_file", type=click.Path(dir_okay=False), metavar="FILE.html",
+              help="Write a report with the graph of tasks at the end.")  # fmt: skip
+@store_option
+@model_option
+@_add_limits
+@as_json
+def start(
+    requirement: str | None,
+    plan_file: Any,
+    *,
+    plan_only: bool,
+    yes: bool,
+    yolo: bool,
+    report_file: str | None,
+    store: str | None,
+    model: str | None,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Plan a requirement and carry the plan out.
+
+    The plan is shown first, and can be edited. Each task is done in a git worktree of its own and
+    merged into what is checked out. --json prints each event as a line.
+    """
+    plan = None
+    if plan_file is not None:
+        plan = parse_plan(plan_file.read())
+        requirement = requirement or plan.requirement
+    if not requirement or not requirement.strip():
+        raise click.UsageError('say what is to be done: gong workflow "REQUIREMENT"')
+    if plan is not None and not plan.requirement:
+        plan = msgspec.structs.replace(plan, requirement=requirement)
+    asks = not (yes or yolo or plan_only)
+    if asks and not sys.stdin.isatty():
+        raise click.UsageError("nobody can agree to the plan here: add --yes or --plan-only")
+    limits = Limits(
+        executors=given["max_executors"],
+        reviewers=given["max_reviewers"],
+        fixers=given["max_fixers"],
+        retries=given["retries"],
+        auto_fix=given["auto_fix"],
+        max_cost=given["max_cost"],
+        max_task_cost=given["max_task_cost"],
+    )
+    role_models = {one: given[f"{one}_model"] for one in ROLES if given[f"{one}_model"]}
+    settings = load_settings(store=store)
+    options = WorkflowOptions(
+        model or os.environ.get("GONG_MODEL") or settings.model or "", role_models, limits, yolo
+    )
+
+    async def work(front: FrontEnd) -> int:
+        tell = (lambda _: None) if plan_only else _build_teller(as_json=as_json)
+        async with begin_workflow(front, requirement, options, tell) as engine:
+            chosen = plan or await engine.make_plan()
+            if asks:
+                chosen = _confirm_plan(chosen)
+            engine.record(WorkflowEvent("plan", plan=chosen))
+            if plan_only:
+                print_json(chosen)
+                return 0
+            return await _run_to_end(engine, report_file, as_json=as_json)
+
+    return _run_in_store(store, options, work)
+
+
+def _confirm_plan(plan: TaskPlan) -> TaskPlan:
+    """Show a plan, let the user change it, and return the one that they agree to."""
+    while True:
+        print_lines(draw_graph(plan))
+        answer = click.prompt("Carry this out?", type=click.Choice(["y", "n", "e"]), default="y")
+        if answer == "y":
+            return plan
+        if answer == "n":
+            raise click.Abort
+        text = click.edit(
+            msgspec.json.format(msgspec.json.encode(plan)).decode(), extension=".json"
+        )
+        if text is not None:
+            try:
+                plan = parse_plan(text)
+            except PlanError as error:
+                print_warning(str(error))
+
+
+def _run_in_store(
+    store: str | None, options: WorkflowOptions, work: Callable[[FrontEnd], Any]
+) -> int:
+    settings = load_settings(store=store)
+    with open_store(config.locate_store(settings, os.environ)) as library:
+        front = build_front(
+            library,
+            settings,
+            os.environ,
+            config.locate_folder(),
+            f"gong/{__version__}",
+            options,
+            print_warning,
+        )
+        code: int = asyncio.run(work(front))
+        return code
+
+
+def _build_teller(*, as_json: bool) -> Callable[[WorkflowEvent], None]:
+    def tell(event: WorkflowEvent) -> None:
+        if as_json:
+            print_lines([msgspec.json.encode(event).decode()])
+        elif line := format_event(event):
+            print_lines([line])
+        sys.stdout.flush()
+
+    return tell
+
+
+async def _run_to_end(engine: WorkflowEngine, report_file: str | None, *, as_json: bool) -> int:
+    """Carry a workflow out; Ctrl+C cancels it, as `gong workflow cancel` does."""
+    cancel = locate_cancel_file(os.environ, engine.workflow.id)
+
+    def stop() -> None:
+        cancel.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        cancel.touch()
+
+    with suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
+    status = await engine.run()
+    done = engine.workflow
+    if report_file is not None:
+        Path(report_file).write_text(build_page(done), "utf-8")  # noqa: ASYNC240 (at the end)
+    if not as_json:
+        score = "" if done.score is None else f", score {done.score:g}"
+        said = f" ({engine.stopped})" if engine.stopped else ""
+        print_lines([f"workflow {done.id[:8]}: {status}{score}{said}"])
+        if done.report:
+            print_lines([done.report])
+    return _EXITS.get(status, 1)
+
+
+@workflow.command("list")
+@store_option
+@as_json
+def list_workflows(*, store: str | None, as_json: bool) -> None:
+    """List the workflows of the store, the newest first.
+
+    --json prints [{id, requirement, status, tasks, completed, score}].
+    """
+    rows = [_describe_workflow(one) for one in _load_all(store)]
+    if as_json:
+        print_json(rows)
+        return
+    table = [
+        (one.id[:8], one.status, f"{one.completed}/{one.tasks}", one.requirement) for one in rows
+    ]
+    print_lines(format_table(table, headings=("WORKFLOW", "STATUS", "DONE", "REQUIREMENT")))
+
+
+def _describe_workflow(one: Workflow) -> ListedWorkflow:
+    completed = sum(state.status == "completed" for state in one.states.values())
+    return ListedWorkflow(
+        one.id, one.requirement, one.status, len(one.states), completed, one.score
+    )
+
+
+def _load_all(store: str | None) -> Iterator[Workflow]:
+    settings = load_settings(store=store)
+    with open_store(config.locate_store(settings, os.environ)) as library:
+        front = _build_reading_front(library, settings)
+        for identity in list_workflow_ids(library):
+            with suppress(Exception):  # a damaged one costs only itself
+                yield load_workflow(front, identity)
+
+
+def _build_reading_front(library: Any, settings: Any) -> FrontEnd:
+    return build_front(
+        library, settings, os.environ, config.locate_folder(), f"gong/{__version__}",
+        WorkflowOptions(), print_warning,
+    )  # fmt: skip
+
+
+def _load_one(store: str | None, ref: str) -> Workflow:
+    settings = load_settings(store=store)
+    with open_store(config.locate_store(settings, os.environ)) as library:
+        return load_workflow(_build_reading_front(library, settings), ref)
+
+
+@workflow.command("show")
+@click.argument("ref", metavar="ID")
+@store_option
+@click.option("--report", "report_file", type=click.Path(dir_okay=False), metavar="FILE.html",
+              help="Write a report with the graph of tasks.")  # fmt: skip
+@as_json
+def show(ref: str, *, store: str | None, report_file: str | None, as_json: bool) -> None:
+    """Show how a workflow stands: its tasks, their reviews, its score.
+
+    --json prints one object: id, requirement, status, score, report, options, and tasks, each with
+    id, title, status, dependencies, tries, note, tape, branch, worktree, cost and reviews.
+    """
+    found = _load_one(store, ref)
+    if report_file is not None:
+        Path(report_file).write_text(build_page(found), "utf-8")
+    if as_json:
+        print_json({
+            "id": found.id, "requirement": found.requirement, "status": found.status,
+            "score": found.score, "report": found.report, "options": found.options,
+            "tasks": [*_list_tasks(found)],
+        })  # fmt: skip
+        return
+    score = "" if found.score is None else f"  score {found.score:g}"
+    print_lines([f"{found.id[:8]}  {found.status}{score}  {found.requirement}", ""])
+    print_lines(draw_graph(found.plan, found.states))
+    if found.report:
+        print_lines(["", found.report])
+
+
+def _list_tasks(found: Workflow) -> Iterator[ListedTask]:
+    for task in found.plan.tasks:
+        state = found.states[task.id]
+        reviews = tuple(
+            {"verdict": one.verdict, "findings": one.findings, "summary": one.summary}
+            for one in found.reviews.get(task.id, [])
+        )
+        yield ListedTask(
+            task.id, task.title, state.status, task.dependencies, state.tries, state.note,
+            state.tape, state.branch, state.worktree, state.cost, reviews,
+        )  # fmt: skip
+
+
+@workflow.command("graph")
+@click.argument("ref", metavar="ID")
+@store_option
+def graph(ref: str, *, store: str | None) -> None:
+    """Draw the tasks of a workflow and what each waits for."""
+    found = _load_one(store, ref)
+    print_lines(draw_graph(found.plan, found.states))
+
+
+@workflow.command("cancel")
+@click.argument("ref", metavar="ID")
+@store_option
+def cancel(ref: str, *, store: str | None) -> int:
+    """Stop a workflow: its agents are stopped, its work is kept, `resume` carries it on."""
+    found = _load_one(store, ref)
+    if found.status not in {"running", "planned"}:
+        print_lines([f"workflow {found.id[:8]} is {found.status}: there is nothing to stop"])
+        return 0
+    file = locate_cancel_file(os.environ, found.id)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file.touch()
+    print_lines([f"workflow {found.id[:8]} is told to stop"])
+    return 0
+
+
+@workflow.command("resume")
+@click.argument("ref", metavar="ID")
+@click.option("--report", "report_file", type=click.Path(dir_okay=False), metavar="FILE.html",
+              help="Write a report with the graph of tasks at the end.")  # fmt: skip
+@store_option
+@as_json
+def resume(ref: str, *, report_file: str | None, store: str | None, as_json: bool) -> int:
+    """Carry a workflow on where it stands, with its models and limits; nothing if it has ended."""
+    return _resume_workflow(ref, store, report_file, as_json=as_json)
+
+
+@workflow.command("retry")
+@click.argument("ref", metavar="ID")
+@click.argument("task")
+@store_option
+@as_json
+def retry(ref: str, task: str, *, store: str | None, as_json: bool) -> int:
+    """Try a failed task again, and do what was skipped because of it."""
+    return _resume_workflow(ref, store, None, as_json=as_json, again=task)
+
+
+@workflow.command("fork")
+@click.argument("ref", metavar="ID")
+@click.argument("task")
+@store_option
+def fork(ref: str, task: str, *, store: str | None) -> int:
+    """Make another workflow that stands where this one did before TASK; `resume` carries it out.
+
+    Files stay as they are: check out the commit that it is to begin at first.
+    """
+    settings = load_settings(store=store)
+    with open_store(config.locate_store(settings, os.environ)) as library:
+        made = fork_workflow(_build_reading_front(library, settings), ref, task)
+    print_lines([made])
+    return 0
+
+
+def _resume_workflow(
+    ref: str, store: str | None, report_file: str | None, *, as_json: bool, again: str = ""
+) -> int:
+    found = _load_one(store, ref)
+    if not found.plan.tasks:
+        raise ConfigurationError(f"workflow {found.id[:8]} has no plan: start it again")
+    if found.status in {"completed", "failed"} and not again:
+        if not as_json:
+            print_lines([f"workflow {found.id[:8]} is {found.status}: there is nothing to do"])
+        return _EXITS.get(found.status, 1)
+
+    async def work(front: FrontEnd) -> int:
+        async with open_workflow(front, found.id, _build_teller(as_json=as_json)) as engine:
+            if again:
+                reset_task(engine, again)
+            return await _run_to_end(engine, report_file, as_json=as_json)
+
+    return _run_in_store(store, found.options, work)
