@@ -14,7 +14,7 @@ from .errors import UsageError
 
 GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
-SESSION_TOOLS = ("claude", "codex", "gemini", "opencode", "pi", "atif", "simple")
+SESSION_TOOLS = ("claude", "codex", "gemini", "opencode", "pi", "atif", "simple", "otlp")
 """The other agents whose sessions a REF can name, by their own id: `claude:UUID`."""
 _SESSION = re.compile(rf"(?P<tool>{'|'.join(SESSION_TOOLS)}):(?P<session>[^:@~^\x00-\x1f]+)")
 _NAME = "[a-z0-9][a-z0-9._-]{0,47}"

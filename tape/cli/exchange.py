@@ -76,6 +76,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Write the whole request around the array, with the system prompt.",
 )
+@click.option(
+    "--content", is_flag=True, help="With --to otlp: what was said as well, not only that it was."
+)
 @click.pass_obj
 def export(  # noqa: C901, PLR0917 (one argument for each option)
     options: GlobalOptions,
@@ -87,6 +90,7 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
     install: bool,
     yes: bool,
     request: bool,
+    content: bool,
 ) -> int:
     """Export a tape as one self-contained file: JSON lines, or a page for people.
 
@@ -97,9 +101,9 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
     otherwise the copy is exact.
 
     --to with an agent's name writes a session that it lists, reads and resumes: claude and pi hold
-    all branches, codex one. opencode (for `opencode import`), atif (Harbor) and simple are
-    documents of one branch, or with -o and a folder that is there one for each. --install puts the
-    file where the agent looks, after showing the path.
+    all branches, codex one. opencode (for `opencode import`), atif (Harbor), simple and otlp (spans
+    of OpenTelemetry) are documents of one branch, or with -o and a folder that is there one for
+    each. --install puts the file where the agent looks, after showing the path.
 
     --to with an API's name writes the messages of the next request to that API: the repaired view.
     Repairs are reported on standard error. A system prompt that is not part of the array is in
@@ -107,6 +111,8 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
     """
     if request and form not in FORMATS:
         raise UsageError(f"--request goes with --to and the name of an API: {', '.join(FORMATS)}")
+    if content and form != "otlp":
+        raise UsageError("--content goes with --to otlp: other formats have it")
     if force and output is None:
         raise UsageError("--force goes with -o: standard output replaces nothing")
     if install and form not in INSTALLABLE:
@@ -114,12 +120,20 @@ def export(  # noqa: C901, PLR0917 (one argument for each option)
     if install and output is not None:
         raise UsageError("--install chooses the file: leave -o out")
     if output is not None and form in DOCUMENTS and output.is_dir():
-        return _export_branches(options, ref, form, output, force=force, redact=redact)
+        return _export_branches(
+            options, ref, form, output, force=force, redact=redact, content=content
+        )
     if output is not None:
         require_writable(output, force=force)
     click.get_current_context().with_resource(show_times(local=False))  # a page for others too
     if form in SESSION_WRITERS:
-        return _export_session(options, ref, form, output, redact=redact, install=install, yes=yes)
+        return _export_session(
+            *(options, ref, form, output),
+            redact=redact,
+            install=install,
+            yes=yes,
+            content=content,
+        )
     target = nullcontext(print_bytes) if output is None else open_output(output)
     with open_ref(options, ref) as place, target as write:
         if form in {"jsonl", "html"}:
@@ -159,12 +173,18 @@ def _export_session(
     redact: bool,
     install: bool,
     yes: bool,
+    content: bool,
 ) -> int:
     with open_ref(options, ref) as place:
         head = place.head
         if head is None and place.branch is not None:
             head = place.tape.head(place.branch)
-        made = export_session(place.tape, head, form, redact=redact, skipped=warn_of_left_out_part)
+        made = export_session(
+            *(place.tape, head, form),
+            redact=redact,
+            skipped=warn_of_left_out_part,
+            with_content=content,
+        )
     if install:
         output = choose_install_path(form, made.outline, os.environ)
         asking = Confirmation(yes=yes, dry_run=False, as_json=False)
@@ -182,14 +202,26 @@ def _export_session(
 
 
 def _export_branches(
-    options: GlobalOptions, ref: str, form: str, folder: Path, *, force: bool, redact: bool
+    options: GlobalOptions,
+    ref: str,
+    form: str,
+    folder: Path,
+    *,
+    force: bool,
+    redact: bool,
+    content: bool,
 ) -> int:
     """Write a file for each branch of a tape into a folder, and print their names."""
     secrets = 0
     with open_ref(options, ref) as place:
         if place.head is not None or place.branch is not None:
             raise UsageError("a folder is for all branches: name the tape, or give -o FILE")
-        made = export_every_branch(place.tape, form, redact=redact, skipped=warn_of_left_out_part)
+        made = export_every_branch(
+            *(place.tape, form),
+            redact=redact,
+            skipped=warn_of_left_out_part,
+            with_content=content,
+        )
         for branch, session in made:
             path = folder / f"{branch}.json"
             require_writable(path, force=force)

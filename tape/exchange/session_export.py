@@ -7,6 +7,7 @@
     opencode   one                 a document for `opencode import`
     atif       one                 a document
     simple     one                 a document
+    otlp       one                 a document of spans
 
 The same tape gives the same bytes. Secrets of known shapes are masked, if wanted.
 """
@@ -26,6 +27,7 @@ from ..formats.sessions import (
     write_codex,
     write_documents,
     write_opencode,
+    write_otlp,
     write_pi,
 )
 from ..formats.sessions.outline import PlacedEntry, TapeOutline, to_message
@@ -39,9 +41,9 @@ if TYPE_CHECKING:
     from ..store.refs import Head
     from ..store.tape import Tape
 
-DOCUMENTS = ("opencode", "atif", "simple")
+DOCUMENTS = ("opencode", "atif", "simple", "otlp")
 """Formats of one branch that are a document of their own."""
-SESSION_WRITERS = ("claude", "codex", "pi", "opencode", "atif", "simple")
+SESSION_WRITERS = ("claude", "codex", "pi", "opencode", "atif", "simple", "otlp")
 """What `tape export --to` writes besides our own formats and message arrays."""
 _WITH_BRANCHES = frozenset({"claude", "pi"})
 _MOST_DEPTH = 4
@@ -68,11 +70,13 @@ def export_session(
     *,
     redact: bool,
     skipped: Callable[[str], None],
+    with_content: bool = False,
 ) -> ExportedSession:
     """Return a tape as a file of `name`: all branches where the format holds them, else one.
 
-    `head` names one branch, or an entry; None is the whole tape. Entries that do not verify are
-    left out and reported to `skipped`. Raises UsageError for a tape without words.
+    `head` names one branch, or an entry; None is the whole tape. `with_content` is for spans, which
+    have no words without it. Entries that do not verify are left out and reported to `skipped`.
+    Raises UsageError for a tape without words.
     """
     refs = tape.refs()
     is_named = head is not None
@@ -82,7 +86,7 @@ def export_session(
     if is_whole:
         heads = [tape.head(one) for one in refs.branches if one != refs.current] + [head]
     outline = _read_outline(tape, heads, skipped)
-    lines = [*_write_lines(outline, name)]
+    lines = [*_write_lines(outline, name, with_content=with_content)]
     if not lines or not any(to_message(one.entry.data) for one in outline.entries):
         raise UsageError("nobody says anything in this tape: there is nothing to export")
     secrets = 0
@@ -96,16 +100,26 @@ def export_session(
 
 
 def export_every_branch(
-    tape: Tape, name: str, *, redact: bool, skipped: Callable[[str], None]
+    tape: Tape,
+    name: str,
+    *,
+    redact: bool,
+    skipped: Callable[[str], None],
+    with_content: bool = False,
 ) -> Iterator[tuple[str, ExportedSession]]:
     """Yield each branch of a tape and its file; one on which nobody says anything is left out."""
     for branch in tape.refs().branches:
         with suppress(UsageError):
             head = tape.head(branch)
-            yield branch, export_session(tape, head, name, redact=redact, skipped=skipped)
+            yield (
+                branch,
+                export_session(
+                    tape, head, name, redact=redact, skipped=skipped, with_content=with_content
+                ),
+            )
 
 
-def _write_lines(outline: TapeOutline, name: str) -> Iterator[bytes]:
+def _write_lines(outline: TapeOutline, name: str, *, with_content: bool) -> Iterator[bytes]:
     match name:
         case "claude":
             yield from write_claude.write_session(outline)
@@ -115,6 +129,9 @@ def _write_lines(outline: TapeOutline, name: str) -> Iterator[bytes]:
             yield from write_pi.write_session(outline)
         case "opencode":
             yield msgspec.json.encode(write_opencode.build_document(outline))
+        case "otlp":
+            spans = write_otlp.build_spans(outline, with_content=with_content)
+            yield msgspec.json.encode(spans)
         case "atif":
             yield msgspec.json.encode(write_documents.build_atif(outline))
         case _:

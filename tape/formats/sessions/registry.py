@@ -9,6 +9,7 @@
 | opencode | `opencode export`, `~/.local/share/opencode/opencode.db`    | revert   | yes        |
 | atif     | a trajectory of Harbor                                      | –        | yes        |
 | simple   | a session in txcript's Simple format                        | –        | –          |
+| otlp     | spans of OpenTelemetry with the conventions for GenAI       | –        | –          |
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import claude, codex, documents, gemini_cli, opencode, pi
+from . import claude, codex, documents, gemini_cli, opencode, otlp, pi
 from .steps import decode_object
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ SESSION_FORMATS = {
         SessionFormat("opencode", "OpenCode", opencode.is_opencode_line, opencode.read_session),
         SessionFormat("atif", "ATIF", documents.is_atif_line, documents.read_atif),
         SessionFormat("simple", "Simple", documents.is_simple_line, documents.read_simple),
+        SessionFormat("otlp", "OTLP", otlp.is_otlp_line, otlp.read_session),
     )
 }
 """Every agent by the name that stands before the colon of a reference."""

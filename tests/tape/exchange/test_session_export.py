@@ -17,6 +17,7 @@ from tape.exchange.session_export import (
 )
 from tape.exchange.session_import import import_session
 from tape.exchange.session_sources import SessionFile, open_session_file
+from tape.formats.sessions.write_otlp import CONVENTIONS
 from tape.model.entries import (
     AgentEnd,
     AgentStart,
@@ -74,7 +75,7 @@ def tape(store, tmp_path):
 
 
 def export(tape, name, head=None, *, redact=False):
-    return export_session(tape, head, name, redact=redact, skipped=pytest.fail)
+    return export_session(tape, head, name, redact=redact, skipped=pytest.fail, with_content=True)
 
 
 def list_facts(tape):
@@ -185,15 +186,16 @@ def test_atif_counts_cached_tokens_and_pairs_calls_with_results(store):
     assert agent["extra"]["parent"] == user["extra"]["entry"]
 
 
-@pytest.mark.parametrize("name", ["atif", "simple", "opencode"])
+@pytest.mark.parametrize("name", ["atif", "simple", "opencode", "otlp"])
 def test_a_document_of_a_branch_comes_back(tape, tmp_path, name):
     made = export(tape, name)
     again = bring(Store(tmp_path / "other", durable=False), tmp_path / "out.json", made.data)
     (found,) = list_facts(again)
     assert again.title() == tape.title()
     wanted = next(one for one in list_facts(tape) if ("user", "right") in one)
-    if name == "simple":  # no usage, and a summary is a prompt
+    if name in {"simple", "otlp"}:  # a summary is a prompt
         wanted = [("user", one[1]) if one[0] == "anchor" else one for one in wanted]
+    if name == "simple":  # no usage
         wanted = [(0, 0) if isinstance(one[0], int) else one for one in wanted]
     assert found == wanted
 
@@ -203,7 +205,7 @@ def test_a_document_holds_pictures(store, tmp_path):
         writer.append(User((Text("look"), Image(blob=tape.blobs.put(PICTURE), mime="image/png"))))
         writer.append(Assistant((Text("A zebra."),), model="m"))
         writer.barrier()
-        for name in ("atif", "simple", "opencode"):
+        for name in ("atif", "simple", "opencode", "otlp"):
             other = Store(tmp_path / name, durable=False)
             again = bring(other, tmp_path / f"{name}.json", export(tape, name).data)
             prompt = next(e.data for e in again.entries(again.head()) if isinstance(e.data, User))
@@ -237,6 +239,26 @@ def test_sub_agents_are_inside_a_trajectory_and_tapes_again(store, tmp_path):
     again = other.open(main.id)
     starts = [e.data for e in again.entries(again.head()) if isinstance(e.data, AgentStart)]
     assert [start.tape for start in starts] == [agent.id]
+
+
+def test_spans_have_words_only_if_they_are_asked_for(tape):
+    secretive = export_session(tape, None, "otlp", redact=False, skipped=pytest.fail)
+    assert b"zebras" not in secretive.data.replace(b'"list the zebras"', b"")
+    (resource,) = json.loads(secretive.data)["resourceSpans"]
+    (scope,) = resource["scopeSpans"]
+    assert scope["scope"]["attributes"] == [
+        {"key": "tape.conventions", "value": {"stringValue": CONVENTIONS}}
+    ]
+    names = [span["name"].split()[0] for span in scope["spans"]]
+    assert {*names} == {"invoke_agent", "chat", "execute_tool"}
+    assert len({span["spanId"] for span in scope["spans"]}) == len(names)
+    turns = {span["spanId"]: span for span in scope["spans"] if "parentSpanId" not in span}
+    for span in scope["spans"]:
+        turn = turns[span.get("parentSpanId", span["spanId"])]
+        assert span["traceId"] == turn["traceId"]
+        assert int(turn["startTimeUnixNano"]) <= int(span["endTimeUnixNano"])
+        assert int(span["endTimeUnixNano"]) <= int(turn["endTimeUnixNano"])
+    assert b"zebra.py" in export(tape, "otlp").data
 
 
 def test_each_branch_is_a_trajectory_that_names_its_fork(tape):
