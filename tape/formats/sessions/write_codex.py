@@ -5,12 +5,16 @@ people (`event_msg`). Its own reader shows the second, so both are written:
 
     entry           response_item                     event_msg
     --------------  --------------------------------  -------------------------------------------
-    user            message                           user_message
+    user            message                           task_started, user_message
     context         message                           –
     assistant       reasoning, message, call          agent_reasoning, agent_message, token_count
-    tool.result     output                            exec_command_end, for commands
+    tool.result     output                            exec_command_end, mcp_tool_call_end
     model, meta     – (`turn_context`)                –
     anchor          – (`compacted`)                   context_compacted
+
+A turn lasts from a prompt to the next one, and Codex shows a call only within its turn: each event
+of a call names it. Calls other than commands are shown as those of a server with the name of the
+program that ran them.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ from ...model.summary import render_summary
 from ..encoder import CallIds
 from ..openai_responses.emit import OpenAIResponsesOptions, build_encoder
 from ..wire import build_argument_object, encode_json, unpack_raw
-from .outline import shorten_time, to_message
+from .outline import format_uuid, shorten_time, to_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,16 +64,22 @@ class _Writer:
         options = OpenAIResponsesOptions(verbatim=True, stored=True, thinking_as_text=False)
         self.style = build_encoder(options, tape.load).form
         self.ids = CallIds(self.style.ids)
-        self.model = self.effort = ""
+        self.model = self.effort = self.turn = ""
+        self.said = ""
+        """What the model said last in this turn."""
         self.calls: dict[str, ToolCall] = {}
         self.total = [0, 0, 0, 0, 0]
         """Tokens so far: input, cached, output, reasoning, all."""
 
     def build_lines(self) -> Iterator[WireObject]:
         yield self._wrap(self.tape.created, "session_meta", self._build_meta())
+        time = self.tape.created
         for entry, _ in self.tape.entries:
+            time = entry.time
             for kind, payload in self._build_payloads(entry):
-                yield self._wrap(entry.time, kind, payload)
+                yield self._wrap(time, kind, payload)
+        for kind, payload in self._end_turn():
+            yield self._wrap(time, kind, payload)
 
     def _wrap(self, time: str, kind: str, payload: WireObject) -> WireObject:
         return {"timestamp": shorten_time(time), "type": kind, "payload": payload}
@@ -99,6 +109,8 @@ class _Writer:
                 yield "compacted", {"message": text}
                 yield "event_msg", {"type": "context_compacted"}
             case User():
+                yield from self._end_turn()
+                yield from self._begin_turn(entry)
                 yield from self._build_items(entry)
                 text = join_texts(data.content)
                 yield "event_msg", {"type": "user_message", "message": text, "images": []}
@@ -106,7 +118,7 @@ class _Writer:
                 yield from self._build_answer(entry, data)
             case ToolResult():
                 yield from self._build_items(entry)
-                yield from self._build_command_end(data)
+                yield from self._build_call_end(data)
             case _:
                 yield from self._build_items(entry)
 
@@ -120,7 +132,20 @@ class _Writer:
                 item = {"type": "message", **item, "content": _list_texts(item)}
             yield "response_item", item
 
+    def _begin_turn(self, entry: Entry) -> Iterator[tuple[str, WireObject]]:
+        self.turn, self.said = format_uuid(entry.id), ""
+        started = {"type": "task_started", "turn_id": self.turn, "model_context_window": None}
+        yield "event_msg", started
+
+    def _end_turn(self) -> Iterator[tuple[str, WireObject]]:
+        if self.turn:
+            done = {"type": "task_complete", "turn_id": self.turn, "last_agent_message": self.said}
+            yield "event_msg", done
+
     def _build_answer(self, entry: Entry, said: Assistant) -> Iterator[tuple[str, WireObject]]:
+        if not self.turn:
+            yield from self._begin_turn(entry)
+        self.said = join_texts(said.content) or self.said
         yield from self._name_model(said.model, self.effort)
         self.ids.begin_answer()
         for call in select_tool_calls(said.content):
@@ -160,27 +185,46 @@ class _Writer:
                 "approval_policy": "on-request",
                 "sandbox_policy": {"type": "workspace-write"},
                 "model": model,
+                **({"turn_id": self.turn} if self.turn else {}),
                 **({"effort": effort} if effort else {}),
                 "summary": "auto",
             },
         )
 
-    def _build_command_end(self, result: ToolResult) -> Iterator[tuple[str, WireObject]]:
-        """Yield what happened for people, if the call was a command."""
+    def _build_call_end(self, result: ToolResult) -> Iterator[tuple[str, WireObject]]:
+        """Yield what happened for people."""
         call = self.calls.get(result.call_id)
-        given = build_argument_object(call) if call is not None and call.args else {}
+        if call is None:
+            return
+        given = build_argument_object(call) if call.args else {"input": call.args_text or ""}
         fields = unpack_raw(given) if not isinstance(given, dict) else given
         command = next((fields[name] for name in _COMMAND_FIELDS if name in fields), None)
-        if command is None or call is None:
-            return
         text = join_texts(result.content)
+        seconds, rest = divmod(result.duration_ms, 1000)
+        ended: WireObject = {
+            "call_id": call.id,
+            "turn_id": self.turn,
+            "duration": {"secs": seconds, "nanos": rest * 1_000_000},
+        }
+        if command is None:
+            content = [{"type": "text", "text": text}]
+            server = self.tape.program.partition("/")[0]
+            yield (
+                "event_msg",
+                {
+                    "type": "mcp_tool_call_end",
+                    **ended,
+                    "invocation": {"server": server, "tool": call.name, "arguments": fields},
+                    "result": {"Ok": {"content": content, "isError": result.is_error}},
+                },
+            )
+            return
         words = command if isinstance(command, list) else ["bash", "-lc", str(command)]
         yield (
             "event_msg",
             {
                 "type": "exec_command_end",
-                "call_id": call.id,
-                "turn_id": call.id,
+                **ended,
                 "command": [str(word) for word in words],
                 "cwd": self.cwd,
                 "parsed_cmd": [],
@@ -189,7 +233,6 @@ class _Writer:
                 "stderr": "",
                 "aggregated_output": text,
                 "exit_code": 1 if result.is_error else 0,
-                "duration": {"secs": result.duration_ms // 1000, "nanos": 0},
                 "formatted_output": text,
                 "status": "failed" if result.is_error else "completed",
             },

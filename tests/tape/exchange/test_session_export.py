@@ -126,6 +126,26 @@ def test_codex_holds_one_branch_and_names_the_others(tape, tmp_path):
     assert ("user", "left") not in said
     kinds = [json.loads(line)["payload"].get("type") for line in made.data.splitlines()]
     assert {"user_message", "agent_message", "agent_reasoning", "exec_command_end"} <= {*kinds}
+    assert kinds.count("task_started") == kinds.count("task_complete") > 1
+
+
+def test_codex_shows_each_call_within_its_turn(store):
+    with store.create(HERE) as tape, tape.writer() as writer:
+        writer.append(User((Text("go"),)))
+        ran = ToolCall(id="c_1", name="bash", args=Raw(b'{"command":"ls"}'))
+        read = ToolCall(id="c_2", name="read", args=Raw(b'{"path":"a.py"}'))
+        writer.append(Assistant((ran, read), model="m"))
+        writer.append(ToolResult("c_1", "bash", (Text("a.py"),)))
+        writer.append(ToolResult("c_2", "read", (Text("gone"),), is_error=True))
+        writer.barrier()
+        lines = map(json.loads, export(tape, "codex").data.splitlines())
+    events = [line["payload"] for line in lines if line["type"] == "event_msg"]
+    turns = {event["turn_id"] for event in events if "turn_id" in event}
+    assert len(turns) == 1
+    command, other = (one for one in events if one["type"].endswith("_end"))
+    assert (command["type"], command["command"]) == ("exec_command_end", ["bash", "-lc", "ls"])
+    assert other["invocation"] == {"server": "test", "tool": "read", "arguments": {"path": "a.py"}}
+    assert other["result"]["Ok"]["isError"] is True
 
 
 def test_the_same_tape_gives_the_same_bytes(tape):
