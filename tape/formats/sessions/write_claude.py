@@ -54,6 +54,8 @@ class _Writer:
         self.ids = CallIds(self.style.ids)
         self.lines: dict[str, str | None] = {}
         """Entry → the line that what follows it names as its parent."""
+        self.answers: set[str] = set()
+        """Ids of messages so far."""
 
     def build_lines(self) -> Iterator[WireObject]:
         if self.tape.title:
@@ -128,13 +130,19 @@ class _Writer:
 
     def _build_answer(self, entry: Entry, said: Assistant, parts: list[WireObject]) -> WireObject:
         usage = said.usage
+        own = f"msg_{entry.id[:24]}"
+        identity = said.response_id or own
+        if identity in self.answers:  # lines of one id are one message to Claude Code
+            identity = own
+        self.answers.add(identity)
+        raw_stop = said.raw_stop if said.api == API else None
         return {
-            "id": said.response_id or f"msg_{entry.id[:24]}",
+            "id": identity,
             "type": "message",
             "role": "assistant",
             "model": said.model or "<synthetic>",
             "content": parts,
-            "stop_reason": said.raw_stop or _STOPS.get(said.stop_reason, "end_turn"),
+            "stop_reason": raw_stop or _STOPS.get(said.stop_reason, "end_turn"),
             "stop_sequence": None,
             "usage": {
                 "input_tokens": usage.input,

@@ -165,6 +165,22 @@ def test_another_agents_thinking_is_text_for_claude(store):
     ]
 
 
+def test_answers_with_one_id_stay_two_for_claude(store, tmp_path):
+    with store.create(HERE) as tape, tape.writer() as writer:
+        for word in ("One.", "Two."):
+            writer.append(User((Text("go"),)))
+            writer.append(Assistant((Text(word),), model="m", response_id="r", raw_stop="STOP"))
+        writer.barrier()
+        made = export(tape, "claude")
+    messages = [json.loads(line)["message"] for line in made.data.splitlines()]
+    answers = [one for one in messages if one["role"] == "assistant"]
+    assert len({one["id"] for one in answers}) == len(answers)
+    assert {one["stop_reason"] for one in answers} == {"end_turn"}
+    again = bring(Store(tmp_path / "other", durable=False), tmp_path / "out.jsonl", made.data)
+    (facts,) = list_facts(again)
+    assert [one[1] for one in facts if one[0] == "Text"] == ["One.", "Two."]
+
+
 def test_pictures_go_along(store, tmp_path):
     with store.create(HERE) as tape, tape.writer() as writer:
         picture = Image(blob=tape.blobs.put(PICTURE), mime="image/png")
