@@ -25,10 +25,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from ..errors import Damaged, NotFound, UsageError
-from ..model.entries import Assistant, BlobRef, Checkpoint, SideUsage, ToolResult, select_tool_calls
+from ..model.entries import (
+    Assistant,
+    BlobRef,
+    Checkpoint,
+    SideUsage,
+    ToolResult,
+    User,
+    join_texts,
+    select_tool_calls,
+)
 from ..model.line import decode_line, read_id
 from ..render_calls import render_call, render_changed_files
-from ..text import format_count, show_controls, to_single_line
+from ..text import extract_title, format_count, show_controls, to_single_line
 from .export import export_tape
 
 if TYPE_CHECKING:
@@ -108,7 +117,9 @@ class _PageView:
     """What a page says about the lines of an export, collected line by line."""
 
     def __init__(self) -> None:
-        self.title = "A session"
+        self.title = ""
+        self.prompt: str | None = None
+        """The beginning of the first prompt, the title of a tape that was given none."""
         self.current = ""
         self.tape = self.cwd = ""
         self.first = self.last = ""
@@ -139,7 +150,7 @@ class _PageView:
             case {"current": str(name)}:
                 self.current = name
             case {"title": str(title)}:
-                self.title = to_single_line(title) or self.title
+                self.title = to_single_line(title)
             case {"label": str(label), "entry": entry}:
                 self._labels[label] = entry
             case {"phase": str(phase)}:
@@ -157,6 +168,8 @@ class _PageView:
 
     def _add_facts(self, entry: Entry) -> None:
         match entry.data:
+            case User(content=content):
+                self.prompt = self.prompt or extract_title(join_texts(content))
             case Assistant() as said:
                 calls = [
                     render_call(call, paint=_mark_kind) for call in select_tool_calls(said.content)
@@ -253,7 +266,7 @@ def _build_page_start(view: _PageView) -> bytes:
     parts = {
         "policy": policy.encode(),
         "style": style,
-        "title": escape(show_controls(view.title)).encode(),
+        "title": escape(to_single_line(view.title or view.prompt or "A session")).encode(),
         "facts": "\n".join(rows).encode(),
     }
     return re.sub(

@@ -91,6 +91,7 @@
   };
   const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
   const entriesOf = (n) => count(n, "entry", "entries");
+  const facts = (parts) => parts.filter(Boolean).flatMap((part, at) => (at ? [" ", el("span", "", part)] : [el("span", "", part)]));
   const money = (amount) => (amount >= 0.995 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(4)}`);
   const size = (bytes) => (bytes < 1e3 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
   const clock = (time) => time.slice(11, 16);
@@ -261,7 +262,7 @@
     const parts = [data.model || "", usage.input || cached ? `${(usage.input + cached + (usage.cache_write || 0)).toLocaleString("en")} in` : "",
       cached ? `${cached.toLocaleString("en")} cached` : "", usage.output ? `${usage.output.toLocaleString("en")} out` : "",
       data.cost ? money(data.cost.amount) : "", data.duration_ms ? lasted(data.duration_ms) : ""].filter(Boolean);
-    return parts.length > 1 || (parts.length && data.model) ? el("div", "foot", ...parts.map((part) => el("span", "", part))) : null;
+    return parts.length > 1 || (parts.length && data.model) ? el("div", "foot", ...facts(parts)) : null;
   };
   const thinking = (key, text) => folding(key, wide.thinking, "thinking", el("summary", "", turn(), "Thinking"), () => long(text, (part) => el("div", "plain", part)));
   const drawAnswer = (row) => {
@@ -302,7 +303,8 @@
   const KINDS = { compaction: "Compacted", handoff: "Handed off", merge: "Merged" };
   const drawAnchor = (row) => {
     const data = dataOf(row.entry), node = el("section", "row fold");
-    const sizes = data.tokens && data.tokens.before ? `${data.tokens.before.toLocaleString("en")} → ${data.tokens.after.toLocaleString("en")} tokens` : "";
+    const { before = 0, after = 0 } = data.tokens || {};
+    const sizes = before ? `${[before, after].filter(Boolean).map((n) => n.toLocaleString("en")).join(" → ")} tokens` : "";
     const what = row.covers ? `${KINDS[data.kind] || "Summarised"} ${entriesOf(row.covers)}` : KINDS[data.kind] || "Summarised";
     node.append(el("div", "title", el("b", "", what), el("small", "", sizes)));
     const text = summaryText(data.summary);
@@ -340,16 +342,27 @@
     node.append(folding(`${row.entry.id}.m`, false, "", el("summary", "", turn(), said), body));
     return node;
   };
+  const drawGroup = (row) => {
+    const names = [...new Set(row.group.map((one) => dataOf(one.entry).kind || one.entry.type))].join(", ");
+    const node = el("section", "row meta");
+    const shown_ = row.group.length === 1 ? visible(names) : `${row.group.length} other entries: ${visible(names)}`;
+    node.append(folding(`${row.id}.m`, false, "", el("summary", "", turn(), shown_.slice(0, 300)), () => row.group.map((one) => {
+      const text = JSON.stringify(dataOf(one.entry), null, 1);
+      return el("div", "call", el("div", "output", ...long(text, (part) => el("pre", "", part))));
+    })));
+    return node;
+  };
   const drawForks = (row) => {
     const node = el("section", "fork", "Also from here: ");
     row.forks.forEach((fork, at) => node.append(at ? ", " : "", button("", () => choose(fork.branch, fork.from.id), fork.branch.name), ` (${entriesOf(fork.count)})`));
     return node;
   };
-  const DRAW = { user: drawPrompt, assistant: drawAnswer, anchor: drawAnchor, meta: drawMeta, forks: drawForks,
+  const DRAW = { user: drawPrompt, assistant: drawAnswer, anchor: drawAnchor, meta: drawMeta, group: drawGroup, forks: drawForks,
     day: (row) => el("div", "day", row.day) };
 
   // --- rows -----------------------------------------------------------------------------------
   const QUIET = new Set(["start", "tool.start", "checkpoint", "approval", "branch", "repair"]);
+  const KNOWN = new Set(["meta", "model", "mode", "error", "note", "usage", "agent.start", "agent.end", "context", "tool.result", "checkpoint", "redact"]);
   const FIRST = new Set(["model", "mode"]);  // what a session begins with is said above
   let rows = [], shown = [], place = new Map(), onPath = new Set(), foldsOpen = new Set();
   const buildRows = () => {
@@ -368,7 +381,16 @@
       isBegun ||= type === "user" || type === "assistant";
       const row = { entry, at, kind: "meta", id: entry.id };
       const today = entry.time.slice(0, 10);
-      const add = (one) => { if (today !== day && one.kind !== "meta") { day = today; made.push({ kind: "day", day, at, entry, id: null }); } made.push(one); };
+      const add = (one) => {
+        if (one.kind === "meta" && !KNOWN.has(type)) {  // entries of programs, one line for a run of them
+          const last = made.at(-1);
+          if (last && last.kind === "group") { last.group.push(one); place.set(entry.id, last.id); return; }
+          made.push({ ...one, kind: "group", group: [one] });
+          return;
+        }
+        if (today !== day && one.kind !== "meta") { day = today; made.push({ kind: "day", day, at, entry, id: null }); }
+        made.push(one);
+      };
       if (type === "assistant") {
         row.kind = "assistant"; row.results = [];
         contentOf(dataOf(entry)).filter((block) => block.type === "tool_call").forEach((call, number) => {
@@ -392,16 +414,16 @@
       if (forks.has(entry.id)) made.push({ kind: "forks", forks: forks.get(entry.id), entry, at, id: null });
     });
     for (const fold of folds) {  // a fold stands where its first entry was
-      const [first] = fold.range, before = made.findIndex((row) => row.at >= first);
-      made.splice(before < 0 ? made.length : before, 0, { ...fold, at: first - 0.5 });
+      const [first] = fold.range, before = made.findIndex((row) => row.at >= first - 0.5);
+      made.splice(before < 0 ? made.length : before, 0, { ...fold, at: first - 0.5, anchored: fold.at });
     }
     rows = made;
     rows.folds = folds;
   };
-  const isFolded = (row) => rows.folds.some((fold) => row.at >= fold.range[0] && row.at <= fold.range[1] && row.id !== fold.id && !foldsOpen.has(fold.id)
-    && !(row.kind === "anchor" && row.range && row.range[1] > fold.range[1]));
+  const isWithin = (row, fold) => row.id !== fold.id && (row.anchored ?? row.at) >= fold.range[0] && (row.anchored ?? row.at) <= fold.range[1];
+  const isFolded = (row) => rows.folds.some((fold) => isWithin(row, fold) && !foldsOpen.has(fold.id));
   const guess = (row) => {
-    if (row.kind === "day" || row.kind === "forks" || row.kind === "meta") return 32;
+    if (row.kind === "day" || row.kind === "forks" || row.kind === "meta" || row.kind === "group") return 32;
     if (row.kind === "anchor") return 130;
     const wide_ = Math.max(20, Math.min(90, (log.clientWidth || 700) / 8));
     let high = row.kind === "user" ? 90 : 40;
@@ -472,7 +494,7 @@
     if (!chunk) {
       const row = rows.find((one) => one.id === target) || rows.find((one) => one.entry.n >= entries.get(target).n);
       if (!row) return;
-      rows.folds.filter((fold) => row.at >= fold.range[0] && row.at <= fold.range[1]).forEach((fold) => foldsOpen.add(fold.id));
+      rows.folds.filter((fold) => isWithin(row, fold)).forEach((fold) => foldsOpen.add(fold.id));
       showRows();
       chunk = chunkOf(row.id);
       if (!chunk) return;
@@ -531,7 +553,7 @@
       if (paid) cost = (cost || 0) + paid.amount;
     }
     const parts = [`Branch ${branch.name}`, entriesOf(onPath.size), input ? `${input.toLocaleString("en")} tokens in` : "", made ? `${made.toLocaleString("en")} out` : "", cost === null ? "" : money(cost)];
-    byId("sums").replaceChildren(...parts.filter(Boolean).map((part) => el("span", "", part)));
+    byId("sums").replaceChildren(...facts(parts));
   };
 
   // --- search ---------------------------------------------------------------------------------

@@ -48,10 +48,14 @@ async () => {
   const frame = () => new Promise(requestAnimationFrame);
   const log = document.getElementById("log");
   const text = log.innerText;
+  log.querySelector(".open").click();
+  for (let n = 0; n < 5; n += 1) await frame();
+  const opened = log.innerText;
   scrollTo(0, document.documentElement.scrollHeight);
   for (let n = 0; n < 9; n += 1) await frame();
   return {
-    text, end: log.innerText, title: document.title, ready: document.documentElement.dataset.ready,
+    text, opened, end: log.innerText, title: document.title,
+    ready: document.documentElement.dataset.ready,
     wider: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     images: document.images.length, elements: log.querySelectorAll("*").length,
     targets: [...document.querySelectorAll('a:not([href^="#"])')].map((a) => a.href),
@@ -228,6 +232,7 @@ def test_a_branch_alone_is_a_page_of_its_path(store):
     assert not [line for line in lines if "three" in line]
     assert [line for line in lines if "aside" in line]
     assert [one["name"] for one in view["branches"] if one["current"]] == ["side"]
+    assert page.find_all("title")[0][1] == "one"  # it was given none
 
 
 def test_secrets_are_masked_in_title_text_and_diffs(store):
@@ -279,6 +284,12 @@ def test_a_browser_draws_it_and_runs_nothing_of_it(store, tmp_path):
             writer.anchor(
                 Anchor(kind="compaction", summary="It was hostile.", covers=covers, tokens=sizes)
             )
+            writer.append_data("test.kind", b'{"kind":"first"}')
+            writer.append_data("test.kind", b'{"kind":"second"}')
+            inner, outer = entries[1].id, [*tape.entries(tape.head())][-1].id
+            writer.anchor(
+                Anchor(kind="compaction", summary="Again.", covers=CoveredRange(inner, outer, 5))
+            )
             for number in range(2000):
                 writer.append(say(f"question {number}"))
                 writer.append(Assistant((Text(f"**answer** {number} [x](javascript:alert(1))"),)))
@@ -291,7 +302,10 @@ def test_a_browser_draws_it_and_runs_nothing_of_it(store, tmp_path):
             assert seen["errors"] == []
             assert (seen["ready"], seen["wider"], seen["images"]) == ("true", 0, 0)
             assert seen["targets"] == []
-            assert "Compacted 1 entry" in seen["text"]
+            assert "Compacted 5 entries" in seen["text"]
+            assert "Compacted 1 entry" not in seen["text"]  # it is within the later one
+            assert "Compacted 1 entry" in seen["opened"]
+            assert "2 other entries: first, second" in seen["opened"]
             assert "answer 3 x (javascript:alert(1))" in seen["text"]
             assert "question 1500" not in seen["text"]
             assert "question 1999" in seen["end"]
