@@ -186,7 +186,7 @@ class _AtifReader:
         calls = [*map(self._read_call, map(read_object, read_list(step.get("tool_calls"))))]
         thought = read_text(step.get("reasoning_content"))
         metrics = read_object(step.get("metrics"))
-        cost, stop = metrics.get("cost_usd"), extra.get("stop_reason")
+        cost, stop = metrics.get("cost_usd"), read_text(extra.get("stop_reason"))
         yield Assistant(
             content=(*([Thinking(thought)] if thought else []), *words, *calls),
             provider=read_text(extra.get("provider")),

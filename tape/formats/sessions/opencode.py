@@ -160,7 +160,7 @@ class _StepReader:
                     blocks.append(self._read_call(part))
                 case {"type": "compaction"}:
                     pass
-                case _ if part.get("type") not in _SILENT:
+                case _ if read_text(part.get("type")) not in _SILENT:
                     kind = read_text(part.get("type")) or "part"
                     others.append(self.session.keep_whole(kind, part))
         return blocks, others
@@ -203,7 +203,7 @@ class _StepReader:
 
     def _convert_result(self, part: WireObject, call: ToolCall) -> Iterator[Payload]:
         state = read_object(part.get("state"))
-        if state.get("status") not in _ENDED:
+        if read_text(state.get("status")) not in _ENDED:
             return
         is_error = state["status"] == "error"
         text = to_plain_text(state.get("error" if is_error else "output") or "")

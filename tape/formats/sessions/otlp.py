@@ -119,7 +119,7 @@ class _SpanReader:
     def read(self, spans: list[tuple[WireObject, WireObject]]) -> Iterator[SourceStep]:
         """Yield a step for each chat, and for each message before it."""
         for number, (span, facts) in enumerate(spans):
-            operation = facts.get("gen_ai.operation.name")
+            operation = read_text(facts.get("gen_ai.operation.name"))
             if operation not in {"chat", "invoke_agent"}:
                 continue
             start, end = (_read_moment(span, f"{one}TimeUnixNano") for one in ("start", "end"))
