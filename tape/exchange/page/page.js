@@ -369,7 +369,7 @@
     const path = pathTo(branch.head), index = new Map(path.map((entry, at) => [entry.id, at]));
     onPath = new Set(index.keys());
     const waiting = new Map(), made = [], folds = [];
-    let day = "", isBegun = false;
+    let day = path.length ? path[0].time.slice(0, 10) : "", isBegun = false;
     const forks = new Map();
     for (const node of tree) {
       let from = entries.get(node.branch.head), number = 0;
