@@ -16,7 +16,11 @@ GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
 SESSION_TOOLS = ("claude", "codex", "gemini", "opencode", "pi", "atif", "simple", "otlp")
 """The other agents whose sessions a REF can name, by their own id: `claude:UUID`."""
-_SESSION = re.compile(rf"(?P<tool>{'|'.join(SESSION_TOOLS)}):(?P<session>[^:@~^\x00-\x1f]+)")
+STORE_TOOLS = ("claude-agent", "langgraph", "openai-agents", "pydantic-ai")
+"""SDKs that keep sessions here (`tape.stores`): `openai-agents:ID`."""
+_SESSION = re.compile(
+    rf"(?P<tool>{'|'.join((*SESSION_TOOLS, *STORE_TOOLS))}):(?P<session>[^:@~^\x00-\x1f]+)"
+)
 _NAME = "[a-z0-9][a-z0-9._-]{0,47}"
 _REFERENCE = re.compile(
     r"(?P<tape>[^:@~^/\x00-\x1f]+)?"

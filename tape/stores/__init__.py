@@ -1,0 +1,1 @@
+"""The store of other SDKs: what they keep of a session, on a tape. Loaded only where it is used."""
