@@ -61,6 +61,7 @@ COMMANDS = {
     "blame": ("blame", "Show which entry and prompt last changed each line of a file."),
     "export": ("exchange", "Export a tape as one self-contained file, or as Markdown."),
     "import": ("importing", "Import a tape from a file, or the sessions of other agents."),
+    "hook": ("hook", "Record live sessions of other agents, by hooks that they call."),
     "mcp": ("mcp", "Serve the sessions to agents, as an MCP server."),
     "rm": ("trash", "Move tapes to the trash."),
     "restore": ("trash", "Restore tapes from the trash, or list it."),

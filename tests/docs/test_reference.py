@@ -200,6 +200,7 @@ ASKED = {
     "search": ["login"],
     "blame": ["src/auth.py"],
     "import": ["entries.jsonl"],
+    "hook": ["install", "--print"],
     "rename": ["3f2a", "Title"],
     "mv": ["3f2a", "."],
     "label": ["3f2a", "new"],
