@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..blame.commit import LOG_REF, TRACE_REF, write_notes
 from ..blame.history import blame_file as blamed
 from ..clock import render_time
 from ..errors import UsageError
@@ -44,7 +45,7 @@ _PROMPT_COLUMNS = 32
         "tape blame src/auth.py --json",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option(
     "-L",
     "part",
@@ -54,10 +55,17 @@ _PROMPT_COLUMNS = 32
 )
 @click.option("--prompt", "with_prompt", is_flag=True, help="Show the prompt beside each line.")
 @click.option("--ranges", "grouped", is_flag=True, help="Show one line per range, with its prompt.")
+@click.option("--notes", metavar="COMMIT", help="Note on a git commit who wrote its new lines.")
 @as_json
 @click.pass_obj
 def blame(
-    options: GlobalOptions, file: Path, part: str, with_prompt: bool, grouped: bool, as_json: bool
+    options: GlobalOptions,
+    file: Path | None,
+    part: str,
+    with_prompt: bool,
+    grouped: bool,
+    notes: str | None,
+    as_json: bool,
 ) -> None:
     """Show which entry of which tape last changed each line of FILE, from edits on all branches.
 
@@ -68,7 +76,20 @@ def blame(
 
     --json prints an array of {first, last, tape, branch, entry, time, model, prompt, op, certain,
     why}; for lines that no tape explains all but the first two are null.
+
+    --notes writes two git notes of COMMIT, for tools that read them: git-ai's log 3.0.0 in
+    refs/notes/ai, and Agent Trace 0.1.0 in refs/notes/agent-trace. They say which lines that it
+    adds are from which session and call, with no word of a prompt. A note of another program is
+    never replaced. --json prints {commit, added, noted [{path, lines, tape, entry, tool, session,
+    model, mixed}]}.
     """
+    if notes is not None:
+        if file is not None or part or with_prompt or grouped:
+            raise UsageError("--notes is about a whole commit: give no FILE, and no other option")
+        _write_notes(options, notes, as_json=as_json)
+        return
+    if file is None:
+        raise UsageError("Missing argument 'FILE'.")
     with open_library(options) as (store, index), show_progress("tapes read:") as show:
         found = blamed(store, index, Path(get_current_folder()) / file, print_warning, show)
     first, last = parse_range(part, len(found.lines))
@@ -91,6 +112,40 @@ def blame(
             f"{lines} of {last - first + 1} {verb} not explained by any tape: "
             "changed outside, or there before"
         )
+
+
+def _write_notes(options: GlobalOptions, commit: str, *, as_json: bool) -> None:
+    """Write the notes of a commit, and say what they hold."""
+    folder = get_current_folder()
+    with open_library(options) as (store, index), show_progress("tapes read:") as show:
+        done = write_notes(store, index, folder, commit, print_warning, show)
+    if as_json:
+        rows = [
+            {
+                "path": one.path,
+                "lines": one.lines,
+                "tape": one.session.tape,
+                "entry": one.entry,
+                "tool": one.session.tool,
+                "session": one.session.id,
+                "model": one.session.model,
+                "mixed": one.is_mixed,
+            }
+            for one in done.noted
+        ]
+        print_json({"commit": done.commit, "added": done.added, "noted": rows})
+        return
+    if not done.noted:
+        print_lines([f"no tape explains a line of {done.commit[:12]}: nothing was written"])
+        return
+    known = sum(len(one.lines) for one in done.noted)
+    files = format_count(len({one.path for one in done.noted}), "file")
+    print_lines(
+        [
+            f"{done.commit[:12]}: {known} of {format_count(done.added, 'new line')} in {files}",
+            f"written to {LOG_REF} and {TRACE_REF}; `git push origin 'refs/notes/*'` shares them",
+        ]
+    )
 
 
 def parse_range(text: str, count: int) -> tuple[int, int]:

@@ -53,6 +53,7 @@ CASES = {
         *("ID:b --into EVIL", "ID:b --pick EVIL", "ID:EVIL", "ID:main --into b", "ID:b --undo"),
         *("ID:b --summary EVIL --pick ID@good", "ID:b --json", "ID --undo --json"),
     ],
+    "tape hook": ["install --print", "install --print --for EVIL", "install --json", "run", "EVIL"],
     "tape files": [
         *("ID", "ID -p", "ID --json", "ID:main ID:b", "ID@good ID:b -p", "EVIL", "EVIL EVIL"),
         *("--at ID EVIL", "--at ID f.txt", "--at EVIL EVIL", "--at ID"),
@@ -60,7 +61,9 @@ CASES = {
     "tape replay": ["ID --speed 100000", "ID --check", "ID --json", "ID --speed EVIL"],
     "tape search": ["zebra", "zebra --json", "EVIL", "zebra --model EVIL", "zebra --type EVIL"],
     "tape stats": ["ID", *(f"--by {by}" for by in ("tape", "branch", "model", "day")), "ID --json"],
-    "tape blame": ["f.txt", "f.txt --ranges", "f.txt --prompt", "f.txt --json", "EVIL"],
+    "tape blame": [
+        *("f.txt", "f.txt --ranges", "f.txt --prompt", "f.txt --json", "EVIL", "--notes EVIL"),
+    ],
     "tape export": ["ID", "ID --to md", "ID:b --to anthropic", "ID --to EVIL", "ID -o EVIL/x"],
     "tape mcp": ["--http EVIL"],
     "tape import": ["EVIL", "evil.jsonl", "EVIL --from EVIL"],
