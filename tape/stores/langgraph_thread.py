@@ -7,12 +7,13 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from langgraph.checkpoint.base import CheckpointTuple, writes_sort_key
 
 from ..model.entries import Assistant, Context, Text, ToolCall, ToolResult, User
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from langgraph.checkpoint.base import CheckpointTuple
 
     from ..model.entries import Content, Payload
     from .session_log import LoggedItem
@@ -51,6 +52,11 @@ class CheckpointThread:
 
     def build_tuple(self, row: Any) -> CheckpointTuple:
         """Return what LangGraph calls a checkpoint: the row, its values and its writes."""
+        from langgraph.checkpoint.base import (  # noqa: PLC0415 (an extra)
+            CheckpointTuple,
+            writes_sort_key,
+        )
+
         space, checkpoint = row["ns"], self._load(row["checkpoint"])
         values = {
             name: self._load(value)

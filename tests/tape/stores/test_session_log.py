@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import given, settings
@@ -97,3 +99,9 @@ def test_writers_at_once_lose_nothing(tmp_path):
 def test_a_missing_extra_names_what_to_install():
     with pytest.raises(UsageError, match=r"pip install 'gong\[langgraph\]'"):
         require_package("no_such_package_here", "langgraph")
+
+
+@pytest.mark.skipif(find_spec("langgraph") is not None, reason="the extra is installed")
+def test_an_adapter_without_its_extra_says_what_to_install():
+    with pytest.raises(UsageError, match=r"pip install 'gong\[langgraph\]'"):
+        import_module("tape.stores.langgraph")
