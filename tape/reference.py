@@ -14,7 +14,10 @@ from .errors import UsageError
 
 GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
-SESSION_TOOLS = ("claude", "codex", "gemini", "opencode", "pi", "atif", "simple", "otlp")
+SESSION_TOOLS = (
+    *("claude", "codex", "gemini", "opencode", "pi"),
+    *("copilot", "amp", "atif", "simple", "otlp"),
+)
 """The other agents whose sessions a REF can name, by their own id: `claude:UUID`."""
 STORE_TOOLS = ("claude-agent", "langgraph", "openai-agents", "pydantic-ai")
 """SDKs that keep sessions here (`tape.stores`): `openai-agents:ID`."""

@@ -6,6 +6,8 @@ codex      $CODEX_HOME or ~/.codex              sessions/Y/M/D/rollout-*.jsonl, 
 pi         ~/.pi/agent                          sessions/FOLDER/*.jsonl
 gemini     ~/.gemini                            tmp/PROJECT/chats/*.json, *.jsonl
 opencode   $XDG_DATA_HOME or ~/.local/share     opencode/opencode.db, one row a session
+copilot    $COPILOT_HOME or ~/.copilot          session-state/ID/events.jsonl
+amp        $XDG_DATA_HOME or ~/.local/share     amp/threads/T-*.json
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ _PATTERNS = {
     "pi": ("sessions/*/*.jsonl",),
     "gemini": ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl"),
     "opencode": ("opencode.db",),
+    "copilot": ("session-state/*/events.jsonl",),
+    "amp": ("threads/T-*.json",),
 }
+_FOLDER_NAMED = frozenset({"events"})
+"""Names of files whose folder is named by the session."""
 _SUFFIXES = (".jsonl", ".json", ".jsonl.zst")
 _DATABASE = b"SQLite format 3\0"
 
@@ -66,6 +72,8 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
         "pi": home / ".pi/agent",
         "gemini": home / ".gemini",
         "opencode": data / "opencode",
+        "copilot": Path(environ.get("COPILOT_HOME") or home / ".copilot"),
+        "amp": data / "amp",
     }
     return {tool: folder for tool, folder in folders.items() if folder.is_dir()}
 
@@ -113,6 +121,8 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
         raise UsageError(f"{source.path} is not a session that is known: {known}")
     stem = source.path.name.removesuffix(".zst")
     stem = stem.removesuffix(".jsonl").removesuffix(".json")
+    if stem in _FOLDER_NAMED:
+        stem = source.path.absolute().parent.name
     session = SESSION_FORMATS[found].read(read_lines, stem)
     return session, _compute_digest(source.path)
 

@@ -1,0 +1,171 @@
+"""Sessions of Copilot CLI, `~/.copilot/session-state/ID/events.jsonl`, → steps.
+
+Each line is {"type", "id", "timestamp", "parentId", "data"}. The shape is not published: it is that
+of files of versions 0.0.369 to 1.0.
+
+    event                             becomes
+    --------------------------------  ---------------------------------------------------------
+    session.start                     the folder, the branch and the model of the session
+    session.model_change              the model of the answers after it
+    user.message                      user
+    assistant.message                 an answer: reasoning, words, calls; tokens of its output
+    tool.execution_complete           the result of a call
+    session.info, .warning, .error    note
+    turns and calls that begin        – (their message says the same)
+    anything else                     custom `copilot.<type>`, whole; what a sub-agent says, too
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ...model.entries import (
+    NO_JSON,
+    Assistant,
+    Git,
+    Note,
+    Text,
+    Thinking,
+    ToolResult,
+    Usage,
+    User,
+)
+from ..parsing import CallBinder, build_tool_call, to_plain_text
+from ..wire import drop_fields, encode_json, pack_raw
+from .steps import (
+    NEWEST,
+    SourceSession,
+    SourceStep,
+    decode_object,
+    read_count,
+    read_list,
+    read_object,
+    read_text,
+    read_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ...model.entries import Block, Payload
+    from ..wire import Put, WireObject
+
+TOOL = "copilot"
+FORMAT = "copilot-events"
+_TALK = frozenset({"user.message", "assistant.message", "tool.execution_complete"})
+_REMARKS = frozenset({"session.info", "session.warning", "session.error"})
+_MARKS = frozenset(
+    {"assistant.turn_start", "assistant.turn_end", "tool.execution_start", "session.start"}
+)
+
+
+def is_copilot_line(value: WireObject) -> bool:
+    """Return whether an object is an event of a session."""
+    kind = value.get("type")
+    return isinstance(value.get("data"), dict) and (
+        kind in _TALK or (kind == "session.start" and "sessionId" in value["data"])
+    )
+
+
+def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
+    """Return the session in a file; `name` is that of its folder."""
+    start: WireObject = {}
+    for line in read_lines():
+        value = decode_object(line) or {}
+        if value.get("type") == "session.start":
+            start = read_object(value.get("data"))
+            break
+    context = read_object(start.get("context"))
+    branch = read_text(context.get("branch"))
+
+    def read_steps(_put: Put) -> Iterator[SourceStep]:
+        made.damaged = 0
+        return _StepReader(made, read_text(start.get("selectedModel"))).read(read_lines())
+
+    made = SourceSession(
+        TOOL,
+        FORMAT,
+        read_text(start.get("sessionId")) or name,
+        read_steps,
+        cwd=read_text(context.get("cwd")) or None,
+        git=Git(branch, None, dirty=False) if branch else None,
+        created=read_time(start.get("startTime")),
+    )
+    return made
+
+
+class _StepReader:
+    """Reads the events of one session."""
+
+    def __init__(self, session: SourceSession, model: str) -> None:
+        self.session, self.model = session, model
+        self.calls = CallBinder()
+
+    def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
+        """Yield a step for each event that says something."""
+        for number, line in enumerate(lines):
+            event = decode_object(line)
+            if event is None:
+                self.session.damaged += bool(line.strip())
+                continue
+            payloads = tuple(self._convert(event))
+            if payloads:
+                identity = read_text(event.get("id")) or "event"
+                time = read_time(event.get("timestamp"))
+                yield SourceStep(f"{identity}#{number}", NEWEST, time, payloads)
+
+    def _convert(self, event: WireObject) -> Iterator[Payload]:
+        kind, data = read_text(event.get("type")), read_object(event.get("data"))
+        if data.get("parentToolCallId"):
+            yield self.session.keep_whole(f"subagent.{kind}", event)
+        elif kind == "user.message":
+            yield User((Text(read_text(data.get("content"))),))
+        elif kind == "assistant.message":
+            yield self._read_answer(data)
+        elif kind == "tool.execution_complete":
+            yield self._read_result(data)
+        elif kind in _REMARKS:
+            yield Note(to_plain_text(data.get("message") or ""))
+        elif kind == "session.model_change" and read_text(data.get("newModel")):
+            self.model = data["newModel"]
+        elif kind not in _MARKS:
+            yield self.session.keep_whole(kind or "event", event)
+
+    def _read_answer(self, data: WireObject) -> Assistant:
+        self.calls.begin_answer(encode_json(data))
+        blocks: list[Block] = []
+        if thought := read_text(data.get("reasoningText")):
+            blocks.append(Thinking(thought))
+        if said := read_text(data.get("content")):
+            blocks.append(Text(said))
+        requests = [read_object(one) for one in read_list(data.get("toolRequests"))]
+        for call in requests:
+            name, given = to_plain_text(call.get("name") or ""), call.get("toolCallId")
+            ours = self.calls.call(given if isinstance(given, str) else None, name)
+            rest = {"id": given} if isinstance(given, str) else {}
+            blocks.append(build_tool_call(ours, name, call.get("arguments"), rest))
+        written = read_count(data.get("outputTokens"))
+        answer = Assistant(tuple(blocks), provider="github", model=self.model)
+        return replace(
+            answer,
+            stop_reason="tool_calls" if requests else "stop",
+            usage=Usage(output=written, total=written),
+            response_id=read_text(data.get("messageId")) or None,
+        )
+
+    def _read_result(self, data: WireObject) -> ToolResult:
+        given, result = data.get("toolCallId"), data.get("result")
+        call = self.calls.result(given if isinstance(given, str) else None)
+        self.model = read_text(data.get("model")) or self.model
+        content = read_object(result).get("content") if isinstance(result, dict) else result
+        error = data.get("error")
+        if content is None and error is not None:
+            content = read_object(error).get("message") or error
+        text = to_plain_text(content) if content is not None else ""
+        rest = drop_fields(data, "toolCallId")
+        details = pack_raw(rest) if rest else NO_JSON
+        return ToolResult(
+            call.id, call.name, (Text(text),), data.get("success") is False, details=details
+        )
