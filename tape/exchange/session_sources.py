@@ -8,6 +8,7 @@ gemini     ~/.gemini                            tmp/PROJECT/chats/*.json, *.json
 opencode   $XDG_DATA_HOME or ~/.local/share     opencode/opencode.db, one row a session
 copilot    $COPILOT_HOME or ~/.copilot          session-state/ID/events.jsonl
 amp        $XDG_DATA_HOME or ~/.local/share     amp/threads/T-*.json
+goose      $XDG_DATA_HOME or ~/.local/share     goose/sessions/*.jsonl, sessions.db
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ..errors import NotFound, UsageError
-from ..formats.sessions import opencode
+from ..formats.sessions import goose, opencode
 from ..formats.sessions.registry import SESSION_FORMATS, detect_tool
 from ..formats.sessions.steps import decode_object
 
@@ -40,6 +41,7 @@ _PATTERNS = {
     "opencode": ("opencode.db",),
     "copilot": ("session-state/*/events.jsonl",),
     "amp": ("threads/T-*.json",),
+    "goose": ("sessions/*.jsonl", "sessions/sessions.db"),
 }
 _FOLDER_NAMED = frozenset({"events"})
 """Names of files whose folder is named by the session."""
@@ -74,6 +76,7 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
         "opencode": data / "opencode",
         "copilot": Path(environ.get("COPILOT_HOME") or home / ".copilot"),
         "amp": data / "amp",
+        "goose": data / "goose",
     }
     return {tool: folder for tool, folder in folders.items() if folder.is_dir()}
 
@@ -87,7 +90,9 @@ def find_sessions_of(tool: str, folder: Path) -> list[SessionFile]:
 def find_sessions_in(folder: Path) -> list[SessionFile]:
     """Return the files below a folder that may hold sessions, by name."""
     found = sorted(
-        file for file in folder.rglob("*") if file.name.endswith((*_SUFFIXES, "opencode.db"))
+        file
+        for file in folder.rglob("*")
+        if file.name.endswith((*_SUFFIXES, "opencode.db", "sessions.db"))
     )
     return [one for file in found for one in list_sessions_in(file)]
 
@@ -98,8 +103,10 @@ def list_sessions_in(file: Path, tool: str | None = None) -> Iterator[SessionFil
         yield SessionFile(file, tool)
         return
     with closing(_open_database(file)) as database:
-        for (row,) in _select_rows(database, "SELECT id FROM session ORDER BY id"):
-            yield SessionFile(file, "opencode", str(row))
+        is_goose = _select_rows(database, "SELECT 1 FROM sqlite_master WHERE name = 'sessions'")
+        found, table = ("goose", "sessions") if is_goose else ("opencode", "session")
+        for (row,) in _select_rows(database, f"SELECT id FROM {table} ORDER BY id"):  # noqa: S608
+            yield SessionFile(file, found, str(row))
 
 
 def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[SourceSession, str]:
@@ -108,6 +115,9 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
     `tool` is the agent that the caller names; without it, and where the content says otherwise,
     the content decides. Raises NotFound, UsageError where it is no session.
     """
+    if source.row is not None and source.tool == goose.TOOL:
+        lines = _read_goose_lines(source.path, source.row)
+        return goose.read_session(lambda: lines, source.row), sha256(b"\n".join(lines)).hexdigest()
     if source.row is not None:
         document = _read_document(source.path, source.row)
         digest = sha256(msgspec.json.encode(document)).hexdigest()
@@ -177,7 +187,7 @@ def _select_rows(
     try:
         return database.execute(query, values).fetchall()
     except sqlite3.Error as error:
-        raise UsageError(f"this is not a database of OpenCode: {error}") from error
+        raise UsageError(f"this is no database of OpenCode or Goose: {error}") from error
 
 
 def _read_document(file: Path, session: str) -> dict[str, Any]:
@@ -211,6 +221,37 @@ def _read_document(file: Path, session: str) -> dict[str, Any]:
         "revert": _decode_column(row.get("revert")),
     }
     return {"info": info, "messages": messages}
+
+
+def _read_goose_lines(file: Path, session: str) -> list[bytes]:
+    """Return a session in a database of Goose as the lines of its older files."""
+    with closing(_open_database(file)) as database:
+        columns = [row[1] for row in _select_rows(database, "PRAGMA table_info(sessions)")]
+        rows = _select_rows(database, "SELECT * FROM sessions WHERE id = ?", session)
+        if not rows:
+            raise NotFound(f"no session {session!r} in {file}")
+        row = dict(zip(columns, rows[0], strict=True))
+        header = {
+            "working_dir": row.get("working_dir"),
+            "description": row.get("name") or row.get("description"),
+            "created_at": row.get("created_at"),
+            "provider_name": row.get("provider_name"),
+            "model_config": _decode_column(row.get("model_config_json")),
+        }
+        messages = _select_rows(
+            database,
+            "SELECT role, content_json, created_timestamp FROM messages"
+            " WHERE session_id = ? ORDER BY id",
+            session,
+        )
+    lines = [msgspec.json.encode(header)]
+    for role, content, created in messages:
+        try:
+            blocks = msgspec.json.decode(content)
+        except (msgspec.DecodeError, TypeError):
+            blocks = [{"type": "damaged", "text": str(content)}]
+        lines.append(msgspec.json.encode({"role": role, "created": created, "content": blocks}))
+    return lines
 
 
 def _decode_column(data: Any) -> dict[str, Any]:

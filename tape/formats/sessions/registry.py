@@ -9,6 +9,7 @@
 | opencode | `opencode export`, `~/.local/share/opencode/opencode.db`    | revert   | yes        |
 | copilot  | `~/.copilot/session-state/ID/events.jsonl`                  | –        | –          |
 | amp      | `~/.local/share/amp/threads/T-ID.json`                      | –        | –          |
+| goose    | `~/.local/share/goose/sessions/*.jsonl`, or `sessions.db`   | –        | –          |
 | atif     | a trajectory of Harbor                                      | –        | yes        |
 | simple   | a session in txcript's Simple format                        | –        | –          |
 | otlp     | spans of OpenTelemetry with the conventions for GenAI       | –        | –          |
@@ -19,7 +20,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import amp, claude, codex, copilot, documents, gemini_cli, opencode, otlp, pi
+from . import amp, claude, codex, copilot, documents, gemini_cli, goose, opencode, otlp, pi
 from .steps import decode_object
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ SESSION_FORMATS = {
         SessionFormat("opencode", "OpenCode", opencode.is_opencode_line, opencode.read_session),
         SessionFormat("copilot", "Copilot CLI", copilot.is_copilot_line, copilot.read_session),
         SessionFormat("amp", "Amp", amp.is_amp_line, amp.read_session),
+        SessionFormat("goose", "Goose", goose.is_goose_line, goose.read_session),
         SessionFormat("atif", "ATIF", documents.is_atif_line, documents.read_atif),
         SessionFormat("simple", "Simple", documents.is_simple_line, documents.read_simple),
         SessionFormat("otlp", "OTLP", otlp.is_otlp_line, otlp.read_session),
