@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from hashlib import sha256
+from struct import Struct as Packing
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -160,6 +161,36 @@ class _Spot(NamedTuple):
     offset: int
 
 
+_PACKED = Packing("<QQI")
+
+
+class _Spots:
+    """Step → entry, as few bytes as can be: a file of 1 GB has hundreds of thousands."""
+
+    def __init__(self) -> None:
+        self._packed: dict[str, bytes] = {}
+        self._phases: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def __setitem__(self, step: str, spot: _Spot) -> None:
+        number = self._phases.setdefault(spot.phase, len(self._names))
+        if number == len(self._names):
+            self._names.append(spot.phase)
+        self._packed[step] = _PACKED.pack(spot.n, spot.offset, number) + bytes.fromhex(spot.id)
+
+    def __getitem__(self, step: str) -> _Spot:
+        packed = self._packed[step]
+        n, offset, number = _PACKED.unpack_from(packed)
+        return _Spot(packed[_PACKED.size :].hex(), n, self._names[number], offset)
+
+    def __contains__(self, step: str) -> bool:
+        return step in self._packed
+
+    def get(self, step: str, default: _Spot) -> _Spot:
+        """Return the entry of a step, or `default` where it has none."""
+        return self[step] if step in self._packed else default
+
+
 def _has_beginning(whole: Assistant, part: Assistant) -> bool:
     """Return whether an answer is another one as it was before its end; ids of calls differ."""
     ours = [(type(one), *_list_words(one)) for one in whole.content]
@@ -183,10 +214,11 @@ class _TapeFiller:
         self.added = 0
         self.seen = 1
         """Entries that the session has, its start included."""
-        self.starts: dict[str, _Spot] = {}
-        """Step → the first of its entries."""
-        self.ends: dict[str, _Spot] = {ROOT: _Spot("", 0, "", 0)}
+        self.starts = _Spots()
+        """Step → the first of its entries, where that is not the last one."""
+        self.ends = _Spots()
         """Step → the last one, with the remarks that belong to it."""
+        self.ends[ROOT] = _Spot("", 0, "", 0)
         self.newest = ROOT
         self.below: dict[tuple[str, str, str], list[_Spot]] = {}
         """Entry, type and content of what follows it → that, where no step was found there yet."""
@@ -275,9 +307,13 @@ class _TapeFiller:
                 spot = self._find(spot, payload.entry_type, payload) or self._write(spot, payload)
             first = first or spot
         if step.id is None:
+            if self.newest not in self.starts:
+                self.starts[self.newest] = self.ends[self.newest]
             self.ends[self.newest] = spot
             return
-        self.ends[step.id], self.starts[step.id] = spot, first or spot
+        self.ends[step.id] = spot
+        if first is not None and first != spot:
+            self.starts[step.id] = first
         self.newest = step.id
 
     def _find(self, spot: _Spot, kind: str, payload: Payload | None) -> _Spot | None:
@@ -301,8 +337,10 @@ class _TapeFiller:
         writer = self._open_at(spot)
         writer.barrier()
         head = self._read_head(spot)
-        first = self.starts.get(step.kept_from or "")
-        count = spot.n - first.n + 1 if first is not None else 0
+        kept = step.kept_from or ""
+        count = 0
+        if kept and kept in self.ends:
+            count = spot.n - self.starts.get(kept, self.ends[kept]).n + 1
         covered = self.tape.find_ancestor(head, count).head if 0 < count < spot.n else head
         covers = CoveredRange(root.id, covered.entry, covered.header.n - root.n + 1)
         made = replace(anchor, kept=self.tape.newest(head, count), covers=covers)
