@@ -99,6 +99,10 @@ class _OpenCalls:
         return None
 
 
+_ANSWERED = _OpenCalls()
+"""Stands for calls that are all answered; nothing is added to it."""
+
+
 class AnsweredCall(NamedTuple):
     """The call a result answers: our id, the tool's name, and whether there is such a call."""
 
@@ -158,7 +162,7 @@ class CallBinder:
                 self._open[any_id, named].add(self._answer, call)
         if provider_id is not None:
             answer, calls, _ = self._newest.get(provider_id, (0, _OpenCalls(), call))
-            if answer != self._answer:
+            if answer != self._answer or calls is _ANSWERED:
                 calls = _OpenCalls()
             calls.add(self._answer, call)
             self._newest[provider_id] = self._answer, calls, call
@@ -167,8 +171,11 @@ class CallBinder:
     def result(self, provider_id: str | None, name: str | None = None) -> AnsweredCall:
         """Return the call a result answers; an id of no call when there is none."""
         if provider_id is not None and provider_id in self._newest:
-            _, calls, last = self._newest[provider_id]
+            answer, calls, last = self._newest[provider_id]
             call = calls.first() or last
+            call.answered = True
+            if calls.first() is None:
+                self._newest[provider_id] = answer, _ANSWERED, last
         elif (found := self._open[provider_id is None, name].first()) is not None:
             call = found
         else:

@@ -232,7 +232,7 @@ class _StepReader:
     def __init__(self, session: SourceSession, found: _Scan, chain: str | None, put: Put) -> None:
         self.session, self.found, self.chain = session, found, chain
         self.reader = AnthropicReader(put, CallBinder())
-        self.left = Counter(found.parts)
+        self.left = {key: count for key, count in found.parts.items() if count > 1}
         self.aliases: dict[str, str] = {}
         """Id of a line → the step it became, or that of what it hangs on."""
         self.ends: dict[str, str] = {}
@@ -262,8 +262,11 @@ class _StepReader:
             else:
                 begun[answer.key] = answer
                 queue.append(answer)
-            self.left[answer.key] -= 1
-            if self.left[answer.key] <= 0:
+            left = self.left.get(answer.key, 1) - 1
+            if left > 0:
+                self.left[answer.key] = left
+            else:
+                self.left.pop(answer.key, None)
                 begun.pop(answer.key, None)
             while queue and (
                 not isinstance(first := queue[0], _Answer)
