@@ -83,6 +83,30 @@ class TerminalSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """What the terminal does when an answer is awaited, or a run of over 10 s has ended."""
 
 
+class ReviewRule(Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of [[review.rules]]: lines that a pattern finds are findings."""
+
+    id: str
+    pattern: str
+    """A regular expression that a line has."""
+    text: str = ""
+    """What is wrong with such a line."""
+    severity: Literal["critical", "major", "minor", "info"] = "minor"
+    files: tuple[str, ...] = ()
+    """Patterns of paths, such as src/*.py; empty is every file."""
+
+
+class ReviewSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [review]: what `gong review` reports."""
+
+    strictness: Literal["strict", "normal", "loose"] = "normal"
+    """How much is reported."""
+    ignore: tuple[str, ...] = ()
+    """Patterns of paths that are not reviewed."""
+    rules: tuple[ReviewRule, ...] = ()
+    """Rules of your own."""
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings: one field for each key of config.toml."""
 
@@ -110,6 +134,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum tokens of one answer; 0 is the model's own limit."""
     loop_detection: bool = True
     """Tell a model that repeats its calls so, and stop it if it continues."""
+    review: ReviewSettings = ReviewSettings()
+    """What `gong review` reports."""
     terminal: TerminalSettings = TerminalSettings()
     """How gong chat behaves in a terminal."""
     compaction: CompactionSettings = CompactionSettings()

@@ -85,6 +85,11 @@ def build_git_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 async def run_git(variables: Mapping[str, str], folder: str, *words: str) -> str:
+    """Return what git prints, without blanks around it; raises as `read_git`."""
+    return (await read_git(variables, folder, *words)).strip()
+
+
+async def read_git(variables: Mapping[str, str], folder: str, *words: str) -> str:
     """Return what git prints; raises ConfigurationError with what it says where it fails."""
     try:
         process = await asyncio.create_subprocess_exec(
@@ -102,4 +107,4 @@ async def run_git(variables: Mapping[str, str], folder: str, *words: str) -> str
     if process.returncode:
         text = " ".join(complaint.decode("utf-8", "replace").split())
         raise ConfigurationError(f"git {words[0]} failed: {text}")
-    return said.decode("utf-8", "replace").strip()
+    return said.decode("utf-8", "surrogateescape")

@@ -1,0 +1,146 @@
+"""A finding about a change, and lists of them as text, JSON, SARIF 2.1.0 and GitHub annotations."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+
+from tape.exchange.secrets import mask_text
+from tape.text import format_count, show_controls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Severity = Literal["critical", "major", "minor", "info"]
+SEVERITIES: tuple[Severity, ...] = ("critical", "major", "minor", "info")
+"""The worst first."""
+_SARIF_LEVELS = {"critical": "error", "major": "error", "minor": "warning", "info": "note"}
+_GITHUB_LEVELS = {"critical": "error", "major": "error", "minor": "warning", "info": "notice"}
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+class Finding(Struct, frozen=True, omit_defaults=True):
+    """What is wrong, where, and how bad it is."""
+
+    file: str
+    """Relative to the top of the repository."""
+    lines: tuple[int, int]
+    """The first and the last line, from 1, in the changed file."""
+    severity: Severity
+    category: str
+    """What kind of fault, such as sql-injection."""
+    text: str
+    fix: str | None = None
+    """What to write in place of it, in words or code."""
+    source: str = "gong"
+    """Who found it: gong, a model's name, ruff, bandit."""
+
+    @property
+    def id(self) -> str:
+        """The same for the same fault in the same lines, whoever found it and however worded."""
+        text = f"{self.file}\0{self.lines[0]}\0{self.lines[1]}\0{self.category}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def merge_findings(found: Iterable[Finding]) -> list[Finding]:
+    """Return findings in a fixed order, each fault once: by place, the worst first; no secrets."""
+    by_place: dict[tuple[str, int, str], Finding] = {}
+    for one in found:
+        key = (one.file, one.lines[0], one.category)
+        known = by_place.get(key)
+        if known is None or _get_rank(one.severity) < _get_rank(known.severity):
+            by_place[key] = _mask_finding(one)
+    return sorted(
+        by_place.values(),
+        key=lambda one: (one.file, one.lines, _get_rank(one.severity), one.category),
+    )
+
+
+def _mask_finding(one: Finding) -> Finding:
+    fix = None if one.fix is None else mask_text(one.fix).text
+    return Finding(
+        one.file, one.lines, one.severity, one.category, mask_text(one.text).text, fix, one.source
+    )
+
+
+def _get_rank(severity: Severity) -> int:
+    return SEVERITIES.index(severity)
+
+
+def count_failing(found: Iterable[Finding], fail_on: Severity) -> int:
+    """Return how many findings are as bad as a severity, or worse."""
+    return sum(_get_rank(one.severity) <= _get_rank(fail_on) for one in found)
+
+
+def format_text(found: Sequence[Finding]) -> list[str]:
+    """Return lines for people: FILE:LINE, how bad, what; the fix below."""
+    lines = []
+    for one in found:
+        head = f"{one.file}:{one.lines[0]}: {one.severity}: {one.category}: {one.text}"
+        lines.append(show_controls(head))
+        if one.fix:
+            lines.append(show_controls(f"    fix: {one.fix}"))
+    lines.append(format_count(len(found), "finding") if found else "no findings")
+    return lines
+
+
+def format_github(found: Sequence[Finding]) -> list[str]:
+    """Return workflow commands of GitHub Actions, which show findings beside the lines."""
+    return [
+        f"::{_GITHUB_LEVELS[one.severity]} file={_escape_property(one.file)},line={one.lines[0]},"
+        f"endLine={one.lines[1]},title={_escape_property(one.category)}::{_escape_data(one.text)}"
+        for one in found
+    ]
+
+
+def _escape_data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def build_sarif(found: Sequence[Finding], version: str) -> dict[str, Any]:
+    """Return a SARIF log of one run."""
+    rules = sorted({one.category for one in found})
+    return {
+        "$schema": SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "gong review",
+                        "version": version,
+                        "rules": [{"id": one} for one in rules],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_build_result(one, rules.index(one.category)) for one in found],
+            }
+        ],
+    }
+
+
+def _build_result(one: Finding, rule: int) -> dict[str, Any]:
+    text = f"{one.text}\n\nFix: {one.fix}" if one.fix else one.text
+    region = {"startLine": one.lines[0], "endLine": one.lines[1]}
+    place = {"artifactLocation": {"uri": _encode_uri(one.file)}, "region": region}
+    return {
+        "ruleId": one.category,
+        "ruleIndex": rule,
+        "level": _SARIF_LEVELS[one.severity],
+        "message": {"text": text},
+        "locations": [{"physicalLocation": place}],
+        "partialFingerprints": {"gongFinding/v1": one.id},
+        "properties": {"severity": one.severity, "source": one.source},
+    }
+
+
+def _encode_uri(path: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 (only for this output)
+
+    return quote(path.encode("utf-8", "surrogateescape"))

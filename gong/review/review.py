@@ -1,0 +1,57 @@
+"""One review: what changed, without what is ignored → findings about the new lines."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from .findings import Finding, merge_findings
+from .passes import find_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..config import ReviewRule
+    from .diff import ChangedFile
+
+_LOOSE = {"critical", "major"}
+
+
+def select_files(files: Iterable[ChangedFile], ignore: Sequence[str]) -> list[ChangedFile]:
+    """Return the files that no pattern names; `vendor/*` also names what is deeper in it."""
+    return [one for one in files if not _is_ignored(one.path, ignore)]
+
+
+def _is_ignored(path: str, patterns: Sequence[str]) -> bool:
+    places = [PurePath(path), *PurePath(path).parents]
+    return any(
+        place.match(pattern.removesuffix("/")) for pattern in patterns for place in places[:-1]
+    )
+
+
+def find_all_faults(files: Iterable[ChangedFile], rules: Sequence[ReviewRule]) -> list[Finding]:
+    """Return what is found without a model. Raises ConfigurationError for a rule that is none."""
+    return [one for file in files for one in find_faults(file, rules)]
+
+
+def choose_findings(
+    found: Iterable[Finding],
+    files: Sequence[ChangedFile],
+    *,
+    strictness: str = "normal",
+    all_lines: bool = False,
+) -> list[Finding]:
+    """Return findings that count: about new lines of these files, as bad as is asked for."""
+    by_path = {one.path: one for one in files}
+    kept = []
+    for one in found:
+        file = by_path.get(one.file)
+        first, last = one.lines
+        if file is None or first < 1 or last < first or first > max(len(file.lines), 1):
+            continue
+        if not all_lines and not file.has_change(first, last):
+            continue
+        if strictness == "loose" and one.severity not in _LOOSE:
+            continue
+        kept.append(one)
+    return merge_findings(kept)
