@@ -31,7 +31,7 @@ NOT_BUILT = {
     "other places to act in": "M125 M126 M220",
     "providers of clouds and command lines, what each can do": "M138-M140 M142 M151 M226",
     "thinking of another model as plain text": "M154",
-    "reviews and workflows": "M185 M186 M228",
+    "reviews and workflows": "M228",
     "the web, language servers": "M195 M196",
     "sessions of other agents, and the seeds' fields of a session": "M203",
     "more of the truncation service": "M222",

@@ -42,6 +42,7 @@ _COMMANDS = {
     "trust": "Show what this project brings, and let it take effect.",
     "mcp": "Add, list and try MCP servers, whose tools sessions get.",
     "permissions": "Check calls against the rules; list, add and remove rules.",
+    "review": "Find what is wrong with changes, for sure and by a model.",
     "workflow": "Plan a requirement, carry it out with sub-agents, review and judge it.",
     "acp": "Be the agent of an editor, by the Agent Client Protocol.",
     "rpc": "Hold sessions for another program, as lines of JSON.",

@@ -122,6 +122,7 @@ CASES = {
     "gong mcp login": ["EVIL"],
     "gong mcp logout": ["EVIL"],
     "gong mcp remove": ["EVIL"],
+    "gong review": ["--no-model", "EVIL --no-model", "--pr EVIL", "--no-model --ignore EVIL"],
     "gong workflow start": ["EVIL", "--plan EVIL --yes", "EVIL --yes -m EVIL"],
     "gong workflow list": ["", "--json", "--store EVIL"],
     "gong workflow show": ["EVIL", "EVIL --json"],

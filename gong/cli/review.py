@@ -1,0 +1,162 @@
+"""`gong review`: what is wrong with the changes of a repository."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tape.cli.output import as_json, format_examples, print_json
+from tape.cli.terminal import print_lines
+from tape.index.library import open_store
+
+from .. import __version__, config
+from ..agent import opening
+from ..private_files import locate_state_folder
+from ..review.analysers import find_with_analysers
+from ..review.diff import read_changes
+from ..review.findings import (
+    SEVERITIES,
+    build_sarif,
+    count_failing,
+    format_github,
+    format_text,
+    merge_findings,
+)
+from ..review.model import STRICTNESS, ReviewMemory, apply_fixes, ask_model
+from ..review.review import choose_findings, find_all_faults, select_files
+from .options import load_settings, model_option, print_warning, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..config import Settings
+    from ..review.diff import ChangedFile
+    from ..review.findings import Finding
+
+
+@click.command(epilog=format_examples("gong review --help"))
+@click.argument("revisions", metavar="[RANGE]", required=False, default="")
+@click.option("--staged", is_flag=True, help="Review what is staged.")
+@click.option("--pr", "patch_file", type=click.File("r", errors="surrogateescape"), metavar="FILE",
+              help="Review a unified diff; - is standard input.")  # fmt: skip
+@click.option("--output-format", type=click.Choice(["text", "json", "sarif", "github"]),
+              default="text", show_default=True, help="How findings are printed.")  # fmt: skip
+@click.option("--fail-on", type=click.Choice(SEVERITIES), default="major", show_default=True,
+              help="Exit with 1 for a finding as bad as this, or worse.")  # fmt: skip
+@click.option("--strict", "strictness", type=click.Choice([*STRICTNESS]), default=None,
+              help="How much is reported; default normal, or [review] strictness.")  # fmt: skip
+@click.option("--all-lines", is_flag=True, help="Report on unchanged lines of changed files, too.")
+@click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave out files, also often.")
+@click.option("--no-model", is_flag=True, help="Ask no model.")
+@click.option("--fix", "fixes", is_flag=True, help="Let an agent fix what is found.")
+@store_option
+@model_option
+@as_json
+def review(
+    revisions: str,
+    *,
+    staged: bool,
+    patch_file: Any,
+    output_format: str,
+    fail_on: Any,
+    strictness: str | None,
+    all_lines: bool,
+    ignore: tuple[str, ...],
+    no_model: bool,
+    fixes: bool,
+    store: str | None,
+    model: str | None,
+    as_json: bool,
+) -> int:
+    """Review changes: those of the folder, of RANGE (A..B or a commit), staged ones, a patch.
+
+    What can be known for sure is found first, also by ruff, bandit and semgrep where they are
+    installed; then a model looks for security, quality and practice. Findings are about new lines.
+
+    Exits with 0 without findings that count, with 1 for one at or above --fail-on.
+    --json prints one object: findings, each with file, lines, severity, category, text, fix and
+    source; counts; analysers and missing ones.
+    """
+    if sum((bool(revisions), staged, patch_file is not None)) > 1:
+        raise click.UsageError("RANGE, --staged and --pr cannot be combined")
+    if revisions.startswith("-"):
+        raise click.UsageError(f"{revisions} is no range of commits")
+    folder = config.locate_folder()
+    settings = load_settings(store=store)
+    chosen = strictness or settings.review.strictness
+    patch = None if patch_file is None else patch_file.read()
+    changes = asyncio.run(
+        read_changes(folder, os.environ, revisions=revisions, staged=staged, patch=patch)
+    )
+    files = select_files(changes.files, (*settings.review.ignore, *ignore))
+    choose = partial(choose_findings, files=files, strictness=chosen, all_lines=all_lines)
+    found = choose(find_all_faults(files, settings.review.rules))
+    is_in_folder = not (revisions or staged or patch is not None)
+    analysed = find_with_analysers(changes.root, files, os.environ) if is_in_folder else None
+    if analysed is not None:
+        found = merge_findings([*found, *choose(analysed.found)])
+        if analysed.missing and output_format == "text" and not as_json:
+            print_warning(f"not installed, so not asked: {', '.join(analysed.missing)}")
+    name = model or os.environ.get("GONG_MODEL") or settings.model
+    if files and (fixes or (name and not no_model)):
+        said = asyncio.run(
+            _ask_model(settings, changes.root, files, name, chosen, not no_model, found, fixes)
+        )
+        found = merge_findings([*found, *choose(said)])
+    _print_findings(found, "json" if as_json else output_format, analysed)
+    return int(count_failing(found, fail_on) > 0)
+
+
+def _print_findings(found: Sequence[Finding], output_format: str, analysed: Any) -> None:
+    if output_format == "text":
+        print_lines(format_text(found))
+    elif output_format == "github":
+        print_lines(format_github(found))
+    elif output_format == "sarif":
+        print_json(build_sarif(found, __version__))
+    else:
+        counts = {one: sum(each.severity == one for each in found) for one in SEVERITIES}
+        print_json({
+            "findings": found,
+            "counts": counts,
+            "analysers": [] if analysed is None else analysed.ran,
+            "missing": [] if analysed is None else analysed.missing,
+        })  # fmt: skip
+    sys.stdout.flush()
+
+
+async def _ask_model(
+    settings: Settings,
+    root: str,
+    files: Sequence[ChangedFile],
+    name: str | None,
+    strictness: str,
+    asks: bool,
+    found: Sequence[Finding],
+    fixes: bool,
+) -> list[Finding]:
+    """Return what a model finds, on a tape of its own; let findings be fixed if that is asked."""
+    known = hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    memory = ReviewMemory(locate_state_folder(os.environ) / "reviews" / f"{known}.json")
+    with open_store(config.locate_store(settings, os.environ)) as library:
+        program = f"gong/{__version__}"
+        front = opening.FrontEnd(library, settings, os.environ, root, program, name, print_warning)
+        host = await opening.open_session(front)
+        try:
+            host.session.open_recorder(f"review of {len(files)} files")
+            host.session.build_run_context()
+            said = []
+            if asks and name:
+                said = await ask_model(host.session, files, strictness=strictness, memory=memory)
+            if fixes and (found or said):
+                chosen = merge_findings([*found, *choose_findings(said, files)])
+                print_warning(await apply_fixes(host.session, chosen))
+        finally:
+            await host.close()
+    return said

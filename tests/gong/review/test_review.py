@@ -1,0 +1,282 @@
+"""`gong review` on repositories with planted faults (M185, M186)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gong.review.diff import ChangedFile, parse_patch
+from gong.review.findings import Finding, build_sarif, merge_findings
+from gong.review.passes import find_faults
+from gong.review.review import choose_findings
+from tape.git_patch import PatchSide, build_patch
+
+KEY = "ghp_" + "a1B2" * 9
+PYTHON = """import os, pickle, subprocess, yaml
+
+def find(db, name):
+    return db.execute(f"SELECT * FROM users WHERE name = '{name}'")
+
+def remove(path):
+    os.system("rm -r " + path)
+
+def run(words):
+    subprocess.run(f"ls {words}", shell=True)
+
+def load(data):
+    return pickle.loads(data), yaml.load(data), eval(data)
+
+def count(path):
+    return len(open(path).read())
+
+def keep(x, seen=[]):
+    try:
+        seen.append(x)
+    except Exception:
+        pass
+
+TOKEN = "KEY"
+""".replace("KEY", KEY)
+SCRIPT = """const cp = require("child_process");
+db.query(`SELECT * FROM users WHERE id = ${id}`);
+cp.exec("ls " + folder);
+element.innerHTML = comment.text;
+eval(code);
+"""
+GO = """package main
+
+func find(name string) {
+\tdb.Query("SELECT * FROM users WHERE name = '" + name + "'")
+\texec.Command("sh", "-c", "ls " + name)
+\tfile, err := os.Open(name)
+\tuse(file, err)
+}
+
+var c = tls.Config{InsecureSkipVerify: true}
+"""
+PLANTED = {
+    "app.py": {
+        (4, "sql-injection"), (7, "command-injection"), (10, "command-injection"),
+        (13, "unsafe-call"), (16, "unclosed-resource"), (18, "mutable-default"),
+        (21, "swallowed-error"), (24, "secret"),
+    },
+    "web/app.ts": {
+        (2, "sql-injection"), (3, "command-injection"), (4, "xss"), (5, "unsafe-call"),
+    },
+    "main.go": {
+        (4, "sql-injection"), (5, "command-injection"), (6, "unclosed-resource"),
+        (10, "unsafe-call"),
+    },
+}  # fmt: skip
+CLEAN = {
+    "app.py": """import subprocess, yaml
+
+def find(db, name):
+    return db.execute("SELECT * FROM users WHERE name = ?", (name,))
+
+def run(words):
+    subprocess.run(["ls", *words], check=True)
+    subprocess.run("ls | wc -l", shell=True)
+
+def load(path):
+    with open(path) as file:
+        return yaml.safe_load(file)
+
+def keep(path):
+    file = open(path)
+    try:
+        return file.read()
+    finally:
+        file.close()
+
+def say(name):
+    return "select a name: " + name
+""",
+    "web/app.ts": """// eval(code) is never used; db.query(`SELECT ${x}`) neither
+db.query("SELECT * FROM users WHERE id = ?", [id]);
+element.textContent = comment.text;
+element.innerHTML = "";
+const found = pattern.exec("a" + b);
+/* element.innerHTML = comment.text; */
+""",
+    "main.go": """package main
+
+func find(name string) error {
+\tdb.Query("SELECT * FROM users WHERE name = ?", name)
+\tfile, err := os.Open(name)
+\tif err != nil {
+\t\treturn err
+\t}
+\tdefer file.Close()
+\treturn nil
+}
+""",
+    "run.sh": 'eval_all() { echo "$1"; }\ncurl -o x.sh https://localhost/x.sh # then | sh\n',
+}
+
+
+def places(found):
+    grouped = {}
+    for one in found:
+        grouped.setdefault(one["file"], set()).add((one["lines"][0], one["category"]))
+    return grouped
+
+
+def own(found):
+    """Leave out what analysers say that are installed by chance."""
+    return [one for one in found if one.get("source", "gong") == "gong"]
+
+
+def test_every_planted_fault_is_found_in_three_languages(place):
+    """M185: security, quality and practice, by lines; secrets are never printed."""
+    place.write({"app.py": PYTHON, "web/app.ts": SCRIPT, "main.go": GO})
+    found = own(place.find(code=1))
+    assert places(found) == PLANTED
+    assert KEY not in json.dumps(found)
+    assert KEY not in place.run("--no-model", code=1)
+    assert own(place.find(code=1)) == found
+
+
+def test_nothing_is_invented_on_a_clean_diff(place):
+    place.write(CLEAN)
+    assert own(place.find()) == []
+    assert "no findings" in place.run("--no-model", "--ignore", "app.py")
+
+
+def test_lines_that_did_not_change_are_left_out_unless_asked_for(place):
+    """M186: incremental."""
+    place.commit({"app.py": PYTHON})
+    place.write({"app.py": PYTHON + "\n\ndef more(path):\n    return open(path).read()\n"})
+    assert places(own(place.find(code=1))) == {"app.py": {(28, "unclosed-resource")}}
+    assert len(own(place.find("--all-lines", code=1))) == 9
+    place.git("add", ".")
+    assert places(own(place.find("--staged", code=1))) == {"app.py": {(28, "unclosed-resource")}}
+    place.commit({})
+    assert place.find() == []
+    assert place.find("--staged") == []
+    for asked in ("HEAD", "HEAD~1..HEAD", "HEAD~1..", "main~1...main"):
+        assert places(place.find(asked, code=1)) == {"app.py": {(28, "unclosed-resource")}}, asked
+    patch = place.git("diff", "HEAD~1")
+    (place.root / "x.patch").write_text(patch)
+    assert places(place.find("--pr", str(place.root / "x.patch"), code=1))
+    assert places(place.find("--pr", "-", code=1, stdin=patch))
+
+
+def test_exit_codes_go_by_severity(place):
+    place.write({"a.py": "def keep(x, seen=[]):\n    return seen\n"})
+    assert [one["severity"] for one in own(place.find("--fail-on", "critical"))] == ["minor"]
+    place.find("--fail-on", "minor", code=1)
+    assert own(place.find("--strict", "loose", "--fail-on", "info")) == []
+    assert "cannot be combined" in place.run("HEAD", "--staged", code=2)
+    assert place.run("nothing..like-it", code=2)
+
+
+def test_settings_ignore_files_and_add_rules(place):
+    """M186: ignore patterns, custom rules, strictness."""
+    place.configure(
+        '[review]\nignore = ["vendor", "*.min.js"]\nstrictness = "strict"\n'
+        '[[review.rules]]\nid = "no-print"\npattern = "\\\\bprint\\\\("\n'
+        'text = "use the log"\nseverity = "major"\nfiles = ["src/*.py"]\n'
+    )
+    place.write({"vendor/x/a.py": PYTHON, "x.min.js": SCRIPT, "src/a.py": "print(1)\n", "b.py": "print(1)\n"})  # fmt: skip  # noqa: E501
+    (found,) = own(place.find(code=1)) or [
+        one for one in place.find(code=1) if one["source"] == "config.toml"
+    ]
+    assert (found["file"], found["category"], found["text"]) == (
+        *("src/a.py", "no-print", "use the log"),
+    )
+    place.configure('[[review.rules]]\nid = "bad"\npattern = "("\n')
+    assert "rule bad" in place.run("--no-model", code=2)
+
+
+def test_sarif_and_github_annotations(place):
+    place.write({"a b,c.py": "eval(input())\n"})
+    log = json.loads(place.run("--no-model", "--output-format", "sarif", code=1))
+    (result,) = (one for one in log["runs"][0]["results"] if one["ruleId"] == "unsafe-call")
+    place_of = result["locations"][0]["physicalLocation"]
+    assert place_of["artifactLocation"]["uri"] == "a%20b%2Cc.py"
+    assert place_of["region"] == {"startLine": 1, "endLine": 1}
+    rules = log["runs"][0]["tool"]["driver"]["rules"]
+    assert rules[result["ruleIndex"]]["id"] == "unsafe-call"
+    said = place.run("--no-model", "--output-format", "github", code=1)
+    assert "::error file=a b%2Cc.py,line=1,endLine=1,title=unsafe-call::eval runs" in said
+
+
+def test_names_of_files_can_be_anything(place):
+    names = ['qu"ote.py', "tab\there.py", "umläut.py", "-dash.py", "new\nline.py"]
+    place.write(dict.fromkeys(names, "eval(input())\n"))
+    found = own(place.find(code=1))
+    assert {one["file"] for one in found} == {*names}
+    place.git("add", ".")
+    assert {one["file"] for one in own(place.find("--staged", code=1))} == {*names}
+
+
+REPORTED = {
+    "file": "a.py", "lines": [1, 1], "severity": "major", "category": "wrong", "text": "it is",
+}  # fmt: skip
+
+
+def test_a_model_is_asked_stage_by_stage_and_not_again(place):
+    """M185: three stages; nothing about unchanged lines; asked again when malformed."""
+    elsewhere = {**REPORTED, "lines": [50, 51], "text": "not there"}
+    answer = json.dumps({"findings": [REPORTED, elsewhere]})
+    (place.root / "model.json").write_text(json.dumps([{"text": "hm"}, {"text": answer}]))
+    place.write({"a.py": "x = 1\n"})
+    model = f"scripted/{place.root}/model.json"
+    (found,) = json.loads(place.run("--json", "-m", model, code=1))["findings"]
+    assert (found["text"], found["source"]) == ("it is", model)
+    (place.root / "model.json").write_text("[]")  # nobody is asked again
+    again = json.loads(place.run("--json", "-m", model, code=1))["findings"]
+    assert again == [found]
+    place.write({"a.py": "x = 2\n"})
+    assert place.run("--json", "-m", model, code=1) == ""  # it was asked, and had no answer
+
+
+def test_fix_lets_an_agent_edit_under_the_permissions(place):
+    place.write({"a.py": "eval(input())\n"})
+    reads = {"tool_calls": [{"name": "read", "args": {"path": "a.py"}}]}
+    calls = [{"name": "write", "args": {"path": "a.py", "content": "print(input())\n"}}]
+    (place.root / "fix.json").write_text(
+        json.dumps([reads, {"tool_calls": calls}, {"text": "fixed"}])
+    )
+    model = f"scripted/{place.root}/fix.json"
+    place.run("--no-model", "--fix", "-m", model, code=1)
+    assert (place.repo / "a.py").read_text() == "eval(input())\n"  # nobody could agree
+    place.configure('[permissions]\nmode = "accept_edits"\n')
+    place.run("--no-model", "--fix", "-m", model, code=1)
+    assert (place.repo / "a.py").read_text() == "print(input())\n"
+    assert own(place.find()) == []
+
+
+LINES = st.lists(st.sampled_from(["a", "", "+ b", "- c", "@@ -1 +1 @@", "+++ b/x", "eval(x)"]))
+
+
+@given(before=LINES, after=LINES)
+def test_the_new_lines_of_a_patch_are_those_of_the_file(before, after):
+    sides = [
+        PatchSide("f.py", "".join(f"{line}\n" for line in one).encode()) for one in (before, after)
+    ]
+    patch = b"".join(build_patch(*sides)).decode()
+    for path, added in parse_patch(patch):
+        assert path == "f.py"
+        assert all(after[number - 1] == text for number, text in added.items())
+
+
+@given(lines=LINES, changed=st.sets(st.integers(1, 8)))
+def test_no_finding_is_about_a_line_that_did_not_change(lines, changed):
+    changed = frozenset(one for one in changed if one <= len(lines))
+    file = ChangedFile("f.py", tuple(lines), changed)
+    found = choose_findings(find_faults(file), [file])
+    assert all(file.has_change(*one.lines) for one in found)
+    assert found == merge_findings([*found, *found])
+
+
+@pytest.mark.parametrize("lines", [(0, 1), (3, 2), (9, 9)])
+def test_lines_that_cannot_be_are_left_out(lines):
+    file = ChangedFile("f.py", ("a", "b"), frozenset({1, 2}))
+    assert choose_findings([Finding("f.py", lines, "major", "x", "y")], [file]) == []
+    assert choose_findings([Finding("g.py", (1, 1), "major", "x", "y")], [file]) == []
+    assert build_sarif([], "1")["runs"][0]["results"] == []
