@@ -278,6 +278,7 @@ class WorkflowEngine:
             order = self._build_order("executor", "executor", prompt, task, state)
             async with self._slots["executor"]:
                 self._require_going()
+                await self._restore(state, status)
                 report = await self._run_agent(order, task.id)
             status, said = report.status, report.output
         if self.stopped == "cancelled" and status == "cancelled":
@@ -291,6 +292,11 @@ class WorkflowEngine:
         await self._commit(task, state)
         self._note(task.id, status="review", note="")
         return said
+
+    async def _restore(self, state: TaskState, status: str) -> None:
+        """Undo what an agent left whose program ended, so that it is not done twice."""
+        if status == "interrupted" and state.worktree:
+            await self._repository.restore(state.worktree, state.branch.rpartition("/")[2])
 
     async def _commit(self, task: PlannedTask, state: TaskState) -> None:
         if state.worktree:
@@ -333,6 +339,7 @@ class WorkflowEngine:
         findings = findings or (reviews[-1].findings if reviews else ())
         status, _ = self._find_outcome(task.id, state)
         if status != "completed":
+            await self._restore(state, status)
             order = self._build_order(
                 "fixer", "fixer", ask_for_fix(task, findings, summary), task, state
             )

@@ -1,6 +1,8 @@
 """The work of a task in git: a worktree of its own, its commit, and its merge.
 
 made       at the commit that is checked out when the task begins, on a branch gong/…
+restored   to its last commit, where a program ended in the middle; what was there is kept as a
+           commit under refs/gong/kept/
 committed  whatever the executor or a fixer left in it, all on its branch
 updated    what is checked out in the repository is merged into it; conflicts are resolved there
 merged     into what is checked out, by a commit of its own; worktree and branch are removed
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from ..subagents.worktree import Worktree
 
 _SOMEBODY = ("-c", "user.name=gong", "-c", "user.email=gong@localhost")
+_KEPT = "refs/gong/kept/"
+"""Where work of programs that ended in the middle stays."""
 _MOST_CHANGES = 60_000
 """Characters of a diff that a reviewer is given."""
 
@@ -76,6 +80,22 @@ class Repository:
         if await self.run(worktree, "status", "--porcelain"):
             who = await self._find_author(worktree)
             await self.run(worktree, *who, "commit", "--quiet", "--no-verify", "-m", message)
+
+    async def restore(self, worktree: str, name: str) -> None:
+        """Return a worktree to its last commit; keep what is not committed as refs/gong/kept/NAME.
+
+        `name` may be used again: a number is added.
+        """
+        await self.run(worktree, "add", "--all")
+        if not await self.run(worktree, "status", "--porcelain"):
+            return
+        who = await self._find_author(worktree)
+        kept = await self.run(worktree, *who, "stash", "create", f"interrupted: {name}")
+        there = await self.run(self.folder, "for-each-ref", "--format=%(refname)", _KEPT)
+        refs = (f"{_KEPT}{name}-{number}" for number in range(1, 1 << 30))
+        ref = next(one for one in refs if one not in there.split())
+        await self.run(self.folder, "update-ref", ref, kept)
+        await self.run(worktree, "reset", "--quiet", "--hard")
 
     async def _find_author(self, folder: str) -> tuple[str, ...]:
         """Return options that name an author, where the user has named none."""

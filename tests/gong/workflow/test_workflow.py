@@ -238,6 +238,20 @@ def test_a_cancelled_workflow_can_be_carried_on(place):
     assert tasks["a"]["tries"] == 1
 
 
+def test_what_a_killed_executor_left_is_not_done_on_top_of_itself(place):
+    """M189: a try that was killed begins anew where it began, and what it left is kept."""
+    place.play("executor", bash("echo made >> made.txt; sleep 2"), "made")
+    command = place.build_command("--plan", place.write_plan("a"), "--yolo", *place.list_models())
+    with subprocess.Popen(command, cwd=place.repo, env=place.env, stdout=subprocess.PIPE) as one:
+        while not [*place.home.rglob("worktrees/*/*/made.txt")]:
+            time.sleep(0.05)
+        one.send_signal(signal.SIGKILL)
+    place.run("resume", place.json("list")[0]["id"])
+    assert (place.repo / "made.txt").read_text() == "made\n"
+    (kept,) = place.git("for-each-ref", "--format=%(refname)", "refs/gong/kept/").split()
+    assert place.git("show", f"{kept}:made.txt") == "made\n"
+
+
 KILLS = int(os.environ.get("GONG_WORKFLOW_KILLS", "4"))
 
 
