@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..workflow.record import Workflow
 
 ROLES = ("manager", "executor", "reviewer", "fixer", "evaluator")
-_EXITS = {"completed": 0, "cancelled": 130}
+_EXITS = {"completed": 0, "stopped": 8, "cancelled": 130}
 
 
 class ListedWorkflow(Struct, frozen=True):

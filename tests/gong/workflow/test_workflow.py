@@ -305,3 +305,17 @@ def test_killed_at_any_moment_it_ends_as_it_would_have(place, seed):
     ]  # fmt: skip
     assert len(completed) == len({*completed}) == 5
     place.verify()
+
+
+def test_a_spent_budget_begins_nothing_more_and_exits_with_8(place):
+    """M187: a budget for the whole run."""
+    config = place.home / ".config/gong/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        f'[models."scripted/{place.root}/executor.json"]\n'
+        "price = { input = 1000, output = 1000 }\n"
+    )
+    place.start(place.write_plan("a", ("b", "a")), "--max-cost", "0.0001", code=8)
+    shown, tasks = place.show()
+    assert shown["status"] == "stopped"
+    assert tasks["b"]["status"] == "pending"
