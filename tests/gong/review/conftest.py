@@ -16,7 +16,7 @@ class ReviewPlace:
         self.repo.mkdir()
         (root / "home").mkdir()
         self.env = {
-            "PATH": os.environ["PATH"],
+            "PATH": os.defpath,
             "HOME": str(root / "home"),
             "LC_ALL": "C.UTF-8",
         }

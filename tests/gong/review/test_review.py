@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -212,6 +215,33 @@ def test_names_of_files_can_be_anything(place):
     assert {one["file"] for one in found} == {*names}
     place.git("add", ".")
     assert {one["file"] for one in own(place.find("--staged", code=1))} == {*names}
+
+
+BANDIT = """#!/bin/sh
+echo '{"results": [{"filename": "./a.py", "line_number": 1, "line_range": [1], "test_id": "B307",
+"issue_severity": "MEDIUM", "issue_text": "eval"}, {"filename": "./a.py", "line_number": 99,
+"test_id": "B1", "issue_severity": "LOW", "issue_text": "not there"}]}'
+"""
+
+
+def test_analysers_are_asked_where_they_are_installed(place):
+    place.write({"a.py": "import os\neval(input())\n"})
+    told = json.loads(place.run("--json", "--no-model", code=1))
+    assert told["missing"] == ["ruff", "bandit"]
+    tools = place.root / "tools"
+    tools.mkdir()
+    (tools / "bandit").write_text(BANDIT)
+    (tools / "bandit").chmod(0o755)
+    ruff = shutil.which("ruff", path=str(Path(sys.executable).parent))
+    if ruff is not None:
+        (tools / "ruff").symlink_to(ruff)
+    place.env["PATH"] += f":{tools}"
+    told = json.loads(place.run("--json", "--no-model", code=1))
+    assert told["analysers"] == (["ruff", "bandit"] if ruff else ["bandit"])
+    found = {(one["source"], one["category"], one["lines"][0]) for one in told["findings"]}
+    wanted = {("ruff", "ruff-F401", 1)} if ruff else set()
+    assert wanted | {("bandit", "bandit-B307", 1), ("gong", "unsafe-call", 2)} <= found
+    assert "bandit-B1" not in {one["category"] for one in told["findings"]}
 
 
 REPORTED = {
