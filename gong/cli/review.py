@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import print_lines
@@ -123,7 +124,7 @@ def _print_findings(found: Sequence[Finding], output_format: str, analysed: Any)
     else:
         counts = {one: sum(each.severity == one for each in found) for one in SEVERITIES}
         print_json({
-            "findings": found,
+            "findings": [{**msgspec.to_builtins(one), "source": one.source} for one in found],
             "counts": counts,
             "analysers": [] if analysed is None else analysed.ran,
             "missing": [] if analysed is None else analysed.missing,

@@ -63,6 +63,7 @@ from . import (  # noqa: F401 (they add commands)
     session_commands,
     skill_commands,
     subagent_commands,
+    workflow_commands,
 )
 from .agent_cards import AgentCards, describe_end
 from .approval_panel import format_editable, parse_edited

@@ -5,6 +5,7 @@ commands are in modules by their subject, and each adds itself to the table:
 
     agent_commands     model, effort, mode, plan, context, cost, compaction, handoff, fork
     subagent_commands  types of sub-agents, and those that run
+    workflow_commands  workflows, and how one stands
     session_commands   other sessions; what this session is and follows
     branch_commands    other branches and entries of this session, and what they tell each other
     skill_commands     skills, which are commands of their own

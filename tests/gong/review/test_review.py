@@ -130,7 +130,7 @@ def places(found):
 
 def own(found):
     """Leave out what analysers say that are installed by chance."""
-    return [one for one in found if one.get("source", "gong") == "gong"]
+    return [one for one in found if one["source"] == "gong"]
 
 
 def test_every_planted_fault_is_found_in_three_languages(place):
