@@ -105,6 +105,8 @@ class ReviewSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Patterns of paths that are not reviewed."""
     rules: tuple[ReviewRule, ...] = ()
     """Rules of your own."""
+    every: int = 0
+    """Review what changed in a session after so many answers; 0 is never."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 from msgspec.structs import replace
@@ -176,6 +176,13 @@ Examples:
     help="Show the last N turns of a session that is continued.",
 )
 @click.option("--no-session", is_flag=True, help="Leave no tape: use a store that is deleted.")
+@click.option("--review", "reviews", is_flag=True, help="Review what changed after each answer.")
+@click.option(
+    "--review-every", type=click.IntRange(min=1), metavar="N", help="Review after N answers."
+)
+@click.option(
+    "--review-strict", type=click.Choice(["strict", "normal", "loose"]), help="How strictly."
+)
 def chat(  # noqa: PLR0917 (click passes them by name)
     words: tuple[str, ...],
     prompt: str | None,
@@ -206,6 +213,9 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     full_screen: bool,
     history: int,
     no_session: bool,
+    reviews: bool,
+    review_every: int | None,
+    review_strict: Literal["strict", "normal", "loose"] | None,
     **permissions: Any,
 ) -> int:
     """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`.
@@ -244,7 +254,10 @@ def chat(  # noqa: PLR0917 (click passes them by name)
             store=store,
         )
         given = merge_permissions(settings.permissions, **permissions)
-        return replace(settings, permissions=given)
+        kept = settings.review
+        every = review_every or (1 if reviews else kept.every)
+        wanted = replace(kept, every=every, strictness=review_strict or kept.strictness)
+        return replace(settings, permissions=given, review=wanted)
 
     settings = read_settings()
     names_mode = permissions["permission"] is not None or permissions["yolo"]

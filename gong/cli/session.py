@@ -56,6 +56,11 @@ def open_front_end(
     `names_mode` whether a flag named the permission mode. Raises FolderGone.
     """
     folder = folder or config.locate_folder()
+    hooks: tuple[object, ...] = ()
+    if settings.review.every > 0:
+        from ..review.automatic import AutomaticReview  # noqa: PLC0415 (only if it is asked for)
+
+        hooks = (AutomaticReview(settings.review, folder, os.environ),)
     with open_store(config.locate_store(settings, os.environ)) as library:
         program = f"gong/{__version__}"
         yield FrontEnd(
@@ -66,6 +71,7 @@ def open_front_end(
             program,
             model,
             print_warning,
+            hooks,
             override=override,
             effort=effort,
             is_kept=is_kept,

@@ -52,6 +52,7 @@ PROGRAM_COMMANDS = tuple(
         ("config", "[…]", "list the settings; get or set one", "gong config", "list"),
         ("work", "[…]", "track a piece of work across sessions", "gong work", "list"),
         ("models", "[ID]", "list the models", "gong models"),
+        ("review", "[…]", "review what changed: /review --staged", "gong review", "--no-model"),
         ("doctor", "", "check settings, store, keys and programs", "gong doctor"),
         ("init", "", "write AGENTS.md from what the project shows", "gong init"),
         ("version", "", "show the versions of gong, Python and SQLite", "gong version"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -310,3 +311,34 @@ def test_lines_that_cannot_be_are_left_out(lines):
     assert choose_findings([Finding("f.py", lines, "major", "x", "y")], [file]) == []
     assert choose_findings([Finding("g.py", (1, 1), "major", "x", "y")], [file]) == []
     assert build_sarif([], "1")["runs"][0]["results"] == []
+
+
+def test_a_session_reviews_what_changed_and_tells_the_agent_once(place):
+    """M186: --review, --review-every, --review-strict."""
+    content = {"path": "a.py", "content": "eval(input())\n"}
+    answers = [
+        {"tool_calls": [{"name": "write", "args": content}]},
+        {"text": "written"},
+        {"text": "it is meant so"},
+    ]
+    (place.root / "chat.json").write_text(json.dumps(answers))
+
+    def chat(*words):
+        command = [sys.executable, "-m", "gong", "chat", "-p", "go", "--yolo", "-m",
+                   f"scripted/{place.root}/chat.json", *words]  # fmt: skip
+        done = subprocess.run(
+            command, cwd=place.repo, env=place.env, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    assert "it is meant so" not in chat()
+    (place.repo / "a.py").unlink()
+    assert "it is meant so" in chat("--review")
+    (place.repo / "a.py").unlink()
+    assert "it is meant so" not in chat("--review-every", "2")
+    (place.repo / "a.py").unlink()
+    place.configure("[review]\nevery = 1\n")
+    assert "it is meant so" in chat("--review-strict", "loose")
+    log = [sys.executable, "-m", "tape", "log", "--type", "context", "--json"]
+    done = subprocess.run(log, cwd=place.repo, env=place.env, capture_output=True, check=True)
+    assert done.stdout.decode().count("unsafe-call") == 1

@@ -1,0 +1,63 @@
+"""Reviews during a session: a hook that reviews what changed after every so many answers (M186).
+
+An answer counts when the agent has nothing left to do. What the review finds, and did not find
+before, the agent is told, and continues with it; it is asked for no more than once each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigurationError
+from ..hooks import Block
+from .diff import read_changes
+from .findings import format_text
+from .review import choose_findings, find_all_faults, select_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..config import ReviewSettings
+
+
+class AutomaticReview:
+    """The hook of one session."""
+
+    timeout = 60.0
+
+    def __init__(self, settings: ReviewSettings, folder: str, environ: Mapping[str, str]) -> None:
+        """Take the settings; `every` is at least 1."""
+        self._settings, self._folder, self._environ = settings, folder, environ
+        self._answers = 0
+        self._told: set[str] = set()
+        """What was found before: the ids of findings, with the text of their lines."""
+
+    async def on_stop(self, text: str) -> Block | None:
+        """Review what changed, and give the agent what is new."""
+        del text
+        self._answers += 1
+        if self._answers % self._settings.every:
+            return None
+        try:
+            changes = await read_changes(self._folder, self._environ)
+        except ConfigurationError:  # no repository, or no commit
+            return None
+        files = select_files(changes.files, self._settings.ignore)
+        found = choose_findings(
+            find_all_faults(files, self._settings.rules),
+            files,
+            strictness=self._settings.strictness,
+        )
+        by_path = {one.path: one for one in files}
+        new = []
+        for one in found:
+            key = f"{one.file}\0{one.category}\0{by_path[one.file].get_line(one.lines[0])}"
+            if key not in self._told:
+                self._told.add(key)
+                new.append(one)
+        if not new:
+            return None
+        listed = "\n".join(format_text(new))
+        return Block(
+            f"A review of the changes found:\n{listed}\nFix what is wrong, or say why it is not."
+        )
