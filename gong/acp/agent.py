@@ -218,6 +218,7 @@ class AcpAgent:
                 close=schema.SessionCloseCapabilities(),
                 delete=schema.SessionDeleteCapabilities(),
                 fork=schema.SessionForkCapabilities(),
+                additional_directories=schema.SessionAdditionalDirectoriesCapabilities(),
             ),
             mcp_capabilities=schema.McpCapabilities(http=True, sse=True),
         )
@@ -240,14 +241,19 @@ class AcpAgent:
             raise RequestError.invalid_params({"methodId": method_id})
         return schema.AuthenticateResponse()
 
-    def _offer(self, mcp_servers: Sequence[Any] | None) -> tuple[HostOffer, EditorFiles]:
+    def _offer(
+        self, mcp_servers: Sequence[Any] | None, folders: Sequence[str] | None
+    ) -> tuple[HostOffer, EditorFiles]:
         """Return what the editor has for a session that is about to be opened."""
+        if any(not one.startswith("/") for one in folders or ()):
+            raise RequestError.invalid_params({"additionalDirectories": "absolute paths only"})
         files = EditorFiles(
             self._client,
             reads=bool(self._files.read_text_file),
             writes=bool(self._files.write_text_file),
         )
-        return HostOffer(build_servers(mcp_servers or ()), files.build_environment), files
+        servers = build_servers(mcp_servers or ())
+        return HostOffer(servers, files.build_environment, tuple(folders or ())), files
 
     def _begin(self, hosted: HostedSession, files: EditorFiles) -> dict[str, Any]:
         """Return how a session is set, and tell the editor what can be typed in it."""
@@ -258,19 +264,28 @@ class AcpAgent:
         return {"modes": _build_modes(hosted), "config_options": self._build_options(hosted)}
 
     async def new_session(
-        self, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
+        self,
+        cwd: str,
+        mcp_servers: Sequence[Any] | None = None,
+        additional_directories: Sequence[str] | None = None,
+        **_: Any,
     ) -> schema.NewSessionResponse:
         """Start a session in a folder."""
-        offer, files = self._offer(mcp_servers)
+        offer, files = self._offer(mcp_servers, additional_directories)
         with _translate_errors():
             hosted = await self.hub.open_new(cwd, offer=offer)
         return schema.NewSessionResponse(session_id=hosted.id, **self._begin(hosted, files))
 
     async def load_session(
-        self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **_: Any
+        self,
+        cwd: str,
+        session_id: str,
+        mcp_servers: Sequence[Any] | None = None,
+        additional_directories: Sequence[str] | None = None,
+        **_: Any,
     ) -> schema.LoadSessionResponse:
         """Continue a session, and show it again before this answers."""
-        offer, files = self._offer(mcp_servers)
+        offer, files = self._offer(mcp_servers, additional_directories)
         with _translate_errors():
             hosted = await self.hub.load(session_id, cwd, offer=offer)
         recorder, todos = hosted.session.recorder, hosted.session.todos
@@ -284,19 +299,29 @@ class AcpAgent:
         return answer
 
     async def resume_session(
-        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
+        self,
+        session_id: str,
+        cwd: str,
+        mcp_servers: Sequence[Any] | None = None,
+        additional_directories: Sequence[str] | None = None,
+        **_: Any,
     ) -> schema.ResumeSessionResponse:
         """Continue a session without showing it."""
-        offer, files = self._offer(mcp_servers)
+        offer, files = self._offer(mcp_servers, additional_directories)
         with _translate_errors():
             hosted = await self.hub.load(session_id, cwd, offer=offer)
         return schema.ResumeSessionResponse(**self._begin(hosted, files))
 
     async def fork_session(
-        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **meta: Any
+        self,
+        session_id: str,
+        cwd: str,
+        mcp_servers: Sequence[Any] | None = None,
+        additional_directories: Sequence[str] | None = None,
+        **meta: Any,
     ) -> schema.ForkSessionResponse:
         """Start a session that begins where another one is, or at `_meta.tape.at`, an entry."""
-        offer, files = self._offer(mcp_servers)
+        offer, files = self._offer(mcp_servers, additional_directories)
         place = meta.get("tape")
         at = place.get("at") if isinstance(place, dict) else None
         with _translate_errors():

@@ -94,6 +94,8 @@ class HostOffer(NamedTuple):
     """MCP servers, as in the table `mcpServers` of a file."""
     make_environment: Callable[..., LocalEnvironment] = LocalEnvironment
     """Makes the environment that tools act in."""
+    folders: tuple[str, ...] = ()
+    """Absolute paths of folders that the session works in, too."""
 
 
 _NO_OFFER = HostOffer()
@@ -171,6 +173,9 @@ class SessionHub:
         offer: HostOffer = _NO_OFFER,
     ) -> opening.FrontEnd:
         settings = self._load_settings(folder)
+        if offer.folders:
+            folders = (*settings.permissions.folders, *offer.folders)
+            settings = replace(settings, permissions=replace(settings.permissions, folders=folders))
         if permission is not None:
             from ..policy.modes import parse_mode  # noqa: PLC0415 (loads slowly)
 

@@ -25,6 +25,8 @@ from acp.schema import (
 )
 
 from gong import __version__
+from gong.config import Settings
+from gong.hosting.hub import HostOffer, SessionHub
 
 SERVER = str(Path(__file__).parent.parent / "mcp/sample_server.py")
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -309,6 +311,18 @@ async def test_a_write_goes_through_the_editor_and_is_on_the_disk_whatever_it_do
         await agent.prompt(session_id=made.session_id, prompt=[text_block("write it")])
         assert client.written == {f"{folder}/made.txt": "a heron\n"}
         assert Path(folder, "made.txt").read_text() == "a heron\n"  # noqa: ASYNC240
+
+
+async def test_further_folders_of_a_session_are_worked_in(edit, tmp_path):
+    other = f"{tmp_path}/other"
+    async with edit("no") as (_, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[], additional_directories=[other])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("run echo a")])
+        with pytest.raises(RequestError):
+            await agent.new_session(cwd=folder, mcp_servers=[], additional_directories=["relative"])
+    hub = SessionHub(None, lambda _: Settings(), {}, lambda _: None, program="x")
+    front = hub._build_front("/", offer=HostOffer(folders=(other,)))
+    assert front.settings.permissions.folders == (other,)
 
 
 async def test_a_request_to_cancel_a_prompt_stops_it(edit):
