@@ -158,6 +158,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Limits for results that their tool does not cut; [truncation.tools.NAME] for one tool."""
     tools: tuple[str, ...] | None = None
     """Tool names, or one profile or preset; None is the profile of the model's family."""
+    python_tools: tuple[str, ...] = ()
+    """Tools of Python packages: `module:object`, or entry points of the group gong.tools."""
     effort: Literal["none", "low", "medium", "high", "xhigh"] | None = None
     """How hard models think; none, and None, leave it to them. [models."NAME"] has its own."""
     context_window: PositiveCount | None = None

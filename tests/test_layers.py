@@ -36,6 +36,7 @@ ORDER = {
             "signals",
             "private_files",
             "front_matter",
+            "python_objects",
             "project",
             "trust",
             "llm.models",

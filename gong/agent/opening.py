@@ -644,6 +644,12 @@ def choose_profile(names: ModelNames, model: str, settings: Settings) -> Profile
 def _build_tools(front: FrontEnd) -> ToolRegistry:
     """Return the chosen tools; those for sub-agents name the types that files describe."""
     tools = build_session_tools(front.settings, has_skills=has_own_skills(front))
+    if front.settings.python_tools:
+        from ..tools.python_tools import load_python_tools  # noqa: PLC0415 (only if there are some)
+
+        for tool in load_python_tools(front.settings.python_tools):
+            tools.register(tool)
+            tools.activate((tool.name,))
     if not has_agent_files(front.folder, front.environ, locate_config_file(front.environ).parent):
         return tools
     from ..subagents.types import load_agent_types  # noqa: PLC0415 (only if there are files)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,6 +26,7 @@ import msgspec
 
 from ..config import locate_config_file
 from ..env.local import build_child_variables
+from ..python_objects import load_object
 from ..trust import read_project
 from .claude import EVENTS, OWN_NAMES
 from .command_hook import DEFAULT_SECONDS, CommandHook, HookRule
@@ -293,18 +293,6 @@ class _Untrusted:
 
 
 def _load_object(name: str) -> object:
-    """Return the hook that an entry point of this name is, or `module:object`.
-
-    Raises ImportError or AttributeError if there is none; a class is made an instance.
-    """
-    module, _, attribute = name.partition(":")
-    if attribute:
-        target: Any = import_module(module)
-        for part in attribute.split("."):
-            target = getattr(target, part)
-    else:
-        from importlib.metadata import entry_points  # noqa: PLC0415 (slow to load)
-
-        points = [*entry_points(group=ENTRY_POINTS, name=name)]
-        target = points[0].load() if points else import_module(name)
+    """Return the hook that a name stands for (`load_object`); a class is made an instance."""
+    target = load_object(name, ENTRY_POINTS)
     return target() if isinstance(target, type) else target
