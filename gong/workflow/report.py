@@ -82,7 +82,7 @@ def compute_depths(plan: TaskPlan) -> dict[str, int]:
 _STYLE = """
 :root{color-scheme:light dark;--line:#8886;--ok:#2a8a4a;--bad:#c0392b;--run:#b7791f}
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}
-h1{font-size:1.3rem} svg{max-width:100%;height:auto} table{border-collapse:collapse;width:100%}
+h1{font-size:1.3rem} .graph{overflow-x:auto} table{border-collapse:collapse;width:100%}
 td,th{border-bottom:1px solid var(--line);padding:.35rem .5rem;text-align:left;vertical-align:top}
 pre{white-space:pre-wrap;overflow-wrap:anywhere}
 .completed{color:var(--ok)} .failed{color:var(--bad)}
@@ -106,7 +106,7 @@ def build_page(workflow: Workflow) -> str:
         " content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
         f"<p class={workflow.status}>{workflow.status}{score} · {workflow.id[:8]}</p>"
-        f"{_draw_svg(workflow)}"
+        f"<div class=graph>{_draw_svg(workflow)}</div>"
         "<table><tr><th>task<th>status<th>tries<th>reviews</tr>"
         f"{rows}</table>{report}</html>\n"
     )

@@ -89,7 +89,7 @@ def blame(
         _write_notes(options, notes, as_json=as_json)
         return
     if file is None:
-        raise UsageError("Missing argument 'FILE'.")
+        raise click.UsageError("Missing argument 'FILE'.")
     with open_library(options) as (store, index), show_progress("tapes read:") as show:
         found = blamed(store, index, Path(get_current_folder()) / file, print_warning, show)
     first, last = parse_range(part, len(found.lines))

@@ -31,9 +31,9 @@ def test_words_are_answered_where_there_is_no_terminal(place, words):
 
 
 def test_words_and_standard_input_are_one_prompt(place):
-    place.run("gong", "review", "this", "-m", place.script(HI), stdin="a change\n")
+    place.run("gong", "explain", "this", "-m", place.script(HI), stdin="a change\n")
     told = place.json("gong", "context", "--json", "-m", "anthropic/claude-sonnet-4-5")
-    assert "review this\\n\\na change" in str(told["request"]["messages"]).replace("\n", "\\n")
+    assert "explain this\\n\\na change" in str(told["request"]["messages"]).replace("\n", "\\n")
 
 
 @pytest.mark.parametrize(
