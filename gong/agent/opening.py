@@ -233,6 +233,12 @@ class FrontEnd:
     make_environment: Callable[..., LocalEnvironment] = LocalEnvironment
     """Makes the environment that tools act in."""
 
+    def build_file_recorder(self) -> FileRecorder:
+        """Return what records changes of one session; not those of the store and the settings."""
+        store = str(self.library.store.tapes.parent)
+        own = (store, str(locate_config_file(self.environ).parent))
+        return FileRecorder(self.settings.checkpoints, own)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
@@ -493,7 +499,7 @@ async def _assemble_session(
         hooks=hooks,
         load_skills=models.load_skills,
         sources=load_tool_sources(front),
-        file_recorder=build_file_recorder(front),
+        file_recorder=front.build_file_recorder(),
         open_agents=partial(_open_agents, front, models),
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")
@@ -502,13 +508,6 @@ async def _assemble_session(
     if not front.names_mode and (remark := session.restore_permission()):
         front.warn(remark)
     return OpenSession(session, models, front.library, name, by_default, front.is_kept)
-
-
-def build_file_recorder(front: FrontEnd) -> FileRecorder:
-    """Return what records the changes of one session; not those of the store and the settings."""
-    store = str(front.library.store.tapes.parent)
-    own = (store, str(locate_config_file(front.environ).parent))
-    return FileRecorder(front.settings.checkpoints, own)
 
 
 def _open_agents(front: FrontEnd, models: ModelFactory, session: Session) -> SessionAgents:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..config import Settings
-    from ..review.diff import ChangedFile
-    from ..review.findings import Finding
+    from ..review.diff import ReviewedFile
+    from ..review.findings import ReviewFinding
 
 
 @click.command(epilog=format_examples("gong review --help"))
@@ -114,7 +114,7 @@ def review(
     return int(count_failing(found, fail_on) > 0)
 
 
-def _print_findings(found: Sequence[Finding], output_format: str, analysed: Any) -> None:
+def _print_findings(found: Sequence[ReviewFinding], output_format: str, analysed: Any) -> None:
     if output_format == "text":
         print_lines(format_text(found))
     elif output_format == "github":
@@ -135,13 +135,13 @@ def _print_findings(found: Sequence[Finding], output_format: str, analysed: Any)
 async def _ask_model(
     settings: Settings,
     root: str,
-    files: Sequence[ChangedFile],
+    files: Sequence[ReviewedFile],
     name: str | None,
     strictness: str,
     asks: bool,
-    found: Sequence[Finding],
+    found: Sequence[ReviewFinding],
     fixes: bool,
-) -> list[Finding]:
+) -> list[ReviewFinding]:
     """Return what a model finds, on a tape of its own; let findings be fixed if that is asked."""
     known = hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     memory = ReviewMemory(locate_state_folder(os.environ) / "reviews" / f"{known}.json")

@@ -16,12 +16,12 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .findings import Finding
+from .findings import ReviewFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .diff import ChangedFile
+    from .diff import ReviewedFile
     from .findings import Severity
 
 _SECONDS = 120
@@ -31,14 +31,14 @@ _BANDIT: dict[str, Severity] = {"HIGH": "critical", "MEDIUM": "major", "LOW": "m
 class Analysed(NamedTuple):
     """What analysers found."""
 
-    found: list[Finding]
+    found: list[ReviewFinding]
     ran: list[str]
     missing: list[str]
     """Those that could say something, and are not installed."""
 
 
 def find_with_analysers(
-    root: str, files: Sequence[ChangedFile], environ: Mapping[str, str]
+    root: str, files: Sequence[ReviewedFile], environ: Mapping[str, str]
 ) -> Analysed:
     """Return what the installed analysers find in changed files, also in unchanged lines."""
     done = Analysed([], [], [])
@@ -68,7 +68,7 @@ def _run_analyser(command: list[str], root: str, environ: Mapping[str, str]) -> 
         return None
 
 
-def _read_ruff(said: Any, root: str) -> list[Finding]:
+def _read_ruff(said: Any, root: str) -> list[ReviewFinding]:
     found = []
     for one in said if isinstance(said, list) else ():
         code = str(one.get("code") or "syntax")
@@ -78,11 +78,13 @@ def _read_ruff(said: Any, root: str) -> list[Finding]:
         lines = (one["location"]["row"], one["end_location"]["row"])
         fix = (one.get("fix") or {}).get("message")
         path = _shorten_path(one["filename"], root)
-        found.append(Finding(path, lines, severity, f"ruff-{code}", one["message"], fix, "ruff"))
+        found.append(
+            ReviewFinding(path, lines, severity, f"ruff-{code}", one["message"], fix, "ruff")
+        )
     return found
 
 
-def _read_bandit(said: Any, root: str) -> list[Finding]:
+def _read_bandit(said: Any, root: str) -> list[ReviewFinding]:
     found = []
     for one in said.get("results", ()) if isinstance(said, dict) else ():
         numbers = one.get("line_range") or [one["line_number"]]
@@ -90,7 +92,7 @@ def _read_bandit(said: Any, root: str) -> list[Finding]:
         path = _shorten_path(one["filename"], root)
         lines = (one["line_number"], max(numbers))
         name = f"bandit-{one['test_id']}"
-        found.append(Finding(path, lines, severity, name, one["issue_text"], None, "bandit"))
+        found.append(ReviewFinding(path, lines, severity, name, one["issue_text"], None, "bandit"))
     return found
 
 
@@ -99,7 +101,7 @@ def _shorten_path(path: str, root: str) -> str:
     return str(place.relative_to(root)) if place.is_relative_to(root) else path.removeprefix("./")
 
 
-_ANALYSERS: tuple[tuple[str, list[str], Callable[[Any, str], list[Finding]]], ...] = (
+_ANALYSERS: tuple[tuple[str, list[str], Callable[[Any, str], list[ReviewFinding]]], ...] = (
     ("ruff", ["check", "--isolated", "--no-cache", "--output-format=json", "--select=F,B,S,E9",
               "--ignore=S101,S603,S607,S404", "--"], _read_ruff),
     ("bandit", ["--quiet", "--format=json", "--"], _read_bandit),

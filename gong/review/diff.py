@@ -35,7 +35,7 @@ _DIFF = (
 )
 
 
-class ChangedFile(NamedTuple):
+class ReviewedFile(NamedTuple):
     """A file with new lines."""
 
     path: str
@@ -59,12 +59,12 @@ class ChangedFile(NamedTuple):
         return any(number in self.changed for number in range(first, last + 1))
 
 
-class Changes(NamedTuple):
+class ReviewedChanges(NamedTuple):
     """What is reviewed."""
 
     root: str
     """The top of the repository."""
-    files: tuple[ChangedFile, ...]
+    files: tuple[ReviewedFile, ...]
     patch: str
 
 
@@ -75,7 +75,7 @@ async def read_changes(
     revisions: str = "",
     staged: bool = False,
     patch: str | None = None,
-) -> Changes:
+) -> ReviewedChanges:
     """Return what changed. Raises ConfigurationError where there is no repository or no commit."""
     variables = build_git_variables(environ)
 
@@ -104,9 +104,9 @@ async def read_changes(
         files.append(_build_file(path, lines, added))
     for path in untracked:
         lines = _read_lines(Path(root, path))
-        files.append(ChangedFile(path, lines, frozenset(range(1, len(lines) + 1))))
+        files.append(ReviewedFile(path, lines, frozenset(range(1, len(lines) + 1))))
     ordered = sorted((one for one in files if one.changed), key=lambda one: one.path)
-    return Changes(root, tuple(ordered), patch)
+    return ReviewedChanges(root, tuple(ordered), patch)
 
 
 async def _compare_revisions(ask: Callable[..., Awaitable[str]], revisions: str) -> tuple[str, str]:
@@ -117,12 +117,12 @@ async def _compare_revisions(ask: Callable[..., Awaitable[str]], revisions: str)
     return await ask(*_DIFF, *ends, "--"), f"{new}:"
 
 
-def _build_file(path: str, lines: tuple[str, ...], added: dict[int, str]) -> ChangedFile:
+def _build_file(path: str, lines: tuple[str, ...], added: dict[int, str]) -> ReviewedFile:
     """Return a file; where its text is not that of the patch, with the patch's lines alone."""
     get_line = dict(enumerate(lines, 1)).get
     if any(get_line(number) != text for number, text in added.items()):
         lines = tuple(added.get(number, "") for number in range(1, max(added) + 1))
-    return ChangedFile(path, lines, frozenset(added))
+    return ReviewedFile(path, lines, frozenset(added))
 
 
 async def _is_repository(variables: Mapping[str, str], folder: str) -> bool:

@@ -21,7 +21,7 @@ _GITHUB_LEVELS = {"critical": "error", "major": "error", "minor": "warning", "in
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-class Finding(Struct, frozen=True, omit_defaults=True):
+class ReviewFinding(Struct, frozen=True, omit_defaults=True):
     """What is wrong, where, and how bad it is."""
 
     file: str
@@ -44,9 +44,9 @@ class Finding(Struct, frozen=True, omit_defaults=True):
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def merge_findings(found: Iterable[Finding]) -> list[Finding]:
+def merge_findings(found: Iterable[ReviewFinding]) -> list[ReviewFinding]:
     """Return findings in a fixed order, each fault once: by place, the worst first; no secrets."""
-    by_place: dict[tuple[str, int, str], Finding] = {}
+    by_place: dict[tuple[str, int, str], ReviewFinding] = {}
     for one in found:
         key = (one.file, one.lines[0], one.category)
         known = by_place.get(key)
@@ -58,9 +58,9 @@ def merge_findings(found: Iterable[Finding]) -> list[Finding]:
     )
 
 
-def _mask_finding(one: Finding) -> Finding:
+def _mask_finding(one: ReviewFinding) -> ReviewFinding:
     fix = None if one.fix is None else mask_text(one.fix).text
-    return Finding(
+    return ReviewFinding(
         one.file, one.lines, one.severity, one.category, mask_text(one.text).text, fix, one.source
     )
 
@@ -69,12 +69,12 @@ def _get_rank(severity: Severity) -> int:
     return SEVERITIES.index(severity)
 
 
-def count_failing(found: Iterable[Finding], fail_on: Severity) -> int:
+def count_failing(found: Iterable[ReviewFinding], fail_on: Severity) -> int:
     """Return how many findings are as bad as a severity, or worse."""
     return sum(_get_rank(one.severity) <= _get_rank(fail_on) for one in found)
 
 
-def format_text(found: Sequence[Finding]) -> list[str]:
+def format_text(found: Sequence[ReviewFinding]) -> list[str]:
     """Return lines for people: FILE:LINE, how bad, what; the fix below."""
     lines = []
     for one in found:
@@ -86,7 +86,7 @@ def format_text(found: Sequence[Finding]) -> list[str]:
     return lines
 
 
-def format_github(found: Sequence[Finding]) -> list[str]:
+def format_github(found: Sequence[ReviewFinding]) -> list[str]:
     """Return workflow commands of GitHub Actions, which show findings beside the lines."""
     return [
         f"::{_GITHUB_LEVELS[one.severity]} file={_escape_property(one.file)},line={one.lines[0]},"
@@ -103,7 +103,7 @@ def _escape_property(text: str) -> str:
     return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def build_sarif(found: Sequence[Finding], version: str) -> dict[str, Any]:
+def build_sarif(found: Sequence[ReviewFinding], version: str) -> dict[str, Any]:
     """Return a SARIF log of one run."""
     rules = sorted({one.category for one in found})
     return {
@@ -125,7 +125,7 @@ def build_sarif(found: Sequence[Finding], version: str) -> dict[str, Any]:
     }
 
 
-def _build_result(one: Finding, rule: int) -> dict[str, Any]:
+def _build_result(one: ReviewFinding, rule: int) -> dict[str, Any]:
     text = f"{one.text}\n\nFix: {one.fix}" if one.fix else one.text
     region = {"startLine": one.lines[0], "endLine": one.lines[1]}
     place = {"artifactLocation": {"uri": _encode_uri(one.file)}, "region": region}

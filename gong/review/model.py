@@ -24,14 +24,14 @@ from ..errors import ConfigurationError, GongError
 from ..private_files import write_private_file
 from ..tools.agent_runs import AgentOrder
 from ..workflow.answers import MalformedAnswer, ask_again, find_object
-from .findings import Finding
+from .findings import ReviewFinding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from ..agent.session import Session
-    from .diff import ChangedFile
+    from .diff import ReviewedFile
 
 STAGES = {
     "security": "SQL injection, cross-site scripting, command injection, keys that are written"
@@ -57,7 +57,7 @@ _MOST_CHARS = 60_000
 class StageAnswer(Struct, frozen=True):
     """What a stage answers."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ReviewFinding, ...] = ()
 
 
 class ReviewMemory:
@@ -81,7 +81,7 @@ class ReviewMemory:
         write_private_file(self._file, msgspec.json.encode(self._known))
 
 
-def show_changes(file: ChangedFile) -> str:
+def show_changes(file: ReviewedFile) -> str:
     """Return the new lines of a file with those around them, numbered; new ones have a plus."""
     shown = {
         number
@@ -133,15 +133,15 @@ async def run_stage(session: Session, stage: str, strictness: str, shown: str) -
 
 async def ask_model(
     session: Session,
-    files: Sequence[ChangedFile],
+    files: Sequence[ReviewedFile],
     *,
     strictness: str,
     memory: ReviewMemory,
-) -> list[Finding]:
+) -> list[ReviewFinding]:
     """Return what the session's model finds, stage by stage. Raises GongError."""
     shown = "\n\n".join(show_changes(one) for one in files)
     model = session.setup.model.name
-    found: list[Finding] = []
+    found: list[ReviewFinding] = []
     for stage in STAGES:
         key = build_key(stage, model, strictness, shown)
         answer = memory.get(key)
@@ -152,7 +152,7 @@ async def ask_model(
     return found
 
 
-async def apply_fixes(session: Session, found: Sequence[Finding]) -> str:
+async def apply_fixes(session: Session, found: Sequence[ReviewFinding]) -> str:
     """Let an agent fix findings in the session's folder, and return what it says."""
     listed = "\n".join(
         f"- {one.file}:{one.lines[0]}-{one.lines[1]} {one.severity} {one.category}: {one.text}"

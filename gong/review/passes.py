@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.exchange.secrets import mask_text
 
 from ..errors import ConfigurationError
-from .findings import Finding
+from .findings import ReviewFinding
 from .python_pass import find_python_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..config import ReviewRule
-    from .diff import ChangedFile
+    from .diff import ReviewedFile
     from .findings import Severity
 
 _JS = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte"})
@@ -99,7 +99,7 @@ _GO_OPENS = re.compile(
 )
 
 
-def find_faults(file: ChangedFile, rules: Sequence[ReviewRule] = ()) -> list[Finding]:
+def find_faults(file: ReviewedFile, rules: Sequence[ReviewRule] = ()) -> list[ReviewFinding]:
     """Return what is wrong in a file, changed or not.
 
     Raises ConfigurationError for a rule that is no regular expression.
@@ -113,19 +113,19 @@ def find_faults(file: ChangedFile, rules: Sequence[ReviewRule] = ()) -> list[Fin
     return found
 
 
-def _find_secrets(file: ChangedFile) -> Iterator[Finding]:
+def _find_secrets(file: ReviewedFile) -> Iterator[ReviewFinding]:
     if not mask_text(file.text).secrets:
         return
     for number, line in enumerate(file.lines, 1):
         if line and (mask_text(line).secrets or _PRIVATE_KEY.search(line)):
-            yield Finding(
+            yield ReviewFinding(
                 file.path, (number, number), "critical", "secret",
                 "a secret is written here: whoever reads the repository has it",
                 "read it from the environment, and replace it where it is in use",
             )  # fmt: skip
 
 
-def _find_by_line(file: ChangedFile, ending: str) -> Iterator[Finding]:
+def _find_by_line(file: ReviewedFile, ending: str) -> Iterator[ReviewFinding]:
     rules = [one for one in _RULES if ending in one.endings]
     if not rules:
         return
@@ -133,14 +133,14 @@ def _find_by_line(file: ChangedFile, ending: str) -> Iterator[Finding]:
     for number, line in enumerate(lines, 1):
         for rule in rules:
             if rule.pattern.search(line):
-                yield Finding(
+                yield ReviewFinding(
                     file.path, (number, number), rule.severity, rule.category, rule.text, rule.fix
                 )
         if ending in _GO and (opened := _GO_OPENS.search(line)) is not None:
             after = "\n".join(lines[number : number + _LINES_TO_CLOSE])
             name = re.escape(opened["name"])
             if not re.search(rf"\b{name}\.Close\(|\breturn\b[^\n]*\b{name}\b", after):
-                yield Finding(
+                yield ReviewFinding(
                     file.path, (number, number), "major", "unclosed-resource",
                     f"nothing closes {opened['name']}", f"defer {opened['name']}.Close()",
                 )  # fmt: skip
@@ -175,7 +175,9 @@ def _strip_comments(lines: Sequence[str], mark: str) -> Iterator[str]:
         yield kept
 
 
-def _find_by_custom_rules(file: ChangedFile, rules: Sequence[ReviewRule]) -> Iterator[Finding]:
+def _find_by_custom_rules(
+    file: ReviewedFile, rules: Sequence[ReviewRule]
+) -> Iterator[ReviewFinding]:
     for rule in rules:
         if rule.files and not any(PurePath(file.path).match(one) for one in rule.files):
             continue
@@ -183,7 +185,7 @@ def _find_by_custom_rules(file: ChangedFile, rules: Sequence[ReviewRule]) -> Ite
         for number, line in enumerate(file.lines, 1):
             if search(line):
                 text = rule.text or f"the line has {rule.pattern}"
-                yield Finding(
+                yield ReviewFinding(
                     file.path, (number, number), rule.severity, rule.id, text, source="config.toml"
                 )
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from .findings import Finding
+from .findings import ReviewFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .diff import ChangedFile
+    from .diff import ReviewedFile
     from .findings import Severity
 
 MOST_BRANCHES = 15
@@ -50,7 +50,7 @@ class _Fault(NamedTuple):
     fix: str | None = None
 
 
-def find_python_faults(file: ChangedFile) -> list[Finding]:
+def find_python_faults(file: ReviewedFile) -> list[ReviewFinding]:
     """Return the faults in a file, changed or not; nothing where it is no Python."""
     try:
         tree = ast.parse(file.text)
@@ -63,7 +63,9 @@ def find_python_faults(file: ChangedFile) -> list[Finding]:
         if fault.category in {"complexity", "swallowed-error"}:
             last = first
         found.append(
-            Finding(file.path, (first, last), fault.severity, fault.category, fault.text, fault.fix)
+            ReviewFinding(
+                file.path, (first, last), fault.severity, fault.category, fault.text, fault.fix
+            )
         )
     return found
 

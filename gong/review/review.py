@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from .findings import Finding, merge_findings
+from .findings import ReviewFinding, merge_findings
 from .passes import find_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..config import ReviewRule
-    from .diff import ChangedFile
+    from .diff import ReviewedFile
 
 _LOOSE = {"critical", "major"}
 
 
-def select_files(files: Iterable[ChangedFile], ignore: Sequence[str]) -> list[ChangedFile]:
+def select_files(files: Iterable[ReviewedFile], ignore: Sequence[str]) -> list[ReviewedFile]:
     """Return the files that no pattern names; `vendor/*` also names what is deeper in it."""
     return [one for one in files if not _is_ignored(one.path, ignore)]
 
@@ -29,18 +29,20 @@ def _is_ignored(path: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def find_all_faults(files: Iterable[ChangedFile], rules: Sequence[ReviewRule]) -> list[Finding]:
+def find_all_faults(
+    files: Iterable[ReviewedFile], rules: Sequence[ReviewRule]
+) -> list[ReviewFinding]:
     """Return what is found without a model. Raises ConfigurationError for a rule that is none."""
     return [one for file in files for one in find_faults(file, rules)]
 
 
 def choose_findings(
-    found: Iterable[Finding],
-    files: Sequence[ChangedFile],
+    found: Iterable[ReviewFinding],
+    files: Sequence[ReviewedFile],
     *,
     strictness: str = "normal",
     all_lines: bool = False,
-) -> list[Finding]:
+) -> list[ReviewFinding]:
     """Return findings that count: about new lines of these files, as bad as is asked for."""
     by_path = {one.path: one for one in files}
     kept = []

@@ -24,7 +24,6 @@ from tape.store.refs import read_head_at
 from tape.store.store import Beginning
 
 from ..agent.answer_form import ANSWER_TOOL
-from ..agent.opening import build_file_recorder
 from ..agent.recorder import Recorder
 from ..agent.session import Session
 from ..env.local import LocalEnvironment
@@ -266,7 +265,7 @@ async def open_child(
             find_model=plan.models.choose,
             closes_without_key=False,
             hooks=None if hooks is None else hooks.share(plan.folder, plan.agent, kind.name),
-            file_recorder=None if setup.file_recorder is None else build_file_recorder(front),
+            file_recorder=None if setup.file_recorder is None else front.build_file_recorder(),
             open_agents=open_agents,
             agent=plan.agent,
         ),

@@ -44,7 +44,7 @@ from .schedule import (
     judge_failure,
     judge_review,
 )
-from .worktrees import MergeFailed, Repository
+from .worktrees import MergeFailed, TaskRepository
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,7 @@ class WorkflowEngine:
             "reviewer": asyncio.Semaphore(max(1, limits.reviewers)),
             "fixer": asyncio.Semaphore(max(1, limits.fixers)),
         }
-        self._repository = Repository(front.folder, front.environ)
+        self._repository = TaskRepository(front.folder, front.environ)
         self._has_worktrees = False
         self._merging = asyncio.Lock()
         self._cost = sum(one.cost for one in workflow.states.values())

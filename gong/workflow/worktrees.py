@@ -36,7 +36,7 @@ class MergeFailed(ConfigurationError):
     """Work could not be merged; it stays on its branch. The text says why."""
 
 
-class Repository:
+class TaskRepository:
     """The repository that a workflow's folder is in."""
 
     def __init__(self, folder: str, environ: Mapping[str, str]) -> None:

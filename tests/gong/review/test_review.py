@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.review.diff import ChangedFile, parse_patch
-from gong.review.findings import Finding, build_sarif, merge_findings
+from gong.review.diff import ReviewedFile, parse_patch
+from gong.review.findings import ReviewFinding, build_sarif, merge_findings
 from gong.review.passes import find_faults
 from gong.review.review import choose_findings
 from tape.git_patch import PatchSide, build_patch
@@ -299,7 +299,7 @@ def test_the_new_lines_of_a_patch_are_those_of_the_file(before, after):
 @given(lines=LINES, changed=st.sets(st.integers(1, 8)))
 def test_no_finding_is_about_a_line_that_did_not_change(lines, changed):
     changed = frozenset(one for one in changed if one <= len(lines))
-    file = ChangedFile("f.py", tuple(lines), changed)
+    file = ReviewedFile("f.py", tuple(lines), changed)
     found = choose_findings(find_faults(file), [file])
     assert all(file.has_change(*one.lines) for one in found)
     assert found == merge_findings([*found, *found])
@@ -307,9 +307,9 @@ def test_no_finding_is_about_a_line_that_did_not_change(lines, changed):
 
 @pytest.mark.parametrize("lines", [(0, 1), (3, 2), (9, 9)])
 def test_lines_that_cannot_be_are_left_out(lines):
-    file = ChangedFile("f.py", ("a", "b"), frozenset({1, 2}))
-    assert choose_findings([Finding("f.py", lines, "major", "x", "y")], [file]) == []
-    assert choose_findings([Finding("g.py", (1, 1), "major", "x", "y")], [file]) == []
+    file = ReviewedFile("f.py", ("a", "b"), frozenset({1, 2}))
+    assert choose_findings([ReviewFinding("f.py", lines, "major", "x", "y")], [file]) == []
+    assert choose_findings([ReviewFinding("g.py", (1, 1), "major", "x", "y")], [file]) == []
     assert build_sarif([], "1")["runs"][0]["results"] == []
 
 
