@@ -26,7 +26,9 @@ def work(place):
         file = place.folder / ".claude/skills" / name / "SKILL.md"
         file.parent.mkdir(parents=True)
         file.write_text(SKILL.replace("name: greet", f"name: {name}"))
-    (place.folder / "answers.json").write_text(json.dumps([{"text": "well done"}] * 4))
+    (place.folder / "answers.json").write_text(
+        json.dumps([{"text": "well done"}, {"text": "well met"}, {"text": "well said"}])
+    )
     return place
 
 
@@ -65,7 +67,7 @@ def test_a_skill_is_completed_and_run_in_the_terminal(work):
         terminal.wait_for("/skill:help [who]")
         terminal.wait_for("/tape-recall")
         terminal.type("/skill:help you" + ENTER)
-        terminal.wait_for("well done")
+        terminal.wait_for("well met")
         terminal.type("/gret" + ENTER)
         terminal.wait_for("unknown command /gret")
     texts = [text for kind, text in list_texts(work) if kind == "context"]
