@@ -41,6 +41,8 @@ class KnownAgent(Struct, frozen=True, omit_defaults=True):
     status: str = ""
     """How its newest run ended; empty where no end is recorded."""
     result: str = ""
+    start: str = ""
+    """The id of its newest `agent.start`."""
 
 
 class LostRun(NamedTuple):
@@ -59,7 +61,7 @@ def find_known_agents(path: Sequence[Entry]) -> dict[str, KnownAgent]:
         match entry.data:
             case AgentStart(agent=agent, kind=kind, task=task, branch=branch, tape=tape):
                 known.pop(agent, None)
-                known[agent] = KnownAgent(agent, kind, task, branch, tape)
+                known[agent] = KnownAgent(agent, kind, task, branch, tape, start=entry.id)
             case AgentEnd(agent=agent, result=result, status=status) if agent in known:
                 known[agent] = msgspec.structs.replace(known[agent], status=status, result=result)
             case Custom(kind=kind, data=data) if kind == AGENTS:

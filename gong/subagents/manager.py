@@ -1,7 +1,7 @@
 """The sub-agents of a session: started, told more, waited for, ended; each run is on the tape.
 
     no run      ──start, run──▶  running: `agent.start`; at most `max_subagents` at once
-    running     ──its end──▶     completed or failed: `agent.end`
+    running     ──its end──▶     completed or failed: `agent.end`; here, or where `carrier` took it
     running     ──finish, stop of the parent, its close──▶  cancelled: `agent.end`
     running     ──the program ends──▶  interrupted: `agent.end` when the parent is continued
     ended       ──send──▶        running again, with the history it has
@@ -14,7 +14,7 @@ the background is refused then.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -42,19 +42,20 @@ from .lost import (
     KnownAgent,
     build_agents_mark,
     find_known_agents,
-    find_last_answer,
     repair_history,
 )
+from .remote import RemoteEnd, RemoteRun, run_to_end
 from .types import AgentTypes, load_agent_types
 from .worktree import add_worktree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from ..agent.opening import FrontEnd, ModelFactory
     from ..agent.recorder import Recorder
     from ..agent.session import Session
     from ..tools.agent_runs import AgentOrder, RunStatus
+    from .remote import Carrier
 
 _TASK_COLUMNS = 60
 
@@ -83,6 +84,8 @@ class Subagent:
     is_closed: bool = False
     stops: bool = False
     session: Session | None = None
+    remote: str = ""
+    """The run that another program carries out."""
     task: asyncio.Task[None] | None = None
 
     @property
@@ -131,6 +134,8 @@ class SubagentManager:
         self.by_id: dict[str, Subagent] = {}
         """All that were started here, oldest first."""
         self._parent, self._front, self._models, self._depth = parent, front, models, depth
+        self.carrier: Carrier | None = None
+        """Hands runs to other programs; None where they are carried out here."""
         self._ended: list[EndedAgent] = []
         self._slots = asyncio.Semaphore(parent.setup.config.max_subagents or 1_000)
         self._types: AgentTypes | None = None
@@ -212,18 +217,9 @@ class SubagentManager:
         for known in find_known_agents(recorder.path).values():
             if known.status:
                 continue
-            try:
-                with open_history(self._front, recorder, known.branch, known.tape) as history:
-                    lost = repair_history(history)
-            except Busy:
-                continue  # another program continues it
-            except (TapeError, OSError) as error:
-                said = f"Its history cannot be read: {error}"
-            else:
-                count = format_count(lost.calls, "call")
-                left = f", {count} had no result" if lost.calls else ""
-                said = f"It had not ended when the program did{left}."
-                said += f" Its last words: {lost.answer}" if lost.answer else ""
+            said = self._settle(known.branch, known.tape)
+            if said is None:
+                continue
             recorder.append(AgentEnd(known.agent, said, "interrupted"))
             task = shorten_to_width(to_single_line(known.task), _TASK_COLUMNS)
             self._ended.append(
@@ -234,6 +230,35 @@ class SubagentManager:
                 )
             )
         recorder.barrier()
+
+    def _settle(self, branch: str | None, tape: str | None) -> str | None:
+        """Balance what a program left that ended, and say so; None while another one writes it."""
+        try:
+            with open_history(self._front, self._get_recorder(), branch, tape) as history:
+                lost = repair_history(history)
+        except Busy:
+            return None
+        except (TapeError, OSError) as error:
+            return f"Its history cannot be read: {error}"
+        count = format_count(lost.calls, "call")
+        left = f", {count} had no result" if lost.calls else ""
+        said = f"It had not ended when the program did{left}."
+        return said + (f" Its last words: {lost.answer}" if lost.answer else "")
+
+    async def rejoin(self) -> list[AgentReport]:
+        """Wait for runs that an earlier program handed to others; return how they ended."""
+        joined = []
+        for known in find_known_agents(self._get_recorder().path).values():
+            run = self._name_run(known.start)
+            if known.status or self.carrier is None or not await self.carrier.knows(run):
+                continue
+            agent = self.by_id[known.agent] = self._restore(known)
+            agent.status, agent.remote = "running", run
+            await self._slots.acquire()
+            following = self._follow_elsewhere(agent, self.carrier.follow(run))
+            agent.task = asyncio.create_task(following)
+            joined.append(agent)
+        return [await self._follow_to_end(one) for one in joined]
 
     def record_open(self) -> None:
         """Record again which sub-agents there are: a new phase begins."""
@@ -300,6 +325,10 @@ class SubagentManager:
         self.by_id[name] = agent
         return agent, recorder
 
+    def _name_run(self, start: str) -> str:
+        """Return the id of a run for other programs: its `agent.start`, in all stores."""
+        return f"{self._get_recorder().tape.id}-{start}"
+
     def _choose_id(self) -> str:
         """Return the next id: agent-1, agent-2; those of agent-1 are agent-1-1, agent-1-2."""
         recorder = self._get_recorder()
@@ -313,14 +342,24 @@ class SubagentManager:
         agent.cost = None
         agent.created_at, agent.completed_at = format_timestamp(read_clock()), ""
         own, kind = self._get_recorder(), agent.plan.kind.name
-        own.append(AgentStart(agent.id, kind, prompt, agent.branch, agent.tape))
+        began = own.append(AgentStart(agent.id, kind, prompt, agent.branch, agent.tape))
         own.barrier()
         told = events.SubagentStart(kind, agent.title, agent.plan.model.name, agent=agent.id)
         self._emit(told)
+        if self.carrier is not None and agent.plan.worktree is None:
+            recorder.close()
+            agent.remote = self._name_run(began.id)
+            run = RemoteRun(
+                *(agent.remote, agent.id, agent.tape or own.tape.id, agent.branch, prompt),
+                *(agent.plan.order, self._depth),
+            )
+            following = self._follow_elsewhere(agent, self.carrier.carry(run))
+            agent.task = asyncio.create_task(following)
+            return
         try:
             deeper = self._depth + 1
             may_start = deeper < self._parent.setup.config.max_subagent_depth
-            open_agents = partial(_open_deeper, self._front, agent.plan.models, deeper)
+            open_agents = partial(open_deeper, self._front, agent.plan.models, deeper)
             agent.session = await open_child(
                 *(self._front, self._parent, agent.plan, recorder),
                 open_agents if may_start else None,
@@ -334,28 +373,24 @@ class SubagentManager:
 
     async def _follow(self, agent: Subagent, session: Session, prompt: str) -> None:
         """Run a prompt to its end, and record how it ended."""
-        first = len(session.recorder.path) if session.recorder is not None else 0
-        failure, stop = "", "aborted"
-        try:
-            if not agent.stops:
-                async with aclosing(session.submit(prompt)) as stream:
-                    async for event in stream:
-                        failure = _find_failure(event) or failure
-                        stop = event.stop_reason if isinstance(event, events.RunEnd) else stop
-        except (GongError, TapeError, OSError) as error:
-            failure = str(error) or type(error).__name__
-        path = session.recorder.path if session.recorder is not None else []
-        output = find_last_answer(path[first:] if len(path) >= first else path)
-        status: RunStatus = "completed"
-        if agent.stops or stop == "aborted":
-            status = "cancelled"
-        elif failure:
-            status = "failed"
-        with suppress(TapeError, OSError):  # its end is recorded in any case
-            await session.close()
+        outcome = await run_to_end(session, prompt, lambda: agent.stops)
         spend = session.run_state.spend
         agent.cost = None if spend.unknown_calls else spend.cost
-        notes = [output, failure, await self._leave_worktree(agent)]
+        notes = [outcome.output, outcome.failure, await self._leave_worktree(agent)]
+        self._end(agent, outcome.status, "\n\n".join(filter(None, notes)))
+
+    async def _follow_elsewhere(self, agent: Subagent, carried: Awaitable[RemoteEnd]) -> None:
+        """Wait for a run that another program carries out, and record how it ended."""
+        try:
+            end = await carried
+        except (GongError, OSError) as error:
+            end = RemoteEnd("failed", str(error) or type(error).__name__)
+        output = end.output
+        status = _read_status(end.status)
+        if status == "interrupted":
+            output = self._settle(agent.branch, agent.tape) or output
+        agent.turns, agent.usage, agent.cost = end.turns, end.usage, end.cost
+        notes = [output, await self._leave_worktree(agent)]
         self._end(agent, status, "\n\n".join(filter(None, notes)))
 
     async def _leave_worktree(self, agent: Subagent) -> str:
@@ -412,6 +447,8 @@ class SubagentManager:
         agent.stops = True
         if agent.session is not None:
             agent.session.abort()
+        elif agent.remote and self.carrier is not None:
+            self.carrier.cancel(agent.remote)
 
     async def _stop(self, agent: Subagent) -> None:
         """End the run of a sub-agent, and wait for that, whoever presses Ctrl+C again."""
@@ -440,7 +477,11 @@ class SubagentManager:
         from ..tools.agent_runs import AgentOrder  # noqa: PLC0415 (as above)
 
         own = self._get_recorder()
-        with open_history(self._front, own, known.branch, known.tape) as history:
+        name, folder = "", None
+        with (
+            suppress(Busy),  # a program that carries it out writes its history
+            open_history(self._front, own, known.branch, known.tape) as history,
+        ):
             name, folder = find_last_model(history.path) or "", history.find_folder()
         try:
             kind = self.types.find(known.kind)
@@ -472,24 +513,10 @@ class SubagentManager:
         self._parent.tell(event)
 
 
-def _find_failure(event: events.Event) -> str:
-    """Return why a run did not come to its end; empty for any other event."""
-    match event:
-        case events.RunFailure(message=message):
-            return message
-        case events.TurnLimit(limit=limit, value=value):
-            return f"It reached its limit ({limit}: {value:g})."
-        case events.CostLimit(limit=most):
-            return f"The limit of the cost was reached: {most:g} USD."
-        case events.LoopDetection(message=message, stopped=True):
-            return message
-        case _:
-            return ""
-
-
-def _open_deeper(
+def open_deeper(
     front: FrontEnd, models: ModelFactory, depth: int, session: Session
 ) -> SubagentManager:
+    """Return the sub-agents of a sub-agent's session, so deep."""
     return SubagentManager(session, front, models, depth)
 
 
