@@ -21,6 +21,7 @@ from tape.index.library import open_store
 from .. import __version__, config
 from ..errors import ConfigurationError
 from ..workflow.plan import PlanError, TaskPlan, parse_plan
+from ..workflow.queue import choose_queue, mask_password
 from ..workflow.record import WorkflowEvent, WorkflowOptions, list_workflow_ids
 from ..workflow.report import build_page, draw_graph, format_event
 from ..workflow.runner import (
@@ -128,6 +129,13 @@ def _add_limits(command: Any) -> Any:
     return command
 
 
+_queue_option = click.option(
+    "--queue", metavar="URL",
+    help="Let workers carry the steps out: sqlite, sqlite:///FILE or postgresql://…"
+    " [default: $GONG_WORKFLOW_QUEUE]",
+)  # fmt: skip
+
+
 @workflow.command("start")
 @click.argument("requirement", required=False)
 @click.option("--plan", "plan_file", type=click.File("rb"), metavar="FILE",
@@ -137,6 +145,9 @@ def _add_limits(command: Any) -> Any:
 @click.option("--yolo", is_flag=True, help="Ask nothing at all: every call is allowed.")
 @click.option("--report", "report_file", type=click.Path(dir_okay=False), metavar="FILE.html",
               help="Write a report with the graph of tasks at the end.")  # fmt: skip
+@_queue_option
+@click.option("--workers", type=click.IntRange(0), default=1, show_default=True,
+              help="Workers of the queue to start here.")  # fmt: skip
 @store_option
 @model_option
 @_add_limits
@@ -149,6 +160,8 @@ def start(
     yes: bool,
     yolo: bool,
     report_file: str | None,
+    queue: str | None,
+    workers: int,
     store: str | None,
     model: str | None,
     as_json: bool,
@@ -184,10 +197,13 @@ def start(
     options = WorkflowOptions(
         model or os.environ.get("GONG_MODEL") or settings.model or "", role_models, limits, yolo
     )
+    url = choose_queue(queue, os.environ)
+    if url:
+        options = msgspec.structs.replace(options, queue=mask_password(url), workers=workers)
 
     async def work(front: FrontEnd) -> int:
         tell = (lambda _: None) if plan_only else _build_teller(as_json=as_json)
-        async with begin_workflow(front, requirement, options, tell) as engine:
+        async with begin_workflow(front, requirement, options, tell, url) as engine:
             chosen = plan or await engine.make_plan()
             if asks:
                 chosen = _confirm_plan(chosen)
@@ -389,21 +405,25 @@ def cancel(ref: str, *, store: str | None) -> int:
 @click.argument("ref", metavar="ID")
 @click.option("--report", "report_file", type=click.Path(dir_okay=False), metavar="FILE.html",
               help="Write a report with the graph of tasks at the end.")  # fmt: skip
+@_queue_option
 @store_option
 @as_json
-def resume(ref: str, *, report_file: str | None, store: str | None, as_json: bool) -> int:
+def resume(
+    ref: str, *, report_file: str | None, queue: str | None, store: str | None, as_json: bool
+) -> int:
     """Carry a workflow on where it stands, with its models and limits; nothing if it has ended."""
-    return _resume_workflow(ref, store, report_file, as_json=as_json)
+    return _resume_workflow(ref, store, queue, report_file, as_json=as_json)
 
 
 @workflow.command("retry")
 @click.argument("ref", metavar="ID")
 @click.argument("task")
+@_queue_option
 @store_option
 @as_json
-def retry(ref: str, task: str, *, store: str | None, as_json: bool) -> int:
+def retry(ref: str, task: str, *, queue: str | None, store: str | None, as_json: bool) -> int:
     """Try a failed task again, and do what was skipped because of it."""
-    return _resume_workflow(ref, store, None, as_json=as_json, again=task)
+    return _resume_workflow(ref, store, queue, None, as_json=as_json, again=task)
 
 
 @workflow.command("fork")
@@ -423,7 +443,13 @@ def fork(ref: str, task: str, *, store: str | None) -> int:
 
 
 def _resume_workflow(
-    ref: str, store: str | None, report_file: str | None, *, as_json: bool, again: str = ""
+    ref: str,
+    store: str | None,
+    queue: str | None,
+    report_file: str | None,
+    *,
+    as_json: bool,
+    again: str = "",
 ) -> int:
     found = _load_one(store, ref)
     if not found.plan.tasks:
@@ -433,10 +459,50 @@ def _resume_workflow(
             print_lines([f"workflow {found.id[:8]} is {found.status}: there is nothing to do"])
         return _EXITS.get(found.status, 1)
 
+    url = choose_queue(queue, os.environ) or found.options.queue
+
     async def work(front: FrontEnd) -> int:
-        async with open_workflow(front, found.id, _build_teller(as_json=as_json)) as engine:
+        tell = _build_teller(as_json=as_json)
+        async with open_workflow(front, found.id, tell, url) as engine:
             if again:
                 reset_task(engine, again)
             return await _run_to_end(engine, report_file, as_json=as_json)
 
     return _run_in_store(store, found.options, work)
+
+
+@workflow.command("work")
+@_queue_option
+@click.option("--at-once", type=click.IntRange(1), default=5, show_default=True,
+              help="Steps that are carried out at once.")  # fmt: skip
+@click.option("--until-eof", is_flag=True, help="End when standard input is closed.")
+@store_option
+def work(*, queue: str | None, at_once: int, until_eof: bool, store: str | None) -> int:
+    """Carry out steps of workflows from a queue, until Ctrl+C; those begun are finished.
+
+    Workers may run on several machines, with the same store, repository and paths on each.
+    """
+    url = choose_queue(queue, os.environ) or choose_queue("sqlite", os.environ)
+    asyncio.run(_serve_until_told(url, at_once, store, until_eof=until_eof))
+    return 0
+
+
+async def _serve_until_told(url: str, at_once: int, store: str | None, *, until_eof: bool) -> None:
+    from ..workflow.worker import serve_workflows  # noqa: PLC0415 (few workflows have a queue)
+
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(number, ended.set)
+    if until_eof:
+        loop.add_reader(sys.stdin.fileno(), _read_to_end, loop, ended)
+    print_lines([f"workers of {mask_password(url)}: {at_once} steps at once; Ctrl+C ends this"])
+    sys.stdout.flush()
+    await serve_workflows(url, at_once, store, os.environ, ended)
+
+
+def _read_to_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 1024):
+        loop.remove_reader(sys.stdin.fileno())
+        ended.set()

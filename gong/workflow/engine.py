@@ -55,11 +55,14 @@ if TYPE_CHECKING:
     from ..agent.opening import FrontEnd
     from ..agent.session import Session
     from ..subagents.manager import SubagentManager
+    from ..subagents.remote import Carrier
     from ..tools.agent_runs import AgentReport
     from .plan import PlannedTask, TaskPlan
     from .record import WorkflowStatus
 
 Answer = TypeVar("Answer")
+_MOST_LOST = 5
+"""How often a step is begun again whose worker has ended."""
 _STOP_SECONDS = 0.5
 """How often it is looked whether somebody has cancelled the workflow."""
 
@@ -78,12 +81,17 @@ class WorkflowEngine:
         front: FrontEnd,
         *,
         cancel_file: Path,
+        carrier: Carrier | None = None,
         tell: Callable[[WorkflowEvent], None] = lambda _: None,
     ) -> None:
-        """`tell` gets each event once it is on the tape; `cancel_file` there means to stop."""
+        """`tell` gets each event once it is on the tape; `cancel_file` there means to stop.
+
+        `carrier` hands steps to other programs; without one they are carried out here.
+        """
         self.workflow = workflow
         self._session, self._front = session, front
         self._tell, self._cancel_file = tell, cancel_file
+        self._agents.carrier = carrier
         limits = workflow.options.limits
         self._slots = {
             "executor": asyncio.Semaphore(max(1, limits.executors)),
@@ -143,6 +151,7 @@ class WorkflowEngine:
     async def run(self) -> WorkflowStatus:
         """Carry the plan out as far as it goes, and return how it ended."""
         self._has_worktrees = await self._repository.is_usable()
+        await self._rejoin()
         self._agents.settle_lost()
         self._agents.take_ended()
         branches = {one.branch for one in self.workflow.states.values() if one.branch}
@@ -170,6 +179,13 @@ class WorkflowEngine:
                 one.cancel()
             await asyncio.gather(*working, return_exceptions=True)
         return await self._finish()
+
+    async def _rejoin(self) -> None:
+        """Wait for steps that workers still carry out for a program that has ended."""
+        tasks = {one.tape: task for task, one in self.workflow.states.items() if one.tape}
+        for report in await self._agents.rejoin():
+            tape = self._agents.by_id[report.agent].tape
+            self._count_cost(report, tasks.get(tape or "", ""))
 
     async def _remove_merged(self) -> None:
         """Remove worktrees whose work was merged when a program ended."""
@@ -397,9 +413,14 @@ class WorkflowEngine:
         )
 
     async def _run_agent(self, order: AgentOrder, task: str = "") -> AgentReport:
-        """Let an agent work to its end, and count what it cost."""
-        report = await self._agents.run(order)
-        self._count_cost(report, task)
+        """Let an agent work to its end, also if its worker is lost, and count what it cost."""
+        for _ in range(_MOST_LOST):
+            report = await self._agents.run(order)
+            self._count_cost(report, task)
+            if report.status != "interrupted":
+                break
+            if task:
+                await self._restore(self.workflow.states[task], report.status)
         return report
 
     def _count_cost(self, report: AgentReport, task: str) -> None:

@@ -50,6 +50,10 @@ class WorkflowOptions(Struct, frozen=True, omit_defaults=True):
     """Role → provider/model; others use `model` (M190)."""
     limits: Limits = Limits()
     yolo: bool = False
+    queue: str = ""
+    """The queue of its steps without a password; empty where one program does them all."""
+    workers: int = 0
+    """Workers of the queue that its program starts."""
 
 
 class WorkflowEvent(Struct, frozen=True, omit_defaults=True):

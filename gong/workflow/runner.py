@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
 
     from ..config import Settings
+    from .queue import StepQueue
     from .record import WorkflowOptions
 
 
@@ -72,6 +73,7 @@ async def begin_workflow(
     requirement: str,
     options: WorkflowOptions,
     tell: Callable[[WorkflowEvent], None],
+    queue: str = "",
 ) -> AsyncGenerator[WorkflowEngine]:
     """Begin a workflow on a tape of its own, and yield what carries it out."""
     beginning = Beginning(
@@ -84,22 +86,25 @@ async def begin_workflow(
     tape = front.library.store.create(beginning)
     recorder = Recorder.open(tape, durability=front.settings.durability)
     workflow = Workflow(tape.id, requirement, options)
-    async with _open_engine(front, recorder, workflow, tell) as engine:
+    async with _open_engine(front, recorder, workflow, tell, queue) as engine:
         engine.begin()
         yield engine
 
 
 @asynccontextmanager
 async def open_workflow(
-    front: opening.FrontEnd, ref: str, tell: Callable[[WorkflowEvent], None]
+    front: opening.FrontEnd, ref: str, tell: Callable[[WorkflowEvent], None], queue: str = ""
 ) -> AsyncGenerator[WorkflowEngine]:
-    """Open a workflow to carry it on; raises Locked where another program does."""
+    """Open a workflow to carry it on; raises Locked where another program does.
+
+    `queue` is the URL of a queue whose workers carry its steps out.
+    """
     recorder = opening.resume_branch(front, opening.find_session(front, ref), ref)
     if recorder.writer.instead_of is not None:
         recorder.close()
         raise UsageError(f"workflow {ref} is being carried out by another program")
     workflow = read_workflow(recorder.tape.id, recorder.path)
-    async with _open_engine(front, recorder, workflow, tell) as engine:
+    async with _open_engine(front, recorder, workflow, tell, queue) as engine:
         yield engine
 
 
@@ -109,15 +114,38 @@ async def _open_engine(
     recorder: Recorder,
     workflow: Workflow,
     tell: Callable[[WorkflowEvent], None],
+    queue: str,
 ) -> AsyncGenerator[WorkflowEngine]:
     host = await opening.open_session(front, recorder)
     try:
         host.session.build_run_context()
         cancel = locate_cancel_file(front.environ, workflow.id)
         cancel.unlink(missing_ok=True)
-        yield WorkflowEngine(workflow, host.session, front, cancel_file=cancel, tell=tell)
+        async with _open_queue(queue, front, workflow.options) as steps:
+            yield WorkflowEngine(
+                workflow, host.session, front, cancel_file=cancel, carrier=steps, tell=tell
+            )
     finally:
         await host.close()
+
+
+@asynccontextmanager
+async def _open_queue(
+    url: str, front: opening.FrontEnd, options: WorkflowOptions
+) -> AsyncGenerator[StepQueue | None]:
+    """Yield the queue at a URL, with the workers that the options name; None without a URL."""
+    if not url:
+        yield None
+        return
+    from .queue import StepQueue, start_workers  # noqa: PLC0415 (few workflows have a queue)
+
+    steps = await StepQueue.open(url, front.folder, options, front.warn)
+    try:
+        store = str(front.library.store.tapes.parent)
+        async with start_workers(options.workers, url, store, front.environ):
+            yield steps
+    finally:
+        await steps.close()
 
 
 def load_workflow(front: opening.FrontEnd, ref: str) -> Workflow:

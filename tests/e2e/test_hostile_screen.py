@@ -131,6 +131,7 @@ CASES = {
     "gong workflow resume": ["EVIL"],
     "gong workflow retry": ["EVIL EVIL"],
     "gong workflow fork": ["EVIL EVIL"],
+    "gong workflow work": ["--queue EVIL"],
     "gong acp": ["-m EVIL --store EVIL EVIL"],
     "gong rpc": ["--schema", "-m EVIL --schema"],
     "gong serve": ["--host EVIL", "--port EVIL"],
