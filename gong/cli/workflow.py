@@ -102,6 +102,48 @@ def workflow() -> None:
     """
 
 
+class _RoleCost(click.ParamType[tuple[str, float]]):
+    name = "ROLE=USD"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, float]:
+        """Return the role and its budget."""
+        role, _, usd = str(value).partition("=")
+        if role not in ROLES:
+            self.fail(f"{role!r} is no role; roles are {', '.join(ROLES)}", param, ctx)
+        try:
+            return role, float(usd)
+        except ValueError:
+            self.fail(f"{usd!r} is no number of USD", param, ctx)
+
+
+_role_cost_option = click.option(
+    "--role-cost", "role_costs", type=_RoleCost(), multiple=True, metavar="ROLE=USD",
+    help="USD for all agents of a role, such as reviewer=2; may be repeated.",
+)  # fmt: skip
+
+
+def _add_budget(command: Any) -> Any:
+    """Add the options that give a workflow another budget."""
+    options = [
+        click.option("--max-cost", type=click.FloatRange(0), help="Another budget for the run."),
+        click.option("--max-task-cost", type=click.FloatRange(0),
+                     help="Another budget for one task."),
+        _role_cost_option,
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _change_budget(limits: Limits, given: dict[str, Any]) -> Limits:
+    changed = {name: given[name] for name in ("max_cost", "max_task_cost")}
+    limits = msgspec.structs.replace(
+        limits, **{name: value for name, value in changed.items() if value is not None}
+    )
+    role_costs = {**limits.max_role_costs, **dict(given["role_costs"])}
+    return msgspec.structs.replace(limits, max_role_costs=role_costs)
+
+
 def _add_limits(command: Any) -> Any:
     defaults = Limits()
     options = [
@@ -119,6 +161,7 @@ def _add_limits(command: Any) -> Any:
                      help="USD for the whole run; nothing is begun beyond it."),
         click.option("--max-task-cost", type=click.FloatRange(0), default=0.0,
                      help="USD for one task; it fails beyond it."),
+        _role_cost_option,
     ]  # fmt: skip
     options += [
         click.option(f"--{role}-model", metavar="MODEL", help=f"Model of the {role}.")
@@ -191,6 +234,7 @@ def start(
         auto_fix=given["auto_fix"],
         max_cost=given["max_cost"],
         max_task_cost=given["max_task_cost"],
+        max_role_costs=dict(given["role_costs"]),
     )
     role_models = {one: given[f"{one}_model"] for one in ROLES if given[f"{one}_model"]}
     settings = load_settings(store=store)
@@ -343,8 +387,9 @@ def _load_one(store: str | None, ref: str) -> Workflow:
 def show(ref: str, *, store: str | None, report_file: str | None, as_json: bool) -> None:
     """Show how a workflow stands: its tasks, their reviews, its score.
 
-    --json prints one object: id, requirement, status, score, report, options, and tasks, each with
-    id, title, status, dependencies, tries, note, tape, branch, worktree, cost and reviews.
+    --json prints one object: id, requirement, status, score, report, options, cost, costs of each
+    role, and tasks, each with id, title, status, dependencies, tries, note, tape, branch, worktree,
+    cost and reviews.
     """
     found = _load_one(store, ref)
     if report_file is not None:
@@ -353,6 +398,7 @@ def show(ref: str, *, store: str | None, report_file: str | None, as_json: bool)
         print_json({
             "id": found.id, "requirement": found.requirement, "status": found.status,
             "score": found.score, "report": found.report, "options": found.options,
+            "cost": found.cost, "costs": found.costs,
             "tasks": [*_list_tasks(found)],
         })  # fmt: skip
         return
@@ -406,24 +452,34 @@ def cancel(ref: str, *, store: str | None) -> int:
 @click.option("--report", "report_file", type=click.Path(dir_okay=False), metavar="FILE.html",
               help="Write a report with the graph of tasks at the end.")  # fmt: skip
 @_queue_option
+@_add_budget
 @store_option
 @as_json
 def resume(
-    ref: str, *, report_file: str | None, queue: str | None, store: str | None, as_json: bool
+    ref: str,
+    *,
+    report_file: str | None,
+    queue: str | None,
+    store: str | None,
+    as_json: bool,
+    **given: Any,
 ) -> int:
     """Carry a workflow on where it stands, with its models and limits; nothing if it has ended."""
-    return _resume_workflow(ref, store, queue, report_file, as_json=as_json)
+    return _resume_workflow(ref, store, queue, report_file, given, as_json=as_json)
 
 
 @workflow.command("retry")
 @click.argument("ref", metavar="ID")
 @click.argument("task")
 @_queue_option
+@_add_budget
 @store_option
 @as_json
-def retry(ref: str, task: str, *, queue: str | None, store: str | None, as_json: bool) -> int:
+def retry(
+    ref: str, task: str, *, queue: str | None, store: str | None, as_json: bool, **given: Any
+) -> int:
     """Try a failed task again, and do what was skipped because of it."""
-    return _resume_workflow(ref, store, queue, None, as_json=as_json, again=task)
+    return _resume_workflow(ref, store, queue, None, given, as_json=as_json, again=task)
 
 
 @workflow.command("fork")
@@ -447,6 +503,7 @@ def _resume_workflow(
     store: str | None,
     queue: str | None,
     report_file: str | None,
+    given: dict[str, Any],
     *,
     as_json: bool,
     again: str = "",
@@ -464,6 +521,10 @@ def _resume_workflow(
     async def work(front: FrontEnd) -> int:
         tell = _build_teller(as_json=as_json)
         async with open_workflow(front, found.id, tell, url) as engine:
+            limits = _change_budget(found.options.limits, given)
+            if limits != found.options.limits:
+                options = msgspec.structs.replace(found.options, limits=limits)
+                engine.record(WorkflowEvent("options", options=options))
             if again:
                 reset_task(engine, again)
             return await _run_to_end(engine, report_file, as_json=as_json)

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from .record import WorkflowStatus
 
 Answer = TypeVar("Answer")
+_ROLES = {"planner": "manager"}
+"""Types of agents whose role has another name."""
 _MOST_LOST = 5
 """How often a step is begun again whose worker has ended."""
 _STOP_SECONDS = 0.5
@@ -101,9 +103,6 @@ class WorkflowEngine:
         self._repository = TaskRepository(front.folder, front.environ)
         self._has_worktrees = False
         self._merging = asyncio.Lock()
-        self._cost = sum(one.cost for one in workflow.states.values())
-        self._costs: dict[str, float] = {}
-        """USD that is not recorded yet, by task: a record of its own would hide how a run ended."""
         self.stopped = ""
         """Why nothing more is begun; empty while it is."""
 
@@ -122,9 +121,8 @@ class WorkflowEngine:
         self._tell(event)
 
     def _note(self, task: str, **changes: Any) -> TaskState:
-        """Record that a task stands differently, and what its agents have cost meanwhile."""
-        state = self.workflow.states[task]
-        state = replace(state, cost=state.cost + self._costs.pop(task, 0.0), **changes)
+        """Record that a task stands differently."""
+        state = replace(self.workflow.states[task], **changes)
         self.record(WorkflowEvent("task", task=task, state=state))
         return state
 
@@ -211,12 +209,15 @@ class WorkflowEngine:
                 working[asyncio.create_task(self._run_task(task))] = task.id
 
     def _look_for_stop(self) -> None:
-        limits = self.workflow.options.limits
+        workflow, limits = self.workflow, self.workflow.options.limits
         if not self.stopped and self._cancel_file.exists():
             self.stopped = "cancelled"
             self._agents.cancel()
-        if not self.stopped and limits.max_cost and self._cost >= limits.max_cost:
+        if not self.stopped and limits.max_cost and workflow.cost >= limits.max_cost:
             self.stopped = f"the budget of {limits.max_cost:g} USD is spent"
+        for role, most in limits.max_role_costs.items():
+            if not self.stopped and workflow.costs.get(role, 0.0) >= most:
+                self.stopped = f"the budget of the {role}, {most:g} USD, is spent"
 
     async def _finish(self) -> WorkflowStatus:
         states = self.workflow.states.values()
@@ -426,12 +427,11 @@ class WorkflowEngine:
     def _count_cost(self, report: AgentReport, task: str) -> None:
         if not report.cost:
             return
-        self._cost += report.cost
-        if task:
-            self._costs[task] = self._costs.get(task, 0.0) + report.cost
-            most = self.workflow.options.limits.max_task_cost
-            if most and self.workflow.states[task].cost + self._costs[task] >= most:
-                raise ConfigurationError(f"the budget of a task, {most:g} USD, is spent")
+        role = _ROLES.get(report.type, report.type)
+        self.record(WorkflowEvent("cost", task=task, role=role, cost=report.cost))
+        most = self.workflow.options.limits.max_task_cost
+        if task and most and self.workflow.states[task].cost >= most:
+            raise ConfigurationError(f"the budget of a task, {most:g} USD, is spent")
 
     async def _ask(
         self, order: AgentOrder, read: Callable[[str], Answer], shape: str, task: str = ""

@@ -8,6 +8,8 @@ begin     requirement, options                           first
 plan      plan                                           there is a plan; a later one replaces it
 task      task, state                                    before what the state says is begun
 review    task, verdict, findings, summary               a reviewer has answered
+cost      role, cost, task                               an agent has ended whose cost is known
+options   options                                        `resume` was given another budget
 score     score, report                                  the evaluator has answered
 end       status                                         all tasks have ended, or it was stopped
 
@@ -59,7 +61,7 @@ class WorkflowOptions(Struct, frozen=True, omit_defaults=True):
 class WorkflowEvent(Struct, frozen=True, omit_defaults=True):
     """One record of a workflow."""
 
-    event: Literal["begin", "plan", "task", "review", "score", "end"]
+    event: Literal["begin", "plan", "task", "review", "cost", "options", "score", "end"]
     requirement: str = ""
     options: WorkflowOptions | None = None
     plan: TaskPlan | None = None
@@ -68,6 +70,9 @@ class WorkflowEvent(Struct, frozen=True, omit_defaults=True):
     verdict: str = ""
     findings: tuple[Any, ...] = ()
     summary: str = ""
+    role: str = ""
+    cost: float = 0.0
+    """USD."""
     score: float | None = None
     report: str = ""
     status: WorkflowStatus | None = None
@@ -84,9 +89,16 @@ class Workflow(Struct):
     states: dict[str, TaskState] = {}
     reviews: dict[str, list[WorkflowEvent]] = {}
     """Of each task, oldest first."""
+    costs: dict[str, float] = {}
+    """Role → USD of all its agents, as far as it is known."""
     score: float | None = None
     report: str = ""
     status: WorkflowStatus = "planned"
+
+    @property
+    def cost(self) -> float:
+        """USD of all agents, as far as it is known."""
+        return sum(self.costs.values())
 
     def apply_event(self, event: WorkflowEvent) -> None:
         """Let an event take effect."""
@@ -103,6 +115,13 @@ class Workflow(Struct):
                 self.status = "running"
             case "review":
                 self.reviews.setdefault(event.task, []).append(event)
+            case "cost":
+                self.costs[event.role] = self.costs.get(event.role, 0.0) + event.cost
+                if (state := self.states.get(event.task)) is not None:
+                    more = state.cost + event.cost
+                    self.states[event.task] = msgspec.structs.replace(state, cost=more)
+            case "options" if event.options is not None:
+                self.options = event.options
             case "score":
                 self.score, self.report = event.score, event.report
             case "end" if event.status is not None:

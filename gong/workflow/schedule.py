@@ -47,6 +47,8 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     """USD for the whole run; 0 is no limit. What runs when it is reached comes to its end."""
     max_task_cost: float = 0
     """USD for one task; 0 is no limit."""
+    max_role_costs: dict[str, float] = {}
+    """Role → USD for all its agents; a role that is not there has no limit of its own."""
 
 
 class TaskState(Struct, frozen=True, omit_defaults=True):

@@ -307,15 +307,24 @@ def test_killed_at_any_moment_it_ends_as_it_would_have(place, seed):
     place.verify()
 
 
-def test_a_spent_budget_begins_nothing_more_and_exits_with_8(place):
-    """M187: a budget for the whole run."""
+@pytest.mark.parametrize(
+    "options", [("--max-cost", "0.0001"), ("--role-cost", "executor=0.0001")], ids=["run", "role"]
+)
+def test_a_spent_budget_begins_nothing_more_and_exits_with_8(place, options):
+    """M187: a budget for the whole run or a role; a larger one lets it continue."""
     config = place.home / ".config/gong/config.toml"
     config.parent.mkdir(parents=True)
     config.write_text(
         f'[models."scripted/{place.root}/executor.json"]\n'
         "price = { input = 1000, output = 1000 }\n"
     )
-    place.start(place.write_plan("a", ("b", "a")), "--max-cost", "0.0001", code=8)
+    place.start(place.write_plan("a", ("b", "a")), *options, code=8)
     shown, tasks = place.show()
     assert shown["status"] == "stopped"
     assert tasks["b"]["status"] == "pending"
+    assert shown["cost"] == shown["costs"]["executor"] == tasks["a"]["cost"] > 0
+    assert "is spent" in place.run("resume", shown["id"], code=8)
+    place.run("resume", shown["id"], options[0], options[1].replace("0.0001", "100"))
+    shown, tasks = place.show()
+    assert shown["status"] == "completed"
+    assert shown["cost"] == pytest.approx(sum(one["cost"] for one in tasks.values()))
