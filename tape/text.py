@@ -148,9 +148,15 @@ def extract_title(said: str) -> str | None:
     return " ".join(said.split(None, _TITLE)[:_TITLE])[:_TITLE] or None
 
 
-def format_count(count: int, one: str) -> str:
+def format_count(count: int, one: str, many: str = "") -> str:
     """Return a number with its noun, in the plural unless it is 1: "1 entry", "2 entries"."""
-    plural = (
+    plural = many or (
         f"{one[:-1]}ies" if one.endswith("y") else f"{one}es" if one.endswith("ch") else f"{one}s"
     )
     return f"{count} {one if count == 1 else plural}"
+
+
+def format_seconds(duration: float) -> str:
+    """Return a duration in seconds as text, such as "1 min 5 s"."""
+    minutes, rest = divmod(int(duration), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

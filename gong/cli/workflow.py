@@ -23,7 +23,7 @@ from ..errors import ConfigurationError
 from ..workflow.plan import PlanError, TaskPlan, parse_plan
 from ..workflow.queue import choose_queue, mask_password
 from ..workflow.record import WorkflowEvent, WorkflowOptions, list_workflow_ids
-from ..workflow.report import build_page, draw_graph, format_event
+from ..workflow.report import build_page, draw_graph
 from ..workflow.runner import (
     begin_workflow,
     build_front,
@@ -35,6 +35,7 @@ from ..workflow.runner import (
 )
 from ..workflow.schedule import Limits
 from .options import load_settings, model_option, print_warning, store_option
+from .workflow_screen import WorkflowScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -157,6 +158,8 @@ def _add_limits(command: Any) -> Any:
                      show_default=True, help="Further tries of a task, and fixes of its findings."),
         click.option("--auto-fix/--no-auto-fix", default=True, show_default=True,
                      help="Whether minor findings are fixed."),
+        click.option("--replans", type=click.IntRange(0), default=defaults.replans,
+                     show_default=True, help="Times that the manager may change the plan."),
         click.option("--max-cost", type=click.FloatRange(0), default=0.0,
                      help="USD for the whole run; nothing is begun beyond it."),
         click.option("--max-task-cost", type=click.FloatRange(0), default=0.0,
@@ -232,6 +235,7 @@ def start(
         fixers=given["max_fixers"],
         retries=given["retries"],
         auto_fix=given["auto_fix"],
+        replans=given["replans"],
         max_cost=given["max_cost"],
         max_task_cost=given["max_task_cost"],
         max_role_costs=dict(given["role_costs"]),
@@ -246,7 +250,8 @@ def start(
         options = msgspec.structs.replace(options, queue=mask_password(url), workers=workers)
 
     async def work(front: FrontEnd) -> int:
-        tell = (lambda _: None) if plan_only else _build_teller(as_json=as_json)
+        screen = WorkflowScreen(as_json=as_json)
+        tell = (lambda _: None) if plan_only else screen.tell
         async with begin_workflow(front, requirement, options, tell, url) as engine:
             chosen = plan or await engine.make_plan()
             if asks:
@@ -255,7 +260,7 @@ def start(
             if plan_only:
                 print_json(chosen)
                 return 0
-            return await _run_to_end(engine, report_file, as_json=as_json)
+            return await _run_to_end(engine, screen, report_file, as_json=as_json)
 
     return _run_in_store(store, options, work)
 
@@ -297,18 +302,9 @@ def _run_in_store(
         return code
 
 
-def _build_teller(*, as_json: bool) -> Callable[[WorkflowEvent], None]:
-    def tell(event: WorkflowEvent) -> None:
-        if as_json:
-            print_lines([msgspec.json.encode(event).decode()])
-        elif line := format_event(event):
-            print_lines([line])
-        sys.stdout.flush()
-
-    return tell
-
-
-async def _run_to_end(engine: WorkflowEngine, report_file: str | None, *, as_json: bool) -> int:
+async def _run_to_end(
+    engine: WorkflowEngine, screen: WorkflowScreen, report_file: str | None, *, as_json: bool
+) -> int:
     """Carry a workflow out; Ctrl+C cancels it, as `gong workflow cancel` does."""
     cancel = locate_cancel_file(os.environ, engine.workflow.id)
 
@@ -318,7 +314,8 @@ async def _run_to_end(engine: WorkflowEngine, report_file: str | None, *, as_jso
 
     with suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
-    status = await engine.run()
+    async with screen.follow(engine):
+        status = await engine.run()
     done = engine.workflow
     if report_file is not None:
         Path(report_file).write_text(build_page(done), "utf-8")  # noqa: ASYNC240 (at the end)
@@ -388,8 +385,8 @@ def show(ref: str, *, store: str | None, report_file: str | None, as_json: bool)
     """Show how a workflow stands: its tasks, their reviews, its score.
 
     --json prints one object: id, requirement, status, score, report, options, cost, costs of each
-    role, and tasks, each with id, title, status, dependencies, tries, note, tape, branch, worktree,
-    cost and reviews.
+    role, plans (how many there were), messages between tasks, and tasks, each with id, title,
+    status, dependencies, tries, note, tape, branch, worktree, cost and reviews.
     """
     found = _load_one(store, ref)
     if report_file is not None:
@@ -398,7 +395,10 @@ def show(ref: str, *, store: str | None, report_file: str | None, as_json: bool)
         print_json({
             "id": found.id, "requirement": found.requirement, "status": found.status,
             "score": found.score, "report": found.report, "options": found.options,
-            "cost": found.cost, "costs": found.costs,
+            "cost": found.cost, "costs": found.costs, "plans": found.plans,
+            "messages": [
+                {"task": one.task, "to": one.to, "text": one.summary} for one in found.messages
+            ],
             "tasks": [*_list_tasks(found)],
         })  # fmt: skip
         return
@@ -519,15 +519,15 @@ def _resume_workflow(
     url = choose_queue(queue, os.environ) or found.options.queue
 
     async def work(front: FrontEnd) -> int:
-        tell = _build_teller(as_json=as_json)
-        async with open_workflow(front, found.id, tell, url) as engine:
+        screen = WorkflowScreen(as_json=as_json)
+        async with open_workflow(front, found.id, screen.tell, url) as engine:
             limits = _change_budget(found.options.limits, given)
             if limits != found.options.limits:
                 options = msgspec.structs.replace(found.options, limits=limits)
                 engine.record(WorkflowEvent("options", options=options))
             if again:
                 reset_task(engine, again)
-            return await _run_to_end(engine, report_file, as_json=as_json)
+            return await _run_to_end(engine, screen, report_file, as_json=as_json)
 
     return _run_in_store(store, found.options, work)
 

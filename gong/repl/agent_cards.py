@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tape.text import to_single_line
+from tape.text import format_count, format_seconds, to_single_line
 
 from ..agent import events
-from .lines import StyledLine, clip_line, format_count, format_seconds, render_remark
+from .lines import StyledLine, clip_line, render_remark
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,6 +34,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from tape.errors import TapeError
+from tape.text import format_count
 
 from .. import signals
 from ..agent.events import (
@@ -68,7 +69,7 @@ from . import (  # noqa: F401 (they add commands)
 from .agent_cards import AgentCards, describe_end
 from .approval_panel import format_editable, parse_edited
 from .first_prompt import TWICE_SECONDS, TypedAhead
-from .lines import StyledLine, format_count, render_remark
+from .lines import StyledLine, render_remark
 from .panels import PLAN_CHOICES, OpenChoice, render_choices, render_queue, render_todos
 from .past_turns import describe_changed_files, read_last_turns, render_last_turns
 from .picker import choose_command

@@ -146,17 +146,6 @@ def escape_text(text: str) -> str:
     return show_controls(text.removesuffix("\r")).expandtabs(4)
 
 
-def format_seconds(duration: float) -> str:
-    """Return a duration as text, such as "1 min 5 s"."""
-    minutes, rest = divmod(int(duration), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-def format_count(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun in singular or plural."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 def render_remark(text: str, style: str = "note") -> StyledLine:
     """Return a message of gong as one line; the terminal wraps it."""
     return StyledLine(" ".join(show_controls(text).split()), style)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from tape.text import format_count, format_seconds
+
 from ..agent import events
 from ..context.costs import format_money
-from .lines import format_count, format_seconds, render_remark
+from .lines import render_remark
 
 if TYPE_CHECKING:
     from .lines import StyledLine

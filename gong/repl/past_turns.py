@@ -22,10 +22,10 @@ from tape.model.entries import (
     select_tool_calls,
 )
 from tape.model.line import decode_line, read_type
+from tape.text import format_count
 
 from ..agent import events
 from ..checkpoints.restore import look_at_file
-from .lines import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

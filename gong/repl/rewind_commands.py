@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from tape.model.entries import User, join_texts
+from tape.text import format_count
 
 from ..agent.rewind import build_file_patches, plan_redo, plan_rewind, plan_undo
 from ..checkpoints.rewind import Scope
 from ..checkpoints.rewind_report import describe_plan, describe_report
 from ..errors import NothingToUndo
 from .commands import CommandReply, add_command, require_recorder
-from .lines import format_count
 from .picker import Picker, PickerRow
 from .session_lists import list_prompts, select_rows
 

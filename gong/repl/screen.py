@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tape.model.entries import ToolCall, join_texts, select_tool_calls
-from tape.text import measure_width, shorten_to_width
+from tape.text import format_seconds, measure_width, shorten_to_width
 
 from ..agent import events
 from .approval_panel import render_question
@@ -31,7 +31,6 @@ from .lines import (
     StyledPart,
     clip_line,
     escape_text,
-    format_seconds,
     join_parts,
     render_remark,
     wrap_parts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tape.errors import TapeError
-from tape.text import measure_width
+from tape.text import format_seconds, measure_width
 
 from ..agent.events import CompactionEnd, MessageEnd, ToolExecutionEnd
 from ..agent.loop import prepare_next_call
@@ -13,7 +13,7 @@ from ..context.costs import format_cost
 from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
 from ..policy.modes import PermissionMode
-from .lines import clip_line, format_seconds
+from .lines import clip_line
 
 if TYPE_CHECKING:
     from ..agent.events import Event

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tape.text import format_count
+
 from .commands import CommandReply, add_command
-from .lines import format_count
 
 if TYPE_CHECKING:
     from ..agent.opening import OpenSession

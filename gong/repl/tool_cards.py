@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from tape.text import measure_width, shorten_to_width
+from tape.text import format_count, measure_width, shorten_to_width
 
 from .diff_view import count_changes, render_diff
-from .lines import INDENT, StyledLine, clip_line, escape_text, format_count
+from .lines import INDENT, StyledLine, clip_line, escape_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from .plan import PlanError, parse_plan
+from .plan import PlanError, TaskPlan, change_plan, parse_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from .plan import PlannedTask, TaskPlan
+    from .plan import PlannedTask
 
 Answer = TypeVar("Answer")
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n```", re.DOTALL)
@@ -27,6 +27,7 @@ REVIEW_SHAPE = (
     '{"verdict": "pass" | "minor" | "critical", "findings": [{"file": "…", "lines": "…",'
     ' "severity": "…", "text": "…"}], "summary": "…"}'
 )
+NOTES_SHAPE = '{"messages": [{"to": "task id, or all", "text": "…"}], "replan": "why, or nothing"}'
 SCORE_SHAPE = '{"score": 0 to 100, "report": "…"}'
 
 
@@ -47,6 +48,22 @@ class Score(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not 0 <= self.score <= 100:  # noqa: PLR2004 (per cent)
             raise ValueError(f"score is {self.score:g}, and not 0 to 100")
+
+
+class TaskMessage(Struct, frozen=True):
+    """What one task has to tell another."""
+
+    text: str
+    to: str = "all"
+    """The id of a task; `all` is every one that begins later."""
+
+
+class TaskNotes(Struct, frozen=True):
+    """What an executor may add to its answer."""
+
+    messages: tuple[TaskMessage, ...] = ()
+    replan: str = ""
+    """Why the plan does not fit; empty where it does."""
 
 
 class MalformedAnswer(ValueError):
@@ -85,6 +102,14 @@ def read_plan(text: str) -> TaskPlan:
         raise MalformedAnswer(str(error)) from error
 
 
+def read_revised_plan(text: str, plan: TaskPlan, begun: Collection[str]) -> TaskPlan:
+    """Return the plan in an answer, with the tasks of another plan that have begun."""
+    try:
+        return change_plan(plan, begun, _read_as(text, TaskPlan))
+    except PlanError as error:
+        raise MalformedAnswer(str(error)) from error
+
+
 def read_review(text: str) -> Review:
     """Return the review in an answer; raises MalformedAnswer."""
     return _read_as(text, Review)
@@ -93,6 +118,14 @@ def read_review(text: str) -> Review:
 def read_score(text: str) -> Score:
     """Return the score in an answer; raises MalformedAnswer."""
     return _read_as(text, Score)
+
+
+def read_notes(text: str) -> TaskNotes:
+    """Return what an executor has added to its answer; nothing where it cannot be read."""
+    try:
+        return _read_as(text, TaskNotes)
+    except MalformedAnswer:
+        return TaskNotes()
 
 
 def _read_as(text: str, kind: type[Answer]) -> Answer:
@@ -118,8 +151,29 @@ def ask_for_plan(requirement: str) -> str:
     )
 
 
-def ask_for_work(plan: TaskPlan, task: PlannedTask, findings: Sequence[Any], note: str) -> str:
-    """Return what an executor is asked; `findings` and `note` are of the try before."""
+def ask_for_another_plan(plan: TaskPlan, why: str, done: Callable[[str], str]) -> str:
+    """Return what the planner is asked when a plan does not fit; `done` says how a task stands."""
+    tasks = "\n".join(f"- {one.id}: {one.title}: {done(one.id)}" for one in plan.tasks)
+    return (
+        f"This requirement is being met by a plan of yours:\n\n{plan.requirement}\n\nThe tasks:\n"
+        f"{tasks}\n\nThe plan does not fit any more:\n{why}\n\nLook at the code as it is. Change"
+        " the tasks that are pending, or replace them and what failed by others with new ids; what"
+        " has begun stays as it is. Answer with the whole plan as this JSON object alone:"
+        f" {PLAN_SHAPE}"
+    )
+
+
+def ask_for_work(
+    plan: TaskPlan,
+    task: PlannedTask,
+    findings: Sequence[Any],
+    note: str,
+    messages: Sequence[str] = (),
+) -> str:
+    """Return what an executor is asked; `findings` and `note` are of the try before.
+
+    `messages` are those of other tasks.
+    """
     said = [
         f"Do this task: {task.title}",
         task.description,
@@ -130,7 +184,13 @@ def ask_for_work(plan: TaskPlan, task: PlannedTask, findings: Sequence[Any], not
         said.append(f"A review of your work refused it. Its findings:\n{_list_findings(findings)}")
     if note:
         said.append(f"The try before ended so: {note}")
-    said.append("Check what you did, with tests where there are some. Say at the end what you did.")
+    if messages:
+        said.append("Those who do other tasks say:\n" + "\n".join(f"- {one}" for one in messages))
+    said.append(
+        "Check what you did, with tests where there are some. Say at the end what you did. Only if"
+        " another task must know something, or the plan does not fit what you found, end with this"
+        f" JSON object: {NOTES_SHAPE}"
+    )
     return "\n\n".join(filter(None, said))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -25,14 +26,17 @@ from .answers import (
     SCORE_SHAPE,
     MalformedAnswer,
     ask_again,
+    ask_for_another_plan,
     ask_for_fix,
     ask_for_plan,
     ask_for_resolution,
     ask_for_review,
     ask_for_score,
     ask_for_work,
+    read_notes,
     read_plan,
     read_review,
+    read_revised_plan,
     read_score,
 )
 from .record import Workflow, WorkflowEvent, build_entry, read_events
@@ -57,12 +61,17 @@ if TYPE_CHECKING:
     from ..subagents.manager import SubagentManager
     from ..subagents.remote import Carrier
     from ..tools.agent_runs import AgentReport
-    from .plan import PlannedTask, TaskPlan
+    from .plan import PlannedTask, TaskPlan, TaskStatus
     from .record import WorkflowStatus
 
 Answer = TypeVar("Answer")
 _ROLES = {"planner": "manager"}
 """Types of agents whose role has another name."""
+_WORKERS: dict[TaskStatus, str] = {
+    "running": "executor",
+    "review": "reviewer",
+    "fixing": "fixer",
+}
 _MOST_LOST = 5
 """How often a step is begun again whose worker has ended."""
 _STOP_SECONDS = 0.5
@@ -103,6 +112,10 @@ class WorkflowEngine:
         self._repository = TaskRepository(front.folder, front.environ)
         self._has_worktrees = False
         self._merging = asyncio.Lock()
+        self._tasks_by_order: dict[str, str] = {}
+        """What an order is called → the task that it is for."""
+        self._unrevised = ""
+        """Why the plan does not fit, where the manager had no other one."""
         self.stopped = ""
         """Why nothing more is begun; empty while it is."""
 
@@ -115,9 +128,9 @@ class WorkflowEngine:
         """Put an event on the tape, for good, and let it take effect."""
         recorder = self._session.recorder
         assert recorder is not None, "a workflow's branch is open"
-        recorder.append(build_entry(event))
+        entry = recorder.append(build_entry(event))
         recorder.barrier()
-        self.workflow.apply_event(event)
+        self.workflow.apply_event(event, entry.time)
         self._tell(event)
 
     def _note(self, task: str, **changes: Any) -> TaskState:
@@ -125,6 +138,19 @@ class WorkflowEngine:
         state = replace(self.workflow.states[task], **changes)
         self.record(WorkflowEvent("task", task=task, state=state))
         return state
+
+    def describe_at_work(self) -> dict[str, str]:
+        """Return who works on each task that is at work, and with what, in a few words."""
+        states = self.workflow.states
+        found = {
+            task: _WORKERS[one.status] for task, one in states.items() if one.status in AT_WORK
+        }
+        for agent in self._agents.running:
+            task = self._tasks_by_order.get(agent.plan.order.description)
+            if task is not None:
+                calling = f", calling {agent.last_tool}" if agent.last_tool else ""
+                found[task] = f"{agent.plan.kind.name}{calling}"
+        return found
 
     # the whole
 
@@ -163,6 +189,7 @@ class WorkflowEngine:
         try:
             while True:
                 self._look_for_stop()
+                await self._change_plan()
                 self._begin_ready(working)
                 if not working:
                     break
@@ -190,6 +217,28 @@ class WorkflowEngine:
         for state in self.workflow.states.values():
             if state.status == "completed" and state.branch and self._has_worktrees:
                 await self._repository.remove(state.worktree, state.branch)
+
+    async def _change_plan(self) -> None:
+        """Let the manager change the plan where it does not fit, as often as it may."""
+        workflow = self.workflow
+        if self.stopped or workflow.plans > workflow.options.limits.replans:
+            return
+        lost = {*choose_skipped(workflow.plan, workflow.states).values()}
+        failed = (f"{one} failed: {workflow.states[one].note}" for one in sorted(lost))
+        why = "\n".join((*workflow.misfits, *failed))
+        if not why or why == self._unrevised:
+            return
+        begun = {task for task, one in workflow.states.items() if one.status != "pending"}
+        read = partial(read_revised_plan, plan=workflow.plan, begun=begun)
+        prompt = ask_for_another_plan(workflow.plan, why, self._describe_task)
+        try:
+            plan, _ = await self._ask(
+                self._build_order("planner", "manager", prompt), read, PLAN_SHAPE
+            )
+        except GongError:
+            self._unrevised = why  # it goes as it is
+            return
+        self.record(WorkflowEvent("plan", plan=plan, summary=why))
 
     def _begin_ready(self, working: dict[asyncio.Task[None], str]) -> None:
         while lost := choose_skipped(self.workflow.plan, self.workflow.states):
@@ -234,11 +283,7 @@ class WorkflowEngine:
         return status
 
     async def _evaluate(self) -> None:
-        def describe(task: str) -> str:
-            state = self.workflow.states[task]
-            return f"{state.status}{f' ({state.note})' if state.note else ''}"
-
-        prompt = ask_for_score(self.workflow.plan, describe)
+        prompt = ask_for_score(self.workflow.plan, self._describe_task)
         order = self._build_order("evaluator", "evaluator", prompt)
         try:
             score, _ = await self._ask(order, read_score, SCORE_SHAPE)
@@ -246,6 +291,10 @@ class WorkflowEngine:
             self.record(WorkflowEvent("score", report=f"there is no score: {error}"))
             return
         self.record(WorkflowEvent("score", score=score.score, report=score.report))
+
+    def _describe_task(self, task: str) -> str:
+        state = self.workflow.states[task]
+        return f"{state.status}{f' ({state.note})' if state.note else ''}"
 
     # one task
 
@@ -278,18 +327,26 @@ class WorkflowEngine:
         folder = self._front.folder
         if self._has_worktrees:
             slug = re.sub(r"[^a-z0-9]+", "-", task.id.lower()).strip("-")[:24] or "task"
-            number = [one.id for one in self.workflow.plan.tasks].index(task.id) + 1
-            made = await self._repository.add(f"{self.workflow.id[:8]}-{number}-{slug}")
+            made = await self._repository.add(self._name_worktree(task.id, slug))
             folder = made.folder
             changes = {"worktree": made.folder, "branch": made.branch, "base": made.commit}
         with begin_tape(self._front, task.title, folder) as recorder:
             changes["tape"] = recorder.tape.id
         return self._note(task.id, **changes)
 
+    def _name_worktree(self, task: str, slug: str) -> str:
+        """Return a name that no other task has, also one of an earlier plan."""
+        number = [one.id for one in self.workflow.plan.tasks].index(task) + 1
+        taken = {one.branch for one in self.workflow.states.values()}
+        while f"gong/{(name := f'{self.workflow.id[:8]}-{number}-{slug}')}" in taken:
+            number += 1
+        return name
+
     async def _execute(self, task: PlannedTask, state: TaskState) -> str:
         reviews = self.workflow.reviews.get(task.id, [])
         findings = reviews[-1].findings if reviews and state.tries > 1 else ()
-        prompt = ask_for_work(self.workflow.plan, task, findings, state.note)
+        messages = self.workflow.find_messages(task.id)
+        prompt = ask_for_work(self.workflow.plan, task, findings, state.note, messages)
         status, said = self._find_outcome(task.id, state)
         if status != "completed":  # one that was completed before its program ended is not repeated
             order = self._build_order("executor", "executor", prompt, task, state)
@@ -307,6 +364,13 @@ class WorkflowEngine:
             self._note(task.id, status=becomes, tries=tries, note=said)
             return said
         await self._commit(task, state)
+        notes = read_notes(said)
+        for one in notes.messages:
+            message = WorkflowEvent("message", task=task.id, to=one.to, summary=one.text)
+            if message not in self.workflow.messages:  # a program that ended has recorded it
+                self.record(message)
+        if notes.replan:
+            self.record(WorkflowEvent("replan", task=task.id, summary=notes.replan))
         self._note(task.id, status="review", note="")
         return said
 
@@ -403,7 +467,10 @@ class WorkflowEngine:
     ) -> AgentOrder:
         """Return the order for an agent; those that change files continue its tape."""
         options = self.workflow.options
-        title = f"{kind} of {task.id}: {task.title}" if task is not None else kind
+        title = kind
+        if task is not None:
+            title = f"{kind} of {task.id}: {task.title}"
+            self._tasks_by_order[title] = task.id
         return AgentOrder(
             prompt,
             kind,

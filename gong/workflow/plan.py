@@ -15,7 +15,7 @@ from msgspec import Struct
 from ..errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 TaskStatus = Literal["pending", "running", "review", "fixing", "completed", "failed", "skipped"]
 
@@ -89,6 +89,18 @@ def check_plan(plan: TaskPlan) -> None:
     except CycleError as error:
         ring = " → ".join(error.args[1])
         raise PlanError(f"the tasks wait for each other in a cycle: {ring}") from error
+
+
+def change_plan(plan: TaskPlan, begun: Collection[str], revised: TaskPlan) -> TaskPlan:
+    """Return a revised plan in which the tasks that have begun stay as they were; checked.
+
+    Raises PlanError.
+    """
+    kept = [one for one in plan.tasks if one.id in begun]
+    added = [one for one in revised.tasks if one.id not in begun]
+    made = msgspec.structs.replace(plan, analysis=revised.analysis, tasks=(*kept, *added))
+    check_plan(made)
+    return made
 
 
 def has_common_file(one: PlannedTask, other: PlannedTask) -> bool:

@@ -5,9 +5,11 @@ Each entry is of type `custom`, kind `gong.workflow`; its `event` says what the 
 event     fields                                         when
 --------  ---------------------------------------------  --------------------------------------
 begin     requirement, options                           first
-plan      plan                                           there is a plan; a later one replaces it
+plan      plan, summary                                  there is a plan; a later one replaces it
 task      task, state                                    before what the state says is begun
 review    task, verdict, findings, summary               a reviewer has answered
+message   task, to, summary                              a task has something to tell another
+replan    task, summary                                  an executor says why the plan does not fit
 cost      role, cost, task                               an agent has ended whose cost is known
 options   options                                        `resume` was given another budget
 score     score, report                                  the evaluator has answered
@@ -29,7 +31,7 @@ from tape.index.library import list_tapes
 from tape.model.entries import Custom
 
 from .plan import TaskPlan
-from .schedule import Limits, TaskState
+from .schedule import ENDED, Limits, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,7 +63,18 @@ class WorkflowOptions(Struct, frozen=True, omit_defaults=True):
 class WorkflowEvent(Struct, frozen=True, omit_defaults=True):
     """One record of a workflow."""
 
-    event: Literal["begin", "plan", "task", "review", "cost", "options", "score", "end"]
+    event: Literal[
+        "begin",
+        "plan",
+        "task",
+        "review",
+        "message",
+        "replan",
+        "cost",
+        "options",
+        "score",
+        "end",
+    ]
     requirement: str = ""
     options: WorkflowOptions | None = None
     plan: TaskPlan | None = None
@@ -70,12 +83,21 @@ class WorkflowEvent(Struct, frozen=True, omit_defaults=True):
     verdict: str = ""
     findings: tuple[Any, ...] = ()
     summary: str = ""
+    to: str = ""
+    """The task that a message is for, or `all`."""
     role: str = ""
     cost: float = 0.0
     """USD."""
     score: float | None = None
     report: str = ""
     status: WorkflowStatus | None = None
+
+
+class TaskTimes(Struct):
+    """When a task began and ended, as times of a tape; empty while it has not."""
+
+    began: str
+    ended: str = ""
 
 
 class Workflow(Struct):
@@ -89,43 +111,77 @@ class Workflow(Struct):
     states: dict[str, TaskState] = {}
     reviews: dict[str, list[WorkflowEvent]] = {}
     """Of each task, oldest first."""
+    messages: list[WorkflowEvent] = []
+    """Between tasks, oldest first."""
+    misfits: list[str] = []
+    """Why the newest plan does not fit, as executors say."""
+    plans: int = 0
+    """How many plans there were."""
     costs: dict[str, float] = {}
     """Role → USD of all its agents, as far as it is known."""
+    times: dict[str, TaskTimes] = {}
+    """Of the tasks that have begun; of a failed one its newest try's."""
     score: float | None = None
     report: str = ""
     status: WorkflowStatus = "planned"
+
+    def _is_new(self, task: str) -> bool:
+        return task not in self.times or bool(self.times[task].ended)
+
+    def find_messages(self, task: str) -> list[str]:
+        """Return what other tasks have told one."""
+        return [
+            f"{one.task}: {one.summary}"
+            for one in self.messages
+            if one.to in {task, "all"} and one.task != task
+        ]
 
     @property
     def cost(self) -> float:
         """USD of all agents, as far as it is known."""
         return sum(self.costs.values())
 
-    def apply_event(self, event: WorkflowEvent) -> None:
-        """Let an event take effect."""
+    def apply_event(self, event: WorkflowEvent, time: str) -> None:
+        """Let an event of a time take effect."""
         match event.event:
             case "begin":
                 self.requirement = event.requirement
                 self.options = event.options or WorkflowOptions()
             case "plan" if event.plan is not None:
                 self.plan = event.plan
+                self.plans += 1
+                self.misfits = []
                 kept = self.states
                 self.states = {one.id: kept.get(one.id, TaskState()) for one in event.plan.tasks}
-            case "task" if event.state is not None:
-                self.states[event.task] = event.state
-                self.status = "running"
-            case "review":
-                self.reviews.setdefault(event.task, []).append(event)
-            case "cost":
-                self.costs[event.role] = self.costs.get(event.role, 0.0) + event.cost
-                if (state := self.states.get(event.task)) is not None:
-                    more = state.cost + event.cost
-                    self.states[event.task] = msgspec.structs.replace(state, cost=more)
             case "options" if event.options is not None:
                 self.options = event.options
             case "score":
                 self.score, self.report = event.score, event.report
             case "end" if event.status is not None:
                 self.status = event.status
+            case _:
+                self._apply_to_task(event, time)
+
+    def _apply_to_task(self, event: WorkflowEvent, time: str) -> None:
+        match event.event:
+            case "task" if event.state is not None:
+                self.states[event.task] = event.state
+                if event.state.status in ENDED and event.task in self.times:
+                    self.times[event.task].ended = time
+                elif event.state.status == "running" and self._is_new(event.task):
+                    self.times[event.task] = TaskTimes(time)
+                self.status = "running"
+            case "review":
+                self.reviews.setdefault(event.task, []).append(event)
+            case "message":
+                self.messages.append(event)
+            case "replan":
+                self.misfits.append(f"{event.task}: {event.summary}")
+            case "cost":
+                self.costs[event.role] = self.costs.get(event.role, 0.0) + event.cost
+                if (state := self.states.get(event.task)) is not None:
+                    more = state.cost + event.cost
+                    self.states[event.task] = msgspec.structs.replace(state, cost=more)
 
 
 def build_entry(event: WorkflowEvent) -> Custom:
@@ -135,10 +191,14 @@ def build_entry(event: WorkflowEvent) -> Custom:
 
 def read_events(path: Iterable[Entry]) -> Iterator[WorkflowEvent]:
     """Yield the events on a path; what is not understood is left out."""
+    return (event for _, event in _read_timed_events(path))
+
+
+def _read_timed_events(path: Iterable[Entry]) -> Iterator[tuple[str, WorkflowEvent]]:
     for entry in path:
         if isinstance(entry.data, Custom) and entry.data.kind == KIND:
             try:
-                yield msgspec.json.decode(bytes(entry.data.data), type=WorkflowEvent)
+                yield entry.time, msgspec.json.decode(bytes(entry.data.data), type=WorkflowEvent)
             except msgspec.MsgspecError:
                 continue
 
@@ -147,8 +207,8 @@ def read_workflow(tape: str, path: Iterable[Entry]) -> Workflow:
     """Return how the workflow on a path stands; raises NotFound where there is none."""
     found = Workflow(tape)
     count = 0
-    for event in read_events(path):
-        found.apply_event(event)
+    for time, event in _read_timed_events(path):
+        found.apply_event(event, time)
         count += 1
     if not count:
         raise NotFound(f"{tape[:8]} is no workflow: gong workflow list shows them")

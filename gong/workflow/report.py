@@ -5,8 +5,10 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from tape.text import format_count, shorten_to_width, show_controls, to_single_line
+from tape.clock import parse_timestamp
+from tape.text import format_count, format_seconds, shorten_to_width, show_controls, to_single_line
 
+from ..context.costs import format_money
 from .schedule import TaskState
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from .plan import PlannedTask, TaskPlan
     from .record import Workflow, WorkflowEvent
 
-_MARKS = {
+MARKS = {
     "pending": "○",
     "running": "●",
     "review": "◐",
@@ -32,9 +34,14 @@ def format_event(event: WorkflowEvent) -> str:
     line = ""
     match event.event:
         case "plan" if event.plan is not None:
-            line = f"plan: {format_count(len(event.plan.tasks), 'task')}"
+            revised = "another plan" if event.summary else "plan"
+            line = f"{revised}: {format_count(len(event.plan.tasks), 'task')}"
         case "task" if event.state is not None:
             line = _format_state(event.task, event.state)
+        case "message":
+            line = f"  {event.task} to {event.to}: {to_single_line(event.summary)}"
+        case "replan":
+            line = f"  {event.task}: the plan does not fit: {to_single_line(event.summary)}"
         case "review":
             found = format_count(len(event.findings), "finding")
             said = f": {to_single_line(event.summary)}" if event.summary else ""
@@ -47,7 +54,7 @@ def _format_state(task: str, state: TaskState) -> str:
         return "" if state.tape else f"● {task}: begun"
     note = f": {to_single_line(state.note)}" if state.note else ""
     tries = f", try {state.tries}" if state.tries > 1 else ""
-    return f"{_MARKS[state.status]} {task}: {state.status}{tries}{note}"
+    return f"{MARKS[state.status]} {task}: {state.status}{tries}{note}"
 
 
 def draw_graph(plan: TaskPlan, states: Mapping[str, TaskState] | None = None) -> list[str]:
@@ -58,7 +65,7 @@ def draw_graph(plan: TaskPlan, states: Mapping[str, TaskState] | None = None) ->
         state = (states or {}).get(task.id, TaskState())
         waits = f"  ← {', '.join(task.dependencies)}" if task.dependencies else ""
         note = f"  ({state.note})" if state.note else ""
-        line = f"{_MARKS[state.status]} {task.id}: {task.title}{waits}{note}"
+        line = f"{MARKS[state.status]} {task.id}: {task.title}{waits}{note}"
         indent = "  " * depths[task.id]
         lines.append(indent + shorten_to_width(line, _COLUMNS - len(indent)))
     return lines
@@ -96,6 +103,7 @@ _WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 190, 40, 50, 14
 def build_page(workflow: Workflow) -> str:
     """Return a workflow as one self-contained HTML page; the same one gives the same page."""
     score = "" if workflow.score is None else f" · score {workflow.score:g}"
+    score += f" · {format_money(workflow.cost)}" if workflow.cost else ""
     rows = "".join(_build_rows(workflow))
     report = f"<h2>Report</h2><pre>{escape(workflow.report)}</pre>" if workflow.report else ""
     title = escape(workflow.requirement)
@@ -107,7 +115,7 @@ def build_page(workflow: Workflow) -> str:
         f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
         f"<p class={workflow.status}>{workflow.status}{score} · {workflow.id[:8]}</p>"
         f"<div class=graph>{_draw_svg(workflow)}</div>"
-        "<table><tr><th>task<th>status<th>tries<th>reviews</tr>"
+        "<table><tr><th>task<th>status<th>tries<th>time<th>cost<th>reviews</tr>"
         f"{rows}</table>{report}</html>\n"
     )
 
@@ -121,8 +129,17 @@ def _build_rows(workflow: Workflow) -> Iterator[str]:
         note = f"<br>{escape(state.note)}" if state.note else ""
         yield (
             f"<tr><td><b>{escape(task.id)}</b> {escape(task.title)}"
-            f"<td class={state.status}>{state.status}{note}<td>{state.tries}<td>{reviews}</tr>"
+            f"<td class={state.status}>{state.status}{note}<td>{state.tries}"
+            f"<td>{_format_time(workflow, task.id)}"
+            f"<td>{format_money(state.cost) if state.cost else ''}<td>{reviews}</tr>"
         )
+
+
+def _format_time(workflow: Workflow, task: str) -> str:
+    times = workflow.times.get(task)
+    if times is None or not times.ended:
+        return ""
+    return format_seconds((parse_timestamp(times.ended) - parse_timestamp(times.began)) / 1e6)
 
 
 def _draw_svg(workflow: Workflow) -> str:
@@ -149,7 +166,7 @@ def _draw_svg(workflow: Workflow) -> str:
     for task in workflow.plan.tasks:
         x, y = places[task.id]
         status = workflow.states[task.id].status
-        label = escape(shorten_to_width(f"{_MARKS[status]} {task.id}", 26))
+        label = escape(shorten_to_width(f"{MARKS[status]} {task.id}", 26))
         title = escape(shorten_to_width(task.title, 30))
         parts.append(
             f"<g class={status}><rect x={x} y={y} width={_WIDTH} height={_HEIGHT} rx=6 />"

@@ -42,6 +42,8 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     fixers: int = 2
     retries: int = 3
     """Tries of a task after its first one, and fixes of minor findings."""
+    replans: int = 0
+    """Times that the manager may change the plan."""
     auto_fix: bool = True
     max_cost: float = 0
     """USD for the whole run; 0 is no limit. What runs when it is reached comes to its end."""

@@ -328,3 +328,45 @@ def test_a_spent_budget_begins_nothing_more_and_exits_with_8(place, options):
     shown, tasks = place.show()
     assert shown["status"] == "completed"
     assert shown["cost"] == pytest.approx(sum(one["cost"] for one in tasks.values()))
+
+
+def test_the_manager_changes_a_plan_whose_task_has_failed(place):
+    """M187: what has begun stays as it is; without --replans what waits is skipped."""
+    place.play("executor", bash("basename $PWD >> a.txt"), "made")
+    place.play("fixer", "I do not know how")
+    free = [{"id": one, "title": one} for one in "abc"]
+    bad = [*free, {"id": "d", "title": "d", "dependencies": ["nobody"]}]
+    place.play("manager", {"requirement": "x", "tasks": bad}, {"tasks": free, "analysis": "free"})
+    plan = place.write_plan("a", "b", ("c", "a", "b"))
+    said = place.start(plan, "--retries", "0", "--replans", "1", code=1)
+    shown, tasks = place.show()
+    assert "another plan: 3 tasks" in said
+    assert sorted(tasks[one]["status"] for one in "ab") == ["completed", "failed"]
+    assert (tasks["c"]["status"], tasks["c"]["dependencies"]) == ("completed", [])
+    assert (tasks["a"]["title"], shown["plans"]) == ("make a", 2)
+    plans = [one for one in place.read_events(shown["id"]) if one["event"] == "plan"]
+    assert "conflicts in a.txt" in plans[1]["summary"]
+    place.start(plan, "--retries", "0", code=1)
+    assert place.show()[1]["c"]["status"] == "skipped"
+
+
+def test_an_executor_tells_other_tasks_something_and_asks_for_another_plan(place):
+    """M187: messages between tasks through the plan."""
+    notes = {
+        "messages": [{"to": "b", "text": "call it count_words"}, {"text": "hello"}],
+        "replan": "there is more to do",
+    }
+    place.play("executor", "Done.\n\n" + json.dumps(notes))
+    tasks = [{"id": one, "title": one} for one in ("b", "c")]
+    place.play("manager", {"tasks": tasks})
+    place.start(place.write_plan("a", ("b", "a")), "--replans", "1", code=0)
+    shown, tasks = place.show()
+    assert [*tasks] == ["a", "b", "c"]
+    assert shown["plans"] == 2
+    told = [(one["task"], one["to"], one["text"]) for one in shown["messages"]]
+    assert told[:2] == [("a", "b", "call it count_words"), ("a", "all", "hello")]
+    orders = [one for one in place.read_log(shown["id"]) if one["type"] == "agent.start"]
+    asked = {one["data"]["tape"]: one["data"]["task"] for one in orders if "tape" in one["data"]}
+    assert "- a: call it count_words\n- a: hello" in asked[tasks["b"]["tape"]]
+    assert "count_words" not in asked[tasks["c"]["tape"]]
+    assert "- a: hello" in asked[tasks["c"]["tape"]]
