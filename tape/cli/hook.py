@@ -6,7 +6,7 @@ what hooks print, and never ends with 2, which would stop the agent:
 
     the file has new lines      they are on its tape         0
     nothing new, or no file     –                            0
-    another hook imports it     waits for its turn           0
+    another one imports it      waits for its turn           0
     it cannot be recorded       one line on standard error   1
 """
 
@@ -25,11 +25,9 @@ import click
 from ..errors import TapeError, UsageError
 from ..exchange.session_batch import ImportMemory, import_files
 from ..exchange.session_sources import SessionFile
-from ..store.disk import Folder
-from ..store.locks import hold_lock
 from ..store.store import Beginning
 from .output import as_json, format_examples, print_json
-from .resolve import PROGRAM, clean_argument, get_current_folder, get_store_home, open_library
+from .resolve import PROGRAM, clean_argument, get_current_folder, open_library
 from .terminal import print_lines, print_warning
 
 if TYPE_CHECKING:
@@ -40,7 +38,6 @@ _CLAUDE_POINTS = ("UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "Ses
 _CODEX_POINTS = ("UserPromptSubmit", "Stop", "SubagentStop", "PreCompact")
 _TIMEOUT = 60
 """Seconds an agent waits for the hook."""
-_LOCK = "hook"
 _PLACES = {
     "claude": ("Claude Code", "merge it into ~/.claude/settings.json"),
     "codex": ("Codex", "merge it into ~/.codex/hooks.json, then trust it with /hooks"),
@@ -132,13 +129,7 @@ def _run_hook(options: GlobalOptions) -> int:
         if path is None or not path.exists():
             return 0
         with open_library(options) as (store, _):
-            store.open_tapes_folder().close()
-            with (
-                Folder.open(get_store_home(options)) as home,
-                home.make("locks") as locks,
-                hold_lock(locks, _LOCK, wait=_TIMEOUT),
-            ):
-                return _import_file(store, path)
+            return _import_file(store, path)
     except (TapeError, OSError) as error:
         print_warning(str(error))
         return 1
@@ -158,7 +149,7 @@ def _import_file(store: Store, path: Path) -> int:
     memory = ImportMemory(store)
     beginning = Beginning(clean_argument(get_current_folder()), PROGRAM)
     code = 0
-    for done in import_files(store, [SessionFile(path)], beginning, memory):
+    for done in import_files(store, [SessionFile(path)], beginning, memory, wait=_TIMEOUT):
         if done.error is not None:
             print_warning(f"{path}: {done.error}")
             code = 1

@@ -17,7 +17,12 @@ from ..clock import parse_timestamp, read_clock
 from ..errors import NotFound, UsageError
 from ..exchange.arrays import ArrayImportReport, import_array
 from ..exchange.import_ import ImportReport, import_file
-from ..exchange.session_batch import FileStamp, ImportMemory, import_files
+from ..exchange.session_batch import (
+    FileStamp,
+    ImportMemory,
+    import_files,
+    open_locked_session,
+)
 from ..exchange.session_import import import_session
 from ..exchange.session_sources import (
     SessionFile,
@@ -26,7 +31,6 @@ from ..exchange.session_sources import (
     find_tool_folders,
     is_session_file,
     list_sessions_in,
-    open_session_file,
 )
 from ..formats.registry import FORMATS
 from ..formats.sessions.registry import SESSION_FORMATS
@@ -182,9 +186,9 @@ def _import_session(
         found: list[ImportedTape] = []
         sources = list_sessions_in(path) if file != STDIN else [SessionFile(path)]
         for one in sources:
-            session, digest = open_session_file(one, tool)
             name = STDIN if file == STDIN else one._replace(path=path.absolute()).name
-            found += import_session(store, session, beginning, name, digest)
+            with open_locked_session(store, one, tool) as (session, digest, _):
+                found += import_session(store, session, beginning, name, digest)
         return found
 
 

@@ -3,29 +3,41 @@
 What was imported from which file stands in `imported.json` beside the tapes; it may be deleted at
 any time. A file is skipped if its size and its times are what they were and its tapes are there, or
 if its bytes are the same; so a second import reads nothing, and adds nothing either way.
+
+Hooks, `--watch` and a person may import the same session at once. Each holds a lock of the session
+while it reads the file and writes the tape, so the second one finds what the first has written:
+
+    hook        reads 1─2, writes 1─2
+    --watch     waits               reads 1─2─3, finds 1─2, adds 3
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from ..errors import TapeError
+from ..store.disk import Folder
+from ..store.locks import hold_lock
 from .session_import import import_session
 from .session_sources import open_session_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from ..formats.sessions.steps import SourceSession
     from ..store.store import Beginning, Store
     from .session_import import ImportedTape
     from .session_sources import SessionFile
 
 MEMORY_NAME = "imported.json"
+_LOCK_DIGITS = 2
+"""Digits of a tape's id that name the lock of its import: few files, and few that wait in vain."""
 
 
 class FileStamp(NamedTuple):
@@ -81,6 +93,40 @@ class ImportMemory:
             new.unlink(missing_ok=True)
 
 
+class OpenedSession(NamedTuple):
+    """A session that is being imported, and its file as it was then."""
+
+    session: SourceSession
+    sha256: str
+    stamp: FileStamp
+
+
+@contextmanager
+def open_locked_session(
+    store: Store, source: SessionFile, tool: str | None = None, *, wait: float | None = None
+) -> Iterator[OpenedSession]:
+    """Open the session in a file; nobody else imports it while the block runs.
+
+    Waits for another import of it, `wait` seconds or as `limit_lock_wait` says, then raises Busy.
+    Raises NotFound, UsageError and OSError as `open_session_file` does.
+    """
+    stamp = FileStamp.of(source.path)
+    session, digest = open_session_file(source, tool)
+    if not store.tapes.is_dir():
+        store.open_tapes_folder().close()
+    name = f"import-{session.tape_id[:_LOCK_DIGITS]}"
+    with (
+        Folder.open(store.path, durable=store.durable) as home,
+        home.make("locks") as locks,
+        hold_lock(locks, name, wait=wait),
+    ):
+        now = FileStamp.of(source.path)
+        if now != stamp:  # it was written while another import was awaited
+            stamp = now
+            session, digest = open_session_file(source, tool)
+        yield OpenedSession(session, digest, stamp)
+
+
 class ImportedFile(NamedTuple):
     """What the import of one file did."""
 
@@ -98,11 +144,12 @@ def import_files(
     *,
     tool: str | None = None,
     wanted: Callable[[str | None], bool] = lambda _: True,
+    wait: float | None = None,
 ) -> Iterable[ImportedFile]:
     """Import the sessions of files and yield what happened to each; an error costs its file only.
 
     `tool` is the agent that the caller names. `wanted` says for a session's folder whether it is
-    to be imported.
+    to be imported. `wait` is for how many seconds another import of the same session is awaited.
     """
     known = {store.read_tape_id(name) for name in store.folders()}
     for source in sources:
@@ -113,10 +160,10 @@ def import_files(
                 continue
             if stamp.size == 0:  # a session that has just begun
                 continue
-            session, digest = open_session_file(source, tool)
-            if not wanted(session.cwd):
-                continue
-            tapes = import_session(store, session, beginning, source.name, digest)
+            with open_locked_session(store, source, tool, wait=wait) as (session, digest, stamp):
+                if not wanted(session.cwd):
+                    continue
+                tapes = import_session(store, session, beginning, source.name, digest)
         except (TapeError, OSError) as error:
             yield ImportedFile(source, [], error)
             continue

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import plistlib
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
+from tape.exchange.session_batch import open_locked_session
+from tape.exchange.session_sources import SessionFile
+from tape.store.store import Store
 from tests.tape.cli.conftest import BIN
 
 ID = "0b1c2d3e-0000-4000-8000-00000000000a"
@@ -21,7 +25,7 @@ def write_line(number, text):
             "isSidechain": False,
             "sessionId": ID,
             "cwd": "/src/app",
-            "timestamp": f"2026-05-12T10:00:{number:02}Z",
+            "timestamp": f"2026-05-12T10:{number // 60:02}:{number % 60:02}Z",
             "message": {"role": "user", "content": text},
         }
     )
@@ -66,6 +70,61 @@ def test_hooks_at_the_same_time_make_no_second_branch(tape):
         assert [*pool.map(run, range(4))] == [0] * 4
     assert len(tape("branches", f"claude:{ID}", "--json").json) == 1
     tape("verify", f"claude:{ID}")
+
+
+def test_hooks_and_a_watch_on_one_growing_session_write_one_branch(tape):
+    folder = tape.work / "projects"
+    folder.mkdir()
+    file = folder / f"{ID}.jsonl"
+    file.write_text(write_line(0, "begin") + "\n")
+    base = [BIN, "--store", tape.store]
+    watch = subprocess.Popen(
+        [*base, "import", str(folder), "--watch"],
+        env=tape.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+    def grow(_):
+        return subprocess.run(
+            [*base, "hook", "run"], input=event(file), env=tape.env, check=False
+        ).returncode
+
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            codes = []
+            for first in range(1, 1201, 60):
+                new = [write_line(n, f"{n} " + "x" * 300) for n in range(first, first + 60)]
+                with file.open("a") as lines:
+                    lines.write("".join(f"{line}\n" for line in new))
+                codes.append(pool.submit(grow, first))
+                time.sleep(0.1)
+            assert {code.result() for code in codes} == {0}
+    finally:
+        watch.terminate()
+        assert watch.communicate(timeout=20)[1] == b""
+    assert len(tape("branches", f"claude:{ID}", "--json").json) == 1
+    said = tape("log", f"claude:{ID}", "--type", "user", "--json").json
+    assert len(said) == 1201
+    tape("verify", f"claude:{ID}")
+
+
+def test_an_import_waits_for_another_one_of_its_session(tape):
+    """The one that waited reads the file again, and finds what the other one has written."""
+    file = tape.work / f"{ID}.jsonl"
+    file.write_text(write_line(0, "one") + "\n")
+    store = Store(tape.store)
+    with open_locked_session(store, SessionFile(file)):
+        run = subprocess.Popen(
+            [BIN, "--store", tape.store, "hook", "run"], stdin=subprocess.PIPE, env=tape.env
+        )
+        run.stdin.write(event(file))
+        run.stdin.close()
+        time.sleep(1)
+        assert run.poll() is None
+        file.write_text("".join(write_line(n, f"{n}") + "\n" for n in range(3)))
+    assert run.wait(20) == 0
+    assert len(tape("log", f"claude:{ID}", "--type", "user", "--json").json) == 3
 
 
 def test_the_printed_configurations_call_the_command(tape):
