@@ -222,6 +222,8 @@ class _TapeFiller:
         self.newest = ROOT
         self.below: dict[tuple[str, str, str], list[_Spot]] = {}
         """Entry, type and content of what follows it → that, where no step was found there yet."""
+        self.answers: dict[str, list[str]] = {}
+        """Entry → content of the answers below it, where the model of an answer may differ."""
         self.parents: set[str] = set()
         """Entries that something follows."""
         self.joints: dict[str, list[str]] = {}
@@ -284,6 +286,8 @@ class _TapeFiller:
                 kind = header.type
                 content = "" if kind == Anchor.entry_type else header.dh
                 self.below.setdefault((parent, kind, content), []).append(spot)
+                if kind == Assistant.entry_type and self.session.names_model:
+                    self.answers.setdefault(parent, []).append(content)
                 self.parents.add(parent)
         for branch in refs.branches:
             head = find_head(refs, self.tape.phases, branch)
@@ -322,12 +326,29 @@ class _TapeFiller:
         if payload is not None:
             if self.parents.isdisjoint((spot.id, *self.joints.get(spot.id, ()))):
                 return None
-            data = self.tape.blobs.extract_long_strings(encode_payload(payload))
-            content = sha256(data).hexdigest()[:32]
+            content = self._compute_digest(payload)
         for parent in (spot.id, *self.joints.get(spot.id, ())):
             if found := self.below.get((parent, kind, content)):
                 return found.pop(0)
+            if not isinstance(payload, Assistant):
+                continue
+            for other in self.answers.get(parent, ()):
+                found = self.below.get((parent, kind, other))
+                if found and self._compute_digest_like(found[0], payload) == content:
+                    return found.pop(0)
         return None
+
+    def _compute_digest(self, payload: Payload) -> str:
+        """Return the digest of content as headers of entries have it."""
+        data = self.tape.blobs.extract_long_strings(encode_payload(payload))
+        return sha256(data).hexdigest()[:32]
+
+    def _compute_digest_like(self, spot: _Spot, answer: Assistant) -> str:
+        """Return the digest of an answer on the tape, were it by the model of another one."""
+        before = self.tape.entry(self._read_head(spot)).data
+        if not isinstance(before, Assistant):
+            return ""
+        return self._compute_digest(replace(before, provider=answer.provider, model=answer.model))
 
     def _add_anchor(self, anchor: Anchor, step: SourceStep, spot: _Spot, root: _Spot) -> _Spot:
         """Find or write an anchor: it covers the path so far, and keeps it from a step on."""

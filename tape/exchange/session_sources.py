@@ -8,25 +8,27 @@ gemini     ~/.gemini                            tmp/PROJECT/chats/*.json, *.json
 opencode   $XDG_DATA_HOME or ~/.local/share     opencode/opencode.db, one row a session
 copilot    $COPILOT_HOME or ~/.copilot          session-state/ID/events.jsonl
 amp        $XDG_DATA_HOME or ~/.local/share     amp/threads/T-*.json
-goose      $XDG_DATA_HOME or ~/.local/share     goose/sessions/*.jsonl, sessions.db
+goose      $GOOSE_PATH_ROOT/data or
+           $XDG_DATA_HOME/goose, ~/.local/…     sessions/*.jsonl, sessions.db
+hermes     $HERMES_HOME or ~/.hermes            state.db, profiles/NAME/state.db
 """
 
 from __future__ import annotations
 
 import io
-import sqlite3
-from contextlib import closing
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from ..errors import NotFound, UsageError
-from ..formats.sessions import goose, opencode
 from ..formats.sessions.registry import SESSION_FORMATS, detect_tool
 from ..formats.sessions.steps import decode_object
+from .session_databases import (
+    find_database_tool,
+    list_database_sessions,
+    read_database_session,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -42,6 +44,7 @@ _PATTERNS = {
     "copilot": ("session-state/*/events.jsonl",),
     "amp": ("threads/T-*.json",),
     "goose": ("sessions/*.jsonl", "sessions/sessions.db"),
+    "hermes": ("state.db", "profiles/*/state.db"),
 }
 _FOLDER_NAMED = frozenset({"events"})
 """Names of files whose folder is named by the session."""
@@ -68,6 +71,7 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
     """Return the folder of each agent that has one here."""
     home = Path(environ.get("HOME") or Path.home())
     data = Path(environ.get("XDG_DATA_HOME") or home / ".local/share")
+    goose = environ.get("GOOSE_PATH_ROOT")
     folders = {
         "claude": Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude"),
         "codex": Path(environ.get("CODEX_HOME") or home / ".codex"),
@@ -76,7 +80,8 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
         "opencode": data / "opencode",
         "copilot": Path(environ.get("COPILOT_HOME") or home / ".copilot"),
         "amp": data / "amp",
-        "goose": data / "goose",
+        "goose": Path(goose, "data") if goose else data / "goose",
+        "hermes": Path(environ.get("HERMES_HOME") or home / ".hermes"),
     }
     return {tool: folder for tool, folder in folders.items() if folder.is_dir()}
 
@@ -92,21 +97,24 @@ def find_sessions_in(folder: Path) -> list[SessionFile]:
     found = sorted(
         file
         for file in folder.rglob("*")
-        if file.name.endswith((*_SUFFIXES, "opencode.db", "sessions.db"))
+        if file.name.endswith(_SUFFIXES)
+        or (file.suffix == ".db" and find_database_tool(file) is not None)
     )
     return [one for file in found for one in list_sessions_in(file)]
 
 
 def list_sessions_in(file: Path, tool: str | None = None) -> Iterator[SessionFile]:
-    """Yield the sessions in a file: one, or those of a database."""
-    if file.suffix != ".db":
+    """Yield the sessions in a file: one, or those of a database.
+
+    A database that is damaged or unknown is itself one: opening it says what is wrong.
+    """
+    found = find_database_tool(file) if file.suffix == ".db" else None
+    rows = None if found is None else list_database_sessions(file, found)
+    if rows is None:
         yield SessionFile(file, tool)
-        return
-    with closing(_open_database(file)) as database:
-        is_goose = _select_rows(database, "SELECT 1 FROM sqlite_master WHERE name = 'sessions'")
-        found, table = ("goose", "sessions") if is_goose else ("opencode", "session")
-        for (row,) in _select_rows(database, f"SELECT id FROM {table} ORDER BY id"):  # noqa: S608
-            yield SessionFile(file, found, str(row))
+    else:
+        for row in rows:
+            yield SessionFile(file, found, row)
 
 
 def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[SourceSession, str]:
@@ -115,13 +123,10 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
     `tool` is the agent that the caller names; without it, and where the content says otherwise,
     the content decides. Raises NotFound, UsageError where it is no session.
     """
-    if source.row is not None and source.tool == goose.TOOL:
-        lines = _read_goose_lines(source.path, source.row)
-        return goose.read_session(lambda: lines, source.row), sha256(b"\n".join(lines)).hexdigest()
-    if source.row is not None:
-        document = _read_document(source.path, source.row)
-        digest = sha256(msgspec.json.encode(document)).hexdigest()
-        return opencode.build_session(document, source.row), digest
+    if source.row is not None and source.tool is not None:
+        lines = read_database_session(source.path, source.tool, source.row)
+        session = SESSION_FORMATS[source.tool].read(lambda: lines, source.row)
+        return session, sha256(b"\n".join(lines)).hexdigest()
     read_lines = partial(_read_lines, source.path)
     found = detect_tool(read_lines)
     if found is None and any(decode_object(line) is not None for line in read_lines()):
@@ -172,91 +177,3 @@ def _compute_digest(path: Path) -> str:
         while piece := file.read(1 << 20):
             hashed.update(piece)
     return hashed.hexdigest()
-
-
-def _open_database(file: Path) -> sqlite3.Connection:
-    """Open the database of another program for reading, also while it writes."""
-    database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
-    database.row_factory = None
-    return database
-
-
-def _select_rows(
-    database: sqlite3.Connection, query: str, *values: object
-) -> list[tuple[Any, ...]]:
-    try:
-        return database.execute(query, values).fetchall()
-    except sqlite3.Error as error:
-        raise UsageError(f"this is no database of OpenCode or Goose: {error}") from error
-
-
-def _read_document(file: Path, session: str) -> dict[str, Any]:
-    """Return a session in a database as the document that `opencode export` writes."""
-    with closing(_open_database(file)) as database:
-        columns = [row[1] for row in _select_rows(database, "PRAGMA table_info(session)")]
-        rows = _select_rows(database, "SELECT * FROM session WHERE id = ?", session)
-        if not rows:
-            raise NotFound(f"no session {session!r} in {file}")
-        row = dict(zip(columns, rows[0], strict=True))
-        parts: dict[str, list[Any]] = {}
-        for identity, message, data in _select_rows(
-            database,
-            "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id",
-            session,
-        ):
-            parts.setdefault(message, []).append({**_decode_column(data), "id": identity})
-        messages = [
-            {"info": {**_decode_column(data), "id": identity}, "parts": parts.get(identity, [])}
-            for identity, data in _select_rows(
-                database, "SELECT id, data FROM message WHERE session_id = ? ORDER BY id", session
-            )
-        ]
-    info = {
-        "id": session,
-        "title": row.get("title"),
-        "directory": row.get("directory"),
-        "version": row.get("version"),
-        "parentID": row.get("parent_id"),
-        "time": {"created": row.get("time_created"), "updated": row.get("time_updated")},
-        "revert": _decode_column(row.get("revert")),
-    }
-    return {"info": info, "messages": messages}
-
-
-def _read_goose_lines(file: Path, session: str) -> list[bytes]:
-    """Return a session in a database of Goose as the lines of its older files."""
-    with closing(_open_database(file)) as database:
-        columns = [row[1] for row in _select_rows(database, "PRAGMA table_info(sessions)")]
-        rows = _select_rows(database, "SELECT * FROM sessions WHERE id = ?", session)
-        if not rows:
-            raise NotFound(f"no session {session!r} in {file}")
-        row = dict(zip(columns, rows[0], strict=True))
-        header = {
-            "working_dir": row.get("working_dir"),
-            "description": row.get("name") or row.get("description"),
-            "created_at": row.get("created_at"),
-            "provider_name": row.get("provider_name"),
-            "model_config": _decode_column(row.get("model_config_json")),
-        }
-        messages = _select_rows(
-            database,
-            "SELECT role, content_json, created_timestamp FROM messages"
-            " WHERE session_id = ? ORDER BY id",
-            session,
-        )
-    lines = [msgspec.json.encode(header)]
-    for role, content, created in messages:
-        try:
-            blocks = msgspec.json.decode(content)
-        except (msgspec.DecodeError, TypeError):
-            blocks = [{"type": "damaged", "text": str(content)}]
-        lines.append(msgspec.json.encode({"role": role, "created": created, "content": blocks}))
-    return lines
-
-
-def _decode_column(data: Any) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(data) if isinstance(data, str | bytes) else None
-    except msgspec.DecodeError:
-        return {"type": "damaged", "text": str(data)}
-    return value if isinstance(value, dict) else {}

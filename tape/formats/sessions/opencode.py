@@ -42,7 +42,7 @@ from .steps import (
     ROOT,
     SourceSession,
     SourceStep,
-    decode_object,
+    decode_documents,
     read_count,
     read_list,
     read_object,
@@ -70,14 +70,12 @@ def is_opencode_line(value: WireObject) -> bool:
 
 def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
     """Return the session in an exported document; `name` is that of the file."""
-    return build_session(decode_object(b"\n".join(read_lines())) or {}, name)
-
-
-def build_session(document: WireObject, name: str) -> SourceSession:
-    """Return the session that a document `{info, messages}` holds."""
+    documents, damaged = decode_documents([*read_lines()])
+    document = documents[0] if documents else {}
     info = read_object(document.get("info"))
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
+        made.damaged = damaged
         return _StepReader(made, put).read(read_list(document.get("messages")))
 
     made = SourceSession(

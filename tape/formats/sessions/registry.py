@@ -10,6 +10,7 @@
 | copilot  | `~/.copilot/session-state/ID/events.jsonl`                  | –        | –          |
 | amp      | `~/.local/share/amp/threads/T-ID.json`                      | –        | –          |
 | goose    | `~/.local/share/goose/sessions/*.jsonl`, or `sessions.db`   | –        | –          |
+| hermes   | `~/.hermes/state.db`, `hermes sessions export`              | rewind   | yes        |
 | atif     | a trajectory of Harbor                                      | –        | yes        |
 | simple   | a session in txcript's Simple format                        | –        | –          |
 | otlp     | spans of OpenTelemetry with the conventions for GenAI       | –        | –          |
@@ -20,7 +21,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import amp, claude, codex, copilot, documents, gemini_cli, goose, opencode, otlp, pi
+from . import amp, claude, codex, copilot, documents, gemini_cli, goose, hermes, opencode, otlp, pi
 from .steps import decode_object
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ SESSION_FORMATS = {
         SessionFormat("copilot", "Copilot CLI", copilot.is_copilot_line, copilot.read_session),
         SessionFormat("amp", "Amp", amp.is_amp_line, amp.read_session),
         SessionFormat("goose", "Goose", goose.is_goose_line, goose.read_session),
+        SessionFormat("hermes", "Hermes", hermes.is_hermes_line, hermes.read_session),
         SessionFormat("atif", "ATIF", documents.is_atif_line, documents.read_atif),
         SessionFormat("simple", "Simple", documents.is_simple_line, documents.read_simple),
         SessionFormat("otlp", "OTLP", otlp.is_otlp_line, otlp.read_session),

@@ -74,6 +74,9 @@ class SourceSession:
     """The step where the session is; None if that is the last one that is read."""
     version: int | None = None
     """Version of the file's format, where it has one."""
+    names_model: bool = False
+    """Whether the source names one model for the whole session, which people may change: answers
+    that are on the tape already keep the model that they have there."""
     damaged: int = 0
     """Lines that could not be read."""
     unknown: Counter[str] = field(default_factory=Counter)
@@ -99,6 +102,15 @@ def decode_object(line: bytes) -> WireObject | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def decode_documents(lines: list[bytes]) -> tuple[list[WireObject], int]:
+    """Return the documents of a file, one over all lines or one a line, and how many are lost."""
+    whole = decode_object(b"\n".join(lines))
+    if whole is not None:
+        return [whole], 0
+    found = [decode_object(line) for line in lines if line.strip()]
+    return [one for one in found if one is not None], found.count(None)
 
 
 def read_object(value: Any) -> WireObject:

@@ -55,6 +55,11 @@ def put(data):
     return BlobRef("0" * 64, len(data))
 
 
+def read_document(document):
+    lines = [json.dumps(document).encode()]
+    return opencode.read_session(lambda: lines, "x")
+
+
 def list_payloads(session):
     return [one for step in session.read_steps(put) for one in step.payloads]
 
@@ -145,7 +150,7 @@ def test_an_export_of_opencode():
 
 def test_a_reverted_session_is_where_it_went_back_to():
     document = {**DOCUMENT, "info": {**DOCUMENT["info"], "revert": {"messageID": "msg_2"}}}
-    assert opencode.build_session(document, "x").newest == "msg_1#0"
+    assert read_document(document).newest == "msg_1#0"
 
 
 def test_a_compaction_of_opencode_is_an_anchor():
@@ -157,7 +162,7 @@ def test_a_compaction_of_opencode_is_an_anchor():
             make_message("msg_4", "assistant", {"type": "text", "text": "short"}, summary=True),
         ],
     }
-    anchor = list_payloads(opencode.build_session(document, "x"))[-1]
+    anchor = list_payloads(read_document(document))[-1]
     assert isinstance(anchor, Anchor)
     assert anchor.summary == "short"
 
@@ -201,6 +206,6 @@ def test_an_answer_is_an_answer_in_every_document():
     chat = json.dumps({**HEADER, "messages": [ANSWER]}).encode()
     for session in (
         gemini_cli.read_session(lambda: [chat], "x"),
-        opencode.build_session(DOCUMENT, "x"),
+        read_document(DOCUMENT),
     ):
         assert sum(isinstance(one, Assistant) for one in list_payloads(session)) == 1
