@@ -6,18 +6,42 @@ which `session_sources` reads as the same lines.
     message, block                becomes
     ----------------------------  -------------------------------------------------------------
     user, text and image          user
-    user, `toolResponse`          the result of a call; `status` error is an error
-    assistant                     an answer: thinking, words, `toolRequest` as calls
+    user, `toolResponse`          the result of a call; `status` error and `isError` are errors
+    assistant                     an answer: thinking and reasoning, words, `toolRequest` and
+                                  `frontendToolRequest` as calls
+    user that people do not see,  anchor; the assistant's word that follows it is context, and a
+    and an assistant's after it   prompt that was moved below it stays in view
+    `systemNotification`          note
     another role or block         custom `goose.<type>`, whole
+
+A compaction leaves the messages before it as they are, but for their `metadata`:
+
+    prompt  (hidden from both)  ─┐
+    summary (model only)         │  anchor, keeps the prompt
+    "Your context was compacted" │  context
+    prompt, once more           ─┘  nothing
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
 
-from ...model.entries import Assistant, Text, Thinking, ToolResult, User
+from ...model.entries import (
+    NO_JSON,
+    Anchor,
+    Assistant,
+    Context,
+    Note,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    User,
+)
 from ..parsing import CallBinder, build_tool_call, to_file_block, to_plain_text
-from ..wire import encode_json
+from ..wire import drop_fields, encode_json, pack_raw
 from .steps import (
     NEWEST,
     SourceSession,
@@ -31,6 +55,8 @@ from .steps import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from msgspec import Raw
 
     from ...model.entries import Block, Payload
     from ..wire import Put, WireObject
@@ -69,6 +95,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         cwd=read_text(header.get("working_dir")) or None,
         created=read_time(header.get("created_at")),
         title=read_text(header.get("description")) or None,
+        names_model=True,
     )
     return made
 
@@ -80,39 +107,75 @@ class _StepReader:
         self.session, self.put = session, put
         self.provider, self.model = provider, model
         self.calls = CallBinder()
+        self.moved = ""
+        """Words of a prompt that a compaction moves below its summary, until they come again."""
 
     def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
-        """Yield a step for each message."""
-        for number, line in enumerate(lines):
+        """Yield a step for each message; of a compaction, see above."""
+        before: tuple[str, WireObject] = "", {}
+        numbered = ((number, line) for number, line in enumerate(lines) if line.strip())
+        following = chain(numbered, [(0, b"")])
+        for (number, line), (_, next_line) in pairwise(following):
             value = decode_object(line)
             if value is None:
-                self.session.damaged += bool(line.strip())
-            elif "role" in value:
-                time = read_time(value.get("created"))
-                yield SourceStep(f"#{number}", NEWEST, time, tuple(self._convert(value)))
-            elif number:
-                yield SourceStep(
-                    f"#{number}", NEWEST, None, (self.session.keep_whole("line", value),)
-                )
+                self.session.damaged += 1
+                continue
+            if "role" not in value and number == 0:
+                continue
+            identity, kept = f"#{number}", None
+            if "role" not in value:
+                payloads: tuple[Payload, ...] = (self.session.keep_whole("line", value),)
+            elif self._is_moved(value):
+                continue
+            elif self._is_summary(value, decode_object(next_line) or {}):
+                payloads = (self._read_summary(value),)
+                if not any(_is_seen(before[1], name) for name in ("userVisible", "agentVisible")):
+                    kept, self.moved = before[0], _join_words(before[1])
+            else:
+                payloads = tuple(self._convert(value))
+            time = read_time(value.get("created"))
+            yield SourceStep(identity, NEWEST, time, payloads, kept)
+            before = identity, value
+
+    def _is_moved(self, message: WireObject) -> bool:
+        """Return whether this is the prompt that the compaction before it has moved."""
+        is_moved = message.get("role") == "user" and _join_words(message) == self.moved != ""
+        if message.get("role") == "user":
+            self.moved = ""
+        return is_moved
+
+    def _is_summary(self, message: WireObject, after: WireObject) -> bool:
+        """Return whether a message is for the model only, and a word of the assistant after it."""
+        pair = (message.get("role"), after.get("role"))
+        hidden = not _is_seen(message, "userVisible") and not _is_seen(after, "userVisible")
+        return pair == ("user", "assistant") and hidden
+
+    def _read_summary(self, message: WireObject) -> Anchor:
+        return Anchor(kind="compaction", summary=_join_words(message), reason="compacted by Goose")
 
     def _convert(self, message: WireObject) -> Iterator[Payload]:
         role = message.get("role")
         if role not in {"user", "assistant"}:
             yield self.session.keep_whole(read_text(role) or "message", message)
             return
-        self.calls.begin_answer(encode_json(message))
+        self.calls.begin_answer(encode_json(message.get("content")))
         blocks: list[Block] = []
         others: list[Payload] = []
         content = read_list(message.get("content"))
         for piece in map(read_object, content):
-            if piece.get("type") == "toolResponse":
-                yield self._read_result(piece)
-            elif (block := self._read_block(piece)) is not None:
-                blocks.append(block)
-            else:
-                others.append(self.session.keep_whole(read_text(piece.get("type")), piece))
-        if role == "assistant" and blocks:
-            has_calls = any(read_object(one).get("type") == "toolRequest" for one in content)
+            match piece:
+                case {"type": "toolResponse"}:
+                    yield self._read_result(piece)
+                case {"type": "systemNotification", "msg": str(text)}:
+                    others.append(Note(text))
+                case _ if (block := self._read_block(piece)) is not None:
+                    blocks.append(block)
+                case _:
+                    others.append(self.session.keep_whole(read_text(piece.get("type")), piece))
+        if blocks and role == "assistant" and not _is_seen(message, "userVisible"):
+            yield Context("user", TOOL, tuple(blocks))  # Goose's own words about a compaction
+        elif role == "assistant" and blocks:
+            has_calls = any(isinstance(block, ToolCall) for block in blocks)
             yield Assistant(
                 tuple(blocks),
                 provider=self.provider,
@@ -127,29 +190,61 @@ class _StepReader:
         match piece:
             case {"type": "text", "text": str(text)}:
                 return Text(text)
-            case {"type": "thinking", "thinking": str(text)}:
-                return Thinking(text)
+            case {"type": "thinking", "thinking": str(text)} | {
+                "type": "reasoning",
+                "text": str(text),
+            }:
+                return Thinking(text, wire=_keep_fields(piece, "signature"))
             case {"type": "redactedThinking"}:
-                return Thinking("", redacted=True)
-            case {"type": "image"}:
+                return Thinking("", redacted=True, wire=_keep_fields(piece, "data"))
+            case {"type": "image" | "audio"}:
                 return to_file_block(piece.get("data"), piece.get("mimeType"), self.put, {})
-            case {"type": "toolRequest"}:
-                given, called = piece.get("id"), read_object(piece.get("toolCall"))
-                asked = read_object(called.get("value"))
-                name = to_plain_text(asked.get("name") or "")
-                ours = self.calls.call(given if isinstance(given, str) else None, name)
-                rest = {"id": given} if isinstance(given, str) else {}
-                return build_tool_call(ours, name, asked.get("arguments"), rest)
+            case {"type": "toolRequest" | "frontendToolRequest"}:
+                return self._read_call(piece)
         return None
+
+    def _read_call(self, piece: WireObject) -> ToolCall:
+        given, called = piece.get("id"), read_object(piece.get("toolCall"))
+        asked = read_object(called.get("value"))
+        name = to_plain_text(asked.get("name") or "")
+        ours = self.calls.call(given if isinstance(given, str) else None, name)
+        rest = {"id": given} if isinstance(given, str) else {}
+        error = {"error": called["error"]} if "error" in called else {}
+        return build_tool_call(ours, name, asked.get("arguments"), rest | error)
 
     def _read_result(self, piece: WireObject) -> ToolResult:
         given, result = piece.get("id"), read_object(piece.get("toolResult"))
         call = self.calls.result(given if isinstance(given, str) else None)
         value = result.get("value")
         said = value.get("content") if isinstance(value, dict) else value
-        blocks = [self._read_block(one) for one in map(read_object, read_list(said))]
-        content = tuple(block for block in blocks if block is not None)
-        if not content:
-            content = (Text(to_plain_text(result.get("error") or said or "")),)
+        blocks = tuple(self._read_result_block(one) for one in read_list(said))
+        content = blocks or (Text(to_plain_text(result.get("error") or said or "")),)
         failed = result.get("status") == "error" or read_object(value).get("isError") is True
-        return ToolResult(call.id, call.name, content, failed)
+        rest = drop_fields(read_object(value), "content", "isError")
+        details = pack_raw(rest) if rest else NO_JSON
+        return ToolResult(call.id, call.name, content, failed, details=details)
+
+    def _read_result_block(self, value: Any) -> Block:
+        """Return a block of a result of MCP; a resource with its text, or as a file."""
+        piece = read_object(value)
+        resource = read_object(piece.get("resource"))
+        found = self._read_block(piece)
+        if found is None and isinstance(resource.get("text"), str):
+            found = Text(resource["text"])
+        if found is None:
+            mime = resource.get("mimeType")
+            found = to_file_block(resource.get("blob"), mime, self.put, {})
+        return found or Opaque(raw=pack_raw(value))
+
+
+def _is_seen(message: WireObject, by: str) -> bool:
+    return read_object(message.get("metadata")).get(by) is not False
+
+
+def _join_words(message: WireObject) -> str:
+    pieces = map(read_object, read_list(message.get("content")))
+    return "\n".join(read_text(piece.get("text")) for piece in pieces if "text" in piece)
+
+
+def _keep_fields(piece: WireObject, name: str) -> Raw:
+    return pack_raw({name: piece[name]}) if piece.get(name) else NO_JSON

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 
+from tape.exchange.session_import import import_session
 from tape.exchange.session_sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.formats.sessions import goose
 from tape.formats.sessions.registry import detect_tool
@@ -18,6 +19,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
+from tape.store.store import Beginning, Store
 
 HEADER = {"working_dir": "/src/app", "description": "List the files", "message_count": 4}
 CALL = {"name": "developer__shell", "arguments": {"command": "ls"}}
@@ -74,6 +76,7 @@ def judge(payloads):
     assert isinstance(failed, ToolResult)
     assert (join_texts(failed.content), failed.is_error) == ("no", True)
     assert unknown.kind == "goose.somethingnew"
+    assert json.loads(bytes(answer.content[0].wire)) == {"signature": "s"}
     return answer
 
 
@@ -120,3 +123,81 @@ def test_the_database_of_goose_gives_the_same(tmp_path):
     answer = judge(list_payloads(session))
     assert (session.id, session.title, session.cwd) == ("20260112_1", "List", "/src/app")
     assert (answer.provider, answer.model) == ("anthropic", "model-x")
+
+
+def say(role, *pieces, user=True, agent=True):
+    metadata = {"userVisible": user, "agentVisible": agent}
+    return {"role": role, "created": 1, "content": [*pieces], "metadata": metadata}
+
+
+def words(text):
+    return {"type": "text", "text": text}
+
+
+def read_messages(*messages):
+    lines = [json.dumps(one).encode() for one in (HEADER, *messages)]
+    return goose.read_session(lambda: lines, "x")
+
+
+def test_results_keep_resources_pictures_and_what_is_structured():
+    resource = {"type": "resource", "resource": {"uri": "file:///a", "text": "body"}}
+    content = [
+        words("a"),
+        resource,
+        {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+    ]
+    value = {
+        "content": [*content, {"type": "link"}],
+        "structuredContent": {"n": 1},
+        "isError": True,
+    }
+    request = {"type": "frontendToolRequest", "id": "t1", "toolCall": {"value": CALL}}
+    broken = {"type": "toolRequest", "id": "t2", "toolCall": {"status": "error", "error": "bad"}}
+    response = {"type": "toolResponse", "id": "t1", "toolResult": {"value": value}}
+    session = read_messages(
+        say("assistant", {"type": "reasoning", "text": "Hm."}, request, broken),
+        say("user", response),
+        say(
+            "assistant",
+            {"type": "systemNotification", "msg": "Compacting", "notificationType": "x"},
+        ),
+    )
+    answer, result, note = list_payloads(session)
+    assert [type(one).__name__ for one in answer.content] == ["Thinking", "ToolCall", "ToolCall"]
+    assert [type(one).__name__ for one in result.content] == ["Text", "Text", "Image", "Opaque"]
+    assert (result.is_error, json.loads(bytes(result.details))) == (
+        True,
+        {"structuredContent": {"n": 1}},
+    )
+    assert note.text == "Compacting"
+
+
+def test_a_compaction_is_an_anchor_and_the_same_after_another_one(tmp_path):
+    """What a compaction changes is who sees a message: no entry is added for that."""
+    before = [say("user", words("one")), say("assistant", words("1")), say("user", words("two"))]
+    store = Store(tmp_path)
+
+    def record(*messages):
+        beginning = Beginning("/", "t")
+        return import_session(store, read_messages(*messages), beginning, "f", "0" * 64)[0]
+
+    first = record(*before)
+    hidden = [say("user", words("one"), agent=False), say("assistant", words("1"), agent=False)]
+    hidden.append(say("user", words("two"), user=False, agent=False))
+    summary = [say("user", words("So far: 1."), user=False)]
+    summary.append(say("assistant", words("Your context was compacted."), user=False))
+    after = [say("user", words("two")), say("assistant", words("2"))]
+    done = record(*hidden, *summary, *after)
+    assert (done.id, done.added, done.branches) == (first.id, 3, 1)
+    with store.open(done.id) as tape:
+        kinds = [one.data for one in tape.entries(tape.head("main"))]
+        anchor = kinds[4]
+    assert [type(one).__name__ for one in kinds] == [
+        *("Start", "User", "Assistant", "User", "Anchor", "Context", "Assistant"),
+    ]
+    assert (anchor.summary, [one.count for one in anchor.kept]) == ("So far: 1.", [1])
+    for one in (*summary, *after):
+        one["metadata"]["agentVisible"] = False
+    more = [say("user", words("Again."), user=False), say("assistant", words("…"), user=False)]
+    done = record(*hidden, *summary, *after, *more)
+    assert (done.added, done.branches) == (2, 1)
