@@ -4,6 +4,8 @@
     Goose      sessions, messages          the lines of its older files
     Hermes     sessions, messages          one line: the document of `hermes sessions export`, with
                                            rows that were rewound, and the sub-agents' sessions
+    Cursor     blobs, meta                 its record, with `meta.json` beside the database, and the
+                                           messages; the folder is named by the chat
 
 Databases are opened for reading only, also while their agent writes. Rows after a damaged page are
 lost, and count as one damaged line.
@@ -12,13 +14,13 @@ lost, and count as one damaged line.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from ..errors import NotFound, UsageError
-from ..formats.sessions import goose, hermes, opencode
+from ..formats.sessions import cursor, goose, hermes, opencode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +38,10 @@ class _DatabaseKind(NamedTuple):
     """Table of its sessions, whose `id` names one."""
     column: str
     """A column that tells the table from those of other agents."""
-    read: Callable[[sqlite3.Connection, str], list[bytes] | None]
-    """Returns the lines of a session; None if it is not there."""
+    read: Callable[[sqlite3.Connection, str, Path], list[bytes] | None]
+    """Returns the lines of a session in a file; None if it is not there."""
+    has_one: bool = False
+    """Whether a database is one session, named by its folder."""
 
 
 def find_database_tool(file: Path) -> str | None:
@@ -57,6 +61,8 @@ def list_database_sessions(file: Path, tool: str) -> list[str] | None:
     """Return the ids of the sessions in a database of an agent; None if it is damaged."""
     try:
         with closing(_open_database(file)) as database:
+            if _KINDS[tool].has_one:
+                return [file.absolute().parent.name]
             query = f"SELECT id FROM {_KINDS[tool].table} ORDER BY id"  # noqa: S608
             return [str(row) for (row,) in database.execute(query)]
     except sqlite3.Error:
@@ -67,7 +73,7 @@ def read_database_session(file: Path, tool: str, session: str) -> list[bytes]:
     """Return the lines of a session in a database. Raises NotFound, UsageError."""
     try:
         with closing(_open_database(file)) as database:
-            lines = _KINDS[tool].read(database, session)
+            lines = _KINDS[tool].read(database, session, file)
     except sqlite3.Error as error:
         raise UsageError(f"the database {file} cannot be read: {error}") from error
     if lines is None:
@@ -103,7 +109,7 @@ def _read_session_row(database: sqlite3.Connection, table: str, session: str) ->
     return rows[0] if rows else None
 
 
-def _read_opencode(database: sqlite3.Connection, session: str) -> list[bytes] | None:
+def _read_opencode(database: sqlite3.Connection, session: str, _file: Path) -> list[bytes] | None:
     row = _read_session_row(database, "session", session)
     if row is None:
         return None
@@ -137,7 +143,7 @@ def _read_opencode(database: sqlite3.Connection, session: str) -> list[bytes] | 
     return [line, *[_DAMAGED_LINE] * (not (all_parts and all_messages))]
 
 
-def _read_goose(database: sqlite3.Connection, session: str) -> list[bytes] | None:
+def _read_goose(database: sqlite3.Connection, session: str, _file: Path) -> list[bytes] | None:
     row = _read_session_row(database, "sessions", session)
     if row is None:
         return None
@@ -167,7 +173,7 @@ def _read_goose(database: sqlite3.Connection, session: str) -> list[bytes] | Non
     return [*lines, *[_DAMAGED_LINE] * (not all_read)]
 
 
-def _read_hermes(database: sqlite3.Connection, session: str) -> list[bytes] | None:
+def _read_hermes(database: sqlite3.Connection, session: str, _file: Path) -> list[bytes] | None:
     row = _read_session_row(database, "sessions", session)
     if row is None:
         return None
@@ -184,6 +190,40 @@ def _read_hermes(database: sqlite3.Connection, session: str) -> list[bytes] | No
     return [line, *[_DAMAGED_LINE] * (not all_read)]
 
 
+def _read_cursor(database: sqlite3.Connection, _session: str, file: Path) -> list[bytes]:
+    record: dict[str, Any] = {}
+    for row in _select_objects(database, "SELECT value FROM meta ORDER BY key")[0]:
+        value = row["value"]
+        with suppress(ValueError, TypeError):  # it is JSON as it is, or written as hex digits
+            value = bytes.fromhex(value)
+        record = _decode_column(value) | record
+    with suppress(OSError):
+        record["chat"] = _decode_column(file.with_name("meta.json").read_bytes())
+    rows, all_read = _select_objects(database, "SELECT id, data FROM blobs ORDER BY rowid")
+    blobs = {str(row["id"]): _to_bytes(row["data"]) for row in rows}
+    messages = {name: data for name, data in blobs.items() if data[:1] == b"{"}
+    named = _list_prompt_blobs(blobs.get(str(record.get("latestRootBlobId")), b""))
+    whole = set(named) == set(messages)  # the same message may be there twice
+    lines = [messages[name] for name in (named if whole else messages)]
+    header = msgspec.json.encode({"agentId": file.absolute().parent.name, "chat": {}} | record)
+    return [header, *lines, *[_DAMAGED_LINE] * (not all_read)]
+
+
+def _to_bytes(data: Any) -> bytes:
+    return data if isinstance(data, bytes) else str(data or "").encode()
+
+
+def _list_prompt_blobs(root: bytes) -> list[str]:
+    """Return the blobs that Cursor's root names as the prompt, field 1 of a Protocol Buffer."""
+    size = 32
+    found: list[str] = []
+    head = bytes([1 << 3 | 2, size])
+    while root.startswith(head) and len(root) >= len(head) + size:
+        found.append(root[len(head) : len(head) + size].hex())
+        root = root[len(head) + size :]
+    return found
+
+
 def _decode_column(data: Any) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(data) if isinstance(data, str | bytes) else None
@@ -195,6 +235,7 @@ def _decode_column(data: Any) -> dict[str, Any]:
 _KINDS = {
     opencode.TOOL: _DatabaseKind("session", "id", _read_opencode),
     goose.TOOL: _DatabaseKind("sessions", "working_dir", _read_goose),
+    cursor.TOOL: _DatabaseKind("blobs", "data", _read_cursor, has_one=True),
     hermes.TOOL: _DatabaseKind("sessions", "started_at", _read_hermes),
 }
 """Agent → its database."""

@@ -10,6 +10,7 @@ copilot    $COPILOT_HOME or ~/.copilot          session-state/ID/events.jsonl
 amp        $XDG_DATA_HOME or ~/.local/share     amp/threads/T-*.json
 goose      $GOOSE_PATH_ROOT/data or
            $XDG_DATA_HOME/goose, ~/.local/…     sessions/*.jsonl, sessions.db
+cursor     $CURSOR_CONFIG_DIR or ~/.cursor      chats/MD5/UUID/store.db
 hermes     $HERMES_HOME or ~/.hermes            state.db, profiles/NAME/state.db
 """
 
@@ -44,6 +45,7 @@ _PATTERNS = {
     "copilot": ("session-state/*/events.jsonl",),
     "amp": ("threads/T-*.json",),
     "goose": ("sessions/*.jsonl", "sessions/sessions.db"),
+    "cursor": ("chats/*/*/store.db",),
     "hermes": ("state.db", "profiles/*/state.db"),
 }
 _FOLDER_NAMED = frozenset({"events"})
@@ -81,6 +83,7 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
         "copilot": Path(environ.get("COPILOT_HOME") or home / ".copilot"),
         "amp": data / "amp",
         "goose": Path(goose, "data") if goose else data / "goose",
+        "cursor": Path(environ.get("CURSOR_CONFIG_DIR") or home / ".cursor"),
         "hermes": Path(environ.get("HERMES_HOME") or home / ".hermes"),
     }
     return {tool: folder for tool, folder in folders.items() if folder.is_dir()}

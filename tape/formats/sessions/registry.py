@@ -10,6 +10,7 @@
 | copilot  | `~/.copilot/session-state/ID/events.jsonl`                  | –        | –          |
 | amp      | `~/.local/share/amp/threads/T-ID.json`                      | –        | –          |
 | goose    | `~/.local/share/goose/sessions/*.jsonl`, or `sessions.db`   | –        | –          |
+| cursor   | `~/.cursor/chats/MD5/UUID/store.db`                         | –        | –          |
 | hermes   | `~/.hermes/state.db`, `hermes sessions export`              | rewind   | yes        |
 | atif     | a trajectory of Harbor                                      | –        | yes        |
 | simple   | a session in txcript's Simple format                        | –        | –          |
@@ -21,7 +22,20 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import amp, claude, codex, copilot, documents, gemini_cli, goose, hermes, opencode, otlp, pi
+from . import (
+    amp,
+    claude,
+    codex,
+    copilot,
+    cursor,
+    documents,
+    gemini_cli,
+    goose,
+    hermes,
+    opencode,
+    otlp,
+    pi,
+)
 from .steps import decode_object
 
 if TYPE_CHECKING:
@@ -57,6 +71,7 @@ SESSION_FORMATS = {
         SessionFormat("copilot", "Copilot CLI", copilot.is_copilot_line, copilot.read_session),
         SessionFormat("amp", "Amp", amp.is_amp_line, amp.read_session),
         SessionFormat("goose", "Goose", goose.is_goose_line, goose.read_session),
+        SessionFormat("cursor", "Cursor CLI", cursor.is_cursor_line, cursor.read_session),
         SessionFormat("hermes", "Hermes", hermes.is_hermes_line, hermes.read_session),
         SessionFormat("atif", "ATIF", documents.is_atif_line, documents.read_atif),
         SessionFormat("simple", "Simple", documents.is_simple_line, documents.read_simple),
