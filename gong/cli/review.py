@@ -29,7 +29,8 @@ from ..review.findings import (
     format_text,
     merge_findings,
 )
-from ..review.model import STRICTNESS, ReviewMemory, apply_fixes, ask_model
+from ..review.memory import ReviewMemory
+from ..review.model import STRICTNESS, apply_fixes, ask_model
 from ..review.review import choose_findings, find_all_faults, select_files
 from .options import load_settings, model_option, print_warning, store_option
 
@@ -77,8 +78,9 @@ def review(
 ) -> int:
     """Review changes: those of the folder, of RANGE (A..B or a commit), staged ones, a patch.
 
-    What can be known for sure is found first, also by ruff, bandit and semgrep where they are
-    installed; then a model looks for security, quality and practice. Findings are about new lines.
+    What can be known for sure is found first, also by ruff, bandit, semgrep and eslint where they
+    are installed; then a model looks for security, quality and practice. Findings are about new
+    lines.
 
     Exits with 0 without findings that count, with 1 for one at or above --fail-on.
     --json prints one object: findings, each with file, lines, severity, category, text, fix and
@@ -98,8 +100,9 @@ def review(
     files = select_files(changes.files, (*settings.review.ignore, *ignore))
     choose = partial(choose_findings, files=files, strictness=chosen, all_lines=all_lines)
     found = choose(find_all_faults(files, settings.review.rules))
-    is_in_folder = not (revisions or staged or patch is not None)
-    analysed = find_with_analysers(changes.root, files, os.environ) if is_in_folder else None
+    memory = _open_memory(changes.root)
+    # The lines around those of a patch may not be there: an analyser would see broken files.
+    analysed = None if patch is not None else find_with_analysers(files, os.environ, memory)
     if analysed is not None:
         found = merge_findings([*found, *choose(analysed.found)])
         if analysed.missing and output_format == "text" and not as_json:
@@ -107,7 +110,17 @@ def review(
     name = model or os.environ.get("GONG_MODEL") or settings.model
     if files and (fixes or (name and not no_model)):
         said = asyncio.run(
-            _ask_model(settings, changes.root, files, name, chosen, not no_model, found, fixes)
+            _ask_model(
+                settings,
+                changes.root,
+                files,
+                name,
+                chosen,
+                not no_model,
+                found,
+                memory,
+                fixes=fixes,
+            )
         )
         found = merge_findings([*found, *choose(said)])
     _print_findings(found, "json" if as_json else output_format, analysed)
@@ -132,6 +145,12 @@ def _print_findings(found: Sequence[ReviewFinding], output_format: str, analysed
     sys.stdout.flush()
 
 
+def _open_memory(root: str) -> ReviewMemory:
+    """Return what is known of the repository at a folder."""
+    known = hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return ReviewMemory(locate_state_folder(os.environ) / "reviews" / f"{known}.json")
+
+
 async def _ask_model(
     settings: Settings,
     root: str,
@@ -140,11 +159,11 @@ async def _ask_model(
     strictness: str,
     asks: bool,
     found: Sequence[ReviewFinding],
+    memory: ReviewMemory,
+    *,
     fixes: bool,
 ) -> list[ReviewFinding]:
     """Return what a model finds, on a tape of its own; let findings be fixed if that is asked."""
-    known = hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    memory = ReviewMemory(locate_state_folder(os.environ) / "reviews" / f"{known}.json")
     with open_store(config.locate_store(settings, os.environ)) as library:
         program = f"gong/{__version__}"
         front = opening.FrontEnd(library, settings, os.environ, root, program, name, print_warning)

@@ -1,31 +1,47 @@
 """Analysers of others, each asked where it is installed: its output → findings.
 
-analyser  files    command
---------  -------  --------------------------------------------------------------
-ruff      *.py     ruff check --output-format json, rules F, B, S and E9
-bandit    *.py     bandit -f json
+analyser  files          asked for
+--------  -------------  ----------------------------------------------------------------
+ruff      Python         rules F, B, S and E9
+bandit    Python         all its rules
+semgrep   Python JS Go   `data/semgrep.yaml`: values that flow from requests into commands
+eslint    JavaScript     `data/eslint.config.mjs`: its core rules
 
+They are given copies of the files, as they are reviewed, in a folder of their own: what is staged
+or in a commit is seen as it is there, and no settings, plugin or program of the project is run.
 What one finds is as its own documentation says; gong names it by its rule.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
-from pathlib import Path
+import tempfile
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .findings import ReviewFinding
+from .findings import ReviewFinding, mask_finding
+from .memory import build_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from .diff import ReviewedFile
     from .findings import Severity
+    from .memory import ReviewMemory
 
 _SECONDS = 120
+_DATA = Path(__file__).with_name("data")
+_SEMGREP_RULES, _ESLINT_RULES = _DATA / "semgrep.yaml", _DATA / "eslint.config.mjs"
+_PYTHON = frozenset({".py", ".pyi"})
+_SCRIPT = frozenset({".js", ".jsx", ".mjs", ".cjs"})
+_TYPED = frozenset({".ts", ".tsx", ".mts", ".cts"})
 _BANDIT: dict[str, Severity] = {"HIGH": "critical", "MEDIUM": "major", "LOW": "minor"}
+_SEMGREP: dict[str, Severity] = {"ERROR": "critical", "WARNING": "major", "INFO": "minor"}
+_FATAL = 2
+"""The severity that eslint gives to an error."""
 
 
 class Analysed(NamedTuple):
@@ -33,76 +49,173 @@ class Analysed(NamedTuple):
 
     found: list[ReviewFinding]
     ran: list[str]
+    """Those that were asked, also if they knew the files already."""
     missing: list[str]
     """Those that could say something, and are not installed."""
 
 
+class _Analyser(NamedTuple):
+    name: str
+    endings: frozenset[str]
+    words: tuple[str, ...]
+    read: Callable[[Any], list[ReviewFinding]]
+    """Its JSON → findings; paths are those that it was given."""
+    rules: Path | None = None
+
+
 def find_with_analysers(
-    root: str, files: Sequence[ReviewedFile], environ: Mapping[str, str]
+    files: Sequence[ReviewedFile], environ: Mapping[str, str], memory: ReviewMemory
 ) -> Analysed:
-    """Return what the installed analysers find in changed files, also in unchanged lines."""
+    """Return what the installed analysers find in files, also in unchanged lines.
+
+    One that has seen the content of a file is not asked about it again.
+    """
     done = Analysed([], [], [])
-    python = [one.path for one in files if one.path.endswith((".py", ".pyi"))]
-    for name, command, read in _ANALYSERS:
-        if not python:
+    for analyser in _ANALYSERS:
+        named = [one for one in files if PurePath(one.path).suffix.lower() in analyser.endings]
+        if not named:
             continue
-        program = shutil.which(name, path=environ.get("PATH"))
+        program = shutil.which(analyser.name, path=environ.get("PATH"))
         if program is None:
-            done.missing.append(name)
+            done.missing.append(analyser.name)
             continue
-        said = _run_analyser([program, *command, *(f"./{one}" for one in python)], root, environ)
-        if said is not None:
-            done.ran.append(name)
-            done.found.extend(read(said, root))
+        stamp = _describe_version(program, analyser.rules)
+        keys = {one.path: build_key(analyser.name, stamp, one.path, one.text) for one in named}
+        known = {path: memory.get(key) for path, key in keys.items()}
+        new = [one for one in named if known[one.path] is None]
+        if new:
+            found = _ask_analyser(analyser, program, new, environ)
+            if found is None:
+                continue
+            memory.keep({keys[path]: tuple(those) for path, those in found.items()})
+            known.update({path: tuple(those) for path, those in found.items()})
+        done.ran.append(analyser.name)
+        done.found.extend(one for those in known.values() for one in those or ())
     return done
 
 
-def _run_analyser(command: list[str], root: str, environ: Mapping[str, str]) -> Any:
+def _describe_version(program: str, rules: Path | None) -> str:
+    """Return what changes when an analyser or our rules for it do."""
+    real = Path(os.path.realpath(program))
+    facts = real.stat()
+    text = "" if rules is None else rules.read_text("utf-8")
+    return f"{real} {facts.st_mtime_ns} {facts.st_size} {text}"
+
+
+def _ask_analyser(
+    analyser: _Analyser, program: str, files: Sequence[ReviewedFile], environ: Mapping[str, str]
+) -> dict[str, list[ReviewFinding]] | None:
+    """Return what an analyser finds, by file; None where that cannot be read."""
+    with tempfile.TemporaryDirectory(prefix="gong-review-") as folder:
+        copies = []
+        for number, file in enumerate(files):
+            copy = Path(folder, str(number), PurePath(file.path).name)
+            copy.parent.mkdir()
+            copy.write_text(f"{file.text}\n", "utf-8", errors="surrogateescape")
+            copies.append(f"./{number}/{copy.name}")
+        said = _run_analyser([program, *analyser.words, "--", *copies], folder, environ)
+    if said is None:
+        return None
+    found: dict[str, list[ReviewFinding]] = {one.path: [] for one in files}
+    for one in analyser.read(said):
+        path = files[int(PurePath(one.file).parts[-2])].path
+        placed = ReviewFinding(
+            path, one.lines, one.severity, one.category, one.text, one.fix, analyser.name
+        )
+        found[path].append(mask_finding(placed))
+    return found
+
+
+def _run_analyser(command: list[str], folder: str, environ: Mapping[str, str]) -> Any:
     """Return the JSON that an analyser prints; None where it prints none."""
     try:
-        done = subprocess.run(  # noqa: S603 (a program that was found, and names of files)
-            command, cwd=root, env=dict(environ), capture_output=True, timeout=_SECONDS, check=False
+        done = subprocess.run(  # noqa: S603 (a program that was found, and names of our own)
+            command,
+            cwd=folder,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
         )
         return json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
 
 
-def _read_ruff(said: Any, root: str) -> list[ReviewFinding]:
+def _read_ruff(said: Any) -> list[ReviewFinding]:
     found = []
     for one in said if isinstance(said, list) else ():
         code = str(one.get("code") or "syntax")
         severity: Severity = "major" if code.startswith(("S", "E9", "F82")) else "minor"
-        if code == "syntax":
+        if code in {"syntax", "invalid-syntax"}:
             severity = "critical"
         lines = (one["location"]["row"], one["end_location"]["row"])
         fix = (one.get("fix") or {}).get("message")
-        path = _shorten_path(one["filename"], root)
-        found.append(
-            ReviewFinding(path, lines, severity, f"ruff-{code}", one["message"], fix, "ruff")
-        )
+        name = f"ruff-{code}"
+        found.append(ReviewFinding(one["filename"], lines, severity, name, one["message"], fix))
     return found
 
 
-def _read_bandit(said: Any, root: str) -> list[ReviewFinding]:
+def _read_bandit(said: Any) -> list[ReviewFinding]:
     found = []
     for one in said.get("results", ()) if isinstance(said, dict) else ():
         numbers = one.get("line_range") or [one["line_number"]]
         severity = _BANDIT.get(one.get("issue_severity", ""), "minor")
-        path = _shorten_path(one["filename"], root)
         lines = (one["line_number"], max(numbers))
         name = f"bandit-{one['test_id']}"
-        found.append(ReviewFinding(path, lines, severity, name, one["issue_text"], None, "bandit"))
+        found.append(ReviewFinding(one["filename"], lines, severity, name, one["issue_text"]))
     return found
 
 
-def _shorten_path(path: str, root: str) -> str:
-    place = Path(root, path)
-    return str(place.relative_to(root)) if place.is_relative_to(root) else path.removeprefix("./")
+def _read_semgrep(said: Any) -> list[ReviewFinding]:
+    found = []
+    for one in said.get("results", ()) if isinstance(said, dict) else ():
+        facts = one["extra"]
+        severity = _SEMGREP.get(facts.get("severity", ""), "minor")
+        # An id is the path of the rules, the language and the category: a.b.js-sql-injection.
+        category = one["check_id"].rpartition(".")[2].partition("-")[2]
+        lines = (one["start"]["line"], one["end"]["line"])
+        found.append(ReviewFinding(one["path"], lines, severity, category, facts["message"]))
+    return found
 
 
-_ANALYSERS: tuple[tuple[str, list[str], Callable[[Any, str], list[ReviewFinding]]], ...] = (
-    ("ruff", ["check", "--isolated", "--no-cache", "--output-format=json", "--select=F,B,S,E9",
-              "--ignore=S101,S603,S607,S404", "--"], _read_ruff),
-    ("bandit", ["--quiet", "--format=json", "--"], _read_bandit),
+def _read_eslint(said: Any) -> list[ReviewFinding]:
+    found = []
+    for file in said if isinstance(said, list) else ():
+        for one in file.get("messages", ()):
+            rule, line = one.get("ruleId"), one.get("line") or 1
+            severity: Severity = "major" if one.get("severity") == _FATAL else "minor"
+            if one.get("fatal"):
+                severity = "critical"
+            lines = (line, one.get("endLine") or line)
+            name = f"eslint-{rule or 'syntax'}"
+            found.append(ReviewFinding(file["filePath"], lines, severity, name, one["message"]))
+    return found
+
+
+_ANALYSERS = (
+    _Analyser(
+        "ruff",
+        _PYTHON,
+        ("check", "--isolated", "--no-cache", "--output-format=json", "--select=F,B,S,E9",
+         "--ignore=S101,S603,S607,S404"),
+        _read_ruff,
+    ),
+    _Analyser("bandit", _PYTHON, ("--quiet", "--format=json"), _read_bandit),
+    _Analyser(
+        "semgrep",
+        _PYTHON | _SCRIPT | _TYPED | {".go"},
+        ("scan", f"--config={_SEMGREP_RULES}", "--metrics=off", "--disable-version-check",
+         "--json", "--quiet", "--no-git-ignore"),
+        _read_semgrep,
+        _SEMGREP_RULES,
+    ),
+    _Analyser(
+        "eslint",
+        _SCRIPT,
+        ("--no-config-lookup", f"--config={_ESLINT_RULES}", "--format=json"),
+        _read_eslint,
+        _ESLINT_RULES,
+    ),
 )  # fmt: skip

@@ -51,14 +51,15 @@ def merge_findings(found: Iterable[ReviewFinding]) -> list[ReviewFinding]:
         key = (one.file, one.lines[0], one.category)
         known = by_place.get(key)
         if known is None or _get_rank(one.severity) < _get_rank(known.severity):
-            by_place[key] = _mask_finding(one)
+            by_place[key] = mask_finding(one)
     return sorted(
         by_place.values(),
         key=lambda one: (one.file, one.lines, _get_rank(one.severity), one.category),
     )
 
 
-def _mask_finding(one: ReviewFinding) -> ReviewFinding:
+def mask_finding(one: ReviewFinding) -> ReviewFinding:
+    """Return a finding whose texts show no secret."""
     fix = None if one.fix is None else mask_text(one.fix).text
     return ReviewFinding(
         one.file, one.lines, one.severity, one.category, mask_text(one.text).text, fix, one.source
@@ -106,6 +107,10 @@ def _escape_property(text: str) -> str:
 def build_sarif(found: Sequence[ReviewFinding], version: str) -> dict[str, Any]:
     """Return a SARIF log of one run."""
     rules = sorted({one.category for one in found})
+    worst = {
+        rule: min((one.severity for one in found if one.category == rule), key=_get_rank)
+        for rule in rules
+    }
     return {
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
@@ -115,13 +120,21 @@ def build_sarif(found: Sequence[ReviewFinding], version: str) -> dict[str, Any]:
                     "driver": {
                         "name": "gong review",
                         "version": version,
-                        "rules": [{"id": one} for one in rules],
+                        "rules": [_build_rule(rule, worst[rule]) for rule in rules],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
                 "results": [_build_result(one, rules.index(one.category)) for one in found],
             }
         ],
+    }
+
+
+def _build_rule(rule: str, severity: Severity) -> dict[str, Any]:
+    return {
+        "id": rule,
+        "shortDescription": {"text": rule.replace("-", " ").capitalize()},
+        "defaultConfiguration": {"level": _SARIF_LEVELS[severity]},
     }
 
 

@@ -12,7 +12,6 @@ content, beside the store.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,17 +20,17 @@ from msgspec import Struct
 from tape.exchange.secrets import mask_text
 
 from ..errors import ConfigurationError, GongError
-from ..private_files import write_private_file
 from ..tools.agent_runs import AgentOrder
 from ..workflow.answers import MalformedAnswer, ask_again, find_object
-from .findings import ReviewFinding
+from .findings import ReviewFinding, mask_finding
+from .memory import build_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from ..agent.session import Session
     from .diff import ReviewedFile
+    from .memory import ReviewMemory
 
 STAGES = {
     "security": "SQL injection, cross-site scripting, command injection, keys that are written"
@@ -60,27 +59,6 @@ class StageAnswer(Struct, frozen=True):
     findings: tuple[ReviewFinding, ...] = ()
 
 
-class ReviewMemory:
-    """What stages have answered, by the content that they were asked about: a file of JSON."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        try:
-            self._known = msgspec.json.decode(file.read_bytes(), type=dict[str, StageAnswer])
-        except (OSError, msgspec.MsgspecError):
-            self._known = {}
-
-    def get(self, key: str) -> StageAnswer | None:
-        """Return an answer that was given before."""
-        return self._known.get(key)
-
-    def put(self, key: str, answer: StageAnswer) -> None:
-        """Keep an answer, for good."""
-        self._known[key] = answer
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private_file(self._file, msgspec.json.encode(self._known))
-
-
 def show_changes(file: ReviewedFile) -> str:
     """Return the new lines of a file with those around them, numbered; new ones have a plus."""
     shown = {
@@ -99,16 +77,34 @@ def show_changes(file: ReviewedFile) -> str:
     return "\n".join(lines)
 
 
-def build_key(stage: str, model: str, strictness: str, shown: str) -> str:
-    """Return what an answer is kept under."""
-    text = f"{stage}\0{model}\0{strictness}\0{shown}"
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def split_changes(files: Sequence[ReviewedFile]) -> Iterator[str]:
+    """Yield the changes of files, as many together as a model is asked about at once."""
+    held = ""
+    for shown in (part for one in files for part in _split_file(show_changes(one))):
+        if held and len(held) + len(shown) > _MOST_CHARS:
+            yield held
+            held = ""
+        held += f"\n\n{shown}" if held else shown
+    if held:
+        yield held
+
+
+def _split_file(shown: str) -> Iterator[str]:
+    """Yield the changes of one file, in parts between lines where they are too long."""
+    head, *lines = shown.split("\n")
+    part = head
+    for line in lines:
+        if part != head and len(part) + len(line) > _MOST_CHARS:
+            yield part
+            part = head
+        part += f"\n{line}"
+    yield part
 
 
 async def run_stage(session: Session, stage: str, strictness: str, shown: str) -> StageAnswer:
     """Ask a sub-agent; raises GongError where it fails or answers twice what cannot be read."""
     agents: Any = session.find_agents()
-    text = mask_text(shown[:_MOST_CHARS]).text
+    text = mask_text(shown).text
     prompt = (
         f"Review these changes for {STAGES[stage]}. {STRICTNESS[strictness]} Lines with a plus are"
         " new; report only on them. Check in the code what you claim. Answer with this JSON object"
@@ -139,16 +135,17 @@ async def ask_model(
     memory: ReviewMemory,
 ) -> list[ReviewFinding]:
     """Return what the session's model finds, stage by stage. Raises GongError."""
-    shown = "\n\n".join(show_changes(one) for one in files)
     model = session.setup.model.name
     found: list[ReviewFinding] = []
-    for stage in STAGES:
-        key = build_key(stage, model, strictness, shown)
-        answer = memory.get(key)
-        if answer is None:
-            answer = await run_stage(session, stage, strictness, shown)
-            memory.put(key, answer)
-        found += [msgspec.structs.replace(one, source=model) for one in answer.findings]
+    for shown in split_changes(files):
+        for stage in STAGES:
+            key = build_key(stage, model, strictness, shown)
+            known = memory.get(key)
+            if known is None:
+                answer = await run_stage(session, stage, strictness, shown)
+                known = tuple(mask_finding(one) for one in answer.findings)
+                memory.keep({key: known})
+            found += [msgspec.structs.replace(one, source=model) for one in known]
     return found
 
 

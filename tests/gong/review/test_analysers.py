@@ -1,0 +1,214 @@
+"""Analysers of others: ruff, bandit, semgrep and eslint, real where they are installed (M185)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = ("ruff", "bandit", "semgrep", "eslint")
+SCRIPT = """\
+const fs = require("fs");
+app.get("/", (req, res) => {
+  const sql = "SELECT * FROM t WHERE name = '" + req.query.name + "'";
+  db.query(sql);
+  const fd = fs.openSync("x");
+  return fs.readFile(`/x/${req.params.file}`, done);
+});
+if (x == NaN) {
+  eval("1");
+}
+"""
+PYTHON = """\
+import os
+from flask import request
+
+
+def find(db):
+    name = request.args["name"]
+    query = "select * from t where name = '%s'" % name
+    db.execute(query)
+    return open("/x/" + name)
+"""
+GO = """\
+package main
+
+func find(w http.ResponseWriter, r *http.Request) {
+\tname := r.FormValue("name")
+\texec.Command("sh", "-c", "ls "+name)
+\tdb.Query("SELECT " + name)
+}
+"""
+
+
+def play(place, name, printed):
+    """Let a program of this name print something; it counts how often it was asked."""
+    tools = place.root / "tools"
+    tools.mkdir(exist_ok=True)
+    (tools / f"{name}.json").write_text(json.dumps(printed))
+    if not (program := tools / name).exists():
+        program.write_text(
+            f'#!/bin/sh\necho "$@" >> {tools}/{name}.calls\ncat {tools}/{name}.json\n'
+        )
+        program.chmod(0o755)
+    place.env["PATH"] = f"{tools}:/usr/bin:/bin"
+    return tools / f"{name}.calls"
+
+
+def link(place, *names):
+    """Let programs be found that are installed here; skip where one is not."""
+    tools = place.root / "tools"
+    tools.mkdir(exist_ok=True)
+    for name in names:
+        beside = str(Path(sys.executable).parent)
+        found = shutil.which(name) or shutil.which(name, path=beside)
+        if found is None:
+            pytest.skip(f"{name} is not installed")
+        (tools / name).symlink_to(found)
+    node = shutil.which("node")
+    if node is not None:
+        (tools / "node").symlink_to(node)
+    place.env["PATH"] = f"{tools}:/usr/bin:/bin"
+
+
+def review(place, *words, code=1):
+    return json.loads(place.run("--json", "--no-model", *words, code=code))
+
+
+def list_places(told, source):
+    return {
+        (one["file"], one["lines"][0], one["category"])
+        for one in told["findings"]
+        if one["source"] == source
+    }
+
+
+def test_what_is_missing_is_named_once_for_the_languages_that_changed(place):
+    place.write({"a.py": "eval(input())\n", "b.py": "x = 1\n"})
+    place.env["PATH"] = "/usr/bin:/bin"
+    assert review(place)["missing"] == ["ruff", "bandit", "semgrep"]
+    place.commit({})
+    place.write({"a.txt": "hello\n"})
+    assert review(place, code=0)["missing"] == []
+    place.write({"a.js": "let a = 1;\n"})
+    assert review(place, code=0)["missing"] == ["semgrep", "eslint"]
+
+
+RECORDED = {
+    "bandit": {"results": [
+        {"filename": "./0/a.py", "line_number": 1, "line_range": [1], "test_id": "B307",
+         "issue_severity": "MEDIUM", "issue_text": "eval"},
+        {"filename": "./0/a.py", "line_number": 99, "test_id": "B1", "issue_severity": "LOW",
+         "issue_text": "not there"},
+    ]},
+    "semgrep": {"results": [
+        {"path": "1/a.py", "start": {"line": 1}, "end": {"line": 1},
+         "check_id": "x.y.python-sql-injection",
+         "extra": {"severity": "ERROR", "message": "a query"}},
+    ]},
+    "ruff": [
+        {"filename": "/tmp/z/0/a.py", "code": "F401", "message": "unused", "fix": None,
+         "location": {"row": 1}, "end_location": {"row": 1}},
+    ],
+    "eslint": [
+        {"filePath": "/tmp/z/0/a.js", "messages": [
+            {"ruleId": "no-eval", "severity": 2, "line": 1, "endLine": 1, "message": "eval"},
+            {"ruleId": None, "fatal": True, "severity": 2, "line": 1, "message": "syntax"},
+        ]},
+    ],
+}  # fmt: skip
+EXPECTED = {
+    "bandit": {("a.py", 1, "bandit-B307")},
+    "semgrep": {("a.py", 1, "sql-injection")},
+    "ruff": {("a.py", 1, "ruff-F401")},
+    "eslint": {("a.js", 1, "eslint-no-eval"), ("a.js", 1, "eslint-syntax")},
+}
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_what_an_analyser_prints_is_read(place, name):
+    """M185: an installed analyser is asked; what is about unchanged lines is left out."""
+    calls = play(place, name, RECORDED[name])
+    place.write({"a.py": "eval(input())\n", "a.js": "eval(input())\n"})
+    told = review(place)
+    assert told["analysers"] == [name]
+    assert list_places(told, name) == EXPECTED[name]
+    assert calls.read_text().count("\n") == 1
+
+
+def test_a_file_is_not_given_twice_to_an_analyser(place):
+    """What was reviewed by content is not reviewed again; a changed file alone is."""
+    calls = play(place, "bandit", RECORDED["bandit"])
+    place.write({"a.py": "eval(input())\n", "b.py": "x = 1\n"})
+    first = review(place)
+    assert review(place) == first
+    assert calls.read_text().count("\n") == 1
+    play(place, "bandit", {"results": []})
+    place.write({"b.py": "x = 2\n"})
+    assert list_places(review(place), "bandit") == EXPECTED["bandit"]
+    assert [one.count(".py") for one in calls.read_text().splitlines()] == [2, 1]
+    place.git("add", ".")
+    assert list_places(review(place, "--staged"), "bandit") == EXPECTED["bandit"]
+    assert calls.read_text().count("\n") == 2
+    with (place.root / "tools/bandit").open("a") as program:
+        program.write("# another version\n")
+    assert list_places(review(place), "bandit") == set()
+
+
+def test_an_analyser_that_prints_no_json_costs_only_itself(place):
+    play(place, "ruff", RECORDED["ruff"])
+    (place.root / "tools/ruff").write_text("#!/bin/sh\necho broken; exit 3\n")
+    place.write({"a.py": "eval(input())\n"})
+    told = review(place)
+    assert (told["analysers"], told["missing"]) == ([], ["bandit", "semgrep"])
+    assert ("a.py", 1, "unsafe-call") in list_places(told, "gong")
+
+
+def test_ruff_sees_what_is_staged_and_not_what_is_in_the_folder(place):
+    link(place, "ruff")
+    place.write({"a.py": "import os\n", "pkg/__init__.py": "import sys\n"})
+    place.git("add", ".")
+    place.write({"a.py": "import os\nprint(os.name)\n"})
+    told = review(place, "--staged", code=0)
+    assert ("a.py", 1, "ruff-F401") in list_places(told, "ruff")
+    assert list_places(review(place, code=0), "ruff") <= {("pkg/__init__.py", 1, "ruff-F401")}
+
+
+def test_semgrep_follows_values_from_requests(place):
+    """M185: our rules in three languages; none on what is safe."""
+    link(place, "semgrep")
+    place.write({"web/a.js": SCRIPT, "a.ts": SCRIPT, "a.py": PYTHON, "main.go": GO})
+    told = review(place)
+    found = list_places(told, "semgrep")
+    script = {(4, "sql-injection"), (5, "unclosed-resource"), (6, "path-traversal")}
+    assert {one for one in found if one[0] == "web/a.js"} == {("web/a.js", *one) for one in script}
+    assert {one for one in found if one[0] == "a.ts"} == {("a.ts", *one) for one in script}
+    # One fault at one place is one finding, of whoever found it first.
+    both = {*found, *list_places(told, "gong")}
+    assert {one[1:] for one in both if one[0] == "main.go"} == {
+        (5, "command-injection"),
+        (6, "sql-injection"),
+    }
+    assert {one[1:] for one in found if one[0] == "a.py"} == {
+        (8, "sql-injection"),
+        (9, "path-traversal"),
+    }
+    place.commit({})
+    safe = 'db.query("SELECT * FROM t WHERE name = ?", [req.query.name]);\n'
+    place.write({"safe.js": safe, "safe.py": "def find(db, name):\n    db.execute('x', (name,))\n"})
+    assert list_places(review(place, code=0), "semgrep") == set()
+
+
+def test_eslint_runs_no_program_of_the_repository(place):
+    """M185: our own rules, and no configuration that the repository brings."""
+    link(place, "eslint")
+    place.write({
+        "web/a.js": SCRIPT,
+        "eslint.config.mjs": "import fs from 'fs'; fs.writeFileSync('ran', '');\n",
+    })  # fmt: skip
+    found = list_places(review(place), "eslint")
+    assert {("web/a.js", 8, "eslint-use-isnan"), ("web/a.js", 9, "eslint-no-eval")} <= found
+    assert not [*place.root.rglob("ran")]
