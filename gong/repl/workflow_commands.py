@@ -1,6 +1,6 @@
 """/workflow: plan one, run it beside the conversation, see how it stands, stop it.
 
-A workflow runs as a process of its own, which goes on when the conversation ends.
+A workflow runs as a process of its own, which continues when the conversation ends.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _answer_workflow(host: OpenSession, argument: str) -> CommandReply:
     if found is None:
         return CommandReply(f"no workflow is called {wanted}; /workflow lists them", failed=True)
     if rest:
-        return CommandReply(later=_tell_workflow(host, first, found.id))
+        return CommandReply(later=_run_workflow(host, first, found.id))
     return CommandReply(_draw_workflow(found))
 
 
@@ -61,7 +61,7 @@ async def _plan_workflow(host: OpenSession, requirement: str) -> CommandReply:
     return CommandReply(f"{_draw_workflow(found)}\n/workflow run {found.id[:8]} carries it out")
 
 
-async def _tell_workflow(host: OpenSession, verb: str, workflow: str) -> CommandReply:
+async def _run_workflow(host: OpenSession, verb: str, workflow: str) -> CommandReply:
     """Let a workflow run as a process of its own, or stop it."""
     if verb == "cancel":
         process = await _start_program(host, ("cancel", workflow), output=asyncio.subprocess.PIPE)
