@@ -192,9 +192,16 @@ class _Spots:
 
 
 def _has_beginning(whole: Assistant, part: Assistant) -> bool:
-    """Return whether an answer is another one as it was before its end; ids of calls differ."""
+    """Return whether an answer is another one as it was before its end; ids of calls differ.
+
+    Where the other one says that it has not ended, its last words may be cut off.
+    """
     ours = [(type(one), *_list_words(one)) for one in whole.content]
     theirs = [(type(one), *_list_words(one)) for one in part.content]
+    if part.partial and theirs and len(ours) >= len(theirs):
+        cut, end = theirs.pop(), ours[len(theirs)]
+        if cut[0] is not end[0] or not str(end[1] or "").startswith(str(cut[1] or "")):
+            return False
     return ours[: len(theirs)] == theirs and whole.response_id == part.response_id
 
 

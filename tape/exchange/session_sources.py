@@ -11,6 +11,7 @@ amp        $XDG_DATA_HOME or ~/.local/share     amp/threads/T-*.json
 goose      $GOOSE_PATH_ROOT/data or
            $XDG_DATA_HOME/goose, ~/.local/…     sessions/*.jsonl, sessions.db
 cursor     $CURSOR_CONFIG_DIR or ~/.cursor      chats/MD5/UUID/store.db
+antigravity  ~/.gemini/antigravity-cli          brain/ID/.system_generated/logs/transcript.jsonl
 hermes     $HERMES_HOME or ~/.hermes            state.db, profiles/NAME/state.db
 """
 
@@ -45,11 +46,12 @@ _PATTERNS = {
     "copilot": ("session-state/*/events.jsonl",),
     "amp": ("threads/T-*.json",),
     "goose": ("sessions/*.jsonl", "sessions/sessions.db"),
+    "antigravity": ("brain/*/.system_generated/logs/transcript.jsonl",),
     "cursor": ("chats/*/*/store.db",),
     "hermes": ("state.db", "profiles/*/state.db"),
 }
-_FOLDER_NAMED = frozenset({"events"})
-"""Names of files whose folder is named by the session."""
+_FOLDER_NAMED = {"events": 0, "transcript": 2}
+"""Name of a file whose folder is named by the session → how many folders are in between."""
 _SUFFIXES = (".jsonl", ".json", ".jsonl.zst")
 _DATABASE = b"SQLite format 3\0"
 
@@ -83,6 +85,7 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
         "copilot": Path(environ.get("COPILOT_HOME") or home / ".copilot"),
         "amp": data / "amp",
         "goose": Path(goose, "data") if goose else data / "goose",
+        "antigravity": home / ".gemini/antigravity-cli",
         "cursor": Path(environ.get("CURSOR_CONFIG_DIR") or home / ".cursor"),
         "hermes": Path(environ.get("HERMES_HOME") or home / ".hermes"),
     }
@@ -140,7 +143,8 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
     stem = source.path.name.removesuffix(".zst")
     stem = stem.removesuffix(".jsonl").removesuffix(".json")
     if stem in _FOLDER_NAMED:
-        stem = source.path.absolute().parent.name
+        folders = source.path.absolute().parents
+        stem = folders[min(_FOLDER_NAMED[stem], len(folders) - 1)].name or stem
     session = SESSION_FORMATS[found].read(read_lines, stem)
     return session, _compute_digest(source.path)
 

@@ -10,6 +10,7 @@
 | copilot  | `~/.copilot/session-state/ID/events.jsonl`                  | –        | –          |
 | amp      | `~/.local/share/amp/threads/T-ID.json`                      | –        | –          |
 | goose    | `~/.local/share/goose/sessions/*.jsonl`, or `sessions.db`   | –        | –          |
+| antigravity | `~/.gemini/antigravity-cli/brain/ID/…/transcript.jsonl`  | rewind   | yes        |
 | cursor   | `~/.cursor/chats/MD5/UUID/store.db`                         | –        | –          |
 | hermes   | `~/.hermes/state.db`, `hermes sessions export`              | rewind   | yes        |
 | atif     | a trajectory of Harbor                                      | –        | yes        |
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from . import (
     amp,
+    antigravity,
     claude,
     codex,
     copilot,
@@ -71,6 +73,12 @@ SESSION_FORMATS = {
         SessionFormat("copilot", "Copilot CLI", copilot.is_copilot_line, copilot.read_session),
         SessionFormat("amp", "Amp", amp.is_amp_line, amp.read_session),
         SessionFormat("goose", "Goose", goose.is_goose_line, goose.read_session),
+        SessionFormat(
+            "antigravity",
+            "Antigravity CLI",
+            antigravity.is_antigravity_line,
+            antigravity.read_session,
+        ),
         SessionFormat("cursor", "Cursor CLI", cursor.is_cursor_line, cursor.read_session),
         SessionFormat("hermes", "Hermes", hermes.is_hermes_line, hermes.read_session),
         SessionFormat("atif", "ATIF", documents.is_atif_line, documents.read_atif),
