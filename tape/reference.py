@@ -16,7 +16,8 @@ GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
 SESSION_TOOLS = (
     *("claude", "codex", "gemini", "opencode", "pi"),
-    *("copilot", "amp", "goose", "antigravity", "cursor", "hermes", "atif", "simple", "otlp"),
+    *("copilot", "amp", "goose", "antigravity", "cursor", "grok", "hermes"),
+    *("atif", "simple", "otlp"),
 )
 """The other agents whose sessions a REF can name, by their own id: `claude:UUID`."""
 STORE_TOOLS = ("claude-agent", "langgraph", "openai-agents", "pydantic-ai")

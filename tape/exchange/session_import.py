@@ -36,6 +36,7 @@ from ..model.entries import (
     ImportedSession,
     Start,
     ToolCall,
+    ToolResult,
     User,
     join_texts,
 )
@@ -45,6 +46,8 @@ from ..store.store import Store
 from .import_ import find_existing_folder, record_tape
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..formats.sessions.steps import SourceStep
     from ..model.entries import Block, Payload
     from ..store.refs import Head
@@ -52,6 +55,8 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
     from ..store.writer import Writer
 
+_CHANGING = frozenset({Assistant.entry_type, ToolResult.entry_type})
+"""Types of entries that a source may give another time with other words."""
 _MOST_WRITERS = 16
 """Branches that are open at once."""
 
@@ -229,8 +234,8 @@ class _TapeFiller:
         self.newest = ROOT
         self.below: dict[tuple[str, str, str], list[_Spot]] = {}
         """Entry, type and content of what follows it → that, where no step was found there yet."""
-        self.answers: dict[str, list[str]] = {}
-        """Entry → content of the answers below it, where the model of an answer may differ."""
+        self.changing: dict[tuple[str, str], list[str]] = {}
+        """Entry and type → content of what follows it, where the source may change that."""
         self.parents: set[str] = set()
         """Entries that something follows."""
         self.joints: dict[str, list[str]] = {}
@@ -293,8 +298,8 @@ class _TapeFiller:
                 kind = header.type
                 content = "" if kind == Anchor.entry_type else header.dh
                 self.below.setdefault((parent, kind, content), []).append(spot)
-                if kind == Assistant.entry_type and self.session.names_model:
-                    self.answers.setdefault(parent, []).append(content)
+                if kind in _CHANGING and self.session.strip_changes is not None:
+                    self.changing.setdefault((parent, kind), []).append(content)
                 self.parents.add(parent)
         for branch in refs.branches:
             head = find_head(refs, self.tape.phases, branch)
@@ -337,11 +342,11 @@ class _TapeFiller:
         for parent in (spot.id, *self.joints.get(spot.id, ())):
             if found := self.below.get((parent, kind, content)):
                 return found.pop(0)
-            if not isinstance(payload, Assistant):
+            if payload is None or self.session.strip_changes is None:
                 continue
-            for other in self.answers.get(parent, ()):
+            for other in self.changing.get((parent, kind), ()):
                 found = self.below.get((parent, kind, other))
-                if found and self._compute_digest_like(found[0], payload) == content:
+                if found and self._is_same(found[0], payload, self.session.strip_changes):
                     return found.pop(0)
         return None
 
@@ -350,12 +355,12 @@ class _TapeFiller:
         data = self.tape.blobs.extract_long_strings(encode_payload(payload))
         return sha256(data).hexdigest()[:32]
 
-    def _compute_digest_like(self, spot: _Spot, answer: Assistant) -> str:
-        """Return the digest of an answer on the tape, were it by the model of another one."""
-        before = self.tape.entry(self._read_head(spot)).data
-        if not isinstance(before, Assistant):
-            return ""
-        return self._compute_digest(replace(before, provider=answer.provider, model=answer.model))
+    def _is_same(
+        self, spot: _Spot, payload: Payload, strip_changes: Callable[[Payload], Payload]
+    ) -> bool:
+        """Return whether an entry on the tape is this one but for what may change."""
+        before = strip_changes(self.tape.entry(self._read_head(spot)).data)
+        return self._compute_digest(before) == self._compute_digest(strip_changes(payload))
 
     def _add_anchor(self, anchor: Anchor, step: SourceStep, spot: _Spot, root: _Spot) -> _Spot:
         """Find or write an anchor: it covers the path so far, and keeps it from a step on."""

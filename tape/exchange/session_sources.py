@@ -12,6 +12,7 @@ goose      $GOOSE_PATH_ROOT/data or
            $XDG_DATA_HOME/goose, ~/.local/…     sessions/*.jsonl, sessions.db
 cursor     $CURSOR_CONFIG_DIR or ~/.cursor      chats/MD5/UUID/store.db
 antigravity  ~/.gemini/antigravity-cli          brain/ID/.system_generated/logs/transcript.jsonl
+grok       $GROK_HOME or ~/.grok                sessions/CWD/UUID/, several files
 hermes     $HERMES_HOME or ~/.hermes            state.db, profiles/NAME/state.db
 """
 
@@ -48,10 +49,15 @@ _PATTERNS = {
     "goose": ("sessions/*.jsonl", "sessions/sessions.db"),
     "antigravity": ("brain/*/.system_generated/logs/transcript.jsonl",),
     "cursor": ("chats/*/*/store.db",),
+    "grok": ("sessions/*/*/updates.jsonl", "sessions/*/*/chat_history.jsonl"),
     "hermes": ("state.db", "profiles/*/state.db"),
 }
-_FOLDER_NAMED = {"events": 0, "transcript": 2}
+_FOLDER_NAMED = {"events": 0, "chat_history": 0, "updates": 0, "transcript": 2}
 """Name of a file whose folder is named by the session → how many folders are in between."""
+_MAIN_FILES = ("updates.jsonl", "chat_history.jsonl")
+"""Files of which the first one that is there stands for all in its folder and below it."""
+_COMPANIONS = ("summary.json", "compaction_checkpoints/*.json", "chat_history.jsonl")
+"""Files that are read before such a file, where they are there."""
 _SUFFIXES = (".jsonl", ".json", ".jsonl.zst")
 _DATABASE = b"SQLite format 3\0"
 
@@ -87,6 +93,7 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
         "goose": Path(goose, "data") if goose else data / "goose",
         "antigravity": home / ".gemini/antigravity-cli",
         "cursor": Path(environ.get("CURSOR_CONFIG_DIR") or home / ".cursor"),
+        "grok": Path(environ.get("GROK_HOME") or home / ".grok"),
         "hermes": Path(environ.get("HERMES_HOME") or home / ".hermes"),
     }
     return {tool: folder for tool, folder in folders.items() if folder.is_dir()}
@@ -94,19 +101,31 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
 
 def find_sessions_of(tool: str, folder: Path) -> list[SessionFile]:
     """Return the sessions of an agent in its folder, by name."""
-    found = sorted({file for pattern in _PATTERNS[tool] for file in folder.glob(pattern)})
-    return [one for file in found for one in list_sessions_in(file, tool)]
+    found = {file for pattern in _PATTERNS[tool] for file in folder.glob(pattern)}
+    return [one for file in _keep_main_files(found) for one in list_sessions_in(file, tool)]
 
 
 def find_sessions_in(folder: Path) -> list[SessionFile]:
     """Return the files below a folder that may hold sessions, by name."""
-    found = sorted(
+    found = {
         file
         for file in folder.rglob("*")
         if file.name.endswith(_SUFFIXES)
         or (file.suffix == ".db" and find_database_tool(file) is not None)
-    )
-    return [one for file in found for one in list_sessions_in(file)]
+    }
+    return [one for file in _keep_main_files(found) for one in list_sessions_in(file)]
+
+
+def _keep_main_files(found: set[Path]) -> list[Path]:
+    """Return the files by name; of a session of several files one."""
+    mains: dict[Path, Path] = {}
+    for name in reversed(_MAIN_FILES):
+        mains |= {file.parent: file for file in found if file.name == name}
+    return sorted({_find_main_file(file, mains) for file in found} if mains else found)
+
+
+def _find_main_file(file: Path, mains: dict[Path, Path]) -> Path:
+    return next((mains[folder] for folder in file.parents if folder in mains), file)
 
 
 def list_sessions_in(file: Path, tool: str | None = None) -> Iterator[SessionFile]:
@@ -157,8 +176,25 @@ def is_session_file(path: Path) -> bool:
     return path.name.endswith(".zst") or detect_tool(partial(_read_lines, path)) is not None
 
 
+def _list_companions(path: Path) -> list[Path]:
+    """Return the files of the same session that are read before this one."""
+    if path.name not in _MAIN_FILES:
+        return []
+    found = [file for pattern in _COMPANIONS for file in sorted(path.parent.glob(pattern))]
+    return [file for file in found if file != path]
+
+
 def _read_lines(path: Path) -> Iterable[bytes]:
-    """Yield the lines of a file, without their newlines."""
+    """Yield the lines of a file, without their newlines; a file of a JSON document is one line."""
+    for companion in _list_companions(path):
+        if companion.suffix == ".json":
+            yield companion.read_bytes().replace(b"\n", b" ")
+        else:
+            yield from _read_lines_of(companion)
+    yield from _read_lines_of(path)
+
+
+def _read_lines_of(path: Path) -> Iterable[bytes]:
     try:
         with path.open("rb") as raw:
             file = _open_compressed(raw) if path.suffix == ".zst" else raw
@@ -180,7 +216,8 @@ def _open_compressed(raw: Any) -> Any:
 
 def _compute_digest(path: Path) -> str:
     hashed = sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            hashed.update(piece)
+    for part in (*_list_companions(path), path):
+        with part.open("rb") as file:
+            while piece := file.read(1 << 20):
+                hashed.update(piece)
     return hashed.hexdigest()

@@ -48,6 +48,7 @@ from .steps import (
     read_object,
     read_text,
     read_time,
+    strip_model,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         cwd=read_text(record.get("workspacePath")) or cwd or None,
         created=read_time(chat.get("createdAtMs")) or read_time(record.get("createdAt")),
         title=read_text(chat.get("title")) or read_text(record.get("name")) or None,
-        names_model=True,
+        strip_changes=strip_model,
     )
     return made
 

@@ -51,6 +51,7 @@ from .steps import (
     read_object,
     read_text,
     read_time,
+    strip_model,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         cwd=read_text(header.get("working_dir")) or None,
         created=read_time(header.get("created_at")),
         title=read_text(header.get("description")) or None,
-        names_model=True,
+        strip_changes=strip_model,
     )
     return made
 

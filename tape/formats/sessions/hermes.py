@@ -56,6 +56,7 @@ from .steps import (
     read_object,
     read_text,
     read_time,
+    strip_model,
 )
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _build_session(document: WireObject, name: str, damaged: int) -> SourceSessi
         git=Git(branch, None, dirty=False) if branch else None,
         created=read_time(document.get("started_at")),
         title=read_text(document.get("title")) or None,
-        names_model=True,
+        strip_changes=strip_model,
     )
     main = [number for number, is_main in enumerate(_find_main(rows)) if is_main]
     made.newest = f"#{main[-1]}" if main else None

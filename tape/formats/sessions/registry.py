@@ -12,6 +12,7 @@
 | goose    | `~/.local/share/goose/sessions/*.jsonl`, or `sessions.db`   | –        | –          |
 | antigravity | `~/.gemini/antigravity-cli/brain/ID/…/transcript.jsonl`  | rewind   | yes        |
 | cursor   | `~/.cursor/chats/MD5/UUID/store.db`                         | –        | –          |
+| grok     | `~/.grok/sessions/CWD/UUID/updates.jsonl` and others        | rewind   | yes        |
 | hermes   | `~/.hermes/state.db`, `hermes sessions export`              | rewind   | yes        |
 | atif     | a trajectory of Harbor                                      | –        | yes        |
 | simple   | a session in txcript's Simple format                        | –        | –          |
@@ -33,6 +34,7 @@ from . import (
     documents,
     gemini_cli,
     goose,
+    grok,
     hermes,
     opencode,
     otlp,
@@ -80,6 +82,7 @@ SESSION_FORMATS = {
             antigravity.read_session,
         ),
         SessionFormat("cursor", "Cursor CLI", cursor.is_cursor_line, cursor.read_session),
+        SessionFormat("grok", "Grok Build", grok.is_grok_line, grok.read_session),
         SessionFormat("hermes", "Hermes", hermes.is_hermes_line, hermes.read_session),
         SessionFormat("atif", "ATIF", documents.is_atif_line, documents.read_atif),
         SessionFormat("simple", "Simple", documents.is_simple_line, documents.read_simple),

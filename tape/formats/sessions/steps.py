@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from ...model.entries import Custom, Git
+from ...model.entries import Assistant, Custom, Git
 from ...reference import compute_tape_id
 from ..wire import decode_json, pack_raw
 
@@ -74,9 +75,9 @@ class SourceSession:
     """The step where the session is; None if that is the last one that is read."""
     version: int | None = None
     """Version of the file's format, where it has one."""
-    names_model: bool = False
-    """Whether the source names one model for the whole session, which people may change: answers
-    that are on the tape already keep the model that they have there."""
+    strip_changes: Callable[[Payload], Payload] | None = None
+    """Returns an answer or a result without what the source may say otherwise another time; where
+    two are the same then, the one on the tape stays as it is."""
     damaged: int = 0
     """Lines that could not be read."""
     unknown: Counter[str] = field(default_factory=Counter)
@@ -93,6 +94,14 @@ class SourceSession:
         name = name[:_LONGEST_KIND].strip("_") or "line"
         self.unknown[name] += 1
         return Custom(f"{self.tool}.{name}", pack_raw(value))
+
+
+def strip_model(payload: Payload) -> Payload:
+    """Return an answer without its model, where the source names one for the whole session.
+
+    People may name another one; answers that are on the tape keep the model that they have there.
+    """
+    return replace(payload, provider="", model="") if isinstance(payload, Assistant) else payload
 
 
 def decode_object(line: bytes) -> WireObject | None:
