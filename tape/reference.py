@@ -17,6 +17,7 @@ GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 SESSION_TOOLS = (
     *("claude", "codex", "gemini", "opencode", "pi"),
     *("copilot", "amp", "goose", "antigravity", "cursor", "grok", "hermes"),
+    *("qwen", "kimi", "vibe", "llm", "aider"),
     *("atif", "simple", "otlp"),
 )
 """The other agents whose sessions a REF can name, by their own id: `claude:UUID`."""

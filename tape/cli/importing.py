@@ -102,13 +102,13 @@ def import_(
     """Import a tape from FILE, or from standard input with `-`; or other agents' sessions.
 
     `auto` finds the sessions of Claude Code, Codex, pi, Gemini CLI, OpenCode, Copilot CLI, Amp,
-    Goose, Cursor CLI, Antigravity CLI, Grok Build and Hermes on this machine, and --from, --since
-    and --project choose among them. FOLDER imports those below it, FILE one. Branches stay
-    branches, compactions become anchors, and sub-agents tapes of their own. Importing again adds
-    what is new, to the same tape; `claude:UUID` is a REF of it. --watch follows sessions that are
-    being written. As JSON it is {tapes [{id, path, title, added, damaged, unknown, branches, tool,
-    session, source}], failed [{source, why}]}: entries added, lines that could not be read, and
-    lines that were kept whole because they were not understood.
+    Goose, Cursor CLI, Antigravity CLI, Grok Build, Hermes, Qwen Code, Kimi CLI, Vibe and llm on
+    this machine, and --from, --since and --project choose among them. FOLDER imports those below
+    it, FILE one. Branches stay branches, compactions become anchors, and sub-agents tapes of their
+    own. Importing again adds what is new, to the same tape; `claude:UUID` is a REF of it. --watch
+    follows sessions that are being written. As JSON it is {tapes [{id, path, title, added, damaged,
+    unknown, branches, tool, session, source}], failed [{source, why}]}: entries added, lines that
+    could not be read, and lines that were kept whole because they were not understood.
 
     A FILE of ours is what `tape export` wrote, the entries of one path as `tape log --json` prints
     them, or lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and

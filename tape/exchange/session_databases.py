@@ -7,6 +7,10 @@
     Cursor     blobs, meta                 its record, with `meta.json` beside the database, and the
                                            messages; the folder is named by the chat
 
+    llm        threads, turns, messages,   its record, and a line for each message; conversations
+               parts; conversations,       of versions before 0.36 from the older tables
+               responses
+
 Databases are opened for reading only, also while their agent writes. Rows after a damaged page are
 lost, and count as one damaged line.
 """
@@ -14,16 +18,18 @@ lost, and count as one damaged line.
 from __future__ import annotations
 
 import sqlite3
+from base64 import b64encode
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from ..errors import NotFound, UsageError
-from ..formats.sessions import cursor, goose, hermes, opencode
+from ..formats.sessions import cursor, goose, hermes, llm_logs, opencode
+from ..formats.wire import encode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ..formats.wire import WireObject
@@ -40,6 +46,8 @@ class _DatabaseKind(NamedTuple):
     """A column that tells the table from those of other agents."""
     read: Callable[[sqlite3.Connection, str, Path], list[bytes] | None]
     """Returns the lines of a session in a file; None if it is not there."""
+    also: str = ""
+    """Another table of sessions, in newer versions."""
     has_one: bool = False
     """Whether a database is one session, named by its folder."""
 
@@ -63,8 +71,10 @@ def list_database_sessions(file: Path, tool: str) -> list[str] | None:
         with closing(_open_database(file)) as database:
             if _KINDS[tool].has_one:
                 return [file.absolute().parent.name]
-            query = f"SELECT id FROM {_KINDS[tool].table} ORDER BY id"  # noqa: S608
-            return [str(row) for (row,) in database.execute(query)]
+            kind = _KINDS[tool]
+            tables = [one for one in (kind.table, kind.also) if one and _has_table(database, one)]
+            query = " UNION ".join(f"SELECT id FROM {one}" for one in tables)  # noqa: S608
+            return [str(row) for (row,) in database.execute(f"{query} ORDER BY id")]
     except sqlite3.Error:
         return None
 
@@ -232,10 +242,150 @@ def _decode_column(data: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _read_llm(database: sqlite3.Connection, session: str, _file: Path) -> list[bytes] | None:
+    conversation = _read_session_row(database, "conversations", session)
+    if _has_table(database, "threads"):
+        thread = _read_session_row(database, "threads", session)
+        if thread is not None:
+            facts = {"llm_session": session, "name": thread["name"], "time": thread["datetime_utc"]}
+            return [encode_json(one) for one in (facts, *_list_llm_messages(database, session))]
+    if conversation is None:
+        return None
+    facts = {"llm_session": session, "name": conversation["name"], "model": conversation["model"]}
+    return [encode_json(one) for one in (facts, *_list_llm_responses(database, session))]
+
+
+def _has_table(database: sqlite3.Connection, table: str) -> bool:
+    return bool(database.execute(f"PRAGMA table_info({table})").fetchall())
+
+
+def _list_llm_messages(database: sqlite3.Connection, thread: str) -> Iterator[WireObject]:
+    """Yield the messages that turns of a thread ended with, each after its parent."""
+    turns, _ = _select_objects(
+        database, "SELECT * FROM turns WHERE thread_id = ? ORDER BY datetime_utc, id", thread
+    )
+    seen: set[str] = set()
+    for turn in turns:
+        chain: list[WireObject] = []
+        wanted = turn["tip_message_hash"]
+        while wanted is not None and wanted not in seen:
+            seen.add(wanted)
+            found, _ = _select_objects(database, "SELECT * FROM messages WHERE hash = ?", wanted)
+            chain += found
+            wanted = found[0]["parent_hash"] if found else None
+        for message in reversed(chain):
+            is_tip = message["hash"] == turn["tip_message_hash"]
+            yield {
+                "llm_message": message["hash"],
+                "parent": message["parent_hash"],
+                "role": message["role"],
+                "parts": _list_llm_parts(database, message["hash"]),
+                "turn": {name: turn[name] for name in _LLM_TURN} if is_tip else None,
+            }
+
+
+_LLM_TURN = ("model", "resolved_model", "input_tokens", "output_tokens", "datetime_utc")
+
+
+def _list_llm_parts(database: sqlite3.Connection, message: str) -> list[WireObject]:
+    """Return the parts of a message, with the fragments and attachments that they name."""
+    rows, _ = _select_objects(
+        database, "SELECT * FROM parts WHERE message_hash = ? ORDER BY position", message
+    )
+    parts = []
+    for row in rows:
+        part: WireObject = msgspec.json.decode(row["payload"]) if row["payload"] else {}
+        part["type"] = row["type"]
+        if row["text"] is not None:
+            part["text"] = row["text"]
+        for piece in part.pop("text_ref", ()):
+            literal = piece.get("literal")
+            text = _find_fragment(database, piece["fragment"]) if literal is None else literal
+            part["text"] = part.get("text", "") + text
+        if isinstance(part.get("attachment"), dict):
+            part["attachment"] = _read_attachment(database, part["attachment"].get("id"))
+        if isinstance(part.get("attachments"), list):
+            names = [one.get("id") for one in part["attachments"]]
+            part["attachments"] = [_read_attachment(database, one) for one in names]
+        parts.append(part)
+    return parts
+
+
+def _find_fragment(database: sqlite3.Connection, fragment: object) -> str:
+    found = database.execute("SELECT content FROM fragments WHERE id = ?", (fragment,)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def _read_attachment(database: sqlite3.Connection, identity: object) -> WireObject:
+    found, _ = _select_objects(database, "SELECT * FROM attachments WHERE id = ?", identity)
+    if not found:
+        return {}
+    content = found[0].pop("content")
+    if isinstance(content, bytes):
+        found[0]["content"] = b64encode(content).decode()
+    return found[0]
+
+
+def _list_llm_responses(database: sqlite3.Connection, conversation: str) -> Iterator[WireObject]:
+    """Yield the prompt and the answer of each response of an older conversation."""
+    rows, _ = _select_objects(
+        database,
+        "SELECT * FROM responses WHERE conversation_id = ? ORDER BY datetime_utc, id",
+        conversation,
+    )
+    parent = system = ""
+    for row in rows:
+        asked = [
+            {"type": "tool_result", **one}
+            for one in _select_of(database, "tool_results", row["id"])
+        ]
+        words = [
+            *(_find_fragment(database, one["fragment_id"])
+              for one in _select_of(database, "prompt_fragments", row["id"])),
+            row["prompt"] or "",
+        ]  # fmt: skip
+        text = "\n".join(filter(None, words))
+        asked += [{"type": "text", "text": text}] if text or not asked else []
+        asked += [
+            {"type": "attachment", "attachment": _read_attachment(database, one["attachment_id"])}
+            for one in _select_of(database, "prompt_attachments", row["id"])
+        ]
+        said: list[WireObject] = []
+        if row.get("reasoning"):
+            said.append({"type": "reasoning", "text": row["reasoning"]})
+        said.append({"type": "text", "text": row["response"] or ""})
+        for call in _select_of(database, "tool_calls", row["id"]):
+            given = call["arguments"]
+            said.append({"type": "tool_call", **call, "arguments": msgspec.json.decode(given)})
+        turn = {name: row.get(name) for name in _LLM_TURN}
+        steps: list[tuple[str, list[WireObject], WireObject | None]] = [
+            ("user", asked, None),
+            ("assistant", said, turn),
+        ]
+        if row["system"] and row["system"] != system:
+            system = row["system"]
+            steps.insert(0, ("system", [{"type": "text", "text": system}], None))
+        for role, parts, ended in steps:
+            name = f"{row['id']}:{role}"
+            message = {"llm_message": name, "parent": parent, "role": role, "parts": parts}
+            yield {**message, "turn": ended}
+            parent = name
+
+
+def _select_of(database: sqlite3.Connection, table: str, response: str) -> list[WireObject]:
+    """Return the rows of a table that belong to a response, in their order."""
+    if not _has_table(database, table):
+        return []
+    order = "id" if table.startswith("tool_") else '"order"'
+    query = f"SELECT * FROM {table} WHERE response_id = ? ORDER BY {order}"  # noqa: S608
+    return _select_objects(database, query, response)[0]
+
+
 _KINDS = {
     opencode.TOOL: _DatabaseKind("session", "id", _read_opencode),
     goose.TOOL: _DatabaseKind("sessions", "working_dir", _read_goose),
     cursor.TOOL: _DatabaseKind("blobs", "data", _read_cursor, has_one=True),
     hermes.TOOL: _DatabaseKind("sessions", "started_at", _read_hermes),
+    llm_logs.TOOL: _DatabaseKind("conversations", "model", _read_llm, also="threads"),
 }
 """Agent → its database."""

@@ -14,19 +14,27 @@ cursor     $CURSOR_CONFIG_DIR or ~/.cursor      chats/MD5/UUID/store.db
 antigravity  ~/.gemini/antigravity-cli          brain/ID/.system_generated/logs/transcript.jsonl
 grok       $GROK_HOME or ~/.grok                sessions/CWD/UUID/, several files
 hermes     $HERMES_HOME or ~/.hermes            state.db, profiles/NAME/state.db
+qwen       $QWEN_HOME or ~/.qwen                projects/FOLDER/chats/UUID.jsonl
+kimi       $KIMI_SHARE_DIR or ~/.kimi           sessions/MD5/UUID/context.jsonl, context_N.jsonl
+vibe       $VIBE_HOME or ~/.vibe                logs/session/NAME/messages.jsonl, meta.json
+llm        $LLM_USER_PATH or
+           ~/.config/io.datasette.llm           logs.db
+aider      the folder of a project              .aider.chat.history.md, many chats
 """
 
 from __future__ import annotations
 
 import io
 from functools import partial
-from hashlib import sha256
+from hashlib import md5, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import NotFound, UsageError
+from ..formats.sessions import aider, kimi
 from ..formats.sessions.registry import SESSION_FORMATS, detect_tool
-from ..formats.sessions.steps import decode_object
+from ..formats.sessions.steps import decode_object, read_list, read_object, read_text
+from ..formats.wire import encode_json
 from .session_databases import (
     find_database_tool,
     list_database_sessions,
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ..formats.sessions.steps import SourceSession
+    from ..formats.wire import WireObject
 
 _PATTERNS = {
     "claude": ("projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl"),
@@ -51,13 +60,29 @@ _PATTERNS = {
     "cursor": ("chats/*/*/store.db",),
     "grok": ("sessions/*/*/updates.jsonl", "sessions/*/*/chat_history.jsonl"),
     "hermes": ("state.db", "profiles/*/state.db"),
+    "qwen": ("projects/*/chats/*.jsonl", "tmp/*/chats/*.jsonl"),
+    "kimi": ("sessions/*/*/context.jsonl",),
+    "vibe": ("logs/session/*/messages.jsonl",),
+    "llm": ("logs.db",),
 }
-_FOLDER_NAMED = {"events": 0, "chat_history": 0, "updates": 0, "transcript": 2}
+_FOLDER_NAMED = {
+    "events": 0,
+    "chat_history": 0,
+    "updates": 0,
+    "transcript": 2,
+    "context": 0,
+    "messages": 0,
+}
 """Name of a file whose folder is named by the session → how many folders are in between."""
 _MAIN_FILES = ("updates.jsonl", "chat_history.jsonl")
 """Files of which the first one that is there stands for all in its folder and below it."""
-_COMPANIONS = ("summary.json", "compaction_checkpoints/*.json", "chat_history.jsonl")
-"""Files that are read before such a file, where they are there."""
+_GROK_FILES = ("summary.json", "compaction_checkpoints/*.json", "chat_history.jsonl")
+_COMPANIONS = {
+    **dict.fromkeys(_MAIN_FILES, _GROK_FILES),
+    "messages.jsonl": ("meta.json",),
+    "context.jsonl": ("context_*.jsonl",),
+}
+"""File → files beside it that are read before it, where they are there."""
 _SUFFIXES = (".jsonl", ".json", ".jsonl.zst")
 _DATABASE = b"SQLite format 3\0"
 
@@ -95,6 +120,10 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
         "cursor": Path(environ.get("CURSOR_CONFIG_DIR") or home / ".cursor"),
         "grok": Path(environ.get("GROK_HOME") or home / ".grok"),
         "hermes": Path(environ.get("HERMES_HOME") or home / ".hermes"),
+        "qwen": Path(environ.get("QWEN_HOME") or home / ".qwen"),
+        "kimi": Path(environ.get("KIMI_SHARE_DIR") or home / ".kimi"),
+        "vibe": Path(environ.get("VIBE_HOME") or home / ".vibe"),
+        "llm": Path(environ.get("LLM_USER_PATH") or home / ".config/io.datasette.llm"),
     }
     return {tool: folder for tool, folder in folders.items() if folder.is_dir()}
 
@@ -110,7 +139,7 @@ def find_sessions_in(folder: Path) -> list[SessionFile]:
     found = {
         file
         for file in folder.rglob("*")
-        if file.name.endswith(_SUFFIXES)
+        if file.name.endswith((*_SUFFIXES, aider.FILE))
         or (file.suffix == ".db" and find_database_tool(file) is not None)
     }
     return [one for file in _keep_main_files(found) for one in list_sessions_in(file)]
@@ -133,6 +162,10 @@ def list_sessions_in(file: Path, tool: str | None = None) -> Iterator[SessionFil
 
     A database that is damaged or unknown is itself one: opening it says what is wrong.
     """
+    if file.name == aider.FILE:
+        chats = [aider.read_heading(line) for line in _read_text_lines(file)]
+        yield from (SessionFile(file, aider.TOOL, one) for one in chats if one is not None)
+        return
     found = find_database_tool(file) if file.suffix == ".db" else None
     rows = None if found is None else list_database_sessions(file, found)
     if rows is None:
@@ -148,6 +181,10 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
     `tool` is the agent that the caller names; without it, and where the content says otherwise,
     the content decides. Raises NotFound, UsageError where it is no session.
     """
+    if source.tool == aider.TOOL and source.row is not None:
+        lines = _read_aider_chat(source.path, source.row)
+        session = SESSION_FORMATS[aider.TOOL].read(lambda: lines, source.row)
+        return session, sha256(b"\n".join(lines)).hexdigest()
     if source.row is not None and source.tool is not None:
         lines = read_database_session(source.path, source.tool, source.row)
         session = SESSION_FORMATS[source.tool].read(lambda: lines, source.row)
@@ -168,8 +205,32 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
     return session, _compute_digest(source.path)
 
 
+def _read_text_lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
+
+def _read_aider_chat(path: Path, started: str) -> list[bytes]:
+    """Return one chat in a file of aider, as lines of the reader's own."""
+    place = path.absolute()
+    facts = {"cwd": str(place.parent), "started": started}
+    found = [{"aider_session": aider.build_session_id(str(place), started), **facts}]
+    is_inside = False
+    for line in _read_text_lines(path):
+        heading = aider.read_heading(line)
+        if heading is not None:
+            is_inside = heading == started
+        elif is_inside:
+            found.append({"line": line})
+    return [encode_json(one) for one in found]
+
+
 def is_session_file(path: Path) -> bool:
     """Return whether a file is a session of another agent, and not a tape."""
+    if path.name == aider.FILE:
+        return True
     with path.open("rb") as file:
         if file.read(len(_DATABASE)) == _DATABASE:
             return True
@@ -178,20 +239,44 @@ def is_session_file(path: Path) -> bool:
 
 def _list_companions(path: Path) -> list[Path]:
     """Return the files of the same session that are read before this one."""
-    if path.name not in _MAIN_FILES:
-        return []
-    found = [file for pattern in _COMPANIONS for file in sorted(path.parent.glob(pattern))]
+    patterns = _COMPANIONS.get(path.name, ())
+    found = [
+        file
+        for pattern in patterns
+        for file in sorted(path.parent.glob(pattern), key=lambda one: (len(one.name), one))
+    ]
     return [file for file in found if file != path]
 
 
 def _read_lines(path: Path) -> Iterable[bytes]:
     """Yield the lines of a file, without their newlines; a file of a JSON document is one line."""
+    if path.name == "context.jsonl":
+        yield describe_kimi_session(path)
     for companion in _list_companions(path):
         if companion.suffix == ".json":
             yield companion.read_bytes().replace(b"\n", b" ")
         else:
             yield from _read_lines_of(companion)
     yield from _read_lines_of(path)
+
+
+def describe_kimi_session(path: Path) -> bytes:
+    """Return what Kimi's other files say of a session, as a line of the reader's own."""
+    folder = path.absolute().parent
+    state = _read_document(folder / "state.json")
+    known = _read_document(folder.parents[2] / "kimi.json") if len(folder.parents) > 2 else {}  # noqa: PLR2004
+    places = [read_text(read_object(one).get("path")) for one in read_list(known.get("work_dirs"))]
+    named = folder.parent.name.rpartition("_")[2]
+    place = next((one for one in places if md5(one.encode()).hexdigest() == named), None)  # noqa: S324 (Kimi's own name)
+    facts = {"id": folder.name, "work_dir": place, "title": state.get("custom_title")}
+    return encode_json({"role": kimi.SESSION_ROLE, **facts})
+
+
+def _read_document(path: Path) -> WireObject:
+    try:
+        return decode_object(path.read_bytes()) or {}
+    except OSError:
+        return {}
 
 
 def _read_lines_of(path: Path) -> Iterable[bytes]:

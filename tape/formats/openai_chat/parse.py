@@ -40,10 +40,13 @@ REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 _KNOWN = frozenset({"text", "refusal"})
 
 
-class _OpenAIChatReader(ArrayReader):
+class OpenAIChatReader(ArrayReader):
+    """Reads messages of the Chat Completions API."""
+
     api = API
 
     def read_element(self, element: Any) -> Iterator[Payload]:
+        """Yield what one message gives."""
         message: WireObject = element if isinstance(element, dict) else {}
         given = message.get("content")
         content = list_content(given)
@@ -120,6 +123,7 @@ class _OpenAIChatReader(ArrayReader):
         return build_tool_call(call, name, given, fields)
 
     def read_piece(self, piece: Any) -> Block:
+        """Return a piece of content as a block."""
         match piece:
             case {"type": "text", "text": str(text)}:
                 return Text(text, wire=build_wire(drop_fields(piece, "type", "text")))
@@ -139,7 +143,7 @@ class _OpenAIChatReader(ArrayReader):
         return None
 
 
-parse_array = _OpenAIChatReader.parse
+parse_array = OpenAIChatReader.parse
 """Return the payloads of an array: see `ArrayReader.parse`."""
 
 

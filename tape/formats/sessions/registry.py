@@ -14,6 +14,11 @@
 | cursor   | `~/.cursor/chats/MD5/UUID/store.db`                         | –        | –          |
 | grok     | `~/.grok/sessions/CWD/UUID/updates.jsonl` and others        | rewind   | yes        |
 | hermes   | `~/.hermes/state.db`, `hermes sessions export`              | rewind   | yes        |
+| qwen     | `~/.qwen/projects/FOLDER/chats/UUID.jsonl`                  | rewind   | –          |
+| kimi     | `~/.kimi/sessions/MD5/UUID/context.jsonl`                   | revert   | –          |
+| vibe     | `~/.vibe/logs/session/NAME/messages.jsonl`                  | –        | –          |
+| llm      | `~/.config/io.datasette.llm/logs.db`                        | yes      | –          |
+| aider    | `.aider.chat.history.md`                                    | –        | –          |
 | atif     | a trajectory of Harbor                                      | –        | yes        |
 | simple   | a session in txcript's Simple format                        | –        | –          |
 | otlp     | spans of OpenTelemetry with the conventions for GenAI       | –        | –          |
@@ -25,6 +30,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import (
+    aider,
     amp,
     antigravity,
     claude,
@@ -36,9 +42,13 @@ from . import (
     goose,
     grok,
     hermes,
+    kimi,
+    llm_logs,
     opencode,
     otlp,
     pi,
+    qwen,
+    vibe,
 )
 from .steps import decode_object
 
@@ -67,6 +77,8 @@ class SessionFormat(NamedTuple):
 SESSION_FORMATS = {
     one.tool: one
     for one in (
+        # Before Claude Code, whose lines have the same fields and others.
+        SessionFormat("qwen", "Qwen Code", qwen.is_qwen_line, qwen.read_session),
         SessionFormat("claude", "Claude Code", claude.is_claude_line, claude.read_session),
         SessionFormat("codex", "Codex", codex.is_codex_line, codex.read_session),
         SessionFormat("pi", "pi", pi.is_pi_line, pi.read_session),
@@ -84,6 +96,10 @@ SESSION_FORMATS = {
         SessionFormat("cursor", "Cursor CLI", cursor.is_cursor_line, cursor.read_session),
         SessionFormat("grok", "Grok Build", grok.is_grok_line, grok.read_session),
         SessionFormat("hermes", "Hermes", hermes.is_hermes_line, hermes.read_session),
+        SessionFormat("kimi", "Kimi CLI", kimi.is_kimi_line, kimi.read_session),
+        SessionFormat("vibe", "Mistral Vibe", vibe.is_vibe_line, vibe.read_session),
+        SessionFormat("llm", "llm", llm_logs.is_llm_line, llm_logs.read_session),
+        SessionFormat("aider", "aider", aider.is_aider_line, aider.read_session),
         SessionFormat("atif", "ATIF", documents.is_atif_line, documents.read_atif),
         SessionFormat("simple", "Simple", documents.is_simple_line, documents.read_simple),
         SessionFormat("otlp", "OTLP", otlp.is_otlp_line, otlp.read_session),

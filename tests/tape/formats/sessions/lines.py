@@ -5,9 +5,44 @@ from __future__ import annotations
 import json
 from itertools import count
 
+from tape.exchange.session_import import import_session
+from tape.formats.sessions.registry import SESSION_FORMATS, detect_tool
+from tape.model.entries import BlobRef, Start, join_texts
+from tape.store.store import Beginning
+
 
 def write_lines(*lines) -> bytes:
     return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+
+def read_lines(tool, data, name="name"):
+    """Return the session in the lines of a file whose content tells the agent."""
+    lines = data.splitlines()
+    assert detect_tool(lambda: lines) == tool
+    return SESSION_FORMATS[tool].read(lambda: lines, name)
+
+
+def list_payloads(session):
+    steps = session.read_steps(lambda data: BlobRef("0" * 64, len(data)))
+    return [one for step in steps for one in step.payloads]
+
+
+def store_session(store, session):
+    (done,) = import_session(store, session, Beginning("/", "t"), "f", "0" * 64)
+    return done
+
+
+def describe_branches(store, identity):
+    """Return the kinds and words of each branch of a tape, without its start."""
+    with store.open(identity) as tape:
+        return {
+            branch: [
+                (type(one.data).__name__, join_texts(getattr(one.data, "content", ())))
+                for one in tape.entries(tape.head(branch))
+                if not isinstance(one.data, Start)
+            ]
+            for branch in tape.refs().branches
+        }
 
 
 class ClaudeFile:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tape.formats.sessions.registry import SESSION_FORMATS, detect_tool
 from tape.model.entries import BlobRef
 from tape.model.line import encode_payload
+from tape.reference import SESSION_TOOLS
 
 CALL = {"type": "tool_call", "id": "t", "name": "ls", "arguments": {"path": "."}}
 ATIF = {
@@ -119,6 +120,48 @@ OPENCODE = {
     ],
 }
 DOCUMENTS = {"atif": ATIF, "simple": SIMPLE, "otlp": OTLP, "opencode": OPENCODE}
+QWEN = [
+    {"uuid": "u1", "parentUuid": None, "sessionId": "s", "version": "1",
+     "type": "user", "cwd": "/src", "message": {"role": "user", "parts": [{"text": "go"}]}},
+    {"uuid": "u2", "parentUuid": "u1", "sessionId": "s", "version": "1", "type": "assistant",
+     "message": {"role": "model", "parts": [{"functionCall": {"id": "t", "name": "ls"}}]},
+     "usageMetadata": {"promptTokenCount": 3}, "timestamp": "2026-05-01T10:00:00Z"},
+    {"uuid": "u3", "parentUuid": "u2", "sessionId": "s", "version": "1", "type": "system",
+     "subtype": "chat_compression",
+     "systemPayload": {"compressedHistory": [{"role": "user", "parts": [{"text": "so"}]}]}},
+]  # fmt: skip
+KIMI = [
+    {"role": "_session", "id": "s", "work_dir": "/src", "title": "T"},
+    {"role": "_system_prompt", "content": "x"},
+    {"role": "_checkpoint", "id": 0},
+    {"role": "user", "content": [{"type": "text", "text": "go"}]},
+    {"role": "assistant", "content": [{"type": "think", "think": "hm", "encrypted": "e"}],
+     "tool_calls": [{"id": "t", "function": {"name": "ls", "arguments": "{}"}}]},
+    {"role": "_system_prompt", "content": "x"},
+    {"role": "user", "content": [
+        {"type": "text", "text": "<system>Previous context has been compacted</system>"}]},
+    {"role": "tool", "content": "a.py", "tool_call_id": "t"},
+]  # fmt: skip
+VIBE = [
+    {"session_id": "s", "start_time": "2026-05-01", "environment": {"working_directory": "/src"},
+     "git_branch": "main", "config": {"model_name": "m"}},
+    {"role": "user", "content": "go", "message_id": "m",
+     "images": [{"source": {"kind": "file", "path": "/x"}, "mime_type": "image/png"}]},
+    {"role": "assistant", "content": "", "reasoning_content": "hm",
+     "tool_calls": [{"id": "t", "function": {"name": "ls", "arguments": "{}"}}]},
+    {"role": "tool", "content": "a.py", "tool_call_id": "t", "tool_result": {"output": {}}},
+]  # fmt: skip
+LLM = [
+    {"llm_session": "s", "name": "T", "model": "m"},
+    {"llm_message": "a", "parent": None, "role": "user", "parts": [{"type": "text", "text": "go"}]},
+    {"llm_message": "b", "parent": "a", "role": "assistant", "turn": {"input_tokens": 3},
+     "parts": [{"type": "reasoning", "text": "hm"},
+               {"type": "tool_call", "name": "ls", "arguments": {}, "tool_call_id": "t"},
+               {"type": "attachment", "attachment": {"type": "image/png", "content": "AA=="}}]},
+    {"llm_message": "c", "parent": "b", "role": "tool",
+     "parts": [{"type": "tool_result", "name": "ls", "output": "a.py", "tool_call_id": "t"}]},
+]  # fmt: skip
+FILES = {"qwen": QWEN, "kimi": KIMI, "vibe": VIBE, "llm": LLM}
 ODD = st.sampled_from(
     [None, True, 0, -1, 1.5, 10**30, "", "x", "2026-13-45", [], {}, [None], [[]], {"a": 1}]
 )
@@ -147,8 +190,9 @@ def put(data):
 
 
 def read_entries(tool, document):
-    data = json.dumps(document).encode()
-    waiting, found = [SESSION_FORMATS[tool].read(lambda: [data], "name")], []
+    lines = document if isinstance(document, list) else [document]
+    data = [json.dumps(one).encode() for one in lines]
+    waiting, found = [SESSION_FORMATS[tool].read(lambda: data, "name")], []
     while waiting:
         session = waiting.pop()
         waiting += session.children
@@ -164,12 +208,23 @@ def test_a_document_is_recognized_and_read(tool):
     assert len(read_entries(tool, document)) > 1
 
 
-@pytest.mark.parametrize("tool", DOCUMENTS)
+@pytest.mark.parametrize("tool", FILES)
+def test_a_file_of_lines_is_recognized_and_read(tool):
+    lines = [json.dumps(one).encode() for one in FILES[tool]]
+    assert detect_tool(lambda: lines) == tool
+    assert len(read_entries(tool, FILES[tool])) > 1
+
+
+@pytest.mark.parametrize("tool", [*DOCUMENTS, *FILES])
 @given(st.data())
 def test_an_odd_value_anywhere_is_no_crash(tool, data):
-    document = DOCUMENTS[tool]
+    document = (DOCUMENTS | FILES)[tool]
     for _ in range(data.draw(st.integers(1, 2))):
         places = [*list_places(document)]
         document = replace_at(document, data.draw(st.sampled_from(places)), data.draw(ODD))
-    if isinstance(document, dict):
+    if isinstance(document, dict | list):
         read_entries(tool, document)
+
+
+def test_every_agent_can_be_named_in_a_reference():
+    assert {*SESSION_TOOLS} == {*SESSION_FORMATS}

@@ -1,0 +1,125 @@
+"""Chats of aider, `.aider.chat.history.md` in a project, → steps.
+
+One file holds the chats of a project, each below "# aider chat started at TIME".
+`exchange/session_sources` gives one chat as lines: {"aider_session", "cwd", "started"}, then
+{"line"} for each line of its text. The file is prose: edits and commands are words in it.
+
+    lines                         becomes
+    ----------------------------  -------------------------------------------------------------
+    `#### words`                  user
+    `> words`                     note; "Tokens: 2.1k sent, 310 received" are those of the answer
+                                  before it, "Main model: NAME with …" is the model
+    anything else                 an answer
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ...model.entries import Assistant, Note, Text, Usage, User
+from .steps import NEWEST, SourceSession, SourceStep, decode_object, read_text, read_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ...model.entries import Payload
+    from ..wire import Put, WireObject
+
+TOOL = "aider"
+FORMAT = "aider-chat-history"
+FILE = ".aider.chat.history.md"
+_HEADING = re.compile(r"# aider chat started at (.+?)\s*$")
+_TOKENS = re.compile(r"Tokens: ([\d.,]+k?) sent,.*?([\d.,]+k?) received")
+_MODEL = re.compile(r"(?:Main model|Model|Models): (\S+)")
+
+
+def is_aider_line(value: WireObject) -> bool:
+    """Return whether an object begins a chat."""
+    return "aider_session" in value
+
+
+def read_heading(line: str) -> str | None:
+    """Return when a chat began, as its heading says; None for another line."""
+    found = _HEADING.match(line)
+    return found[1] if found else None
+
+
+def build_session_id(path: str, started: str) -> str:
+    """Return the id of a chat: aider has none."""
+    return sha256(f"{path}\0{started}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
+    """Return the chat in some lines; `name` is its id where they do not say."""
+    facts: WireObject = {}
+    for line in read_lines():
+        facts = decode_object(line) or {}
+        break
+
+    def read_steps(_put: Put) -> Iterator[SourceStep]:
+        lines = [read_text((decode_object(one) or {}).get("line")) for one in read_lines()][1:]
+        return _read_steps(lines)
+
+    return SourceSession(
+        TOOL,
+        FORMAT,
+        read_text(facts.get("aider_session")) or name,
+        read_steps,
+        cwd=read_text(facts.get("cwd")) or None,
+        created=read_time(facts.get("started")),
+    )
+
+
+def _find_kind(line: str) -> str:
+    return "user" if line.startswith("####") else "note" if line.startswith(">") else "answer"
+
+
+def _read_steps(lines: list[str]) -> Iterator[SourceStep]:
+    """Yield a step for each run of lines of one kind."""
+    model, number = "", 0
+    runs = [
+        (kind, "\n".join(_strip_mark(line, kind) for line in group).strip())
+        for kind, group in groupby(lines, _find_kind)
+    ]
+    for at, (kind, text) in enumerate(runs):
+        if not text:
+            continue
+        payload: Payload
+        if kind == "user":
+            payload = User((Text(text),))
+        elif kind == "note":
+            found = _MODEL.search(text)
+            model = found[1] if found else model
+            payload = Note(text)
+        else:
+            after = runs[at + 1][1] if at + 1 < len(runs) else ""
+            payload = Assistant(
+                (Text(text),), provider=TOOL, model=model, stop_reason="stop",
+                usage=_read_usage(after),
+            )  # fmt: skip
+        number += 1
+        yield SourceStep(f"#{number}", NEWEST, None, (payload,))
+
+
+def _strip_mark(line: str, kind: str) -> str:
+    if kind == "answer":
+        return line
+    return line.removeprefix("####" if kind == "user" else ">").strip()
+
+
+def _read_usage(text: str) -> Usage:
+    found = _TOKENS.search(text)
+    given, said = (_read_tokens(found[1]), _read_tokens(found[2])) if found else (0, 0)
+    return Usage(input=given, output=said, total=given + said)
+
+
+def _read_tokens(text: str) -> int:
+    """Return a count such as 310, 1,234 or 2.1k."""
+    number = text.replace(",", "").rstrip(".")
+    try:
+        return round(float(number.removesuffix("k")) * (1000 if number.endswith("k") else 1))
+    except ValueError:
+        return 0
