@@ -84,7 +84,7 @@ def _convert_message(
     session: SourceSession, reader: AnthropicReader, message: WireObject, value: Any
 ) -> Iterator[Payload]:
     role = message.get("role")
-    if role not in {"user", "assistant"}:
+    if read_text(role) not in {"user", "assistant"}:
         yield session.keep_whole(read_text(role) or "message", value)
         return
     pieces = [_convert_piece(one) for one in read_list(message.get("content"))]
@@ -101,7 +101,7 @@ def _convert_message(
             model=read_text(usage.get("model")),
             usage=_read_usage(usage),
             stop_reason=stop.get(read_text(state.get("stopReason")), "stop"),
-            partial=state.get("type") in {"cancelled", "streaming"},
+            partial=read_text(state.get("type")) in {"cancelled", "streaming"},
         )
 
 
@@ -113,7 +113,7 @@ def _convert_piece(value: Any) -> Any:
             return {key: piece.get(key) for key in ("type", "id", "name", "input")}
         case "tool_result":
             run = read_object(piece.get("run"))
-            failed = run.get("status") in _FAILED
+            failed = read_text(run.get("status")) in _FAILED
             said = run.get("error") or run.get("reason") if failed else run.get("result")
             return {
                 "type": "tool_result",

@@ -86,12 +86,11 @@ _MOST_WAITING = 1000
 
 def is_claude_line(value: WireObject) -> bool:
     """Return whether an object is a line of a transcript: any of its first ones will do."""
-    if value.get("type") in _TALK | {"system", "attachment", "progress"}:
+    kind = read_text(value.get("type"))
+    if kind in _TALK | {"system", "attachment", "progress"}:
         return "uuid" in value and ("sessionId" in value or "parentUuid" in value)
     kinds = {*_TITLES, "file-history-snapshot", "queue-operation", "permission-mode", "last-prompt"}
-    return value.get("type") in kinds and bool(
-        {"sessionId", "leafUuid", "messageId"} & value.keys()
-    )
+    return kind in kinds and bool({"sessionId", "leafUuid", "messageId"} & value.keys())
 
 
 def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
@@ -163,7 +162,7 @@ class _Scan:
 
     def add(self, line: WireObject) -> None:
         """Take note of one line."""
-        kind = line.get("type")
+        kind = read_text(line.get("type"))
         if kind not in _TALK | {"system"}:
             return
         self.session = self.session or read_text(line.get("sessionId"))
@@ -326,17 +325,17 @@ class _StepReader:
         return identity, parent
 
     def _convert(self, line: WireObject) -> Iterator[SourceStep]:
-        kind = line.get("type")
+        kind = read_text(line.get("type"))
         time = read_time(line.get("timestamp"))
         is_said = kind == "user" and isinstance(line.get("message"), dict)
         if kind == "system" and line.get("subtype") == "compact_boundary":
             self.tokens = read_count(read_object(line.get("compactMetadata")).get("preTokens"))
         elif kind in _TITLES:
-            self.session.title = read_text(line.get(_TITLES[str(kind)])) or self.session.title
+            self.session.title = read_text(line.get(_TITLES[kind])) or self.session.title
         if not is_said and not (kind == "system" and self.tokens):
             if isinstance(line.get("uuid"), str) and (parent := self._find_parent(line)) != NEWEST:
                 self.aliases.setdefault(line["uuid"], parent)
-            kept = self.session.keep_whole(read_text(kind), line)
+            kept = self.session.keep_whole(kind, line)
             yield SourceStep(None, NEWEST, time, (kept,))
             return
         identity, parent = self._begin_step(line)

@@ -72,9 +72,9 @@ _WRITTEN_BY_CODEX = ("<environment_context>", "<user_instructions>", "# AGENTS.m
 
 def is_codex_line(value: WireObject) -> bool:
     """Return whether an object is a line of a rollout: its first one, best of all."""
-    if value.get("type") in _TYPES:
+    if read_text(value.get("type")) in _TYPES:
         return isinstance(value.get("payload"), dict)
-    if value.get("type") in _BARE:
+    if read_text(value.get("type")) in _BARE:
         return "uuid" not in value and "message" not in value and "parentId" not in value
     return "type" not in value and {"id", "timestamp", "instructions"} <= value.keys()
 
@@ -116,7 +116,7 @@ def _unwrap_line(value: WireObject) -> WireObject:
         return value
     if "type" not in value and "id" in value and "record_type" not in value:
         return {"timestamp": value.get("timestamp"), "type": "session_meta", "payload": value}
-    if value.get("type") in _BARE | _OUTPUTS | {"local_shell_call", "custom_tool_call"}:
+    if read_text(value.get("type")) in _BARE | _OUTPUTS | {"local_shell_call", "custom_tool_call"}:
         return {**_select_time(value), "type": "response_item", "payload": value}
     return value
 
@@ -192,7 +192,7 @@ class _StepReader:
                 yield from self._add(self.session.keep_whole(name, line), time)
 
     def _take_item(self, item: WireObject, time: int | None) -> Iterator[SourceStep]:
-        kind = item.get("type", "message")
+        kind = read_text(item.get("type", "message"))
         is_message = kind == "message"
         if kind in _OUTPUTS:
             self._end_answer()

@@ -63,7 +63,7 @@ _MARKS = frozenset(
 
 def is_copilot_line(value: WireObject) -> bool:
     """Return whether an object is an event of a session."""
-    kind = value.get("type")
+    kind = read_text(value.get("type"))
     return isinstance(value.get("data"), dict) and (
         kind in _TALK or (kind == "session.start" and "sessionId" in value["data"])
     )

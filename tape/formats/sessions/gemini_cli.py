@@ -128,9 +128,9 @@ class _StepReader:
         return [self.session.keep_whole("message", value)]
 
     def _convert(self, message: WireObject, model: str) -> Iterator[Payload]:
-        kind = message.get("type")
+        kind = read_text(message.get("type"))
         if "parts" in message and "type" not in message:
-            role = "model" if message.get("role") in {"gemini", "model"} else "user"
+            role = "model" if read_text(message.get("role")) in {"gemini", "model"} else "user"
             yield from self.reader.read_element({"role": role, "parts": message["parts"]})
         elif kind == "user":
             content = message.get("content")
@@ -140,7 +140,7 @@ class _StepReader:
         elif kind in _REMARKS:
             yield Note(to_plain_text(message.get("content") or ""))
         else:
-            yield self.session.keep_whole(read_text(kind) or "message", message)
+            yield self.session.keep_whole(kind or "message", message)
 
     def _read_words(self, content: Any) -> list[Block]:
         pieces = content if isinstance(content, list) else [content] if content else []
@@ -174,7 +174,7 @@ class _StepReader:
             for piece in map(read_object, read_list(call.get("result")))
             if "functionResponse" in piece
         ]
-        status = call.get("status")
+        status = read_text(call.get("status"))
         if not results and status not in {"error", "cancelled"}:
             return
         rest = drop_fields(call, *_CALL_FIELDS[:4])

@@ -71,7 +71,7 @@ def is_goose_line(value: WireObject) -> bool:
     if "working_dir" in value:
         return "role" not in value
     is_timed = isinstance(value.get("created"), int) and isinstance(value.get("content"), list)
-    return is_timed and value.get("role") in {"user", "assistant"}
+    return is_timed and read_text(value.get("role")) in {"user", "assistant"}
 
 
 def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
@@ -156,7 +156,7 @@ class _StepReader:
 
     def _convert(self, message: WireObject) -> Iterator[Payload]:
         role = message.get("role")
-        if role not in {"user", "assistant"}:
+        if read_text(role) not in {"user", "assistant"}:
             yield self.session.keep_whole(read_text(role) or "message", message)
             return
         self.calls.begin_answer(encode_json(message.get("content")))

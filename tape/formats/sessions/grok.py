@@ -107,7 +107,7 @@ def is_grok_line(value: WireObject) -> bool:
     """Return whether an object is a line of one of a session's files."""
     if "sessionUpdate" in read_object(read_object(value.get("params")).get("update")):
         return True
-    if value.get("type") in {"tool_result", "reasoning", "assistant"}:
+    if read_text(value.get("type")) in {"tool_result", "reasoning", "assistant"}:
         return "tool_call_id" in value or "model_id" in value or "encrypted_content" in value
     info = read_object(value.get("info"))
     return "cwd" in info and ("current_model_id" in value or "generated_title" in value)
@@ -167,7 +167,7 @@ def _get_update(value: WireObject) -> WireObject:
 
 def _is_typed(line: WireObject) -> bool:
     """Return whether somebody typed a prompt of `chat_history`."""
-    if line.get("synthetic_reason") not in {None, "interjection"}:
+    if line.get("synthetic_reason") not in (None, "interjection"):
         return False
     return not _join_words(line.get("content")).lstrip().startswith("<user_info>")
 
@@ -349,7 +349,10 @@ class _UpdateReader(_Reader):
             self._add_to_answer(kind, update, time)
         elif kind == "turn_completed":
             yield from self._end_turn(update, time)
-        elif kind != "tool_call_update" or update.get("status") in {"completed", "failed"}:
+        elif kind != "tool_call_update" or read_text(update.get("status")) in {
+            "completed",
+            "failed",
+        }:
             yield from self._end_answer()
             yield from self._convert_event(kind, update, time)
 

@@ -173,7 +173,7 @@ class _StepReader:
 
     def _is_summary(self, row: WireObject) -> bool:
         marked = _is_set(row, "_compressed_summary", 0)
-        return row.get("role") in {"user", "assistant"} and (
+        return read_text(row.get("role")) in {"user", "assistant"} and (
             marked or read_text(row.get("content")).startswith(_SUMMARIES)
         )
 
