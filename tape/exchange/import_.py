@@ -109,17 +109,24 @@ def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder,
 
 _USUAL_FOLDER = re.compile(r"-(?P<id>[0-9a-f]{8})(\.[0-9]+)?\Z")
 """The end of the name that a tape's folder is given: the beginning of its id."""
+_LONGEST_END = 20
+"""Characters at the end of a name where that may stand."""
 
 
 def find_existing_folder(store: Store, identity: str) -> str | None:
     """Return the folder of the tape with this id; None if the store has none.
 
-    Only folders are opened whose name begins like the id, or that somebody has renamed.
+    Only folders are opened whose name ends like the id begins, or that somebody has renamed.
     """
-    for name in store.folders():
-        usual = _USUAL_FOLDER.search(name)
+    store.check()
+    try:
+        names = sorted(os.listdir(store.tapes))  # noqa: PTH208 (thousands, once for each tape)
+    except FileNotFoundError:
+        return None
+    for name in names:
+        usual = _USUAL_FOLDER.search(name, max(len(name) - _LONGEST_END, 0))
         may_be = usual is None or identity.startswith(usual["id"])
-        if may_be and store.read_tape_id(name) == identity:
+        if may_be and name[0] != "." and store.read_tape_id(name) == identity:
             return name
     return None
 
@@ -146,7 +153,8 @@ def record_tape(
 ) -> RecordedTape:
     """Create the tape with this id, filled by `fill`, unless the store has it.
 
-    It is recorded in a store inside the new folder, as any tape is, and moved.
+    It is recorded in a store inside the new folder, as any tape is, and moved: what a crash leaves
+    of it is removed, so it is synced once, when it is whole.
     """
     folder = find_existing_folder(store, identity)
     is_new = folder is None
@@ -156,12 +164,14 @@ def record_tape(
                 store.tapes / name,
                 clock=store.clock,
                 random=lambda _: identity,
-                durable=store.durable,
+                durable=False,
             )
             with inner.create(beginning) as tape, tape.writer() as writer:
                 fill(tape, writer)
                 built = tape.folder.name
             with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
+                with made.sub(built) as whole:
+                    whole.sync_tree()
                 target = ImportTarget(identity, built, is_path=False)
                 folder = place_tape(store, tapes, made, built, target)
     return RecordedTape(str(store.tapes.absolute() / folder), is_new)

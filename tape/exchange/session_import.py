@@ -17,6 +17,7 @@ new tape is built under a name that readers ignore, and renamed when it is whole
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, suppress
 from hashlib import sha256
 from struct import Struct as Packing
@@ -43,7 +44,7 @@ from ..model.entries import (
 from ..model.line import encode_payload, read_header
 from ..store.refs import find_head, make_ref_name, read_head_at
 from ..store.store import Store
-from .import_ import find_existing_folder, record_tape
+from .import_ import record_tape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,11 +113,9 @@ def import_session(
         durable=store.durable,
         projection=store.projection,
     )
-    folder = find_existing_folder(store, session.tape_id)
-    if folder is None:
-        record_tape(timed, session.tape_id, begins, filler.fill_new)
-        folder = find_existing_folder(store, session.tape_id) or ""
-    else:
+    recorded = record_tape(timed, session.tape_id, begins, filler.fill_new)
+    folder = os.path.basename(recorded.path)  # noqa: PTH119 (once for each of thousands)
+    if not recorded.is_new:
         with timed.open_folder(folder) as tape:
             filler.fill(tape, known=True)
     with store.open_folder(folder) as tape:

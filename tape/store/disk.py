@@ -226,6 +226,18 @@ class Folder(Descriptor):
         self.move(name, to, free)
         return free
 
+    def sync_tree(self) -> None:
+        """Sync every file and every name below this directory to the medium, each once."""
+        if not self.durable:
+            return
+        for _, _, files, fd in os.fwalk(".", topdown=False, dir_fd=self.fd):
+            below = Folder(os.dup(fd), self.name)
+            with below:
+                for name in files:
+                    with Descriptor(below.file(name)) as file:
+                        sync_file(file.fd)
+                below.sync()
+
     def sync(self) -> None:
         """Sync the names in this directory to the medium."""
         if not self.durable:

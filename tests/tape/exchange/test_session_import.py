@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,36 @@ def read_branches(store, done):
             for branch in tape.refs().branches
         }
         return found, tape.refs().current
+
+
+@pytest.mark.skipif(hasattr(fcntl, "F_FULLFSYNC"), reason="files are synced by fcntl there")
+def test_all_of_a_new_tape_is_synced_before_it_has_its_name(tmp_path, monkeypatch):
+    """It is built without syncs, because a crash removes what has no name yet."""
+    synced: set[int] = set()
+    placed: list[set[int]] = []
+    sync, sync_data, rename = os.fsync, os.fdatasync, os.rename
+
+    def note_sync(call, fd):
+        call(fd)
+        synced.add(os.fstat(fd).st_ino)
+
+    def note_rename(source, target, **folders):
+        if not str(source).startswith(".new-"):
+            placed.append(set(synced))
+        rename(source, target, **folders)
+
+    monkeypatch.setattr(os, "fsync", partial(note_sync, sync))
+    monkeypatch.setattr(os, "fdatasync", partial(note_sync, sync_data))
+    monkeypatch.setattr(os, "rename", note_rename)
+    file = ClaudeFile()
+    file.say("u1", None, "x" * 40_000)
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(file.data)
+    session, digest = open_session_file(SessionFile(path))
+    (done,) = import_session(Store(tmp_path / "store"), session, HERE, str(path), digest)
+    inodes = {one.stat().st_ino: one for one in [Path(done.path), *Path(done.path).rglob("*")]}
+    assert [inodes[one] for one in inodes.keys() - placed[-1]] == []
+    assert len(inodes) > 6
 
 
 class TestGrowth:
