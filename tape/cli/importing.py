@@ -59,6 +59,8 @@ _WATCH_INTERVAL = 0.25
 """Seconds between two looks at the files that are watched."""
 _MOST_LOOKS = 3
 """A file that is written without a pause is read at every such look."""
+_LOOKS_A_SEARCH = 2
+"""New files are searched for at every such look."""
 
 
 @click.command(
@@ -209,6 +211,8 @@ class _Batch:
         self.project = None if project is None else os.path.realpath(project)
         self.told: set[str] = set()
         """Files whose errors were reported."""
+        self.refused: dict[str, FileStamp | None] = {}
+        """Watched file that is no session → its stamp."""
         self.looks: dict[str, tuple[FileStamp, int]] = {}
         """Watched file → its stamp, and how often it has changed since it was read."""
 
@@ -221,26 +225,40 @@ class _Batch:
             if not watch:
                 return code
             print_lines([] if self.as_json else ["watching; Ctrl+C ends it"])
+            look = 0
             while True:
                 sys.stdout.flush()
                 time.sleep(_WATCH_INTERVAL)
-                sources = [*filter(self._is_settled, self._find(folder, is_announced=False))]
-                self._import(store, sources, memory, is_last=False, waits=True)
+                look += 1
+                if look % _LOOKS_A_SEARCH == 0:
+                    sources = self._find(folder, is_announced=False)
+                changed = [*self._list_changed(sources, memory)]
+                if changed:
+                    self._import(store, changed, memory, is_last=False, waits=True)
 
-    def _is_settled(self, source: SessionFile) -> bool:
-        """Return whether a watched file is to be read now: its last line is written by then.
+    def _list_changed(
+        self, sources: list[SessionFile], memory: ImportMemory
+    ) -> Iterator[SessionFile]:
+        """Yield the watched files that are to be read now: their last line is written by then.
 
-        stamp at each look    A  A  B  C  D  D
-        read                     ×        ×  ×    (D: it has changed at three looks)
+        stamp at each look    A  A  A  B  C  D  D
+        read                     ×           ×       (D: it has changed at three looks)
+
+        A file that is no session is not read again until it changes.
         """
-        try:
-            stamp = FileStamp.of(source.path)
-        except OSError:
-            return False
-        before, looks = self.looks.get(source.name, (None, 0))
-        is_settled = stamp == before or looks + 1 >= _MOST_LOOKS
-        self.looks[source.name] = stamp, 0 if is_settled else looks + 1
-        return is_settled
+        stamps: dict[Path, FileStamp | None] = {}
+        for source in sources:
+            if source.path not in stamps:
+                stamps[source.path] = FileStamp.find(source.path)
+            stamp = stamps[source.path]
+            known = memory.files.get(source.name)
+            if stamp is None or (known is not None and known.stamp == stamp):
+                continue
+            before, looks = self.looks.get(source.name, (None, 0))
+            is_settled = stamp == before or looks + 1 >= _MOST_LOOKS
+            self.looks[source.name] = stamp, 0 if is_settled else looks + 1
+            if is_settled and self.refused.get(source.name) != stamp:
+                yield source
 
     def _find(self, folder: Path | None, *, is_announced: bool) -> list[SessionFile]:
         """Return the sessions to import, newest file last, and say what was found."""
@@ -257,6 +275,8 @@ class _Batch:
                         print_lines([f"{SESSION_FORMATS[tool].title}: {count} in {place}"])
         if is_announced and not found:
             print_lines(["no sessions of other agents were found"])
+        if not self.since:
+            return found
         return [one for one in found if _read_modified(one.path) >= self.since]
 
     def _import(
@@ -281,6 +301,8 @@ class _Batch:
                 wanted=self._is_wanted,
             ):
                 tapes += done.tapes
+                if isinstance(done.error, UsageError):
+                    self.refused[done.source.name] = FileStamp.find(done.source.path)
                 if done.error is None:
                     self.told.discard(done.source.name)
                 elif done.source.name not in self.told:

@@ -14,7 +14,7 @@ while it reads the file and writes the tape, so the second one finds what the fi
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -51,16 +51,22 @@ class FileStamp(NamedTuple):
     def of(cls, path: Path) -> FileStamp:
         """Return the stamp of a file, with its log of writes where it is a database."""
         found = [os.stat(path)]  # noqa: PTH116 (once for each file, each second)
-        for suffix in ("-wal",):
-            try:
-                found.append(os.stat(f"{path}{suffix}"))  # noqa: PTH116
-            except OSError:
-                continue
+        if path.suffix == ".db":
+            with suppress(OSError):
+                found.append(os.stat(f"{path}-wal"))  # noqa: PTH116
         return cls(
             sum(one.st_size for one in found),
             max(one.st_mtime_ns for one in found),
             max(one.st_ctime_ns for one in found),
         )
+
+    @classmethod
+    def find(cls, path: Path) -> FileStamp | None:
+        """Return the stamp of a file; None if it is gone."""
+        try:
+            return cls.of(path)
+        except OSError:
+            return None
 
 
 class RememberedFile(Struct, array_like=True):
