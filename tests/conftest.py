@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import time
@@ -23,6 +24,16 @@ STEADY = settings(
 # A found case is a file to replay, so no other hint is printed, as Hypothesis would on a CI server.
 settings.register_profile("ours", settings(STEADY, database=CASES, print_blob=False))
 settings.load_profile("ours")
+
+
+# Thousands of items are collected, and all of them stay: no use to look for garbage among them.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):

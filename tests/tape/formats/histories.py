@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -173,17 +174,26 @@ CALL_WIRE = {
 }
 
 
-@st.composite
-def answers(draw, name: str) -> Assistant:
-    """Return an answer of one provider, or of another model whose blocks nobody else can read."""
-    foreign = draw(st.booleans())
-    name = draw(st.sampled_from(sorted(FORMATS))) if foreign else name
+APIS = st.sampled_from(sorted(FORMATS))
+STOP_REASONS = st.sampled_from(["stop", "stop", "tool_calls", "length", "aborted", "error"])
+
+
+@cache
+def _blocks_of(name: str) -> st.SearchStrategy[list]:
     own = st.sampled_from(OWN[name])
     wires = st.none() | st.sampled_from(CALL_WIRE[name])
     calls = st.builds(_call, IDS, NAMES, ARGUMENTS, wires)
     unsigned = st.sampled_from([Thinking("unsigned"), Thinking("")])
-    blocks = draw(st.lists(calls | calls | WORDS | own | unsigned | FILE_BLOCKS, max_size=5))
-    stop = draw(st.sampled_from(["stop", "stop", "tool_calls", "length", "aborted", "error"]))
+    return st.lists(calls | calls | WORDS | own | unsigned | FILE_BLOCKS, max_size=5)
+
+
+@st.composite
+def answers(draw, name: str) -> Assistant:
+    """Return an answer of one provider, or of another model whose blocks nobody else can read."""
+    foreign = draw(st.booleans())
+    name = draw(APIS) if foreign else name
+    blocks = draw(_blocks_of(name))
+    stop = draw(STOP_REASONS)
     return Assistant(
         tuple(blocks),
         api=FORMATS[name].api,
@@ -198,6 +208,8 @@ def _call(call_id, name, arguments, wire) -> ToolCall:
     return ToolCall(id=call_id, name=name, **arguments, **kept)
 
 
+# A strategy is cached: what it may draw is worked out once, not for each example.
+@cache
 def histories(name: str, size: int = 12) -> st.SearchStrategy[list[Payload]]:
     """Return histories with orphans, duplicates, late results, repeated ids and stopped turns."""
     events = st.one_of(

@@ -1,6 +1,7 @@
 """Arrays as nobody should write them: they are read all the same, and nothing of them is lost."""
 
 import re
+from functools import cache
 
 import msgspec
 import pytest
@@ -64,6 +65,7 @@ def values(name):
     )
 
 
+@cache
 def elements(name):
     """Return elements of an array that look much like messages."""
     value = values(name)
