@@ -81,6 +81,8 @@ class TerminalSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     notify: Literal["bell", "osc9", "off"] = "bell"
     """What the terminal does when an answer is awaited, or a run of over 10 s has ended."""
+    theme: Literal["terminal", "dark", "light", "plain"] = "terminal"
+    """Colours: those of the terminal, of a dark or a light background, or none."""
 
 
 class ReviewRule(Struct, frozen=True, forbid_unknown_fields=True):

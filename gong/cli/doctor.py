@@ -106,6 +106,7 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
         except ConfigurationError as error:
             yield HealthCheck("model", "wrong", str(error))
     yield from _check_keys(settings)
+    yield _check_key_names(settings)
     for names, without in _WANTED_PROGRAMS:
         found = next(filter(None, map(shutil.which, names)), None)
         yield HealthCheck(names[0], "ok" if found else "note", found or f"not found: {without}")
@@ -210,6 +211,17 @@ def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
             yield HealthCheck(name, "wrong", f"there is a key, but {error}")
     if not found:
         yield HealthCheck("keys", "note", "none: gong auth login PROVIDER, or use -m offline/rules")
+
+
+def _check_key_names(settings: Settings) -> HealthCheck:
+    """Check the table [keys], which only `gong chat` reads."""
+    from ..repl.keys import KeyMap  # noqa: PLC0415 (for one check)
+
+    try:
+        changed = KeyMap(settings.keys).changed
+    except ConfigurationError as error:
+        return HealthCheck("[keys]", "wrong", str(error))
+    return HealthCheck("[keys]", "ok", ", ".join(sorted(changed)) or "as they are by themselves")
 
 
 def _check_history(ref: str, settings: Settings) -> Iterator[HealthCheck]:

@@ -85,7 +85,7 @@ from .status_line import (
     render_status_line,
     update_usage,
 )
-from .terminal import TERMINAL_STYLE, Terminal
+from .terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -209,6 +209,7 @@ class _Conversation:
             lambda said: self.terminal.print(self.screen.reply(said, failed=False)),
         )
         self.terminal = self._build_terminal(full_screen=full_screen)
+        self.terminal.theme = host.models.settings.terminal.theme
         self.tasks = asyncio.TaskGroup()
         self.begun: float | None = None
         """When the current run began; None while nothing runs."""
@@ -310,7 +311,9 @@ class _Conversation:
                 return
             draft, picks, self.picks = self.terminal.draft.text, self.picks, None
             self.terminal.flush()
-            chosen = await choose_command(picks, TERMINAL_STYLE, full_screen=self.is_full_screen)
+            chosen = await choose_command(
+                picks, self.terminal.style, full_screen=self.is_full_screen
+            )
             lines = [chosen] if chosen else []
 
     def _build_keys(self) -> KeyBindings:

@@ -30,6 +30,7 @@ from .file_names import FolderNames, find_names
 from .mention_grammar import COMMAND_BEGIN, MENTION_BEGIN
 from .session_lists import list_branches, list_sessions
 from .skill_commands import list_skill_commands
+from .styles import THEMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -120,6 +121,8 @@ class InputCompleter(Completer):
                 names = self._host.models.names
                 models = [one.id for one in names.catalogue.list_models()]
                 return [*self._host.models.settings.aliases, *models]
+            case "theme":
+                return THEMES
             case "effort" | "thinking":
                 return get_args(EffortChoice)
             case "mode" | "permissions":

@@ -29,6 +29,15 @@ def _show_keys(_host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply(types=lambda typing: typing.say(typing.keys.render_keys()))
 
 
+@add_command("theme", "[NAME]", "show the themes, or use one", busy=True)
+def _choose_theme(_host: OpenSession, name: str) -> CommandReply:
+    from .styles import THEMES  # noqa: PLC0415 (it imports prompt-toolkit)
+
+    if name and name not in THEMES:
+        return CommandReply(f"there is no theme {name}: {', '.join(THEMES)}", failed=True)
+    return CommandReply(types=lambda typing: typing.use_theme(name))
+
+
 @add_command("copy", "", "copy the last answer into the clipboard", busy=True)
 def _copy_answer(host: OpenSession, _argument: str) -> CommandReply:
     for message in reversed(host.session.list_messages()):

@@ -39,6 +39,7 @@ from .pictures import (
     find_dropped_picture,
     read_clipboard_picture,
 )
+from .styles import THEMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -227,6 +228,16 @@ class PromptInput:
         """Copy a text by means of the terminal."""
         self._terminal().copy_text(text)
         self.say(f"copied {len(text):,} characters, if the terminal lets programs copy (OSC 52)")
+
+    def use_theme(self, name: str) -> None:
+        """Draw what follows in another theme; an empty name says which there are."""
+        terminal = self._terminal()
+        if name:
+            terminal.theme = name
+            self.say(f'theme {name}; theme = "{name}" in [terminal] of config.toml keeps it')
+            return
+        listed = (f"{one} *" if one == terminal.theme else one for one in THEMES)
+        self.say(f"themes: {', '.join(listed)}; /theme NAME uses one")
 
     def choose_model(self) -> None:
         """Begin the command that changes the model, and offer models."""

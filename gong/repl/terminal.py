@@ -16,13 +16,13 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.renderer import print_formatted_text
-from prompt_toolkit.styles import Style
+from prompt_toolkit.styles import DynamicStyle, Style
 
 from tape.text import show_controls
 
 from .frames import FramedStream
 from .mention_grammar import is_menu_begin
-from .styles import STYLES
+from .styles import DEFAULT_THEME, build_style
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from .lines import StyledLine
 
-TERMINAL_STYLE = Style.from_dict(STYLES)
 _FRAME_SECONDS = 0.03
 _TICK_SECONDS = 1.0
 _INDENT = "  "  # before every further line of the draft
@@ -61,6 +60,8 @@ class Terminal:
 
         `expand` returns what an entered text says; that is passed on, and in the history.
         """
+        self.theme = DEFAULT_THEME
+        """One of `THEMES`; what was printed before keeps its colours."""
         self._expand = expand
         self._is_here = asyncio.Event()
         """Set unless another program has the terminal."""
@@ -79,7 +80,7 @@ class Terminal:
             completer=completer,
             complete_while_typing=Condition(self._is_menu_wanted),
             tempfile_suffix=".md",
-            style=TERMINAL_STYLE,
+            style=DynamicStyle(lambda: self.style),
             erase_when_done=True,
             prompt_continuation=_INDENT,
             enable_suspend=True,
@@ -93,6 +94,11 @@ class Terminal:
             return False  # clears the line
 
         self._prompt.default_buffer.accept_handler = take
+
+    @property
+    def style(self) -> Style:
+        """How each kind of text looks now."""
+        return build_style(self.theme)
 
     @property
     def columns(self) -> int:
@@ -222,7 +228,7 @@ class Terminal:
         """Write the finished lines at the cursor; no prompt may be drawn there."""
         lines, self._finished = self._finished, []
         text = style_lines(lines)
-        print_formatted_text(self._app.output, text, TERMINAL_STYLE)
+        print_formatted_text(self._app.output, text, self.style)
         self._app.output.flush()
 
     def close(self) -> None:

@@ -50,3 +50,15 @@ def test_index_terminal_and_network_are_named(place):
     assert {"name": "proxy", "state": "ok", "about": "HTTPS_PROXY: proxy.example"} in fine
     lost = place.run("gong", "doctor", code=1, SSL_CERT_FILE="/nowhere/ca.pem")
     assert "SSL_CERT_FILE is /nowhere/ca.pem, which is not there" in lost.stdout
+
+
+def test_a_wrong_key_is_named_with_the_right_one(place):
+    """17: [keys] is read by the terminal alone, so nothing else would say it before."""
+    config = place.home / ".config/gong"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text('[keys]\neditr = "ctrl+e"\n')
+    done = place.run("gong", "doctor", code=1)
+    assert "there is no action editr: did you mean editor?" in done.stdout
+    (config / "config.toml").write_text('[keys]\neditor = "ctrl+e"\n')
+    checks = {one["name"]: one for one in place.json("gong", "doctor", "--json")}
+    assert checks["[keys]"] == {"name": "[keys]", "state": "ok", "about": "editor"}

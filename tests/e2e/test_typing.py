@@ -348,3 +348,37 @@ def test_keys_are_echoed_at_once_among_ten_thousand_files(place, chat):
                 now.wait_for(f"> {typed[:at]}", on_screen=True)
             now.type("\x15")
             now.wait_until_gone(typed)
+
+
+def list_colours(terminal, text):
+    """Return the colours of the newest line with a text."""
+    for number in reversed(range(terminal.screen.lines)):
+        if text in terminal.screen.display[number]:
+            row = terminal.screen.buffer[number]
+            return {row[column].fg for column in range(terminal.screen.columns)} - {"default"}
+    return set()
+
+
+def test_a_theme_colours_what_follows(place, chat):
+    """UX: /theme, and [terminal] theme for good."""
+    depth = {"PROMPT_TOOLKIT_COLOR_DEPTH": "DEPTH_24_BIT"}
+    with chat("-m", "offline/rules", **depth) as now:
+        now.type("/nope" + ENTER)
+        now.wait_for("unknown command /nope", on_screen=True)
+        assert list_colours(now, "unknown command /nope") == {"red"}
+        now.type("/theme sepia" + ENTER)
+        now.wait_for("there is no theme sepia: terminal, dark, light, plain", on_screen=True)
+        now.type("/theme light" + ENTER)
+        now.wait_for('theme = "light" in [terminal]', on_screen=True)
+        now.type("/neither" + ENTER)
+        now.wait_for("unknown command /neither", on_screen=True)
+        assert list_colours(now, "unknown command /neither") == {"b3261e"}
+        now.type("/theme" + ENTER)
+        now.wait_for("themes: terminal, dark, light *, plain", on_screen=True)
+    config = place.home / ".config/gong"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text('[terminal]\ntheme = "plain"\n')
+    with chat("-m", "offline/rules", **depth) as now:
+        now.type("/nope" + ENTER)
+        now.wait_for("unknown command /nope", on_screen=True)
+        assert list_colours(now, "unknown command /nope") == set()
