@@ -44,3 +44,39 @@ def test_a_command_that_runs_too_long_is_killed(tmp_path):
             env=env,
             seconds=0.5,
         )
+
+
+def _run_in_shell(folder, script):
+    """Run a script in which `tape` and `gong` are those of `write_commands`."""
+    folder.mkdir()
+    inherited = warm.write_commands(folder / "commands")
+    path = os.pathsep.join([str(folder / "commands"), str(warm.BIN), os.environ["PATH"]])
+    env = {"HOME": str(folder), "PATH": path, "LC_ALL": "C.UTF-8"}
+    return subprocess.run(
+        ["sh", "-c", script],
+        cwd=folder,
+        env=env,
+        pass_fds=inherited,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("argv", ["gong chat -p hello -m offline/rules", "tape cat nothing"])
+def test_a_shell_gets_the_same_from_a_fork(tmp_path, argv):
+    forked = _run_in_shell(tmp_path / "one", f"echo x | {argv}")
+    started = _run_in_shell(tmp_path / "two", f"echo x | PYTHONNODEBUGRANGES=1 {argv}")
+    assert (forked.returncode, forked.stdout, forked.stderr) == (
+        started.returncode,
+        started.stdout,
+        started.stderr,
+    )
+
+
+def test_a_shell_ends_a_fork_by_a_signal(tmp_path):
+    script = (
+        """gong tool bash '{"command": "echo >began; sleep 600"}' & """
+        "until [ -e began ]; do sleep 0.02; done; kill $!; wait $!; echo $?"
+    )
+    assert _run_in_shell(tmp_path / "place", script).stdout.endswith(b"130\n")

@@ -76,6 +76,57 @@ def start(argv, *, cwd, env, streams):
     return subprocess.Popen(words, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
 
 
+# What a shell runs instead of a command: it hands its streams to the server, and waits. It starts
+# with nothing but the standard library, in a twentieth of the time; signals are passed on.
+_STAND_IN = """\
+#!{python} -IS
+import json, os, signal, socket, sys
+argv = ["{bin}/" + os.path.basename(sys.argv[0]), *sys.argv[1:]]
+decides = {{n for n in os.environ if n.startswith(("PYTHON", "LC_", "LANG", "LD_"))}}
+try:
+    has_server = os.fstat({server}).st_ino == {inode}
+except OSError:  # it was closed by the program that runs this
+    has_server = False
+if not has_server or decides != {{"LC_ALL"}} or os.environ["LC_ALL"] != "{locale}":
+    os.execv(argv[0], argv)
+asked = os.memfd_create("command")
+os.write(asked, json.dumps({{"argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}}).encode())
+ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server = socket.socket(fileno={server})
+socket.send_fds(server, [{request!r}], [asked, 0, 1, 2, its.fileno()])
+its.close()
+pid = int(ours.recv(32))
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    if signal.getsignal(number) != signal.SIG_IGN:
+        signal.signal(number, lambda number, _: os.kill(pid, number))
+code = int(ours.recv(32))
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+
+
+def write_commands(folder):
+    """Write `tape` and `gong` for the PATH of a shell; return the files that it has to inherit."""
+    if BUDGET > 1 or not hasattr(os, "pidfd_open"):
+        return ()
+    folder.mkdir(parents=True)
+    server = _server().fileno()
+    text = _STAND_IN.format(
+        python=sys.executable,
+        bin=BIN,
+        locale=LOCALE["LC_ALL"],
+        server=server,
+        inode=os.fstat(server).st_ino,
+        request=_REQUEST,
+    )
+    for name in ("tape", "gong"):
+        (folder / name).write_text(text, "utf-8")
+        (folder / name).chmod(0o755)
+    return (server,)
+
+
 def _may_be_forked(words, env):
     """Return whether a fork of the server cannot be told from a process of its own."""
     decides = {
@@ -150,7 +201,12 @@ class _Server:
         os.close(asked)
         return Running(ours)
 
+    def fileno(self):
+        return self._socket.fileno()
+
     def close(self):
+        # What a shell left running may have inherited this end.
+        self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._process.wait()
 

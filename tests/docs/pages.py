@@ -25,6 +25,8 @@ from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 
+from tests import warm
+
 UNRUN = {
     "make chat": "opens a conversation in the terminal; tests/e2e drives gong chat",
     "make test": "runs the suite this test is part of",
@@ -165,8 +167,12 @@ def follow(todo: list[Command | File], home: Path, seconds: float = 100) -> list
     for folder in (demo, results):
         folder.mkdir(parents=True)
     script = "\n".join(_script(number, step, results) for number, step in enumerate(todo))
+    commands = home.parent / "commands"
+    inherited = warm.write_commands(commands)
     env = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(
+            [str(commands), str(Path(sys.executable).parent), os.environ["PATH"]]
+        ),
         "HOME": str(home),
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
@@ -178,6 +184,7 @@ def follow(todo: list[Command | File], home: Path, seconds: float = 100) -> list
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        pass_fds=inherited,
         start_new_session=True,
     )
     try:

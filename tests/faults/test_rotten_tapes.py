@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tape.model.line import encode_line, read_header
 from tape.store.refs import encode_ref_line as encode_ref
+from tests import warm
 from tests.tape import making
 
 BIN = Path(sys.executable).parent / "tape"
@@ -35,12 +35,12 @@ class Shop:
 
     def run(self, *words, before=(), stdin=b""):
         """Run the real command; return code, output and complaints. It may not wait for ever."""
-        done = subprocess.run(
+        done = warm.run(
             [*before, BIN, *words, "--store", self.home],
-            input=stdin,
-            capture_output=True,
-            check=False,
-            timeout=120,
+            cwd=self.home,
+            env={"HOME": str(self.home.parent), "PATH": os.environ["PATH"], **warm.LOCALE},
+            stdin=stdin,
+            seconds=120,
         )
         said = done.stderr.decode()
         assert "Traceback" not in said

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tape.exchange.session_batch import open_locked_session
 from tape.exchange.session_sources import SessionFile
 from tape.store.store import Store
+from tests import warm
 from tests.tape.cli.conftest import BIN
 
 ID = "0b1c2d3e-0000-4000-8000-00000000000a"
@@ -64,7 +65,7 @@ def test_hooks_at_the_same_time_make_no_second_branch(tape):
 
     def run(_):
         command = [BIN, "--store", tape.store, "hook", "run"]
-        return subprocess.run(command, input=event(file), env=tape.env, check=False).returncode
+        return warm.run(command, cwd=tape.work, env=tape.env, stdin=event(file)).returncode
 
     with ThreadPoolExecutor(4) as pool:
         assert [*pool.map(run, range(4))] == [0] * 4
@@ -86,9 +87,8 @@ def test_hooks_and_a_watch_on_one_growing_session_write_one_branch(tape):
     )
 
     def grow(_):
-        return subprocess.run(
-            [*base, "hook", "run"], input=event(file), env=tape.env, check=False
-        ).returncode
+        done = warm.run([*base, "hook", "run"], cwd=tape.work, env=tape.env, stdin=event(file))
+        return done.returncode
 
     try:
         with ThreadPoolExecutor(2) as pool:
