@@ -252,7 +252,7 @@ class _Batch:
                 stamps[source.path] = FileStamp.find(source.path)
             stamp = stamps[source.path]
             known = memory.files.get(source.name)
-            if stamp is None or (known is not None and known.stamp == stamp):
+            if stamp is None or (known is not None and known.is_unchanged(source, stamp)):
                 continue
             before, looks = self.looks.get(source.name, (None, 0))
             is_settled = stamp == before or looks + 1 >= _MOST_LOOKS

@@ -75,6 +75,12 @@ class RememberedFile(Struct, array_like=True):
     stamp: FileStamp
     sha256: str
     tapes: list[str]
+    version: str = ""
+    """Of a session in a database: its version, as `SessionFile` has it."""
+
+    def is_unchanged(self, source: SessionFile, stamp: FileStamp) -> bool:
+        """Return whether a file, or a session in a database, is what it was."""
+        return self.stamp == stamp or bool(self.version and self.version == source.version)
 
 
 class ImportMemory:
@@ -88,6 +94,12 @@ class ImportMemory:
         except (OSError, msgspec.DecodeError):
             return
         self.files = decoded
+
+    def remember(
+        self, source: SessionFile, stamp: FileStamp, sha256: str, tapes: list[str]
+    ) -> None:
+        """Take note of a file that was imported."""
+        self.files[source.name] = RememberedFile(stamp, sha256, tapes, source.version)
 
     def save(self) -> None:
         """Write the memory; a failure costs only time at the next import."""
@@ -162,14 +174,14 @@ def import_files(
         try:
             stamp = FileStamp.of(source.path)
             before = memory.files.get(source.name)
-            if before is not None and before.stamp == stamp and known.issuperset(before.tapes):
+            is_known = before is not None and known.issuperset(before.tapes)
+            if before is not None and is_known and before.is_unchanged(source, stamp):
                 continue
             if stamp.size == 0:  # a session that has just begun
                 continue
             with open_locked_session(store, source, tool, wait=wait) as (session, digest, stamp):
-                is_known = before is not None and known.issuperset(before.tapes)
                 if before is not None and is_known and before.sha256 == digest:
-                    memory.files[source.name] = RememberedFile(stamp, digest, before.tapes)
+                    memory.remember(source, stamp, digest, before.tapes)
                     continue
                 if not wanted(session.cwd):
                     continue
@@ -178,5 +190,5 @@ def import_files(
             yield ImportedFile(source, [], error)
             continue
         known.update(tape.id for tape in tapes)
-        memory.files[source.name] = RememberedFile(stamp, digest, [tape.id for tape in tapes])
+        memory.remember(source, stamp, digest, [tape.id for tape in tapes])
         yield ImportedFile(source, tapes)

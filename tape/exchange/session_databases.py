@@ -46,6 +46,8 @@ class _DatabaseKind(NamedTuple):
     """A column that tells the table from those of other agents."""
     read: Callable[[sqlite3.Connection, str, Path], list[bytes] | None]
     """Returns the lines of a session in a file; None if it is not there."""
+    version: str = "''"
+    """What changes when a session `s` is written, in SQL; newer and older tables may lack it."""
     also: str = ""
     """Another table of sessions, in newer versions."""
     has_one: bool = False
@@ -65,18 +67,21 @@ def find_database_tool(file: Path) -> str | None:
     return None
 
 
-def list_database_sessions(file: Path, tool: str) -> list[str] | None:
-    """Return the ids of the sessions in a database of an agent; None if it is damaged."""
-    try:
-        with closing(_open_database(file)) as database:
-            if _KINDS[tool].has_one:
-                return [file.absolute().parent.name]
-            kind = _KINDS[tool]
+def list_database_sessions(file: Path, tool: str) -> list[tuple[str, str]] | None:
+    """Return id and version of the sessions in a database, by id; None if it is damaged.
+
+    A version changes when the session does; "" is unknown.
+    """
+    kind = _KINDS[tool]
+    if kind.has_one:
+        return [(file.absolute().parent.name, "")]
+    for version in (kind.version, "''"):
+        with suppress(sqlite3.Error), closing(_open_database(file)) as database:
             tables = [one for one in (kind.table, kind.also) if one and _has_table(database, one)]
-            query = " UNION ".join(f"SELECT id FROM {one}" for one in tables)  # noqa: S608
-            return [str(row) for (row,) in database.execute(f"{query} ORDER BY id")]
-    except sqlite3.Error:
-        return None
+            query = " UNION ".join(f"SELECT s.id, {version} FROM {one} s" for one in tables)  # noqa: S608
+            found = database.execute(f"{query} ORDER BY 1")
+            return [(str(row), str(changed or "")) for row, changed in found]
+    return None
 
 
 def read_database_session(file: Path, tool: str, session: str) -> list[bytes]:
@@ -381,11 +386,29 @@ def _select_of(database: sqlite3.Connection, table: str, response: str) -> list[
     return _select_objects(database, query, response)[0]
 
 
+_OF_SESSION = "FROM {} t WHERE t.session_id = s.id"
+_MESSAGES, _PARTS = _OF_SESSION.format("messages"), _OF_SESSION.format("part")
 _KINDS = {
-    opencode.TOOL: _DatabaseKind("session", "id", _read_opencode),
-    goose.TOOL: _DatabaseKind("sessions", "working_dir", _read_goose),
+    opencode.TOOL: _DatabaseKind(
+        "session",
+        "id",
+        _read_opencode,
+        f"s.time_updated || ' ' || (SELECT count(*) || ' ' || max(t.time_updated) {_PARTS})",
+    ),
+    goose.TOOL: _DatabaseKind(
+        "sessions",
+        "working_dir",
+        _read_goose,
+        f"s.updated_at || ' ' || (SELECT count(*) || ' ' || max(t.id) {_MESSAGES})",
+    ),
     cursor.TOOL: _DatabaseKind("blobs", "data", _read_cursor, has_one=True),
-    hermes.TOOL: _DatabaseKind("sessions", "started_at", _read_hermes),
+    hermes.TOOL: _DatabaseKind(
+        "sessions",
+        "started_at",
+        _read_hermes,
+        "coalesce(s.title, '') || ' ' || (SELECT count(*) || ' ' || max(t.id) || ' ' ||"
+        f" total(t.active) || ' ' || total(t.compacted) {_MESSAGES})",
+    ),
     llm_logs.TOOL: _DatabaseKind("conversations", "model", _read_llm, also="threads"),
 }
 """Agent → its database."""

@@ -95,6 +95,8 @@ class SessionFile(NamedTuple):
     """The agent; None where the content has to say it."""
     row: str | None = None
     """Id of the session in a database."""
+    version: str = ""
+    """Changes when the session in the database does; "" where that is unknown."""
 
     @property
     def name(self) -> str:
@@ -171,8 +173,8 @@ def list_sessions_in(file: Path, tool: str | None = None) -> Iterator[SessionFil
     if rows is None:
         yield SessionFile(file, tool)
     else:
-        for row in rows:
-            yield SessionFile(file, found, row)
+        for row, version in rows:
+            yield SessionFile(file, found, row, version)
 
 
 def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[SourceSession, str]:

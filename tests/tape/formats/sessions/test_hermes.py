@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 import pytest
 
 from tape.errors import TapeError
+from tape.exchange.session_batch import ImportMemory, import_files
 from tape.exchange.session_databases import read_database_session
 from tape.exchange.session_import import import_session
 from tape.exchange.session_sources import (
@@ -270,3 +271,26 @@ def test_damaged_columns_and_databases_cost_themselves_only(database, tmp_path):
         for found in list_sessions_in(database.path):
             with suppress(TapeError):  # such as a header without its table
                 list_payloads(open_session_file(found)[0])
+
+
+def test_only_the_session_that_changed_is_read_again(database, tmp_path):
+    """Every session of a database shares its file, and so its times."""
+    database.begin("other")
+    database.say("user", "hello", session="other")
+    store = Store(tmp_path / "store")
+    memory, here = ImportMemory(store), Beginning("/", "t")
+
+    def bring():
+        found = list_sessions_in(database.path)
+        return [done.source.row for done in import_files(store, found, here, memory)]
+
+    assert bring() == [ID, "other"]
+    assert bring() == []
+    database.say("user", "again", session="other")
+    assert bring() == ["other"]
+    database.run("UPDATE messages SET active = 0 WHERE id = 4")
+    assert bring() == [ID]
+    database.run("ALTER TABLE messages DROP COLUMN compacted")
+    assert [one.version for one in list_sessions_in(database.path)] == ["", ""]
+    assert bring() == [ID, "other"]
+    assert bring() == []
