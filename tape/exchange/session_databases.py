@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ..formats.wire import WireObject
 
 _DAMAGED_LINE = b"{"
+_DAMAGE = (sqlite3.Error, UnicodeError, msgspec.MsgspecError, LookupError, TypeError)
+"""What a damaged database raises, or one whose tables are not those that are known."""
 
 
 class _DatabaseKind(NamedTuple):
@@ -62,7 +64,7 @@ def find_database_tool(file: Path) -> str | None:
                 columns = database.execute(f"PRAGMA table_info({kind.table})").fetchall()
                 if kind.column in {column[1] for column in columns}:
                     return tool
-    except sqlite3.Error:
+    except _DAMAGE:
         return None
     return None
 
@@ -76,7 +78,7 @@ def list_database_sessions(file: Path, tool: str) -> list[tuple[str, str]] | Non
     if kind.has_one:
         return [(file.absolute().parent.name, "")]
     for version in (kind.version, "''"):
-        with suppress(sqlite3.Error), closing(_open_database(file)) as database:
+        with suppress(*_DAMAGE), closing(_open_database(file)) as database:
             tables = [one for one in (kind.table, kind.also) if one and _has_table(database, one)]
             query = " UNION ".join(f"SELECT s.id, {version} FROM {one} s" for one in tables)  # noqa: S608
             found = database.execute(f"{query} ORDER BY 1")
@@ -89,7 +91,7 @@ def read_database_session(file: Path, tool: str, session: str) -> list[bytes]:
     try:
         with closing(_open_database(file)) as database:
             lines = _KINDS[tool].read(database, session, file)
-    except sqlite3.Error as error:
+    except _DAMAGE as error:
         raise UsageError(f"the database {file} cannot be read: {error}") from error
     if lines is None:
         raise NotFound(f"no session {session!r} in {file}")

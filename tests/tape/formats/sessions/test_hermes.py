@@ -266,6 +266,11 @@ def test_damaged_columns_and_databases_cost_themselves_only(database, tmp_path):
     assert join_texts(odd.content) == "ok"
     assert len(select_tool_calls(last.content)) == 2
     whole = database.path.read_bytes()
+    for place in (whole.index(b"sessions"), whole.index(b"TEXT"), 100, 4096, len(whole) - 90):
+        database.path.write_bytes(whole[:place] + b"\xff" * 40 + whole[place + 40 :])
+        for found in list_sessions_in(database.path):
+            with suppress(TapeError):
+                list_payloads(open_session_file(found)[0])
     for size in (0, 10, 100, 5000, len(whole) - 4096):
         database.path.write_bytes(whole[:size])
         for found in list_sessions_in(database.path):
