@@ -12,7 +12,7 @@ from ..context.costs import format_money
 from .schedule import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .plan import PlannedTask, TaskPlan
     from .record import Workflow, WorkflowEvent
@@ -89,7 +89,7 @@ def compute_depths(plan: TaskPlan) -> dict[str, int]:
 _STYLE = """
 :root{color-scheme:light dark;--line:#8886;--ok:#2a8a4a;--bad:#c0392b;--run:#b7791f}
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}
-h1{font-size:1.3rem} .graph{overflow-x:auto} table{border-collapse:collapse;width:100%}
+h1{font-size:1.3rem} .wide{overflow-x:auto} table{border-collapse:collapse;width:100%}
 td,th{border-bottom:1px solid var(--line);padding:.35rem .5rem;text-align:left;vertical-align:top}
 pre{white-space:pre-wrap;overflow-wrap:anywhere}
 .completed{color:var(--ok)} .failed{color:var(--bad)}
@@ -104,6 +104,7 @@ def build_page(workflow: Workflow) -> str:
     """Return a workflow as one self-contained HTML page; the same one gives the same page."""
     score = "" if workflow.score is None else f" · score {workflow.score:g}"
     score += f" · {format_money(workflow.cost)}" if workflow.cost else ""
+    heads = ("task", "status", "tries", "time", *(("cost",) * bool(workflow.cost)), "reviews")
     rows = "".join(_build_rows(workflow))
     report = f"<h2>Report</h2><pre>{escape(workflow.report)}</pre>" if workflow.report else ""
     title = escape(workflow.requirement)
@@ -114,9 +115,8 @@ def build_page(workflow: Workflow) -> str:
         " content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
         f"<p class={workflow.status}>{workflow.status}{score} · {workflow.id[:8]}</p>"
-        f"<div class=graph>{_draw_svg(workflow)}</div>"
-        "<table><tr><th>task<th>status<th>tries<th>time<th>cost<th>reviews</tr>"
-        f"{rows}</table>{report}</html>\n"
+        f"<div class=wide>{_draw_svg(workflow)}</div>"
+        f"<div class=wide><table>{_build_row(heads, tag='th')}{rows}</table></div>{report}</html>\n"
     )
 
 
@@ -127,12 +127,21 @@ def _build_rows(workflow: Workflow) -> Iterator[str]:
             escape(f"{one.verdict}: {one.summary}") for one in workflow.reviews.get(task.id, [])
         )
         note = f"<br>{escape(state.note)}" if state.note else ""
-        yield (
-            f"<tr><td><b>{escape(task.id)}</b> {escape(task.title)}"
-            f"<td class={state.status}>{state.status}{note}<td>{state.tries}"
-            f"<td>{_format_time(workflow, task.id)}"
-            f"<td>{format_money(state.cost) if state.cost else ''}<td>{reviews}</tr>"
+        cost = format_money(state.cost) if state.cost else ""
+        yield _build_row(
+            (
+                f"<b>{escape(task.id)}</b> {escape(task.title)}",
+                f"<span class={state.status}>{state.status}</span>{note}",
+                str(state.tries),
+                _format_time(workflow, task.id),
+                *((cost,) * bool(workflow.cost)),
+                reviews,
+            )
         )
+
+
+def _build_row(cells: Iterable[str], tag: str = "td") -> str:
+    return f"<tr>{''.join(f'<{tag}>{cell}' for cell in cells)}</tr>"
 
 
 def _format_time(workflow: Workflow, task: str) -> str:
