@@ -14,7 +14,8 @@ cursor     $CURSOR_CONFIG_DIR or ~/.cursor      chats/MD5/UUID/store.db
 antigravity  ~/.gemini/antigravity-cli          brain/ID/.system_generated/logs/transcript.jsonl
 grok       $GROK_HOME or ~/.grok                sessions/CWD/UUID/, several files
 hermes     $HERMES_HOME or ~/.hermes            state.db, profiles/NAME/state.db
-qwen       $QWEN_HOME or ~/.qwen                projects/FOLDER/chats/UUID.jsonl
+qwen       $QWEN_RUNTIME_DIR, $QWEN_HOME or
+           ~/.qwen                              projects/FOLDER/chats/UUID.jsonl
 kimi       $KIMI_SHARE_DIR or ~/.kimi           sessions/MD5/UUID/context.jsonl, context_N.jsonl
 vibe       $VIBE_HOME or ~/.vibe                logs/session/NAME/messages.jsonl, meta.json
 llm        $LLM_USER_PATH or
@@ -109,6 +110,7 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
     home = Path(environ.get("HOME") or Path.home())
     data = Path(environ.get("XDG_DATA_HOME") or home / ".local/share")
     goose = environ.get("GOOSE_PATH_ROOT")
+    qwen = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME")
     folders = {
         "claude": Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude"),
         "codex": Path(environ.get("CODEX_HOME") or home / ".codex"),
@@ -122,7 +124,7 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
         "cursor": Path(environ.get("CURSOR_CONFIG_DIR") or home / ".cursor"),
         "grok": Path(environ.get("GROK_HOME") or home / ".grok"),
         "hermes": Path(environ.get("HERMES_HOME") or home / ".hermes"),
-        "qwen": Path(environ.get("QWEN_HOME") or home / ".qwen"),
+        "qwen": Path(qwen or home / ".qwen"),
         "kimi": Path(environ.get("KIMI_SHARE_DIR") or home / ".kimi"),
         "vibe": Path(environ.get("VIBE_HOME") or home / ".vibe"),
         "llm": Path(environ.get("LLM_USER_PATH") or home / ".config/io.datasette.llm"),

@@ -8,7 +8,7 @@ message?}; `message` is a content of the Gemini API. Written after its source of
     user, without a subtype           user
     user with one (a notification)    context
     assistant                         an answer, with model and tokens of `usageMetadata`
-    tool_result                       the result of each call
+    tool_result                       the result of each call; what Qwen shows in `details`
     system, chat_compression          anchor; `compressedHistory` ends with what stays in view
     system, custom_title              the title of the session
     system, slash_command             note: the command that was typed
@@ -25,10 +25,20 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...model.entries import Anchor, Assistant, Context, Git, Note, Usage, User
+from ...model.entries import (
+    NO_JSON,
+    Anchor,
+    Assistant,
+    Context,
+    Git,
+    Note,
+    ToolResult,
+    Usage,
+    User,
+)
 from ..gemini.parse import GeminiReader
 from ..parsing import CallBinder, to_plain_text
-from ..wire import encode_json
+from ..wire import drop_fields, encode_json, pack_raw
 from .steps import (
     ROOT,
     SourceSession,
@@ -61,6 +71,7 @@ _SILENT = frozenset(
     }
 )
 """Subtypes of records that say nothing about the conversation."""
+_FAILED = frozenset({"error", "cancelled"})
 
 
 def is_qwen_line(value: WireObject) -> bool:
@@ -80,6 +91,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         if value.get("subtype") == "custom_title":
             title = read_text(read_object(value.get("systemPayload")).get("customTitle"))
     branch = read_text(first.get("gitBranch"))
+    identity, agent = read_text(first.get("sessionId")) or name, read_text(first.get("agentId"))
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
         return _StepReader(made, put).read(read_lines())
@@ -87,7 +99,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     made = SourceSession(
         TOOL,
         FORMAT,
-        read_text(first.get("sessionId")) or name,
+        f"{identity}/{agent}" if agent and first.get("isSidechain") is True else identity,
         read_steps,
         cwd=read_text(first.get("cwd")) or None,
         git=Git(branch, None, dirty=False) if branch else None,
@@ -154,6 +166,7 @@ class _StepReader:
                 kind="compaction",
                 summary=self._find_summary(read_list(payload.get("compressedHistory"))),
                 reason="compressed by Qwen Code",
+                other=pack_raw(drop_fields(payload, "compressedHistory")),
             )
         elif subtype == "slash_command" and payload.get("phase") == "invocation":
             yield Note(to_plain_text(payload.get("rawCommand") or ""))
@@ -164,7 +177,9 @@ class _StepReader:
         else:
             given = {**message, "role": "user"}
             for one in self.reader.read_element(given):
-                if subtype and isinstance(one, User):
+                if isinstance(one, ToolResult):
+                    yield _add_display(one, read_object(record.get("toolCallResult")))
+                elif subtype and isinstance(one, User):
                     yield Context("user", TOOL, one.content)
                 else:
                     yield one
@@ -193,16 +208,25 @@ class _StepReader:
             )
 
 
+def _add_display(result: ToolResult, shown: WireObject) -> ToolResult:
+    """Return a result with what Qwen shows of it, and whether the call failed."""
+    rest = drop_fields(shown, "responseParts", "callId")
+    failed = result.is_error or read_text(shown.get("status")) in _FAILED
+    return replace(result, is_error=failed, details=pack_raw(rest) if rest else NO_JSON)
+
+
 def _read_usage(usage: WireObject) -> Usage:
     """Return the tokens of an answer: what was cached is not counted as input."""
     prompt = read_count(usage.get("promptTokenCount"))
     cached = min(read_count(usage.get("cachedContentTokenCount")), prompt)
     thoughts = read_count(usage.get("thoughtsTokenCount"))
-    said = read_count(usage.get("candidatesTokenCount")) + thoughts
+    said, total = (read_count(usage.get(f"{one}TokenCount")) for one in ("candidates", "total"))
+    if prompt + said != total:  # else the answer's tokens have those of its thoughts in them
+        said += thoughts
     return Usage(
         input=prompt - cached,
         output=said,
         reasoning=thoughts or None,
         cache_read=cached or None,
-        total=read_count(usage.get("totalTokenCount")) or prompt + said,
+        total=total or prompt + said,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 
 import pytest
@@ -100,6 +101,27 @@ def test_records_become_a_conversation(chat, tmp_path):
     file.write_bytes(chat.data)
     (found,) = find_sessions_of("qwen", find_tool_folders({"HOME": str(tmp_path)})["qwen"])
     assert open_session_file(found)[0].id == ID
+
+
+def test_results_say_what_qwen_shows_and_whether_they_failed(chat):
+    shown = {"callId": "c1", "status": "error", "resultDisplay": "1 line", "responseParts": []}
+    chat.lines[-1]["toolCallResult"] = shown
+    *_, result = list_payloads(read_lines("qwen", chat.data))
+    assert result.is_error
+    assert json.loads(bytes(result.details)) == {"status": "error", "resultDisplay": "1 line"}
+
+
+def test_thoughts_are_counted_once(chat):
+    usage = chat.lines[2]["usageMetadata"]
+    usage["totalTokenCount"] = 13  # the three tokens of the answer have two of thoughts in them
+    _, answer, _ = list_payloads(read_lines("qwen", chat.data))
+    assert (answer.usage.output, answer.usage.reasoning, answer.usage.total) == (3, 2, 13)
+
+
+def test_a_side_chain_is_a_session_of_its_own():
+    made = QwenFile()
+    made.add("user", None, {"text": "look"}, isSidechain=True, agentId="Explore-7f3c")
+    assert read_lines("qwen", made.data).id == f"{ID}/Explore-7f3c"
 
 
 def test_a_rewind_is_a_branch_and_a_compression_an_anchor(chat, tmp_path):
