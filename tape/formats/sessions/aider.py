@@ -10,6 +10,9 @@ One file holds the chats of a project, each below "# aider chat started at TIME"
     `> words`                     note; "Tokens: 2.1k sent, 310 received" are those of the answer
                                   before it, "Main model: NAME with …" is the model
     anything else                 an answer
+
+Both marks end with two blanks as aider writes them, so that in a fenced block of an answer a line
+with such a mark, but without the blanks, is the answer's own.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ...model.entries import Assistant, Note, Text, Usage, User
@@ -73,16 +77,23 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     )
 
 
-def _find_kind(line: str) -> str:
-    return "user" if line.startswith("####") else "note" if line.startswith(">") else "answer"
+def _find_kinds(lines: list[str]) -> Iterator[str]:
+    """Yield who wrote each line."""
+    is_fenced = False
+    for line in lines:
+        kind = "user" if line.startswith("#### ") else "note" if line.startswith("> ") else "answer"
+        if is_fenced and not line.endswith("  "):
+            kind = "answer"
+        is_fenced = kind == "answer" and is_fenced != line.startswith("```")
+        yield kind
 
 
 def _read_steps(lines: list[str]) -> Iterator[SourceStep]:
     """Yield a step for each run of lines of one kind."""
     model, number = "", 0
     runs = [
-        (kind, "\n".join(_strip_mark(line, kind) for line in group).strip())
-        for kind, group in groupby(lines, _find_kind)
+        (kind, "\n".join(_strip_mark(line, kind) for _, line in group).strip())
+        for kind, group in groupby(zip(_find_kinds(lines), lines, strict=True), itemgetter(0))
     ]
     for at, (kind, text) in enumerate(runs):
         if not text:
@@ -107,7 +118,7 @@ def _read_steps(lines: list[str]) -> Iterator[SourceStep]:
 def _strip_mark(line: str, kind: str) -> str:
     if kind == "answer":
         return line
-    return line.removeprefix("####" if kind == "user" else ">").strip()
+    return line.removeprefix("#### " if kind == "user" else "> ").rstrip()
 
 
 def _read_usage(text: str) -> Usage:

@@ -68,6 +68,21 @@ def test_each_chat_is_a_session(file):
     assert other.id != session.id
 
 
+def test_marks_in_a_fenced_block_are_words_of_the_answer(file):
+    """The lines are those that aider 0.86 writes; its own marks end with two blanks."""
+    said = "##### Plan\n\n```md\n> quoted\n#### not a prompt\n```"
+    heading = "\n# aider chat started at 2026-05-03 10:00:00\n\n> Model: gpt-5  \n\n"
+    prompt = "#### fix  \n####     return 1  \n\n"
+    cut = "\n\n#### more  \n\n```py\nx\n\n#### go on  \n\nYes.\n"
+    file.write_text(heading + prompt + said + cut)
+    (source,) = list_sessions_in(file)
+    note, *talk = list_payloads(open_session_file(source)[0])
+    assert isinstance(note, Note)
+    words = ["fix\n    return 1", said, "more", "```py\nx", "go on", "Yes."]
+    assert [one.content[0].text for one in talk] == words
+    assert [type(one) for one in talk] == [User, Assistant] * 3
+
+
 def test_a_chat_that_grew_continues(file, tmp_path):
     store = Store(tmp_path / "store")
     *_, last = list_sessions_in(file)
