@@ -81,7 +81,7 @@ _GROK_FILES = ("summary.json", "compaction_checkpoints/*.json", "chat_history.js
 _COMPANIONS = {
     **dict.fromkeys(_MAIN_FILES, _GROK_FILES),
     "messages.jsonl": ("meta.json",),
-    "context.jsonl": ("context_*.jsonl",),
+    "context.jsonl": ("context_[0-9]*.jsonl",),
 }
 """File → files beside it that are read before it, where they are there."""
 _SUFFIXES = (".jsonl", ".json", ".jsonl.zst")

@@ -6,7 +6,12 @@ from hashlib import md5
 
 import pytest
 
-from tape.exchange.session_sources import find_sessions_of, find_tool_folders, open_session_file
+from tape.exchange.session_sources import (
+    SessionFile,
+    find_sessions_of,
+    find_tool_folders,
+    open_session_file,
+)
 from tape.model.entries import Anchor, Assistant, Context, ToolResult, User
 from tape.store.store import Store
 from tests.tape.formats.sessions.lines import (
@@ -124,3 +129,14 @@ def test_lines_that_cannot_be_read_cost_themselves_only(folder):
     assert kinds[1:2] + kinds[3:] == [User, Assistant]
     assert (session.damaged, dict(session.unknown)) == (1, {"odd": 1})
     assert Context not in kinds
+
+
+def test_the_files_of_sub_agents_are_not_read_as_replaced_ones(tmp_path):
+    file = tmp_path / "context.jsonl"
+    start = {"role": "_checkpoint", "id": 0}
+    for name, words in (("context", "now"), ("context_1", "before"), ("context_sub_1", "other")):
+        said = {"role": "user", "content": words}
+        file.with_name(f"{name}.jsonl").write_bytes(write_lines(start, said))
+    session, _ = open_session_file(SessionFile(file))
+    said = [one.content[0].text for one in list_payloads(session) if isinstance(one, User)]
+    assert said == ["before", "now"]
