@@ -335,11 +335,11 @@ def _explain_error(file: Path, text: str, error: str) -> str:
     line, key = _find_setting(text, key)
     where = f"{file}:{line}" if line else f"{file}"
     if not unknown:
-        return (
-            f"{where}: {_ERROR_PATH.sub('', error)} for {'.'.join(key)}"
-            if key
-            else f"{where}: {error}"
-        )
+        if not key:
+            return f"{where}: {error}"
+        choices = ", ".join(map(repr, getattr(_find_type(key), "values", ())))
+        hint = f": choose one of {choices}" if choices else ""
+        return f"{where}: {_ERROR_PATH.sub('', error)} for {'.'.join(key)}{hint}"
     near = get_close_matches(unknown[1], list_settings(table), n=1)
     meant = f": did you mean {near[0]}?" if near else ""
     return f"{where}: unknown setting {'.'.join(key)}{meant}"
@@ -368,10 +368,15 @@ def _split_key(dotted: str) -> tuple[str, ...]:
 
 def list_settings(table: tuple[str, ...]) -> list[str]:
     """Return the names of the settings that a table may contain."""
+    return [one.encode_name for one in getattr(_find_type(table), "fields", ())]
+
+
+def _find_type(key: tuple[str, ...]) -> Any:
+    """Return the type of a setting, or of a table of them, as msgspec describes it."""
     from msgspec import inspect  # noqa: PLC0415 (only needed for an error)
 
     at: Any = inspect.type_info(Settings)
-    for name in table:
+    for name in key:
         if isinstance(at, inspect.DictType):
             at = at.value_type
         else:
@@ -379,7 +384,7 @@ def list_settings(table: tuple[str, ...]) -> list[str]:
             at = next((one.type for one in fields if one.encode_name == name), None)
         if isinstance(at, inspect.UnionType):
             at = next((one for one in at.types if isinstance(one, inspect.StructType)), None)
-    return [one.encode_name for one in getattr(at, "fields", ())]
+    return at
 
 
 def locate_folder() -> str:

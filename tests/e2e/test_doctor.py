@@ -62,3 +62,12 @@ def test_a_wrong_key_is_named_with_the_right_one(place):
     (config / "config.toml").write_text('[keys]\neditor = "ctrl+e"\n')
     checks = {one["name"]: one for one in place.json("gong", "doctor", "--json")}
     assert checks["[keys]"] == {"name": "[keys]", "state": "ok", "about": "editor"}
+
+
+def test_a_wrong_word_is_named_with_those_that_may_stand_there(place):
+    """17: a wrong setting of [terminal], and the right one."""
+    config = place.home / ".config" / "gong"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text('[terminal]\nnotify = "bel"\n')
+    said = "Invalid enum value 'bel' for terminal.notify: choose one of 'bell', 'off', 'osc9'"
+    assert said in place.run("gong", "doctor", code=1).stdout
