@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests import warm
+
 
 class WorkflowPlace:
     """A home with a store, a repository with one commit, and a script for each role."""
@@ -65,14 +67,8 @@ class WorkflowPlace:
 
     def run(self, *words, code=0):
         """Run a command, and return what it prints."""
-        done = subprocess.run(
-            self.build_command(*words),
-            cwd=self.repo,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [warm.BIN / "gong", "workflow", *words]
+        done = warm.run_text(command, cwd=self.repo, env=self.env)
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
         return done.stdout if code in {0, 1, 8} else done.stderr
 
@@ -90,8 +86,9 @@ class WorkflowPlace:
 
     def read_log(self, ref, *words):
         """Return entries of a branch, oldest first."""
-        command = [sys.executable, "-m", "tape", "log", ref, "--json", *words]
-        done = subprocess.run(command, cwd=self.repo, env=self.env, capture_output=True, check=True)
+        command = [warm.BIN / "tape", "log", ref, "--json", *words]
+        done = warm.run(command, cwd=self.repo, env=self.env)
+        assert done.returncode == 0, done
         return sorted(json.loads(done.stdout), key=lambda one: one["n"])
 
     def read_events(self, ref):
@@ -99,8 +96,8 @@ class WorkflowPlace:
         return [one["data"]["data"] for one in log if one["data"]["kind"] == "gong.workflow"]
 
     def verify(self):
-        command = [sys.executable, "-m", "tape", "verify"]
-        subprocess.run(command, cwd=self.repo, env=self.env, capture_output=True, check=True)
+        done = warm.run([warm.BIN / "tape", "verify"], cwd=self.repo, env=self.env)
+        assert done.returncode == 0, done
 
 
 def bash(command):
