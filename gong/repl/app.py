@@ -729,7 +729,8 @@ class _Conversation:
         asked = [] if self.asked is None else render_choices(self.asked.current)
         todos = [] if asked else render_todos(self.todos, columns)
         live, queue = self.screen.live(columns), render_queue(self._list_waiting(), columns)
-        return [*live, *self.agents.render(columns), *todos, *asked, *queue]
+        shell = self.typing.render_output(columns)
+        return [*live, *shell, *self.agents.render(columns), *todos, *asked, *queue]
 
     def _list_waiting(self) -> tuple[str, ...]:
         return (*self.session.list_queued(), *self.held)

@@ -29,6 +29,7 @@ from ..errors import GongError
 from .completion import build_completer
 from .input_history import open_history
 from .keys import KeyMap
+from .lines import INDENT, StyledLine, clip_line, escape_text
 from .mentions import read_mentions
 from .paste import DraftParts, delete_after, delete_before
 from .pictures import (
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from ..agent.opening import OpenSession
     from .terminal import Terminal
 
+_TAIL_BYTES, _TAIL_LINES = 8_000, 5
+"""How much is shown of what a command of the user prints, while it runs."""
 _MOST_SHARED = 30_000
 """Characters of a command's output that the model gets."""
 
@@ -80,6 +83,8 @@ class PromptInput:
         self._folder = host.session.setup.env.working_directory
         self._local = find_local_environment(host.session.setup.env)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._tails: dict[str, bytearray] = {}
+        """The end of what each running command of the user has printed."""
         self.history: History = open_history(host.library.store.tapes.parent, self._folder)
         self.completer: Completer = (
             DummyCompleter()
@@ -251,11 +256,21 @@ class PromptInput:
         self._start(self._run_command(line.lstrip("!").strip(), is_shared=is_shared))
 
     async def _run_command(self, command: str, *, is_shared: bool) -> None:
+        tail = self._tails[command] = bytearray()
+
+        def show(chunk: bytes) -> None:
+            tail.extend(chunk)
+            del tail[:-_TAIL_BYTES]
+            self._terminal().refresh()
+
         try:
-            done = await self._host.session.setup.env.exec_command(command)
+            env = self._host.session.setup.env
+            done = await env.exec_command(command, on_output=show)
         except (GongError, OSError) as error:
             self.say(str(error))
             return
+        finally:
+            self._tails.pop(command, None)
         output = done.output.decode("utf-8", "replace")
         self.say(f"{output.rstrip()}\n[exit code {done.exit_code}]".lstrip("\n"))
         if is_shared:
@@ -266,6 +281,16 @@ class PromptInput:
             )
             self._host.session.attach(AttachedDocument(text))
             self.say("the model gets this with your next words")
+
+    def render_output(self, columns: int) -> list[StyledLine]:
+        """Return the last lines of what the user's commands have printed so far."""
+        lines: list[StyledLine] = []
+        for command, tail in self._tails.items():
+            rows = bytes(tail).decode("utf-8", "replace").rstrip().split("\n")[-_TAIL_LINES:]
+            shown = [clip_line(escape_text(row), max(columns - 2, 8)) for row in rows]
+            lines.append(StyledLine(clip_line(f"$ {escape_text(command)}", columns), "call"))
+            lines += [StyledLine(f"{INDENT}{row}", "result") for row in shown if row]
+        return lines
 
     @property
     def is_running(self) -> bool:

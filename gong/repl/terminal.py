@@ -187,6 +187,10 @@ class Terminal:
         self._finished += lines
         self._changed.set()
 
+    def refresh(self) -> None:
+        """Draw the live lines again with the next frame."""
+        self._changed.set()
+
     async def draw(self) -> None:
         """Redraw changes, and move finished lines into the scrollback, until cancelled."""
         while True:

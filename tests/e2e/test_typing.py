@@ -382,3 +382,12 @@ def test_a_theme_colours_what_follows(place, chat):
         now.type("/nope" + ENTER)
         now.wait_for("unknown command /nope", on_screen=True)
         assert list_colours(now, "unknown command /nope") == set()
+
+
+def test_a_command_of_the_user_shows_its_output_while_it_runs(open_chat):
+    """17: `!command` shows the end of its output live, and Ctrl+C ends it."""
+    now = open_chat()
+    now.type("!echo $((40 + 2)) lines; sleep 100\r")
+    now.wait_for("  42 lines", on_screen=True)
+    now.type("\x03")
+    now.wait_until_gone("  42 lines")
