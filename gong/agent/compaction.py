@@ -112,6 +112,24 @@ class CompactionResult(NamedTuple):
     after: int
 
 
+class CompactionPlan(NamedTuple):
+    """What a compaction would do."""
+
+    covered: tuple[Entry, ...]
+    """What the summary replaces, oldest first."""
+    kept: tuple[Entry, ...]
+    """What stays in view behind the summary."""
+    before: int
+    """Estimated tokens of the next request now."""
+    fixed: int
+    """Those of system prompt and tools."""
+    at_least: int
+    """Those of the next request afterwards, without the summary."""
+    budget: CompactionBudget
+    is_split: bool
+    """Whether the cut is inside of a turn."""
+
+
 class CompactionBudget(NamedTuple):
     """Tokens that each part may take."""
 
@@ -135,12 +153,8 @@ def repeat_handoff(context: RunContext, anchor: Anchor, to: str) -> Entry:
     return context.set_anchor(again)
 
 
-async def compact_branch(context: RunContext, request: CompactionRequest) -> CompactionResult:
-    """Compact the view of the branch; raises NothingToCompact and leaves the branch as it is.
-
-    Raises NotSmaller if the next request would not shrink; the usage of the summary is recorded.
-    Raises CompactionCancelled if a hook is against it.
-    """
+def plan_compaction(context: RunContext, request: CompactionRequest) -> CompactionPlan:
+    """Return what a compaction of the view would replace and keep; raises NothingToCompact."""
     recorder, model = context.recorder, context.setup.model
     seen = view(recorder.path, recorder.kept)
     entries = (*seen.kept, *seen.entries)
@@ -150,7 +164,20 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     budget = _plan_budget(before, fixed, context.setup.compaction.keep)
     cut = _choose_cut(entries, budget.kept, hard=request.hard)
     covered, kept = entries[: cut.first], entries[cut.first :]
-    _require_gain(request, before, fixed + _count_view_tokens(View(None, kept, ()), model))
+    at_least = fixed + _count_view_tokens(View(None, kept, ()), model)
+    return CompactionPlan(covered, kept, before, fixed, at_least, budget, cut.split)
+
+
+async def compact_branch(context: RunContext, request: CompactionRequest) -> CompactionResult:
+    """Compact the view of the branch; raises NothingToCompact and leaves the branch as it is.
+
+    Raises NotSmaller if the next request would not shrink; the usage of the summary is recorded.
+    Raises CompactionCancelled if a hook is against it.
+    """
+    recorder, model = context.recorder, context.setup.model
+    plan = plan_compaction(context, request)
+    covered, kept, before = plan.covered, plan.kept, plan.before
+    _require_gain(request, before, plan.at_least)
     hooks, trigger = context.setup.hooks, "manual" if request.reason == "user" else "auto"
     if hooks is not None:
         meta = {"trigger": trigger, "reason": request.reason, "focus": request.focus}
@@ -163,11 +190,11 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
         request,
         covered,
         read_anchor_summary(anchor, find_session_folder(context)) if anchor else None,
-        budget,
-        split=cut.split,
+        plan.budget,
+        split=plan.is_split,
         folders=_find_entry_folders(recorder, covered),
     )
-    after = fixed + _count_view_tokens(View(render_summary(summary), kept, ()), model)
+    after = plan.fixed + _count_view_tokens(View(render_summary(summary), kept, ()), model)
     try:
         _require_gain(request, before, after)
     except NothingToCompact as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from tape.context.view import view
+from tape.model.entries import User, join_texts
+from tape.text import format_count, shorten_to_width
 
-from ..agent.compaction import CompactionRequest
+from ..agent.compaction import CompactionRequest, plan_compaction
 from ..agent.handoff import build_handoff_page, record_handoff
 from ..agent.loop import prepare_next_call
 from ..context.agent_calls import add_agent_calls
@@ -20,9 +22,12 @@ from ..tools.todo import render_todos
 from .commands import CommandReply, add_command, format_model_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from ..agent.compaction import CompactionPlan
     from ..agent.opening import OpenSession
+
+_PROMPT_COLUMNS = 70
 
 
 @add_command("model", "[NAME]", "show or switch the model; NAME is provider/model", busy=True)
@@ -128,10 +133,15 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
 add_command("usage", "", "the same as /cost", busy=True)(_show_cost)
 
 
-@add_command("compact", "[FOCUS]", "replace older messages by a summary; --undo", busy=False)
+@add_command(
+    "compact", "[FOCUS]", "replace older messages by a summary; --show, --undo", busy=False
+)
 def _compact_session(host: OpenSession, argument: str) -> CommandReply:
-    """Compact, --hard without messages besides the summary; or --undo that, with --leave."""
-    flags, focus = _split_flags(argument, ("--hard", "--undo", "--leave"))
+    """Compact, --hard without messages besides the summary; or --undo that, with --leave.
+
+    --show says what would be replaced and kept, and does nothing.
+    """
+    flags, focus = _split_flags(argument, ("--hard", "--show", "--undo", "--leave"))
     if "--undo" in flags:
         anchor = host.session.undo(leave="--leave" in flags)
         return CommandReply(
@@ -139,7 +149,24 @@ def _compact_session(host: OpenSession, argument: str) -> CommandReply:
             "the next request contains the messages that it covered"
         )
     request = CompactionRequest("user", focus, hard="--hard" in flags)
+    if "--show" in flags:
+        if host.session.recorder is None:
+            return CommandReply("the session is empty: there is nothing to compact", failed=True)
+        plan = plan_compaction(host.session.build_run_context(), request)
+        return CommandReply("\n".join(_describe_plan(plan)))
     return CommandReply(work=host.session.compact(request))
+
+
+def _describe_plan(plan: CompactionPlan) -> Iterator[str]:
+    """Yield what a compaction would do, with the prompts on both sides of the cut."""
+    for said, entries in (("replaced by a summary", plan.covered), ("kept", plan.kept)):
+        prompts = [one.data for one in entries if isinstance(one.data, User)]
+        count = format_count(len(entries), "entry")
+        yield f"{said}: {count}, {format_count(len(prompts), 'prompt')}"
+        for prompt in prompts:
+            words = shorten_to_width(join_texts(prompt.content), _PROMPT_COLUMNS)
+            yield f"  > {words or '(no words)'}"
+    yield f"the next request: {plan.before:,} tokens now, {plan.at_least:,} and the summary then"
 
 
 def _split_flags(argument: str, known: Sequence[str]) -> tuple[set[str], str]:

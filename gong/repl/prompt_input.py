@@ -269,6 +269,9 @@ class PromptInput:
         except (GongError, OSError) as error:
             self.say(str(error))
             return
+        except asyncio.CancelledError:
+            self.say(f"{tail.decode('utf-8', 'replace').rstrip()}\n[stopped]".lstrip("\n"))
+            raise
         finally:
             self._tails.pop(command, None)
         output = done.output.decode("utf-8", "replace")

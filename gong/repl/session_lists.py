@@ -114,11 +114,16 @@ def iter_prompts(tape: Tape, branch: str) -> Iterator[tuple[str, str]]:
 def list_tree(tape: Tape, words: str) -> list[PickerRow]:
     """Return the prompts of all branches, newest first, drawn as a tree, or those with the words.
 
-    A row's value names the entry of the prompt; of the end of a branch the branch's name.
+    So are the entries that have labels. A row's value names the entry of the prompt; of the end of
+    a branch the branch's name.
     """
+    refs = tape.refs()
+    labels: dict[str, list[str]] = {}
+    for label, entry in refs.labels.items():
+        labels.setdefault(entry, []).append(label)
     tree = read_graph(tape)
     names: dict[str, str] = {head.entry: head.branch for head in tree.heads}
-    current = tape.refs().current
+    current = refs.current
     runs, lanes = split_runs(tree), GraphLanes()
     rows: list[PickerRow] = []
     for number in order_newest_first(runs):
@@ -126,14 +131,15 @@ def list_tree(tape: Tape, words: str) -> list[PickerRow]:
         for line in _iter_lines_back(Segment(run.node.source, run.node.phase, run.end, run.start)):
             entry, is_prompt = read_id(line), read_type(line) == User.entry_type
             name = names.get(entry, "")
-            if not (is_prompt or name):
+            labelled = "".join(f"({one}) " for one in labels.get(entry, ()))
+            if not (is_prompt or name or labelled):
                 continue
             mark = "o" if run.undone else "*"
             drawn = _draw_lanes(lanes.draw_row(column, mark))
-            text = _read_prompt(line) if is_prompt else "(end)"
+            text = _read_prompt(line) if is_prompt else "(end)" if name else read_type(line)
             label = f"[{name}{' ←' if name == current else ''}] " if name else ""
             value = name or f"{run.node.source.tape[:SHORT]}@{entry[:SHORT]}"
-            rows.append(PickerRow(value, f"{drawn}{label}{text}", entry[:SHORT]))
+            rows.append(PickerRow(value, f"{drawn}{label}{labelled}{text}", entry[:SHORT]))
         if run.merged is not None:
             lanes.add_merge_line(column, run.merged)
         lanes.end(column, run.parent)

@@ -281,3 +281,19 @@ def test_a_session_that_cannot_be_opened_leads_back(place, chat):
     now.wait_for("damaged")
     now.wait_for(" · ready", on_screen=True)
     ask(now, "run echo two", "printed: two")
+
+
+def test_labels_stand_in_the_tree(chat):
+    """17: an entry with a label is a row of its own, and Enter goes there."""
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    now.say("/label first")
+    now.wait_for("label first is at ")
+    ask(now, "run echo two", "printed: two")
+    now.say("/label second")
+    now.wait_for("label second is at ")
+    now.say("/tree")
+    now.wait_for("(second) (end)", on_screen=True)
+    now.wait_for("(first) assistant", on_screen=True)
+    now.type("first")
+    now.wait_for("1/1", on_screen=True)

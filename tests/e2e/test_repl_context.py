@@ -177,3 +177,16 @@ def test_a_window_that_fills_up_in_a_run_is_one_line_and_what_was_typed_is_answe
     places = [shown.index(part) for part in order]
     assert places == sorted(places)
     assert shown.count("Compacted ") == 1
+
+
+def test_what_a_compaction_would_do_is_shown_and_not_done(place, chat):
+    """17: /compact --show names what would be replaced and kept, and sends nothing."""
+    talk(place, 3)
+    before = sent(place, "-m", "offline/rules")
+    now = chat()
+    now.say("/compact --show")
+    now.wait_for("replaced by a summary: ")
+    now.wait_for("tokens now, ")
+    assert "kept: " in now.text()
+    left(now)
+    assert sent(place, "-m", "offline/rules") == before

@@ -390,4 +390,6 @@ def test_a_command_of_the_user_shows_its_output_while_it_runs(open_chat):
     now.type("!echo $((40 + 2)) lines; sleep 100\r")
     now.wait_for("  42 lines", on_screen=True)
     now.type("\x03")
-    now.wait_until_gone("  42 lines")
+    now.wait_for("[stopped]", on_screen=True)
+    now.wait_until_gone("$ echo")
+    assert "42 lines" in now.rows()
