@@ -28,6 +28,10 @@ class _Screen(pyte.HistoryScreen):
     def __init__(self, columns, rows, answer):
         super().__init__(columns, rows, history=20_000, ratio=0.5)
         self._answer = answer
+        self.bells = 0
+
+    def bell(self, *_):
+        self.bells += 1
 
     def write_process_input(self, data):
         self._answer(data)

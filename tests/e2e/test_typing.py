@@ -393,3 +393,30 @@ def test_a_command_of_the_user_shows_its_output_while_it_runs(open_chat):
     now.wait_for("[stopped]", on_screen=True)
     now.wait_until_gone("$ echo")
     assert "42 lines" in now.rows()
+
+
+def test_the_status_line_is_red_after_a_failure_until_the_next_run(place, chat):
+    """17: what failed is seen at once, and no longer than it matters."""
+    failing = {"error": {"class": "InvalidRequest", "message": "no way"}}
+    model = place.script(failing, {"text": "fine again"})
+    with chat("-m", model) as now:
+        assert list_colours(now, " ready") == set()
+        now.type("begin" + ENTER)
+        now.wait_for("no way", on_screen=True)
+        now.wait_until(lambda: list_colours(now, " ready") == {"red"}, "a red status line")
+        now.type("again" + ENTER)
+        now.wait_for("fine again", on_screen=True)
+        now.wait_until(lambda: list_colours(now, " ready") == set(), "a plain status line")
+
+
+@pytest.mark.parametrize("how", ["bell", "osc9", "off"])
+def test_a_question_rings(place, chat, how):
+    """17: the bell, a message of the desktop, or nothing, by [terminal] notify."""
+    config = place.home / ".config/gong"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text(f'[terminal]\nnotify = "{how}"\n')
+    with chat("-m", "offline/rules", GONG_PERMISSION="default") as now:
+        now.type("run touch made" + ENTER)
+        now.wait_for("1 once", on_screen=True)
+        now.wait_until(lambda: now.screen.bells == (how == "bell"), "the right number of bells")
+        now.type(CTRL_C)
