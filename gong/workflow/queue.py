@@ -21,8 +21,10 @@ import os
 import socket
 import sys
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from uuid import getnode
 
 import msgspec
 from msgspec import Struct
@@ -178,14 +180,26 @@ class StepQueue:
         cancelling.add_done_callback(self._cancelling.discard)
 
 
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""On Linux another one for each machine, and for each of its starts."""
+
+
+def _name_machine() -> str:
+    """Return a name that no other machine has, also where both are called localhost."""
+    try:
+        return f"{socket.gethostname()}/{_BOOT.read_text().strip()}"
+    except OSError:
+        return f"{socket.gethostname()}/{getnode():x}"
+
+
 def _name_worker() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
+    return f"{_name_machine()}:{os.getpid()}"
 
 
 def _is_gone(worker: str | None) -> bool:
     """Return whether a worker was a process of this machine that has ended."""
-    host, _, number = (worker or "").rpartition(":")
-    if host != socket.gethostname() or not number.isdecimal():
+    machine, _, number = (worker or "").rpartition(":")
+    if machine != _name_machine() or not number.isdecimal():
         return False
     try:
         os.kill(int(number), 0)
@@ -199,12 +213,12 @@ def _is_gone(worker: str | None) -> bool:
 async def serve_steps(
     url: str,
     at_once: int,
-    run_it: Callable[[QueuedStep, asyncio.Event], Awaitable[RemoteEnd]],
+    run_one: Callable[[QueuedStep, asyncio.Event], Awaitable[RemoteEnd]],
     ended: asyncio.Event,
 ) -> None:
     """Carry out steps of a queue, so many at once, until `ended`; those begun are finished.
 
-    `run_it` gets a step and what tells it to stop. Raises ConfigurationError.
+    `run_one` gets a step and what tells it to stop. Raises ConfigurationError.
     """
     dbos = await asyncio.to_thread(_import_dbos)
     loop = asyncio.get_running_loop()
@@ -230,7 +244,7 @@ async def serve_steps(
         """Run in DBOS's loop: the agent works in ours, and this counts for it."""
         stopped = asyncio.Event()
         step = msgspec.json.decode(text, type=QueuedStep)
-        carried = asyncio.run_coroutine_threadsafe(_await_end(run_it(step, stopped)), loop)
+        carried = asyncio.run_coroutine_threadsafe(_await_end(run_one(step, stopped)), loop)
         waiting = asyncio.wrap_future(carried)
         beat = 0
         try:
