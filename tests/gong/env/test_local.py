@@ -30,7 +30,7 @@ def alive(pid):
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-async def until(true, seconds=5.0):
+async def until(true, seconds=60.0):
     end = time.monotonic() + seconds
     while not true() and time.monotonic() < end:  # noqa: ASYNC110 - nobody tells of a process
         await asyncio.sleep(0.01)
