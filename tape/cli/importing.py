@@ -16,7 +16,7 @@ import click
 from ..clock import parse_timestamp, read_clock
 from ..errors import NotFound, UsageError
 from ..exchange.arrays import ArrayImportReport, import_array
-from ..exchange.import_ import ImportReport, import_file
+from ..exchange.import_ import import_file
 from ..exchange.session_batch import (
     FileStamp,
     ImportMemory,
@@ -45,6 +45,7 @@ from .timeparse import parse_moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from ..exchange.recorded_tape import ImportReport
     from ..exchange.session_batch import ImportedFile
     from ..exchange.session_import import ImportedTape
     from ..store.store import Store

@@ -48,6 +48,9 @@ ARCHIVE_VERSION = 1
 """The version of the file that this code writes and reads."""
 
 Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+PAGE_ARCHIVE_START = b'<script type="application/json" id="archive">['
+PAGE_ARCHIVE_END = b"]</script>"
+"""The lines of a page of HTML between which it holds the lines of an export, as JSON strings."""
 
 
 class MaskingRecord(Struct, frozen=True):

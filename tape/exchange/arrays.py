@@ -7,7 +7,6 @@ same tape. An export is repaired so that the provider takes it.
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +20,8 @@ from ..formats.registry import FORMATS
 from ..formats.wire import WireObject, decode_json, pack_raw
 from ..model.entries import Assistant, BlobRef, Custom, User, join_texts
 from ..model.line import JSON_ERRORS, encode_payload
-from .import_ import ImportReport, record_tape
-from .secrets import mask_json
+from .recorded_tape import ImportReport, record_tape
+from .secrets import is_sealed_member, mask_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,23 +148,6 @@ def _unwrap_request(body: WireObject, form: ArrayFormat) -> _ArrayRequest:
     known = {form.field: None, **said}
     rest = {field: value for field, value in body.items() if field not in known}
     return _ArrayRequest(array, model if isinstance(model, str) else "", rest)
-
-
-_SEALED_MEMBERS = frozenset(
-    b'"%b":' % name
-    for name in (
-        *(b"id", b"call_id", b"tool_call_id", b"tool_use_id"),
-        *(b"signature", b"thoughtSignature", b"encrypted_content"),
-    )
-)
-"""JSON members that a provider compares with what it wrote."""
-_FILE_BYTES = re.compile(rb'"(?:data:[^,"]*;base64,)?[A-Za-z0-9+/]{200,}={0,2}"')
-"""The bytes of a picture or a file."""
-
-
-def is_sealed_member(name: bytes, value: bytes) -> bool:
-    """Return whether masking would break a member's value."""
-    return name in _SEALED_MEMBERS or (bool(name) and _FILE_BYTES.fullmatch(value) is not None)
 
 
 class MessageArray(NamedTuple):

@@ -15,16 +15,15 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
-from contextlib import contextmanager
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..errors import Damaged, NotFound, UsageError
+from ..errors import Damaged, NotFound
 from ..model.entries import (
     Assistant,
     BlobRef,
@@ -41,7 +40,7 @@ from ..text import extract_title, format_count, show_controls, to_single_line
 from .export import export_tape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ..model.line import Entry
     from ..render_calls import Kind
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
     from .export import ExportReport
 
-_ARCHIVE_START = b'<script type="application/json" id="archive">['
-_ARCHIVE_END = b"]</script>"
 _MOST_DIFF_LINES = 2000
 """Lines of one diff that are drawn; the rest is on the tape."""
 _LETTERS: dict[Kind, str] = {"header": "h", "note": "n"}
@@ -77,31 +74,6 @@ def export_page(
     write(_encode_script_json(view.build()))
     write(b"</script>\n<script>%b</script>\n</body>\n</html>\n" % _read_asset("page.js"))
     return done
-
-
-@contextmanager
-def open_page_archive(page: BinaryIO) -> Iterator[BinaryIO]:
-    """Yield the file of `tape export` that a page holds, to be read; raise UsageError, Damaged."""
-    with TemporaryFile() as lines:
-        is_inside = is_whole = False
-        for number, line in enumerate(page, 1):
-            if not is_inside:
-                is_inside = line.startswith(_ARCHIVE_START)
-                continue
-            if line.startswith(_ARCHIVE_END):
-                is_whole = True
-                break
-            try:
-                text = msgspec.json.decode(line.strip().removesuffix(b","), type=str)
-            except msgspec.DecodeError as error:
-                raise Damaged(f"line {number}: {error}; nothing was imported") from error
-            lines.write(text.encode() + b"\n")
-        if not is_inside:
-            raise UsageError("this page holds no tape: give one of `tape export --to html`")
-        if not is_whole:
-            raise Damaged("the page ends within its tape; nothing was imported")
-        lines.seek(0)
-        yield lines
 
 
 def _encode_script_json(value: object) -> bytes:

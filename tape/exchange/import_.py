@@ -13,20 +13,16 @@ of the file, the import adds nothing; if it does, the import fails.
 
 from __future__ import annotations
 
-import errno
-import os
-import re
-import shutil
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import zip_longest
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from ..check.finding import Counts, FindingKind
 from ..check.verify import verify
-from ..errors import Busy, Damaged, NotFound, TapeError, WriteFailed
+from ..errors import Damaged, NotFound, TapeError
 from ..model.entries import Redact, User, join_texts
 from ..model.incoming_entry import parse_incoming_entry
 from ..model.line import (
@@ -41,12 +37,20 @@ from ..store.phase import ENTRIES, ORIGIN
 from ..store.refs import JOURNAL_NAME
 from ..store.store import Store, build_slug
 from ..store.tape import Tape
-from .html import open_page_archive
+from .recorded_tape import (
+    ImportReport,
+    ImportTarget,
+    create_scratch_folder,
+    find_existing_folder,
+    place_tape,
+    record_tape,
+)
 from .tape_builder import (
     TapeBuilder,
     add_error_line,
     detect_form,
     inspect_path,
+    open_page_archive,
     read_archive,
     read_archive_header,
     read_items,
@@ -54,128 +58,12 @@ from .tape_builder import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ..check.finding import Finding
     from ..store.disk import Folder
     from ..store.store import Beginning
     from ..store.writer import Writer
-
-
-_NAME_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
-
-
-class ImportReport(Struct, frozen=True):
-    """The result of an import."""
-
-    id: str
-    path: str
-    """The tape's folder."""
-    added: int
-    """Number of entries added to the store: all of them, or 0."""
-    entries: int
-    """Number of entries in the file."""
-    lost: int
-    """Number of blobs that entries name but the file does not contain."""
-
-
-class ImportTarget(NamedTuple):
-    """The tape to create from a file."""
-
-    id: str
-    folder: str
-    is_path: bool
-    """It has one path only, so the entry that names a redacted one may not be part of it."""
-
-
-class RecordedTape(NamedTuple):
-    """A tape's folder, and whether it was not there before."""
-
-    path: str
-    is_new: bool
-
-
-@contextmanager
-def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder, str]]:
-    """Yield `tapes/` and an unused name in it; at the end anything of that name is removed."""
-    with store.open_tapes_folder() as tapes:
-        name = f".new-{identity}.{store.random(4)}"
-        tapes.make(name).close()
-        try:
-            yield tapes, name
-        finally:
-            shutil.rmtree(name, ignore_errors=True, dir_fd=tapes.fd)
-
-
-_USUAL_FOLDER = re.compile(r"-(?P<id>[0-9a-f]{8})(\.[0-9]+)?\Z")
-"""The end of the name that a tape's folder is given: the beginning of its id."""
-_LONGEST_END = 20
-"""Characters at the end of a name where that may stand."""
-
-
-def find_existing_folder(store: Store, identity: str) -> str | None:
-    """Return the folder of the tape with this id; None if the store has none.
-
-    Only folders are opened whose name ends like the id begins, or that somebody has renamed.
-    """
-    store.check()
-    try:
-        names = sorted(os.listdir(store.tapes))  # noqa: PTH208 (thousands, once for each tape)
-    except FileNotFoundError:
-        return None
-    for name in names:
-        usual = _USUAL_FOLDER.search(name, max(len(name) - _LONGEST_END, 0))
-        may_be = usual is None or identity.startswith(usual["id"])
-        if may_be and name[0] != "." and store.read_tape_id(name) == identity:
-            return name
-    return None
-
-
-def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: ImportTarget) -> str:
-    """Rename the built tape into the store, and return its folder's name."""
-    free, k = wanted.folder, 2
-    while True:
-        try:
-            os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
-        except OSError as error:
-            if error.errno not in _NAME_TAKEN:
-                raise WriteFailed(f"{free} cannot be created: {error.strerror}") from error
-        else:
-            tapes.sync()
-            return free
-        if store.read_tape_id(free) == wanted.id:
-            raise Busy(f"tape {wanted.id[:8]} was imported by another process just now")
-        free, k = f"{wanted.folder}.{k}", k + 1
-
-
-def record_tape(
-    store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
-) -> RecordedTape:
-    """Create the tape with this id, filled by `fill`, unless the store has it.
-
-    It is recorded in a store inside the new folder, as any tape is, and moved: what a crash leaves
-    of it is removed, so it is synced once, when it is whole.
-    """
-    folder = find_existing_folder(store, identity)
-    is_new = folder is None
-    if folder is None:
-        with create_scratch_folder(store, identity) as (tapes, name):
-            inner = Store(
-                store.tapes / name,
-                clock=store.clock,
-                random=lambda _: identity,
-                durable=False,
-            )
-            with inner.create(beginning) as tape, tape.writer() as writer:
-                fill(tape, writer)
-                built = tape.folder.name
-            with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
-                with made.sub(built) as whole:
-                    whole.sync_tree()
-                target = ImportTarget(identity, built, is_path=False)
-                folder = place_tape(store, tapes, made, built, target)
-    return RecordedTape(str(store.tapes.absolute() / folder), is_new)
-
 
 _IMPORT_MOVE = b'"why":"import"'
 

@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from .secret_patterns import SecretPattern
 
 
+_SEALED_MEMBERS = frozenset(
+    b'"%b":' % name
+    for name in (
+        *(b"id", b"call_id", b"tool_call_id", b"tool_use_id"),
+        *(b"signature", b"thoughtSignature", b"encrypted_content"),
+    )
+)
+"""JSON members that a provider compares with what it wrote."""
+_FILE_BYTES = re.compile(rb'"(?:data:[^,"]*;base64,)?[A-Za-z0-9+/]{200,}={0,2}"')
+"""The bytes of a picture or a file."""
+
+
 class MaskedText(NamedTuple):
     """A text without its secrets."""
 
@@ -122,3 +134,8 @@ def _mask_json_string(token: bytes, patterns: list[SecretPattern], name: bytes =
         return MaskedJson(token, 0)
     new = new[len(before) + 2 : -1] if before else new
     return MaskedJson(msgspec.json.encode(new), secrets)
+
+
+def is_sealed_member(name: bytes, value: bytes) -> bool:
+    """Return whether masking would break a member's value."""
+    return name in _SEALED_MEMBERS or (bool(name) and _FILE_BYTES.fullmatch(value) is not None)

@@ -32,8 +32,7 @@ from ..formats.sessions import (
 )
 from ..formats.sessions.outline import PlacedEntry, TapeOutline, to_message
 from ..model.entries import AgentStart, Anchor, Start
-from .arrays import is_sealed_member
-from .secrets import mask_json
+from .secrets import is_sealed_member, mask_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

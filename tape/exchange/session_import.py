@@ -44,7 +44,7 @@ from ..model.entries import (
 from ..model.line import encode_payload, read_header
 from ..store.refs import find_head, make_ref_name, read_head_at
 from ..store.store import Store
-from .import_ import record_tape
+from .recorded_tape import record_tape
 
 if TYPE_CHECKING:
     from collections.abc import Callable

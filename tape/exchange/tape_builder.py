@@ -4,7 +4,7 @@ Names are checked before they become paths, and lines against their hashes as th
 names its line in the source. A file is recognized by its first line:
 
     {"export":…      an export: phases, journal and blobs as they were (`read_archive`)
-    <!doctype html>  a page that holds an export (`html.open_page_archive`)
+    <!doctype html>  a page that holds an export (`open_page_archive`)
     {"id":"…         the entries of one path, as `tape log --json` prints them (`read_path_lines`)
     {"type":… }      lines as `tape append` takes them
 
@@ -18,6 +18,7 @@ import os
 import re
 from contextlib import contextmanager
 from hashlib import sha256
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
 
 import msgspec
@@ -37,6 +38,8 @@ from ..store.tape import TapeInfo, make_tape_folder
 from .archive import (
     ARCHIVE_VERSION,
     BLOB_IN_DATA,
+    PAGE_ARCHIVE_END,
+    PAGE_ARCHIVE_START,
     ArchiveHeader,
     ArchiveTotals,
     BlobLine,
@@ -219,6 +222,31 @@ def detect_form(source: BinaryIO) -> SourceForm:
         "this cannot be imported: give a file of `tape export`, the lines of `tape log --json`, or "
         'lines {"type":…,"data":{…}}'
     )
+
+
+@contextmanager
+def open_page_archive(page: BinaryIO) -> Iterator[BinaryIO]:
+    """Yield the file of `tape export` that a page holds, to be read; raise UsageError, Damaged."""
+    with TemporaryFile() as lines:
+        is_inside = is_whole = False
+        for number, line in enumerate(page, 1):
+            if not is_inside:
+                is_inside = line.startswith(PAGE_ARCHIVE_START)
+                continue
+            if line.startswith(PAGE_ARCHIVE_END):
+                is_whole = True
+                break
+            try:
+                text = msgspec.json.decode(line.strip().removesuffix(b","), type=str)
+            except msgspec.DecodeError as error:
+                raise Damaged(f"line {number}: {error}; nothing was imported") from error
+            lines.write(text.encode() + b"\n")
+        if not is_inside:
+            raise UsageError("this page holds no tape: give one of `tape export --to html`")
+        if not is_whole:
+            raise Damaged("the page ends within its tape; nothing was imported")
+        lines.seek(0)
+        yield lines
 
 
 class _TapeFormat(Struct):

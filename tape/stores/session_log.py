@@ -27,7 +27,7 @@ from msgspec import Raw
 
 from ..clock import parse_timestamp
 from ..errors import Busy, NotFound, TapeError, UsageError
-from ..exchange.import_ import find_existing_folder, record_tape
+from ..exchange.recorded_tape import find_existing_folder, record_tape
 from ..index.library import open_store
 from ..model.entries import Custom, ImportedSession
 from ..model.line import BLOB_KEY, JSON_ERRORS, decode_line, read_type

@@ -15,7 +15,7 @@ from tests.tape import making, reader
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tape.exchange.import_ import ImportReport
+    from tape.exchange.recorded_tape import ImportReport
     from tape.store.refs import Head
     from tape.store.store import Store
     from tape.store.tape import Tape
