@@ -9,6 +9,8 @@ itself. Tests of start-up, of memory and of signals start theirs themselves.
 from __future__ import annotations
 
 import atexit
+import errno
+import fcntl
 import gc
 import json
 import os
@@ -16,6 +18,7 @@ import select
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 import traceback
@@ -27,6 +30,8 @@ from pathlib import Path
 from pkgutil import walk_packages
 from threading import Lock
 from typing import NamedTuple
+
+import pexpect
 
 from tests.tape.making import BUDGET
 
@@ -74,6 +79,20 @@ def start(argv, *, cwd, env, streams):
         return _server().start(words, str(cwd), env, streams)
     stdin, stdout, stderr = streams
     return subprocess.Popen(words, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+
+
+def start_in_terminal(argv, *, cwd, env, rows, columns):
+    """Start a command in a terminal of its own; None where it has to be a process of its own."""
+    words = [os.fsdecode(word) for word in argv]
+    if not _may_be_forked(words, env):
+        return None
+    master, slave = os.openpty()
+    termios.tcsetwinsize(master, (rows, columns))
+    try:
+        ends = _server().start(words, str(cwd), env, (slave,) * 3, has_terminal=True)
+    finally:
+        os.close(slave)
+    return InTerminal(master, ends)
 
 
 # What a shell runs instead of a command: it hands its streams to the server, and waits. It starts
@@ -165,6 +184,10 @@ class Running:
     def __init__(self, ends):
         self._ends = ends
 
+    def detach(self):
+        """Return the socket that says its process id, and then its exit code."""
+        return self._ends
+
     def wait(self, seconds=300):
         """Return the exit code, or less than 0 for a signal; kill it when time is up."""
         with self._ends as ends:
@@ -175,6 +198,67 @@ class Running:
             except TimeoutError:
                 os.kill(pid, 9)
                 raise
+
+
+class InTerminal:
+    """A command in a terminal of its own: what `Terminal` uses of `pexpect.spawn`."""
+
+    def __init__(self, master, running):
+        self.child_fd, self._ends = master, running.detach()
+        self.pid = int(self._ends.recv(32))
+        self.closed = False
+        self.exitstatus = self.signalstatus = None
+
+    def send(self, keys):
+        data = keys.encode()
+        while data:
+            data = data[os.write(self.child_fd, data) :]
+
+    def read_nonblocking(self, size, timeout):
+        """Return what was written; raise `pexpect.TIMEOUT` or `pexpect.EOF`, as pexpect does."""
+        if not select.select([self.child_fd], [], [], timeout)[0]:
+            raise pexpect.TIMEOUT("nothing was written")
+        try:
+            data = os.read(self.child_fd, size)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            data = b""
+        if not data:
+            raise pexpect.EOF("the terminal is closed")
+        return data
+
+    def setwinsize(self, rows, columns):
+        termios.tcsetwinsize(self.child_fd, (rows, columns))
+
+    def kill(self, number):
+        os.kill(self.pid, number)
+
+    def isalive(self):
+        """Return whether it runs; once it does not, its exit code or signal is known."""
+        if self.exitstatus is None and self.signalstatus is None:
+            self._ends.settimeout(0)
+            with suppress(BlockingIOError):
+                self._note_end()
+        return self.exitstatus is None and self.signalstatus is None
+
+    def wait(self):
+        if self.isalive():
+            self._ends.settimeout(None)
+            self._note_end()
+
+    def _note_end(self):
+        code = int(self._ends.recv(32))
+        self._ends.close()
+        if code < 0:
+            self.signalstatus = -code
+        else:
+            self.exitstatus = code
+
+    def close_window(self):
+        """Take the terminal away."""
+        self.closed = True
+        os.close(self.child_fd)
 
 
 class _Server:
@@ -191,10 +275,11 @@ class _Server:
         its.close()
         self._socket, self._one = ours, Lock()
 
-    def start(self, words, cwd, env, streams):
+    def start(self, words, cwd, env, streams, *, has_terminal=False):
         asked = os.memfd_create("command")
+        command = _Command(words, cwd, dict(env), has_terminal)
         with open(asked, "wb", closefd=False) as file:
-            file.write(json.dumps({"argv": words, "cwd": cwd, "env": env}).encode())
+            file.write(json.dumps(command._asdict()).encode())
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its, self._one:
             socket.send_fds(self._socket, [_REQUEST], [asked, *streams, its.fileno()])
@@ -233,6 +318,8 @@ class _Command(NamedTuple):
     argv: list[str]
     cwd: str
     env: dict[str, str]
+    has_terminal: bool = False
+    """Whether its streams are a terminal, which is to be its own."""
 
 
 def _serve(connection):
@@ -283,6 +370,9 @@ def _become(asked, streams):
         os.dup2(stream, number)
         if stream > 2:
             os.close(stream)
+    if command.has_terminal:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(command.cwd)
     os.environ.clear()
     os.environ.update(command.env)

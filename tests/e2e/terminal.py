@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Self
 import pexpect
 import pyte
 
+from tests import warm
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -37,6 +39,19 @@ class _Screen(pyte.HistoryScreen):
         self._answer(data)
 
 
+def _spawn(command, cwd, env, size):
+    child = pexpect.spawn(
+        command[0],
+        list(command[1:]),
+        cwd=str(cwd),
+        env=env,
+        dimensions=size,
+        timeout=PATIENCE_SECONDS,
+    )
+    child.delaybeforesend = None
+    return child
+
+
 class Terminal:
     """A running program, its keyboard and its screen. A context manager."""
 
@@ -49,15 +64,10 @@ class Terminal:
         columns: int = 80,
         rows: int = 24,
     ) -> None:
-        self.child = pexpect.spawn(
-            command[0],
-            list(command[1:]),
-            cwd=str(cwd),
-            env={"TERM": "xterm-256color", **env},
-            dimensions=(rows, columns),
-            timeout=PATIENCE_SECONDS,
-        )
-        self.child.delaybeforesend = None
+        env = {"TERM": "xterm-256color", **env}
+        self.child = warm.start_in_terminal(
+            command, cwd=cwd, env=env, rows=rows, columns=columns
+        ) or _spawn(command, cwd, env, (rows, columns))
         self.screen = _Screen(columns, rows, self.child.send)
         self._stream = pyte.ByteStream(self.screen)
         self._above: list[str] = []
@@ -141,8 +151,11 @@ class Terminal:
         One that is still there after `kill_after` seconds is killed. pexpect's own close() gives
         the program less than half a second, and then fails.
         """
-        self.child.ptyproc.fileobj.close()
-        self.child.ptyproc.closed = self.child.closed = True
+        if isinstance(self.child, warm.InTerminal):
+            self.child.close_window()
+        else:
+            self.child.ptyproc.fileobj.close()
+            self.child.ptyproc.closed = self.child.closed = True
         deadline = time.monotonic() + kill_after
         while self.child.isalive():
             if time.monotonic() > deadline:
