@@ -10,7 +10,8 @@ from contextlib import aclosing
 from pathlib import Path
 
 from gong.agent import events
-from gong.agent.opening import FrontEnd, open_session
+from gong.agent.front_end import FrontEnd
+from gong.agent.opening import open_session
 from gong.config import PermissionSettings, Settings
 from tape import open_store
 

@@ -13,6 +13,7 @@ from tape import open_store
 from tape.model.entries import Assistant, join_texts
 
 from .agent import opening
+from .agent.front_end import FrontEnd
 from .config import Settings, load_settings, locate_store
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ async def open_session(
     if store is not None:
         settings = replace_fields(settings, store=os.fspath(store))
     with open_store(locate_store(settings, environ)) as library:
-        front = opening.FrontEnd(library, settings, environ, where, program, model, hooks=hooks)
+        front = FrontEnd(library, settings, environ, where, program, model, hooks=hooks)
         recorder = None
         if ref is not None:
             hit = opening.find_session(front, ref)

@@ -17,8 +17,7 @@ from tape.model.entries import Anchor, Context, Text, User
 
 from ..errors import AuthenticationError, ConfigurationError, UnknownModel
 from ..llm.models import EffortChoice
-from ..policy.permissions import PermissionPolicy
-from ..policy.rules import NO_RULES
+from ..policy.rules import NO_RULES, HasRunRules
 from . import events
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def begin_skill(
 def end_skills(session: SkillSession, before: tuple[str, EffortChoice | None] | None) -> None:
     """Undo what skills have changed for a run; `before` is what `begin_skill` returned."""
     policy = session.setup.policy
-    if isinstance(policy, PermissionPolicy):
+    if isinstance(policy, HasRunRules):
         policy.run_rules = NO_RULES
     if before is None:
         return

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from tape.store.tape import Hit
 
+    from ..agent.front_end import FrontEnd, OpenSession
     from ..agent.hook_points import SessionHooks
-    from ..agent.opening import FrontEnd, OpenSession
     from ..config import Settings
     from ..llm.models import EffortChoice
     from ..sdk.objects import JsonSchema

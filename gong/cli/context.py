@@ -30,7 +30,7 @@ from .session import open_front_end
 if TYPE_CHECKING:
     from tape.store.tape import Hit
 
-    from ..agent.opening import FrontEnd
+    from ..agent.front_end import FrontEnd
     from ..llm.models import EffortChoice
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..agent.opening import SessionPreview
+    from ..agent.front_end import SessionPreview
     from ..config import Settings
 
 _WANTED_PROGRAMS = (

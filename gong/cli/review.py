@@ -18,6 +18,7 @@ from tape.index.library import open_store
 
 from .. import __version__, config
 from ..agent import opening
+from ..agent.front_end import FrontEnd
 from ..private_files import locate_state_folder
 from ..review.analysers import find_with_analysers
 from ..review.diff import read_changes
@@ -166,7 +167,7 @@ async def _ask_model(
     """Return what a model finds, on a tape of its own; let findings be fixed if that is asked."""
     with open_store(config.locate_store(settings, os.environ)) as library:
         program = f"gong/{__version__}"
-        front = opening.FrontEnd(library, settings, os.environ, root, program, name, print_warning)
+        front = FrontEnd(library, settings, os.environ, root, program, name, print_warning)
         host = await opening.open_session(front)
         try:
             host.session.open_recorder(f"review of {len(files)} files")

@@ -25,8 +25,9 @@ from .. import __version__, config
 from ..agent import events
 from ..agent.compaction import CompactionRequest
 from ..agent.events import CompactionEnd
+from ..agent.front_end import FrontEnd, OpenSession
 from ..agent.loop import measure_fill
-from ..agent.opening import FrontEnd, OpenSession, find_session, open_session, resume_branch
+from ..agent.opening import find_session, open_session, resume_branch
 from ..agent.recorder import find_last_model, find_newest_anchor
 from ..context.system import PromptOverride
 from .options import load_settings, model_option, print_warning, store_option

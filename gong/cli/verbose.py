@@ -11,7 +11,7 @@ from ..credentials import Credentials
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..agent.opening import OpenSession
+    from ..agent.front_end import OpenSession
 
 
 def describe_connection(host: OpenSession, environ: Mapping[str, str]) -> str:

@@ -40,7 +40,7 @@ from .workflow_screen import WorkflowScreen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..agent.opening import FrontEnd
+    from ..agent.front_end import FrontEnd
     from ..workflow.engine import WorkflowEngine
     from ..workflow.record import Workflow
 

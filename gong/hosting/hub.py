@@ -24,6 +24,7 @@ from tape.model.entries import Assistant, Usage, join_texts
 from tape.store.store import Beginning
 
 from ..agent import events, opening
+from ..agent.front_end import FrontEnd
 from ..agent.recorder import Recorder
 from ..env.local import LocalEnvironment
 from ..errors import ConfigurationError, GongError
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from tape.index.library import Library
 
-    from ..agent.opening import OpenSession
+    from ..agent.front_end import OpenSession
     from ..agent.session import Session
     from ..config import Settings
     from ..policy.approval import Answer
@@ -171,7 +172,7 @@ class SessionHub:
         permission: str | None = None,
         tools: Sequence[str] | None = None,
         offer: HostOffer = _NO_OFFER,
-    ) -> opening.FrontEnd:
+    ) -> FrontEnd:
         settings = self._load_settings(folder)
         if offer.folders:
             folders = (*settings.permissions.folders, *offer.folders)
@@ -183,7 +184,7 @@ class SessionHub:
             settings = replace(settings, permissions=replace(settings.permissions, mode=mode))
         if tools is not None:
             settings = replace(settings, tools=tuple(tools))
-        return opening.FrontEnd(
+        return FrontEnd(
             self.library,
             settings,
             self._environ,

@@ -22,7 +22,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..errors import ConfigurationError
 
@@ -338,3 +338,10 @@ class RuleSet:
 
 
 NO_RULES = RuleSet()
+
+
+@runtime_checkable
+class HasRunRules(Protocol):
+    """A policy that applies the rules of a run, such as those of a skill, beside its own."""
+
+    run_rules: RuleSet

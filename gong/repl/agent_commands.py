@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..agent.compaction import CompactionPlan
-    from ..agent.opening import OpenSession
+    from ..agent.front_end import OpenSession
 
 _PROMPT_COLUMNS = 70
 

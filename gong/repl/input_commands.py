@@ -9,7 +9,7 @@ from tape.model.entries import join_texts
 from .commands import CommandReply, add_command
 
 if TYPE_CHECKING:
-    from ..agent.opening import OpenSession
+    from ..agent.front_end import OpenSession
 
 
 @add_command("image", "PATH", "attach a picture to the prompt", busy=True)

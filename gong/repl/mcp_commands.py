@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .commands import CommandReply, add_command
 
 if TYPE_CHECKING:
-    from ..agent.opening import OpenSession
+    from ..agent.front_end import OpenSession
     from ..mcp.connection import ServerConnection
 
 

@@ -23,8 +23,7 @@ from tape.model.entries import ToolCall
 
 from ..errors import ConfigurationError
 from ..policy.decision import decide_call
-from ..policy.permissions import PermissionPolicy
-from ..policy.rules import RuleSet
+from ..policy.rules import HasRunRules, RuleSet
 from ..tools.tool import AgentTool, PreparedCall, ToolOutcome
 from .arguments import read_arguments
 from .expansion import expand_skill
@@ -145,7 +144,7 @@ class SessionSkills:
 
 def add_run_rules(policy: Policy, skill: Skill) -> None:
     """Let the rules of a skill hold until the run ends; a wrong rule is left out."""
-    if isinstance(policy, PermissionPolicy):
+    if isinstance(policy, HasRunRules):
         rules = policy.run_rules
         allow, deny = map(_parse_rules, (skill.allowed_tools, skill.disallowed_tools))
         policy.run_rules = RuleSet((*rules.allow, *allow.allow), (*rules.deny, *deny.allow))

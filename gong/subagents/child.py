@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from tape.store.tape import Tape
 
-    from ..agent.opening import FrontEnd, ModelFactory
+    from ..agent.front_end import FrontEnd, ModelFactory
     from ..agent.run_context import AgentModel, SessionAgents
     from ..env.protocol import ExecutionEnvironment
     from ..tools.agent_runs import AgentOrder

@@ -51,7 +51,7 @@ from .worktree import add_worktree
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from ..agent.opening import FrontEnd, ModelFactory
+    from ..agent.front_end import FrontEnd, ModelFactory
     from ..agent.recorder import Recorder
     from ..agent.session import Session
     from ..tools.agent_runs import AgentOrder, RunStatus

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from tape.model.line import Entry
 
-    from ..agent.opening import FrontEnd
+    from ..agent.front_end import FrontEnd
     from ..agent.session import Session
     from ..subagents.manager import SubagentManager
     from ..subagents.remote import Carrier

@@ -13,6 +13,7 @@ from tape.folders import locate_repository
 from tape.store.store import Beginning
 
 from ..agent import opening
+from ..agent.front_end import FrontEnd
 from ..agent.recorder import Recorder
 from ..private_files import locate_state_folder
 from .engine import WorkflowEngine
@@ -44,7 +45,7 @@ def build_front(
     program: str,
     options: WorkflowOptions,
     warn: Callable[[str], None],
-) -> opening.FrontEnd:
+) -> FrontEnd:
     """Return the front end of a workflow's session: edits are accepted, what asks is refused."""
     mode = "bypass" if options.yolo else settings.permissions.mode
     if mode == "default":
@@ -55,7 +56,7 @@ def build_front(
         max_subagents=0,
         max_turns=0,
     )
-    return opening.FrontEnd(
+    return FrontEnd(
         library,
         settings,
         environ,
@@ -69,7 +70,7 @@ def build_front(
 
 @asynccontextmanager
 async def begin_workflow(
-    front: opening.FrontEnd,
+    front: FrontEnd,
     requirement: str,
     options: WorkflowOptions,
     tell: Callable[[WorkflowEvent], None],
@@ -93,7 +94,7 @@ async def begin_workflow(
 
 @asynccontextmanager
 async def open_workflow(
-    front: opening.FrontEnd, ref: str, tell: Callable[[WorkflowEvent], None], queue: str = ""
+    front: FrontEnd, ref: str, tell: Callable[[WorkflowEvent], None], queue: str = ""
 ) -> AsyncGenerator[WorkflowEngine]:
     """Open a workflow to carry it on; raises Locked where another program does.
 
@@ -110,7 +111,7 @@ async def open_workflow(
 
 @asynccontextmanager
 async def _open_engine(
-    front: opening.FrontEnd,
+    front: FrontEnd,
     recorder: Recorder,
     workflow: Workflow,
     tell: Callable[[WorkflowEvent], None],
@@ -131,7 +132,7 @@ async def _open_engine(
 
 @asynccontextmanager
 async def _open_queue(
-    url: str, front: opening.FrontEnd, options: WorkflowOptions
+    url: str, front: FrontEnd, options: WorkflowOptions
 ) -> AsyncGenerator[StepQueue | None]:
     """Yield the queue at a URL, with the workers that the options name; None without a URL."""
     if not url:
@@ -148,7 +149,7 @@ async def _open_queue(
         await steps.close()
 
 
-def load_workflow(front: opening.FrontEnd, ref: str) -> Workflow:
+def load_workflow(front: FrontEnd, ref: str) -> Workflow:
     """Return how a workflow stands, without opening it to write."""
     hit = opening.find_session(front, ref)
     with hit.tape as tape:
@@ -175,7 +176,7 @@ def reset_task(engine: WorkflowEngine, task: str) -> list[str]:
     return again
 
 
-def fork_workflow(front: opening.FrontEnd, ref: str, task: str) -> str:
+def fork_workflow(front: FrontEnd, ref: str, task: str) -> str:
     """Return the id of a new workflow that stands where this one did before a task began.
 
     Raises PlanError for an unknown task, NotFound for one that never began.

@@ -27,7 +27,7 @@ from .runner import build_front
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..agent.opening import FrontEnd
+    from ..agent.front_end import FrontEnd, OpenSession
     from ..agent.session import Session
     from ..subagents.remote import RemoteRun
     from .queue import QueuedStep
@@ -60,7 +60,7 @@ async def run_agent(front: FrontEnd, run: RemoteRun, stopped: asyncio.Event) -> 
     except (GongError, TapeError, OSError) as error:
         return RemoteEnd("failed", f"its history cannot be opened: {error}")
     watching = None
-    host: opening.OpenSession | None = None
+    host: OpenSession | None = None
     try:
         host = await opening.open_session(front)  # it writes nothing: what its agents share
         session = await _open_agent(front, host, run, recorder)
@@ -114,7 +114,7 @@ async def _open_branch(front: FrontEnd, run: RemoteRun) -> Recorder:
 
 
 async def _open_agent(
-    front: FrontEnd, host: opening.OpenSession, run: RemoteRun, recorder: Recorder
+    front: FrontEnd, host: OpenSession, run: RemoteRun, recorder: Recorder
 ) -> Session:
     parent, order = host.session, run.order
     kind = load_agent_types(front.folder, front.environ).find(order.type)

@@ -11,7 +11,8 @@ from contextlib import aclosing
 
 import pytest
 
-from gong.agent.opening import FrontEnd, open_session
+from gong.agent.front_end import FrontEnd
+from gong.agent.opening import open_session
 from gong.config import Settings
 from tape.formats.registry import FORMATS
 from tape.index.library import open_store

@@ -9,7 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from gong.agent.opening import FrontEnd, find_session, open_session, resume_branch
+from gong.agent.front_end import FrontEnd
+from gong.agent.opening import find_session, open_session, resume_branch
 from gong.config import Settings
 from tape.index.library import open_store
 from tests.tape import reader

@@ -8,7 +8,8 @@ from contextlib import aclosing
 import pytest
 
 from gong.agent import events
-from gong.agent.opening import FrontEnd, open_session
+from gong.agent.front_end import FrontEnd
+from gong.agent.opening import open_session
 from gong.agent.recorder import Recorder
 from gong.config import PermissionSettings, Settings
 from tape.index.library import Library

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gong.agent.opening import ModelFactory
+from gong.agent.front_end import ModelFactory
 from gong.agent.run_context import prepare_request
 from gong.config import Settings
 from gong.context.instructions import InstructionFile, Instructions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gong.agent.opening import FrontEnd
+from gong.agent.front_end import FrontEnd
 from tape.index.library import Library
 from tests.gong.agent.conftest import Stage
 

@@ -1,0 +1,283 @@
+"""What a front end passes in to open sessions, and what it gets back.
+
+`agent.opening` makes the one of the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace as replace_fields
+
+from ..checkpoints.file_recorder import FileRecorder
+from ..config import locate_config_file, locate_home
+from ..context.instructions import Instructions, read_instructions
+from ..context.system import (
+    ModelFacts,
+    PromptOverride,
+    Surroundings,
+    build_system_prompt,
+)
+from ..env.local import LocalEnvironment
+from ..errors import AuthenticationError, ConfigurationError, UnknownModel
+from ..llm.provider_factory import find_endpoint
+from ..llm.types import StreamFailure
+from ..tools.profiles import PROFILES, apply_profile
+from .run_context import AgentModel, prepare_request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+
+    from tape.index.library import Library
+    from tape.store.tape import Hit
+
+    from ..config import Settings
+    from ..llm.client import Client
+    from ..llm.model_names import ModelNames
+    from ..llm.models import EffortChoice, ProfileName
+    from ..llm.types import Provider, Request, StreamEvent
+    from ..skills.session_skills import SessionSkills
+    from ..tools.registry import ToolRegistry
+    from .recorder import VisibleHistory
+    from .run_context import PreparedRequest
+    from .session import Session
+
+
+_FAMILY = "family"
+"""The value of --tools that means the profile of the model's family; it is the default."""
+
+
+def is_profile_choice(tools: tuple[str, ...] | None) -> bool:
+    """Return whether the setting of tools names a profile, and not tools or none."""
+    return tools is None or (len(tools) == 1 and tools[0] in {_FAMILY, *PROFILES})
+
+
+def choose_profile(names: ModelNames, model: str, settings: Settings) -> ProfileName:
+    """Return the profile that is set, else that of a model's family; `model` is provider/model.
+
+    Chosen tools change nothing: the instructions are still those of the model's family.
+    """
+    (chosen,) = settings.tools if settings.tools and len(settings.tools) == 1 else (_FAMILY,)
+    own = next((profile for profile in PROFILES if profile == chosen), None)
+    return own or names.choose_profile(model)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFactory:
+    """Builds models for sessions in one folder."""
+
+    names: ModelNames
+    client: Client
+    where: Surroundings
+    environ: Mapping[str, str]
+    settings: Settings
+    override: PromptOverride = PromptOverride()  # noqa: RUF009 (a tuple)
+    load_skills: Callable[[], SessionSkills] | None = None
+    """Returns the skills of sessions, always the same; None if there are none to use."""
+    offers_skills: bool = False
+    """Whether the system prompt names them."""
+    _instructions: dict[ProfileName, Instructions] = field(default_factory=dict)
+    """What was read, once for each profile."""
+
+    def choose(self, name: str) -> AgentModel:
+        """Return a model that can be called.
+
+        Raises UnknownModel, AuthenticationError without a key, ConfigurationError.
+        """
+        provider, _ = self.client.resolve(name := self.names.resolve_name(name))
+        stream = partial(self.client.stream, provider=provider)
+        supports = getattr(provider, "supports_tool_choice", None)
+        return replace(
+            self._build_model(name, provider.api, provider.endpoint, stream),
+            native_objects=getattr(provider, "native_objects", False),
+            forces_calls=supports is None or supports("named"),
+        )
+
+    def move(
+        self, folder: str, override: PromptOverride, *, reads_instructions: bool
+    ) -> ModelFactory:
+        """Return the same models for sessions in a folder, with another system prompt."""
+        reads = self.settings.instructions and reads_instructions
+        is_same = folder == self.where.folder and reads == self.settings.instructions
+        return replace(
+            self,
+            where=self.where._replace(folder=folder),
+            override=override,
+            settings=replace_fields(self.settings, instructions=reads),
+            _instructions=self._instructions if is_same else {},
+        )
+
+    def choose_or_failing(self, name: str) -> AgentModel:
+        """Return a model that can be called, else one whose every call fails with the reason.
+
+        Raises UnknownModel.
+        """
+        try:
+            return self.choose(name)
+        except UnknownModel:
+            raise
+        except (AuthenticationError, ConfigurationError) as error:
+            model = self.describe(name)
+            failure = AuthenticationError(str(error), provider=model.provider)
+
+            async def stream(_request: Request) -> AsyncGenerator[StreamEvent, None]:
+                yield StreamFailure(failure)
+
+            return replace(model, stream=stream)
+
+    def describe(self, name: str) -> AgentModel:
+        """Return a model without its key, for requests that are shown and never sent."""
+        name = self.names.resolve_name(name)
+        preset = self.names.presets.get(name.partition("/")[0])
+        if preset is not None:
+            return self._build_model(
+                name, preset.api, find_endpoint(preset, self.environ), _refuse_stream
+            )
+        built_in: Provider = self.client.resolve(name)[0]
+        return self._build_model(name, built_in.api, built_in.endpoint, _refuse_stream)
+
+    def _build_model(
+        self,
+        name: str,
+        api: str,
+        endpoint: str,
+        stream: Callable[[Request], AsyncGenerator[StreamEvent, None]],
+    ) -> AgentModel:
+        provider, _, model = name.partition("/")
+        profile = choose_profile(self.names, name, self.settings)
+        info = self.names.find_info(name)
+        instructions, skills = self._read_instructions(profile), ""
+        window = self.names.get_context_window(provider, model) or self.settings.context_window
+        if self.offers_skills and self.load_skills is not None:
+            skills = self.load_skills().list_for_model(window)
+        return AgentModel(
+            provider=provider,
+            id=model,
+            api=api,
+            endpoint=endpoint,
+            stream=stream,
+            system=partial(
+                build_system_prompt,
+                self.where,
+                ModelFacts(name, info.cutoff if info else None),
+                instructions=instructions,
+                override=self.override,
+                skills=skills,
+            ),
+            cost=partial(self.names.compute_cost, provider, model),
+            window=window,
+            max_output=info.max_output if info else None,
+            reasons=info.reasoning if info else None,
+            efforts=info.efforts if info else (),
+            effort=(info.effort if info else None) or self.settings.effort,
+            options=self.names.get_options(name),
+            sees_images=self.names.sees_images(provider, model),
+            profile=profile,
+            instructions=instructions,
+            equip=lambda tools, tuning: apply_profile(tools, profile, tuning),
+        )
+
+    def _read_instructions(self, profile: ProfileName) -> Instructions:
+        """Return the instructions for a profile, as they were when they were first asked for."""
+        if not self.settings.instructions:
+            return Instructions()
+        if profile not in self._instructions:
+            self._instructions[profile] = read_instructions(
+                self.where.folder,
+                home=str(locate_home(self.environ)),
+                config_folder=str(locate_config_file(self.environ).parent),
+                own_file=PROFILES[profile].instruction_file,
+            )
+        return self._instructions[profile]
+
+
+def _refuse_stream(_request: Request) -> AsyncGenerator[StreamEvent, None]:
+    raise ConfigurationError("this model has no connection: nothing is sent to it")
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """What a front end passes in to open sessions."""
+
+    library: Library
+    settings: Settings
+    environ: Mapping[str, str]
+    folder: str
+    """The working folder of sessions."""
+    program: str
+    """Recorded on a new tape as the program that wrote it."""
+    model: str | None = None
+    """The model named for this session, as by `-m`; None if none."""
+    warn: Callable[[str], None] = lambda _: None
+    """Receives warnings to show before the first prompt."""
+    hooks: Sequence[object] = ()
+    """Python hooks of the host, asked before those of files."""
+    override: PromptOverride = PromptOverride()  # noqa: RUF009 (a tuple)
+    """What the user has set of the system prompt."""
+    effort: EffortChoice | None = None
+    """How hard models think in this session, as by `-e`; None if not named."""
+    is_kept: bool = True
+    """Whether the store is there after the session."""
+    names_mode: bool = False
+    """Whether the settings' permission mode was named for this session: then the tape's is not
+    restored."""
+    servers: Mapping[str, Any] = field(default_factory=dict)
+    """MCP servers that the host names, as in the table `mcpServers` of a file."""
+    make_environment: Callable[..., LocalEnvironment] = LocalEnvironment
+    """Makes the environment that tools act in."""
+
+    def build_file_recorder(self) -> FileRecorder:
+        """Return what records changes of one session; not those of the store and the settings."""
+        store = str(self.library.store.tapes.parent)
+        own = (store, str(locate_config_file(self.environ).parent))
+        return FileRecorder(self.settings.checkpoints, own)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session and what a front end needs with it."""
+
+    session: Session
+    models: ModelFactory
+    library: Library
+    """The store that the session is in."""
+    model_name: str
+    """provider/model of the session."""
+    by_default: bool
+    """Whether no model is configured and the offline one is used."""
+    is_kept: bool = True
+    """Whether its tape is there afterwards, so that it can be continued."""
+
+    async def close(self) -> None:
+        """Stop the run and close the branch and all connections."""
+        await self.session.close()
+        await self.models.client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPreview:
+    """An existing branch, opened read-only, with the models that could continue it."""
+
+    hit: Hit
+    history: VisibleHistory
+    models: ModelFactory
+    tools: ToolRegistry
+    effort: EffortChoice | None
+    max_output: int
+    """Maximum tokens of one answer; 0 is the model's own limit."""
+
+    def next_request(self, model: AgentModel) -> PreparedRequest:
+        """Return the request of the next call to a model."""
+        tape = self.hit.tape
+        tools = model.equip(self.tools, self.models.settings.tuning).specs()
+        return prepare_request(
+            model,
+            tools,
+            *self.history,
+            session=tape.id,
+            load=tape.load,
+            effort=self.effort,
+            max_output=self.max_output,
+        )
