@@ -141,6 +141,12 @@ def wrap_parts(
     return rows
 
 
+def wrap_text(text: str, columns: int) -> list[str]:
+    """Return a text as rows of at most `columns`; only a word that is longer than a row is cut."""
+    rows = ("".join(part.text for part in row) for row in wrap_parts([StyledPart(text)], columns))
+    return [cut for row in rows for cut in _wrap_rows(row, columns)]
+
+
 def escape_text(text: str) -> str:
     """Return text that is safe to show on a screen."""
     return show_controls(text.removesuffix("\r")).expandtabs(4)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from tape.text import measure_width
 
 from .code_colours import paint_code
-from .lines import StyledLine, escape_text, join_parts, wrap_last_rows
+from .lines import StyledLine, escape_text, join_parts, wrap_last_rows, wrap_text
 from .markdown_blocks import render_block
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ _CODE_ABOVE = 200
 _LIVE_ABOVE = 20
 _LIVE_CHARS = 4_000
 """Characters of a block up to which it is drawn while it grows; of a longer one its last rows."""
+_LIVE_STEP = 1_000
 _LIVE_ROWS = 12
 
 
@@ -82,11 +83,15 @@ class MarkdownStream:
         self._is_apart = False
         """Whether the next block has an empty line before it."""
         self._has_lines = False
+        self._passed = 0
+        """Characters of a long line that grows which are not shown any more."""
         self._drawn: tuple[object, list[StyledLine]] = (None, [])
 
     def feed(self, delta: str, columns: int) -> list[StyledLine]:
         """Add text; return the lines that it finished, for a screen of `columns`."""
         *whole, self._rest = (self._rest + delta).split("\n")
+        if whole:
+            self._passed = 0
         return [made for line in whole for made in self._take_line(escape_text(line), columns)]
 
     def finish(self, columns: int) -> list[StyledLine]:
@@ -103,20 +108,38 @@ class MarkdownStream:
         return self._drawn[1]
 
     def _draw_tail(self, columns: int) -> list[StyledLine]:
-        rest = [escape_text(self._rest[-_LIVE_CHARS:])] if self._rest else []
+        # a long line loses its beginning in steps: rows stand still between two of them
+        start = max(len(self._rest) - _LIVE_CHARS, 0) // _LIVE_STEP * _LIVE_STEP
+        rest = [escape_text(self._rest[start:])] if self._rest else []
         lines = [*self._block, *[""] * (self._blanks if rest else 0), *rest]
         if not any(lines):
             return []
         if self._kind == "fence" and self._fence is not None:
             above = self._fence.above[-_LIVE_ABOVE:]
             rows = self._render_code(self._fence, lines, above)
-        elif sum(map(len, lines)) > _LIVE_CHARS:
-            rows = [StyledLine(line) for line in lines[-_LIVE_ROWS:]]
+        elif sum(map(len, self._block)) + len(self._rest) > _LIVE_CHARS:
+            rows = self._draw_long_tail(columns)
         else:
             rows = render_block("\n".join(lines), columns)
         before = [StyledLine("")] if self._is_apart and self._has_lines else []
         cut = [cut for row in rows[-_LIVE_ROWS:] for cut in _cut_rows(row, columns)]
         return [*before, *cut][-_LIVE_ROWS:]
+
+    def _draw_long_tail(self, columns: int) -> list[StyledLine]:
+        """Return the last rows of a block that is too long to be laid out for each frame.
+
+        Of the line that grows, the beginning is passed over at the start of a row that was shown,
+        so that rows stand still.
+        """
+        above = [escape_text(line[-_LIVE_CHARS:]) for line in self._block[-_LIVE_ROWS:]]
+        rows = wrap_text(escape_text(self._rest[self._passed :]), columns)
+        if len(rows) > 2 * _LIVE_ROWS:
+            letters = sum(len(row) - row.count(" ") for row in rows[:-_LIVE_ROWS])
+            while letters and self._passed < len(self._rest):
+                letters -= not self._rest[self._passed].isspace()
+                self._passed += 1
+        before = [row for line in above for row in wrap_text(line, columns)]
+        return [StyledLine(row) for row in [*before, *rows]]
 
     def _take_line(self, line: str, columns: int) -> Iterator[StyledLine]:
         """Take a whole line: it continues the open block, or ends it and opens another."""

@@ -254,3 +254,23 @@ def test_a_piece_of_a_long_answer_costs_no_more_than_one_of_a_short():
 def test_pages_of_this_project_are_rendered():
     for page in Path(__file__).parents[3].glob("docs/*.md"):
         assert render(page.read_text("utf-8"), 60)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("before", ["", "- an item\n", "line\n" * 900])
+def test_no_word_of_a_long_paragraph_is_broken_and_its_rows_stand_still(before, columns):
+    words = [f"word{'x' * (at % 9)}{at}" for at in range(2000)]
+    stream = MarkdownStream()
+    stream.feed(before, columns)
+    shown, moved = [], 0
+    for word in words:
+        stream.feed(f"{word} ", columns)
+        rows = [row.text for row in stream.render_tail(columns)]
+        assert {one for row in rows for one in row.split()} <= {*words, "-", "an", "item", "line"}
+        assert len(rows) <= 12
+        assert all(measure_width(row) <= columns for row in rows)
+        if shown and len(" ".join(rows)) > 300:
+            at = rows.index(shown[-2]) if shown[-2] in rows else 0
+            moved += rows[: at + 1] != shown[:-1][-at - 1 :]
+        shown = rows
+    assert moved <= 1  # a block of the usual length is laid out as Markdown, a long one as words
