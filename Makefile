@@ -10,12 +10,13 @@ PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 # What runs under `make chat` may call make itself: it must not inherit this one's flags.
 unexport MAKEFLAGS MFLAGS MAKE_TERMOUT MAKE_TERMERR
 
-.PHONY: help chat test test-all coverage fuzz check rows docs picture bench FORCE
+.PHONY: help chat test test-slow test-all coverage fuzz check rows docs picture bench FORCE
 
 help:
 	@echo 'make chat    talk to gong'
-	@echo 'make test    run the tests'
-	@echo 'make test-all  run the tests with every case of the large tables; for a night'
+	@echo 'make test    run the tests, but for those marked slow'
+	@echo 'make test-slow  run those: kills, damage, floods, long searches; CI does'
+	@echo 'make test-all  run both, with every case of the large tables; for a night'
 	@echo 'make coverage  run the tests, and say which share of the code they run'
 	@echo 'make fuzz    search the properties elsewhere each time; SECONDS=300 for longer'
 	@echo 'make check   lint, format, types, layers, start-up'
@@ -31,14 +32,17 @@ ifdef COVERAGE
 test: coverage
 else
 test: .venv/test.ready
-	@$(PY) -m pytest $(WORKERS)
+	@$(PY) -m pytest $(WORKERS) -m 'not slow'
 endif
 
+test-slow: .venv/test.ready
+	@$(PY) -m pytest $(WORKERS) -m slow
+
 # Tests are compiled once, not by each worker of each run.
-test coverage: export PYTHONDONTWRITEBYTECODE :=
+test test-slow coverage: export PYTHONDONTWRITEBYTECODE :=
 
 test-all: export TEST_BUDGET := 2
-test-all: test
+test-all: test test-slow
 
 coverage: .venv/test.ready
 	@rm -rf .coverage

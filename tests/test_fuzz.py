@@ -14,6 +14,8 @@ import pytest
 
 from tests.found import FOLDER
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = """\
 from hypothesis import Phase, given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule

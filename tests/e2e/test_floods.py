@@ -18,6 +18,8 @@ from tests.tape.making import BUDGET, crossed
 from tests.wires.pieces import WIRES
 from tests.wires.raw_server import RawServer, head
 
+pytestmark = pytest.mark.slow
+
 MIB = 1_048_576
 MOST = 200
 """Megabytes that the whole process may take."""

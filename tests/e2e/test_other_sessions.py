@@ -67,6 +67,7 @@ def test_an_earlier_prompt_of_the_tree_is_a_new_branch_with_its_text(place, chat
     now.wait_for(f"  {other}  run echo two again")
 
 
+@pytest.mark.slow
 def test_a_list_is_left_and_the_draft_of_a_missing_session_is_kept(chat):
     now = chat()
     ask(now, "run echo one", "printed: one")

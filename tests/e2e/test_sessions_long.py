@@ -20,6 +20,8 @@ from tests.wires import openai_responses as responses
 from tests.wires.server import Reply, WireServer
 from tests.wires.voices import VOICES
 
+pytestmark = pytest.mark.slow
+
 FACTS = [
     ("remember that the staging port is 8143", "which port is staging on?", "8143"),
     ("Our database is called orchid_prod.", "what is our database called?", "orchid_prod"),

@@ -85,6 +85,7 @@ def test_an_answer_streams_and_stays(chat):
         assert_drawn_in_place(now.written, 24)
 
 
+@pytest.mark.slow
 def test_calls_show_what_they_do_and_what_they_did(chat, place):
     """M218, UX: a diff as it is written and as it was made; Ctrl+O, Ctrl+T."""
     (place.folder / "a.py").write_text("import os\nx = old(1)\n")

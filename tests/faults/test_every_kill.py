@@ -24,6 +24,8 @@ from tests.faults.zygote import TAPE, traced
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
+pytestmark = pytest.mark.slow
+
 BIN = TAPE
 CALLS = {
     "write": "write",

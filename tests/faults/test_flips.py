@@ -42,6 +42,7 @@ def flips(whole, step):
         yield at, bytes(changed)
 
 
+@pytest.mark.slow
 def judged(made, identity):
     """Return what verify finds, each finding with its explanation, and what mending would do."""
     with made.store.open(identity) as tape:

@@ -18,6 +18,8 @@ from tests.faults.test_every_kill import CALLS, findings, folders, go_on
 from tests.faults.zygote import traced
 from tests.tape import making
 
+pytestmark = pytest.mark.slow
+
 RUN = """
 import asyncio, os, sys
 from pathlib import Path

@@ -23,6 +23,8 @@ from tests.faults.zygote import TAPE, ran
 from tests.tape import making
 from tests.tape.making import BUDGET
 
+pytestmark = pytest.mark.slow
+
 CALLS = {
     "write": "write",
     "pwrite64": "pwrite64",

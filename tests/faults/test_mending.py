@@ -11,6 +11,8 @@ from tests.faults.test_every_kill import BIN, CALLS, Operation, killed
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
+pytestmark = pytest.mark.slow
+
 STEP = 29 if BUDGET == 1 else 1
 """Files are cut at every so many bytes."""
 

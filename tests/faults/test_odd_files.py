@@ -15,6 +15,8 @@ from tests.faults.histories import found, small
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
+pytestmark = pytest.mark.slow
+
 BIN = Path(sys.executable).parent / "tape"
 MEGABYTES = 64 if BUDGET == 1 else 1024
 HUGE = """

@@ -16,6 +16,8 @@ from tape.model.entries import Note
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
+pytestmark = pytest.mark.slow
+
 BIN = Path(sys.executable).parent / "tape"
 COUNT = 1000
 FOLLOW = """

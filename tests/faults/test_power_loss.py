@@ -36,7 +36,10 @@ from tests.faults.zygote import traced
 from tests.tape import making
 from tests.tape.making import BUDGET
 
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed"),
+]
 
 NAMES = (
     *("append", "append, entry", "append, at once", "append, torn"),

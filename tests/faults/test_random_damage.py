@@ -24,6 +24,8 @@ from tests.faults.histories import small
 from tests.tape import making
 from tests.tape.making import BUDGET
 
+pytestmark = pytest.mark.slow
+
 WRITTEN = "one\ntwo\n"
 ROUNDS = 25 if BUDGET == 1 else 400
 READERS = [

@@ -14,6 +14,8 @@ from tape.store.refs import encode_ref_line as encode_ref
 from tests import warm
 from tests.tape import making
 
+pytestmark = pytest.mark.slow
+
 BIN = Path(sys.executable).parent / "tape"
 FIRST = "phases/0001-main-start/entries.jsonl"
 DEEP = b"[" * 100_000 + b"]" * 100_000

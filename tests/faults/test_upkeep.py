@@ -40,6 +40,7 @@ STEP = 5 if BUDGET == 1 else 1
 CALLS = ("pwrite64", "write", "unlinkat", "renameat", "mkdirat", "ftruncate", "fdatasync", "fsync")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.slow,
     pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace"),
 ]
 

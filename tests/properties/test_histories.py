@@ -21,6 +21,8 @@ from tape.store.refs import Pin
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
+pytestmark = pytest.mark.slow
+
 LONG = "x" * 70_000
 WORDS = st.sampled_from(["a", "b\u2028", "", "LONG", "\ud800"])
 PICK = st.integers(0, 10**6)

@@ -6,6 +6,7 @@ import tempfile
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -180,6 +181,7 @@ OF_ONE = (
 )
 
 
+@pytest.mark.slow
 @given(ENTRIES, REFS, st.none() | ODD | TIMES.map(json.dumps))
 @example(HUGE, [], None)
 @example(LATE, [], None)

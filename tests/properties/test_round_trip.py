@@ -90,4 +90,4 @@ class RoundTrips(histories.Histories):
 RoundTrips.TestCase.settings = settings(
     max_examples=12 * BUDGET, stateful_step_count=12, deadline=None
 )
-TestRoundTrips = pytest.mark.slow(RoundTrips.TestCase)
+TestRoundTrips = pytest.mark.slow(pytest.mark.slow(RoundTrips.TestCase))

@@ -126,6 +126,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.one_of(st.lists(PIECES, max_size=40).map("".join), st.text(max_size=200)))
 @settings(max_examples=400 * BUDGET, deadline=None)
 def test_no_made_up_text_leaves_its_place(text):

@@ -5,6 +5,8 @@ In a usual run each third event is taken, with TEST_BUDGET=2 every one.
 
 from __future__ import annotations
 
+import pytest
+
 from gong.config import PermissionSettings
 from tape.check.finding import Counts
 from tape.check.verify import verify
@@ -51,6 +53,7 @@ async def record_run(tmp_path, stop_at):
     return stage, session, kinds
 
 
+@pytest.mark.slow
 def list_unbalanced_calls(path):
     """Return calls that have not exactly one result directly behind them, in their order."""
     messages = [*repair(view(path, ()), TARGET).messages]

@@ -338,6 +338,7 @@ os._exit(code)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", ["--both", "--files"])
 async def test_a_kill_at_any_change_of_the_disk_is_completed_by_the_same_command(tmp_path, scope):
     stage, identity, snapshots = await start(tmp_path)

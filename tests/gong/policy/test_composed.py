@@ -205,6 +205,7 @@ def test_a_command_is_asked_about_once(command, mode):
         assert not ruling.offered, (command, ruling)
 
 
+@pytest.mark.slow
 @settings(max_examples=40 * BUDGET, deadline=None)
 @given(ANY, ANY)
 def test_an_offered_rule_grants_no_more_than_it_shows(asked, other):

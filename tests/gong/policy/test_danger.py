@@ -192,6 +192,7 @@ WRAPPERS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(ALL), st.lists(st.sampled_from(WRAPPERS), min_size=1, max_size=2))
 def test_a_wrapper_never_lowers_the_level(command, wrappers):
@@ -215,6 +216,7 @@ def _alone(command: str) -> bool:
 ALONE = [one for one in ALL if _alone(one) and not one.startswith("read ")]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.sampled_from(ALONE), min_size=2, max_size=4),

@@ -360,6 +360,7 @@ WORDS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(WORDS, min_size=1, max_size=9).map(" ".join))
 def test_an_offered_rule_allows_the_asked_command_and_no_other(command):
     """Whatever is asked: the offer allows it, so it is never asked twice, and nothing unread."""

@@ -68,6 +68,7 @@ ARGV = st.builds(
 )
 
 
+@pytest.mark.slow
 @seed(97)
 @settings(max_examples=300, deadline=None)
 @given(st.lists(ARGV, min_size=1, max_size=3), st.sampled_from([" ", " | ", " && ", "; ", "\n"]))
@@ -76,6 +77,7 @@ def test_any_words_of_its_own_tables_are_judged(commands, joint):
         judged(joint.join(map(quoted, commands)))
 
 
+@pytest.mark.slow
 @seed(98)
 @settings(max_examples=150, deadline=None)
 @given(

@@ -230,6 +230,7 @@ def test_no_control_character_of_a_model_is_in_a_line(text, columns):
         assert not line.parts or "".join(part.text for part in line.parts) == line.text
 
 
+@pytest.mark.slow
 @given(st.text(st.sampled_from("ab 日、。「」(👩é"), max_size=80), st.integers(4, 20))
 def test_wrapping_breaks_no_word_and_loses_nothing(text, columns):
     rows = ["".join(part.text for part in row) for row in wrap_parts([StyledPart(text)], columns)]
@@ -256,6 +257,7 @@ def test_pages_of_this_project_are_rendered():
         assert render(page.read_text("utf-8"), 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [40, 80, 120])
 @pytest.mark.parametrize("before", ["", "- an item\n", "line\n" * 900])
 def test_no_word_of_a_long_paragraph_is_broken_and_its_rows_stand_still(before, columns):

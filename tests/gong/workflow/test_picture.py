@@ -86,6 +86,7 @@ def test_a_picture_names_who_is_at_work_and_keeps_to_its_rows():
     assert all(len(one) <= 20 for one in draw_picture(workflow, {}, now, BEGAN, 20, 6))
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_the_tasks_in_their_place(place):
     """M187: the state is redrawn, the lines above it stay."""
     place.play("executor", bash("sleep 1"), "made")

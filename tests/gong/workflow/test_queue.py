@@ -20,6 +20,8 @@ import pytest
 
 from tests.gong.workflow.conftest import bash
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("dbos", reason="the extra `workflow` is not installed")
 
 FIVE = ("a", "b", ("c", "a"), ("d", "a", "b"), ("e", "c", "d"))

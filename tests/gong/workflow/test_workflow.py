@@ -255,6 +255,7 @@ def test_what_a_killed_executor_left_is_not_done_on_top_of_itself(place):
 KILLS = int(os.environ.get("GONG_WORKFLOW_KILLS", "4"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_killed_at_any_moment_it_ends_as_it_would_have(place, seed):
     """Each task is completed once, none twice; nothing is left in git; agents are balanced."""

@@ -95,6 +95,7 @@ def files(folder):
     return [MAIN, FORK, "refs.jsonl", str(blob.relative_to(folder))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", range(4))
 def test_every_flipped_byte_is_found_and_named(folder, found, which):
     name = files(folder)[which]
@@ -113,6 +114,7 @@ def test_every_flipped_byte_is_found_and_named(folder, found, which):
     assert found() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [MAIN, FORK, "refs.jsonl"])
 def test_a_cut_at_every_byte_is_torn_but_for_the_ends_of_lines(folder, found, name):
     path = folder / name

@@ -171,6 +171,7 @@ def check_diff(tape, identity, folder) -> None:
     assert {os.path.join(cwd, path) for path in paths} <= named  # noqa: PTH118 (absolute ones stay)
 
 
+@pytest.mark.slow
 @given(STEPS, STEPS, STEPS, st.data())
 def test_files_patches_and_contents_agree_with_snapshots(places, first, one, two, data):
     place = next(places)

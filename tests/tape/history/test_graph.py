@@ -151,6 +151,7 @@ FORESTS = st.lists(DEED, min_size=8, max_size=24)
 SOME = settings(max_examples=60 * BUDGET, deadline=None)
 
 
+@pytest.mark.slow
 @SOME
 @given(FORESTS, PICK)
 def test_two_paths_part_where_the_model_says(todo, pick):

@@ -164,6 +164,7 @@ SPOKEN = st.fixed_dictionaries(
 PHRASE = st.lists(WORD, min_size=2, max_size=4).map(lambda words: f'"{" ".join(words)}"')
 
 
+@pytest.mark.slow
 @given(
     KINDS,
     st.lists(SPOKEN, min_size=1, max_size=3),

@@ -253,6 +253,7 @@ CALLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=6 * making.BUDGET, deadline=None)
 @given(st.lists(st.lists(CALLS, max_size=6), max_size=4))
 def test_every_way_to_sum_gives_the_same_whole(tmp_path_factory, tapes):
