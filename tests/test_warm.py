@@ -47,16 +47,14 @@ def test_a_command_that_runs_too_long_is_killed(tmp_path):
 
 
 def _run_in_shell(folder, script):
-    """Run a script in which `tape` and `gong` are those of `write_commands`."""
+    """Run a script in which `tape` and `gong` are those of `find_commands`."""
     folder.mkdir()
-    inherited = warm.write_commands(folder / "commands")
-    path = os.pathsep.join([str(folder / "commands"), str(warm.BIN), os.environ["PATH"]])
+    path = os.pathsep.join([str(warm.find_commands()), str(warm.BIN), os.environ["PATH"]])
     env = {"HOME": str(folder), "PATH": path, "LC_ALL": "C.UTF-8"}
     return subprocess.run(
         ["sh", "-c", script],
         cwd=folder,
         env=env,
-        pass_fds=inherited,
         capture_output=True,
         check=False,
         timeout=60,
@@ -80,3 +78,17 @@ def test_a_shell_ends_a_fork_by_a_signal(tmp_path):
         "until [ -e began ]; do sleep 0.02; done; kill $!; wait $!; echo $?"
     )
     assert _run_in_shell(tmp_path / "place", script).stdout.endswith(b"130\n")
+
+
+def test_a_fork_ends_where_what_stands_for_it_is_killed(tmp_path):
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    command = [warm.find_commands() / "gong", "rpc", "-m", "offline/rules"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as one:
+        one.stdin.write(b'{"id":1,"method":"nothing"}\n')
+        one.stdin.flush()
+        assert b'"id":1' in one.stdout.readline()
+        one.kill()
+        assert one.stdout.read() == b""
+    assert one.returncode == -9

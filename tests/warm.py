@@ -15,9 +15,12 @@ import gc
 import json
 import os
 import select
+import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import time
@@ -39,7 +42,10 @@ ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 LOCALE = {"LC_ALL": "C.UTF-8"}
 """The locale in which the server starts, and so all of its forks."""
-LIBRARIES = ("anthropic", "openai", "httpx2", "sqlite_utils", "tree_sitter_bash", "PIL.Image")
+LIBRARIES = (
+    *("anthropic", "openai", "httpx2", "sqlite_utils", "tree_sitter_bash", "PIL.Image"),
+    *("acp", "mcp", "mcp.server.stdio", "mcp.server.lowlevel", "mcp.server.caching", "uvicorn"),
+)
 """What commands import inside functions."""
 _REQUEST = b"run"
 
@@ -95,30 +101,32 @@ def start_in_terminal(argv, *, cwd, env, rows, columns):
     return InTerminal(master, ends)
 
 
-# What a shell runs instead of a command: it hands its streams to the server, and waits. It starts
-# with nothing but the standard library, in a twentieth of the time; signals are passed on.
+# What shells and other programs run instead of a command: it hands its streams to the server, and
+# waits. It starts with nothing but the standard library, in a twentieth of the time; signals are
+# passed on, and where it is killed its command is too.
 _STAND_IN = """\
 #!{python} -IS
 import json, os, signal, socket, sys
 argv = ["{bin}/" + os.path.basename(sys.argv[0]), *sys.argv[1:]]
 decides = {{n for n in os.environ if n.startswith(("PYTHON", "LC_", "LANG", "LD_"))}}
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 try:
-    has_server = os.fstat({server}).st_ino == {inode}
-except OSError:  # it was closed by the program that runs this
-    has_server = False
-if not has_server or decides != {{"LC_ALL"}} or os.environ["LC_ALL"] != "{locale}":
+    is_like_it = decides == {{"LC_ALL"}} and os.environ["LC_ALL"] == "{locale}"
+    is_there = is_like_it and not server.connect({address!r})
+except OSError:
+    is_there = False
+if not is_there:
     os.execv(argv[0], argv)
 asked = os.memfd_create("command")
 os.write(asked, json.dumps({{"argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}}).encode())
-ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-server = socket.socket(fileno={server})
-socket.send_fds(server, [{request!r}], [asked, 0, 1, 2, its.fileno()])
-its.close()
-pid = int(ours.recv(32))
+socket.send_fds(server, [{request!r}], [asked, 0, 1, 2])
+for stream in (0, 1, 2):  # who reads what it writes sees the end with the command, not before
+    os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+pid = int(server.recv(32))
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
     if signal.getsignal(number) != signal.SIG_IGN:
         signal.signal(number, lambda number, _: os.kill(pid, number))
-code = int(ours.recv(32))
+code = int(server.recv(32))
 if code < 0:
     signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)
@@ -126,24 +134,22 @@ sys.exit(code)
 """
 
 
-def write_commands(folder):
-    """Write `tape` and `gong` for the PATH of a shell; return the files that it has to inherit."""
-    if BUDGET > 1 or not hasattr(os, "pidfd_open"):
-        return ()
-    folder.mkdir(parents=True)
-    server = _server().fileno()
+@cache
+def find_commands():
+    """Return a folder with `tape` and `gong` to be run by other programs."""
+    folder = Path(tempfile.mkdtemp(prefix="commands-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     text = _STAND_IN.format(
         python=sys.executable,
         bin=BIN,
         locale=LOCALE["LC_ALL"],
-        server=server,
-        inode=os.fstat(server).st_ino,
+        address=_server().address if BUDGET == 1 and hasattr(os, "pidfd_open") else "none",
         request=_REQUEST,
     )
     for name in ("tape", "gong"):
         (folder / name).write_text(text, "utf-8")
         (folder / name).chmod(0o755)
-    return (server,)
+    return folder
 
 
 def _may_be_forked(words, env):
@@ -264,15 +270,22 @@ class InTerminal:
 class _Server:
     def __init__(self):
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.address = f"\0tests-of-gong-{os.getpid()}-{os.urandom(8).hex()}"
+        """What other programs connect to: a name without a file."""
+        listener.bind(self.address)
+        listener.listen(100)
+        handles = (its.fileno(), listener.fileno())
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.warm", str(its.fileno())],
+            [sys.executable, "-m", "tests.warm", *map(str, handles)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=(its.fileno(),),
+            pass_fds=handles,
             cwd=ROOT,
             env={**os.environ, **LOCALE},
         )
         its.close()
+        listener.close()
         self._socket, self._one = ours, Lock()
 
     def start(self, words, cwd, env, streams, *, has_terminal=False):
@@ -285,9 +298,6 @@ class _Server:
             socket.send_fds(self._socket, [_REQUEST], [asked, *streams, its.fileno()])
         os.close(asked)
         return Running(ours)
-
-    def fileno(self):
-        return self._socket.fileno()
 
     def close(self):
         # What a shell left running may have inherited this end.
@@ -322,39 +332,71 @@ class _Command(NamedTuple):
     """Whether its streams are a terminal, which is to be its own."""
 
 
-def _serve(connection):
+class _Child(NamedTuple):
+    """A fork that runs."""
+
+    pid: int
+    answers: socket.socket
+    """Says its process id, and then its exit code."""
+    handle: int
+    ends_with_it: bool
+    """Whether it is killed where who waits for its answers has gone."""
+
+
+def _serve(connection, listener):
     """Start what is asked for until there is no one left; in a fork, return what it is to be."""
     waits = select.poll()
     waits.register(connection, select.POLLIN)
-    ends = {}
+    waits.register(listener, select.POLLIN)
+    children = {}
+    """Each under its handle, and one that ends with who asked for it also under its answers."""
     while True:
         for ready, _ in waits.poll():
-            if ready != connection.fileno():
-                pid, answers = ends.pop(ready)
-                waits.unregister(ready)
-                os.close(ready)
-                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                _tell(answers, code)
-                answers.close()
+            if ready in children:
+                _note_end(children[ready], ready, children, waits)
                 continue
-            data, files, _, _ = socket.recv_fds(connection, 100, 5)
-            if not data:
+            is_ours = ready == connection.fileno()
+            asks = connection if is_ours else listener.accept()[0]
+            data, files, _, _ = socket.recv_fds(asks, 100, 5)
+            if not data and is_ours:
                 return None
-            asked, *streams, last = files
-            answers = socket.socket(fileno=last)
+            if not data:
+                asks.close()
+                continue
+            answers = socket.socket(fileno=files.pop()) if is_ours else asks
             pid = os.fork()
             if pid == 0:
-                connection.close()
-                answers.close()
-                for one, (_, other) in ends.items():
-                    os.close(one)
-                    other.close()
-                return _become(asked, streams)
-            for file in (asked, *streams):
+                _close_handles((connection, listener, answers), {*children.values()})
+                return _become(*files)
+            for file in files:
                 os.close(file)
             _tell(answers, pid)
-            ends[handle := os.pidfd_open(pid)] = (pid, answers)
-            waits.register(handle, select.POLLIN)
+            child = _Child(pid, answers, os.pidfd_open(pid), not is_ours)
+            for handle in [child.handle] + [answers.fileno()] * child.ends_with_it:
+                children[handle] = child
+                waits.register(handle, select.POLLIN)
+
+
+def _close_handles(sockets, children):
+    """Close in a fork what belongs to the server."""
+    for one in (*sockets, *(child.answers for child in children)):
+        one.close()
+    for child in children:
+        os.close(child.handle)
+
+
+def _note_end(child, ready, children, waits):
+    """Tell how a child ended; kill it where it is the one who asked for it that has."""
+    waits.unregister(ready)
+    del children[ready]
+    if ready != child.handle:
+        os.kill(child.pid, signal.SIGKILL)
+        return
+    if children.pop(child.answers.fileno(), None):
+        waits.unregister(child.answers)
+    os.close(ready)
+    _tell(child.answers, os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]))
+    child.answers.close()
 
 
 def _tell(answers, number):
@@ -362,7 +404,7 @@ def _tell(answers, number):
         answers.send(str(number).encode())
 
 
-def _become(asked, streams):
+def _become(asked, *streams):
     with open(asked, "rb") as file:  # noqa: PTH123 - it has no path
         file.seek(0)
         command = _Command(**json.load(file))
@@ -433,6 +475,6 @@ if __name__ == "__main__":
     _warm()
     gc.collect()
     gc.freeze()
-    become = _serve(socket.socket(fileno=int(sys.argv[1])))
+    become = _serve(*(socket.socket(fileno=int(handle)) for handle in sys.argv[1:]))
     if become is not None:
         _end(_exit_code(import_module(f"{Path(become.argv[0]).name}.cli").main))

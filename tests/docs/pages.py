@@ -167,11 +167,9 @@ def follow(todo: list[Command | File], home: Path, seconds: float = 100) -> list
     for folder in (demo, results):
         folder.mkdir(parents=True)
     script = "\n".join(_script(number, step, results) for number, step in enumerate(todo))
-    commands = home.parent / "commands"
-    inherited = warm.write_commands(commands)
     env = {
         "PATH": os.pathsep.join(
-            [str(commands), str(Path(sys.executable).parent), os.environ["PATH"]]
+            [str(warm.find_commands()), str(Path(sys.executable).parent), os.environ["PATH"]]
         ),
         "HOME": str(home),
         "LC_ALL": "C.UTF-8",
@@ -184,7 +182,6 @@ def follow(todo: list[Command | File], home: Path, seconds: float = 100) -> list
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        pass_fds=inherited,
         start_new_session=True,
     )
     try:

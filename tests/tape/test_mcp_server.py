@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -17,10 +15,10 @@ from msgspec import Raw
 from tape import Assistant, Beginning, Text, User, open_store
 from tape.agent_tools import TOOLS
 from tape.model.entries import ChangedFile, ToolCall, ToolResult, Usage
+from tests import warm
 
 READING = ["search", "log", "show", "context", "blame", "files"]
 WRITING = ["append", "label", "fork"]
-TAPE = str(Path(sys.executable).with_name("tape"))
 
 
 @pytest.fixture
@@ -45,13 +43,15 @@ def place(tmp_path):
 
 
 def command(place, *more):
-    return [TAPE, "--store", str(place / "store"), "mcp", *more]
+    return [str(warm.find_commands() / "tape"), "--store", str(place / "store"), "mcp", *more]
 
 
 @asynccontextmanager
 async def connect(place, *more, mode="auto"):
     program, *words = command(place, *more)
-    parameters = StdioServerParameters(command=program, args=words, cwd=place / "work")
+    parameters = StdioServerParameters(
+        command=program, args=words, cwd=place / "work", env={"LC_ALL": "C.UTF-8"}
+    )
     async with Client(parameters, mode=mode) as client:
         yield client
 

@@ -27,6 +27,7 @@ from acp.schema import (
 from gong import __version__
 from gong.config import Settings
 from gong.hosting.hub import HostOffer, SessionHub
+from tests import warm
 
 SERVER = str(Path(__file__).parent.parent / "mcp/sample_server.py")
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -103,7 +104,7 @@ def edit(tmp_path):
         env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
         (tmp_path / "script.json").write_text(json.dumps(answers))
         model = "offline/rules" if answers is None else f"scripted/{tmp_path}/script.json"
-        command = [sys.executable, "-m", "gong", "acp", "-m", model]
+        command = [str(warm.find_commands() / "gong"), "acp", "-m", model]
         async with spawn_agent_process(client, *command, env=env, cwd=work) as (agent, process):
             fs = FileSystemCapabilities(read_text_file=True, write_text_file=True)
             offered = ClientCapabilities(fs=fs if files else None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pytest
+
+from tests import warm
 
 
 class ReviewPlace:
@@ -40,7 +41,7 @@ class ReviewPlace:
         self.git("commit", "-qm", "next")
 
     def run(self, *words, code=0, stdin=""):
-        command = [sys.executable, "-m", "gong", "review", *words]
+        command = [warm.find_commands() / "gong", "review", *words]
         done = subprocess.run(
             command,
             cwd=self.repo,

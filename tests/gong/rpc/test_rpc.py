@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from gong.rpc.methods import METHODS, build_json_schema
+from tests import warm
 
 
 class Client:
@@ -21,7 +22,7 @@ class Client:
         self.work = tmp_path / "work"
         self.work.mkdir(exist_ok=True)
         self.env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
-        command = [sys.executable, "-m", "gong", "rpc", "-m", "offline/rules", *options]
+        command = [warm.find_commands() / "gong", "rpc", "-m", "offline/rules", *options]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env, cwd=self.work
         )

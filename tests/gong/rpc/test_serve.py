@@ -12,6 +12,8 @@ import threading
 
 import pytest
 
+from tests import warm
+
 
 class Server:
     """A `gong serve` process."""
@@ -20,7 +22,7 @@ class Server:
         self.work = tmp_path / "work"
         self.work.mkdir()
         env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
-        command = [sys.executable, "-m", "gong", "serve", "--port", "0", "-m", "offline/rules"]
+        command = [warm.find_commands() / "gong", "serve", "--port", "0", "-m", "offline/rules"]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, env=env, cwd=self.work, text=True
         )
