@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ..agent.merge import MergeResult
 
 _FLAGS = ("--summary", "--no-summary", "--words")
+_LABEL = "--label"
 
 
 class _Target(NamedTuple):
@@ -49,14 +50,14 @@ class _Target(NamedTuple):
     flag: str = ""
     """One of `_FLAGS`; empty where the user gave none."""
     words: str = ""
-    """The summary in their own words."""
+    """The summary in their own words, or the label."""
 
 
-def _read_target(argument: str) -> _Target | None:
-    """Return the target that is typed; None for a flag that there is not."""
+def _read_target(argument: str, *more: str) -> _Target | None:
+    """Return the target that is typed; None for a flag not in `_FLAGS` or `more`."""
     ref, _, rest = argument.partition(" ")
     flag, _, words = rest.strip().partition(" ")
-    is_known = flag in _FLAGS or not flag
+    is_known = not flag or flag in {*_FLAGS, *more}
     return _Target(ref, flag, words.strip()) if is_known else None
 
 
@@ -97,10 +98,16 @@ def _open_entry(host: OpenSession, argument: str) -> CommandReply:
     """Switch to a branch, or start one: at a prompt before it, with its text in the prompt."""
     tape = require_recorder(host).tape
     if not argument:
-        keys = {"enter": ("goes there", "/tree {}"), "c-x": ("compares", "/compare {}")}
+        keys = {
+            "enter": ("goes there", "/tree {}"),
+            "c-x": ("compares", "/compare {}"),
+            "c-l": ("labels", f"/tree {{}} {_LABEL}"),
+        }
         return CommandReply(picks=Picker("tree", partial(list_tree, tape), keys))
-    if (target := _read_target(argument)) is None:
+    if (target := _read_target(argument, _LABEL)) is None:
         return _WRONG_FLAG
+    if target.flag == _LABEL:
+        return _change_label(host, tape, target.ref, target.words)
     if target.ref in tape.refs().branches:
         return _switch_branch(host, argument)
     hit = _find_entry(host, target.ref)
@@ -164,6 +171,27 @@ def _find_entry(host: OpenSession, ref: str) -> Hit:
     """Return the entry that a REF names, with its tape, which the caller closes."""
     folder = host.session.setup.env.working_directory
     return resolve_reference(*host.library, ref, folder)
+
+
+def _change_label(host: OpenSession, tape: Tape, ref: str, name: str) -> CommandReply:
+    """Label the entry of a row of the tree, or remove a label that it has."""
+    if not name:
+        said = "the label to set, or one of this entry to remove it:"
+        return CommandReply(said, draft=f"/tree {ref} {_LABEL} ")
+    refs = tape.refs()
+    if ref in refs.branches:
+        entry = tape.head(ref).entry
+    else:
+        with (hit := _find_entry(host, ref)).tape:
+            entry = hit.head.entry
+        if hit.tape.id != tape.id:
+            said = f"{ref} is in the session that this one was forked from: label it there"
+            return CommandReply(said, failed=True)
+    require_recorder(host).barrier()
+    is_removed = refs.labels.get(name) == entry
+    tape.label(name, None if is_removed else entry)
+    said = "is removed from" if is_removed else "is at"
+    return CommandReply(f"label {name} {said} {entry[:SHORT]}")
 
 
 @add_command("label", "NAME [REF]", "name the newest entry, or another one, by a label", busy=True)

@@ -298,3 +298,19 @@ def test_labels_stand_in_the_tree(chat):
     now.wait_for("(first) assistant", on_screen=True)
     now.type("first")
     now.wait_for("1/1", on_screen=True)
+
+
+def test_a_label_is_set_and_removed_in_the_tree(place, chat):
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    ask(now, "run echo two", "printed: two")
+    for said, there in (("is at", 1), ("is removed from", 0)):
+        now.say("/tree")
+        now.wait_for("Ctrl+L labels", on_screen=True)
+        now.type("echo one")
+        now.wait_for("1/1", on_screen=True)
+        now.type("\x0c")
+        now.wait_for("--label", on_screen=True)
+        now.type("begin" + ENTER)
+        now.wait_for(f"label begin {said} ")
+        assert len(place.json("tape", "label", "--json")) == there
