@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .matching import has_any_option, has_option, list_operands
-from .tables import load_tables
+from .tables import fits_any, is_startup_file, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -218,7 +217,7 @@ def _is_running_texts(use: Invocation) -> bool:
     """Whether a program may run what it is fed."""
     words = load_tables().words
     known = {*words.shells, *words.databases, *load_tables().wrappers, "source", ".", "at", "batch"}
-    interprets = any(fnmatchcase(use.name, one) for one in (*words.interpreters, *words.spawners))
+    interprets = fits_any(use.name, (*words.interpreters, *words.spawners))
     return use.name in known - {"find", "fd", "fdfind", "xargs", "git"} or interprets
 
 
@@ -234,8 +233,7 @@ def is_guarded(argument: Argument, places: PathContext) -> bool:
     """Whether a file is sensitive: it may hold credentials, or is run at a later time."""
     if places.is_sensitive(argument) or places.is_secret(argument):
         return True
-    ends = load_tables().places.startup
-    return any(fnmatchcase(path, f"*{end}") for path in places.paths(argument) for end in ends)
+    return any(map(is_startup_file, places.paths(argument)))
 
 
 def _find_reader(use: Invocation) -> ReadOnlyCommand | None:
@@ -313,11 +311,11 @@ def _is_code(use: Invocation) -> bool:
         return True
     if name in {*words.downloaders, *words.senders, *words.containers, *words.databases} - {"git"}:
         return True
-    if any(fnmatchcase(name, one) for one in words.spawners):
+    if fits_any(name, words.spawners):
         return True
     if name == "git":
         return first in {"config", "bisect", "submodule", "filter-branch"} or first[:1] == "-"
-    if name in words.shells or any(fnmatchcase(name, one) for one in words.interpreters):
+    if name in words.shells or fits_any(name, words.interpreters):
         module = first == "-m" and len(use.arguments) > 1
         return not module and (not first or first[:1] == "-")
     return False

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from .matching import (
     read_program_name,
 )
 from .removal import check_container_removal, check_listed_removal, check_unknown_removal
-from .tables import load_tables
+from .tables import fits_any, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +75,7 @@ def find_dangers(use: Invocation) -> Iterator[str]:
 @lru_cache(maxsize=1024)
 def _find_rules(name: str) -> tuple[DangerRule, ...]:
     rules = load_tables().rules
-    return tuple(one for one in rules if any(fnmatchcase(name, each) for each in one.commands))
+    return tuple(one for one in rules if fits_any(name, one.commands))
 
 
 def _check_unknown_program(use: Invocation) -> str | None:
@@ -138,7 +137,7 @@ def _is_reading_script(use: Invocation) -> bool:
 
 
 def _is_interpreter(name: str) -> bool:
-    return any(fnmatchcase(name, one) for one in load_tables().words.interpreters)
+    return fits_any(name, load_tables().words.interpreters)
 
 
 def find_embedded_commands(use: Invocation) -> Iterator[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..shell.expansion import Argument
 from .matching import EXECUTES_COMMANDS, find_option_value, list_operands
 from .scope import list_printed_texts
-from .tables import load_tables
+from .tables import fits_any, is_startup_file, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +78,7 @@ def _list_suspect_texts(use: Invocation) -> Iterator[str]:
             yield from (found[1] or found[2] for found in _ESCAPE.finditer(text))
     elif use.name == "git":
         yield from _list_git_texts(use)
-    elif any(fnmatchcase(use.name, one) for one in words.interpreters) and any(
+    elif fits_any(use.name, words.interpreters) and any(
         EXECUTES_COMMANDS.search(one) for one in (*_list_argument_texts(use), *use.given)
     ):
         yield from (*_list_argument_texts(use), *use.given)
@@ -92,7 +91,7 @@ def _list_suspect_texts(use: Invocation) -> Iterator[str]:
 def can_run_input(name: str) -> bool:
     """Whether a program may run what it is given; those that are known to read it do not."""
     words = load_tables().words
-    if any(fnmatchcase(name, one) for one in words.spawners):
+    if fits_any(name, words.spawners):
         return True
     known = (*words.sayers, *words.containers, *words.shells, *words.writers, *words.copiers)
     if (
@@ -101,9 +100,7 @@ def can_run_input(name: str) -> bool:
         in {*known, *words.removers, *words.senders, *words.downloaders} - _SPAWNING_PROGRAMS
     ):
         return False
-    return load_tables().find_reader(name) is None and not any(
-        fnmatchcase(name, one) for one in words.interpreters
-    )
+    return load_tables().find_reader(name) is None and not fits_any(name, words.interpreters)
 
 
 _SPAWNING_PROGRAMS = {
@@ -247,8 +244,7 @@ class WrittenFiles:
                 written = (*use.given, *list_printed_texts(use))
                 for path in paths:
                     self.texts.setdefault(path, []).extend(written)
-                    ends = load_tables().places.startup
-                    later += written if any(fnmatchcase(path, f"*{one}") for one in ends) else ()
+                    later += written if is_startup_file(path) else ()
         return tuple(dict.fromkeys(later))
 
     def find_run_texts(self, first: Argument, use: Invocation) -> tuple[bool, tuple[str, ...]]:

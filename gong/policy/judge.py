@@ -70,7 +70,7 @@ from .scope import (
     list_xargs_arguments,
     resolve_substitutions,
 )
-from .tables import load_tables
+from .tables import has_reading_subcommands, load_tables
 from .wrapping import (
     LISTED_NAME,
     drop_harmless_execs,
@@ -584,9 +584,7 @@ def _explain_unknown_program(use: Invocation) -> str:
         return "the program is decided by an expansion"
     if use.name in load_tables().words.interactive:
         return f"{use.name} waits for keys: take a command that prints and ends, such as cat"
-    if load_tables().find_reader(use.name) or any(
-        one.startswith(f"{use.name} ") for one in load_tables().readers
-    ):
+    if load_tables().find_reader(use.name) or has_reading_subcommands(use.name):
         return f"{use.name} with these arguments may change something, or read elsewhere"
     return f"{use.name} is not one of the commands that only read"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..shell.expansion import Argument
 from .read_only_uses import find_listed_archive, find_script_files, is_script_program
-from .tables import load_tables
+from .tables import fits_any, has_reading_subcommands, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -152,7 +152,7 @@ def has_option(argument: Argument, option: str) -> bool:
     name = argument.text.split("=", 1)[0]
     if option.startswith("--"):
         short_of = len(name) >= _LEAST and name.startswith("--") and option.startswith(name)
-        return short_of or fnmatchcase(name, option)
+        return short_of or fits_any(name, (option,))
     if len(option) == _SHORT:
         return name[:1] == "-" != name[1:2] and option[1] in argument.text[1:]
     return name == option
@@ -295,7 +295,7 @@ def _split_subcommand(
     name: str, arguments: Arguments, places: PathContext
 ) -> tuple[str, Arguments]:
     """Return `git log` and what follows, for a program whose readers are subcommands."""
-    if not any(one.startswith(f"{name} ") for one in load_tables().readers):
+    if not has_reading_subcommands(name):
         return name, arguments
     while name == "git" and arguments[:1]:
         if arguments[0].text in {"--no-pager", "-P", "--no-optional-locks"}:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ..shell.expansion import ANY_PATH, Argument, Piece, expand_words
 from ..shell.quoting import decode_ansi_c, expand_operator
 from .invocation import DangerLevel, Invocation, PathContext, resolve_cd_target
 from .matching import find_option_value, has_any_option, list_operands
-from .tables import load_tables
+from .tables import fits_any, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,7 +81,7 @@ def judge_redirection(
 
 def is_harmless_variable(name: str) -> bool:
     """Whether a variable changes nothing about how programs are found and run."""
-    return any(fnmatchcase(name, one) for one in load_tables().words.harmless_variables)
+    return fits_any(name, load_tables().words.harmless_variables)
 
 
 def is_only_setting(name: str, arguments: Arguments) -> bool:

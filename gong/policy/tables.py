@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+import re
+from fnmatch import translate
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
@@ -179,3 +181,29 @@ def load_tables() -> DangerTables:
         tomllib.loads((data / name).read_text("utf-8")) for name in ("danger.toml", "commands.toml")
     ]
     return msgspec.convert({**parts[0], **parts[1]}, DangerTables)
+
+
+def fits_any(text: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a text fits one of these patterns of `fnmatch`, with regard to case."""
+    return _compile_patterns(patterns).match(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
+
+
+@lru_cache(maxsize=1024)
+def has_reading_subcommands(name: str) -> bool:
+    """Whether the readers name subcommands of a program, as `git log`."""
+    return any(one.startswith(f"{name} ") for one in load_tables().readers)
+
+
+def is_startup_file(path: str) -> bool:
+    """Whether a file is run at a later time: at a login, by cron, by git."""
+    return fits_any(path, _list_startup_patterns())
+
+
+@cache
+def _list_startup_patterns() -> tuple[str, ...]:
+    return tuple(f"*{end}" for end in load_tables().places.startup)
