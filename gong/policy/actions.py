@@ -18,7 +18,7 @@ import shlex
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .matching import has_any_option, has_option, list_operands
-from .tables import fits_any, is_startup_file, load_tables
+from .tables import has_pattern_match, is_startup_file, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,7 +217,7 @@ def _is_running_texts(use: Invocation) -> bool:
     """Whether a program may run what it is fed."""
     words = load_tables().words
     known = {*words.shells, *words.databases, *load_tables().wrappers, "source", ".", "at", "batch"}
-    interprets = fits_any(use.name, (*words.interpreters, *words.spawners))
+    interprets = has_pattern_match(use.name, (*words.interpreters, *words.spawners))
     return use.name in known - {"find", "fd", "fdfind", "xargs", "git"} or interprets
 
 
@@ -311,11 +311,11 @@ def _is_code(use: Invocation) -> bool:
         return True
     if name in {*words.downloaders, *words.senders, *words.containers, *words.databases} - {"git"}:
         return True
-    if fits_any(name, words.spawners):
+    if has_pattern_match(name, words.spawners):
         return True
     if name == "git":
         return first in {"config", "bisect", "submodule", "filter-branch"} or first[:1] == "-"
-    if name in words.shells or fits_any(name, words.interpreters):
+    if name in words.shells or has_pattern_match(name, words.interpreters):
         module = first == "-m" and len(use.arguments) > 1
         return not module and (not first or first[:1] == "-")
     return False

@@ -22,7 +22,7 @@ from .matching import (
     read_program_name,
 )
 from .removal import check_container_removal, check_listed_removal, check_unknown_removal
-from .tables import fits_any, load_tables
+from .tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,7 +75,7 @@ def find_dangers(use: Invocation) -> Iterator[str]:
 @lru_cache(maxsize=1024)
 def _find_rules(name: str) -> tuple[DangerRule, ...]:
     rules = load_tables().rules
-    return tuple(one for one in rules if fits_any(name, one.commands))
+    return tuple(one for one in rules if has_pattern_match(name, one.commands))
 
 
 def _check_unknown_program(use: Invocation) -> str | None:
@@ -137,7 +137,7 @@ def _is_reading_script(use: Invocation) -> bool:
 
 
 def _is_interpreter(name: str) -> bool:
-    return fits_any(name, load_tables().words.interpreters)
+    return has_pattern_match(name, load_tables().words.interpreters)
 
 
 def find_embedded_commands(use: Invocation) -> Iterator[str]:

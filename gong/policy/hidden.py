@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..shell.expansion import Argument
 from .matching import EXECUTES_COMMANDS, find_option_value, list_operands
 from .scope import list_printed_texts
-from .tables import fits_any, is_startup_file, load_tables
+from .tables import has_pattern_match, is_startup_file, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,7 +78,7 @@ def _list_suspect_texts(use: Invocation) -> Iterator[str]:
             yield from (found[1] or found[2] for found in _ESCAPE.finditer(text))
     elif use.name == "git":
         yield from _list_git_texts(use)
-    elif fits_any(use.name, words.interpreters) and any(
+    elif has_pattern_match(use.name, words.interpreters) and any(
         EXECUTES_COMMANDS.search(one) for one in (*_list_argument_texts(use), *use.given)
     ):
         yield from (*_list_argument_texts(use), *use.given)
@@ -91,7 +91,7 @@ def _list_suspect_texts(use: Invocation) -> Iterator[str]:
 def can_run_input(name: str) -> bool:
     """Whether a program may run what it is given; those that are known to read it do not."""
     words = load_tables().words
-    if fits_any(name, words.spawners):
+    if has_pattern_match(name, words.spawners):
         return True
     known = (*words.sayers, *words.containers, *words.shells, *words.writers, *words.copiers)
     if (
@@ -100,7 +100,9 @@ def can_run_input(name: str) -> bool:
         in {*known, *words.removers, *words.senders, *words.downloaders} - _SPAWNING_PROGRAMS
     ):
         return False
-    return load_tables().find_reader(name) is None and not fits_any(name, words.interpreters)
+    return load_tables().find_reader(name) is None and not has_pattern_match(
+        name, words.interpreters
+    )
 
 
 _SPAWNING_PROGRAMS = {

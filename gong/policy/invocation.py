@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase, translate
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from .tables import PlaceTable, fits_any, load_tables
+from .tables import PlaceTable, has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from ..shell.expansion import Argument, Arguments
@@ -159,7 +159,7 @@ class PathContext:
 
     def _is_protected_path(self, path: str) -> bool:
         names = _load_place_table()
-        if fits_any(path, names.harmless_devices):
+        if has_pattern_match(path, names.harmless_devices):
             return False
         if any(_is_inside(path, f"{self.home}/{one}") for one in names.keys):
             return True
@@ -192,7 +192,7 @@ class PathContext:
     def is_readable(self, argument: Argument) -> bool:
         """Whether it is known and names nothing outside the folders that may be read."""
         paths = self.paths(argument)
-        if argument.known and fits_any(argument.text, _STREAMS):
+        if argument.known and has_pattern_match(argument.text, _STREAMS):
             return True
         if not argument.known or len(paths) != (
             1 if argument.text[:1] == "/" else len(self.folders)

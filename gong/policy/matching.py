@@ -7,13 +7,12 @@ wildcard, an option whose value may be a device.
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from ..shell.expansion import Argument
 from .read_only_uses import find_listed_archive, find_script_files, is_script_program
-from .tables import fits_any, has_reading_subcommands, load_tables
+from .tables import has_pattern_match, has_reading_subcommands, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -152,7 +151,7 @@ def has_option(argument: Argument, option: str) -> bool:
     name = argument.text.split("=", 1)[0]
     if option.startswith("--"):
         short_of = len(name) >= _LEAST and name.startswith("--") and option.startswith(name)
-        return short_of or fits_any(name, (option,))
+        return short_of or has_pattern_match(name, (option,))
     if len(option) == _SHORT:
         return name[:1] == "-" != name[1:2] and option[1] in argument.text[1:]
     return name == option
@@ -193,7 +192,7 @@ def is_rule_met(
     texts = [one.text for one in arguments if one not in given[: len(rule.words)]]
     return (
         (not rule.options or has_any_option(arguments, rule.options))
-        and (not rule.operands or any(_has_pattern_match(text, rule.operands) for text in texts))
+        and (not rule.operands or any(has_pattern_match(text, rule.operands) for text in texts))
         and (rule.place is None or any(is_in_place(one, rule.place, places) for one in rest))
         and not has_any_option(arguments, rule.unless)
     )
@@ -201,13 +200,9 @@ def is_rule_met(
 
 def _has_words(given: Arguments, words: tuple[str, ...]) -> bool:
     return len(given) >= len(words) and all(
-        _has_pattern_match(one.text, word.split("|"))
+        has_pattern_match(one.text, tuple(word.split("|")))
         for one, word in zip(given, words, strict=False)
     )
-
-
-def _has_pattern_match(text: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(text, one) for one in patterns)
 
 
 def is_in_place(argument: Argument, place: str, places: PathContext) -> bool:
@@ -325,9 +320,9 @@ def _is_within_limits(reader: ReadOnlyCommand, arguments: Arguments) -> bool:
         reader.most is not None and len(given) > reader.most
     ):
         return False
-    if any(_has_pattern_match(one.text, reader.forbidden) for one in arguments):
+    if any(has_pattern_match(one.text, reader.forbidden) for one in arguments):
         return False
-    if reader.operands and not all(_has_pattern_match(one.text, reader.operands) for one in given):
+    if reader.operands and not all(has_pattern_match(one.text, reader.operands) for one in given):
         return False
     if reader.needs and not any(one.text in reader.needs for one in arguments):
         return False
@@ -337,7 +332,7 @@ def _is_within_limits(reader: ReadOnlyCommand, arguments: Arguments) -> bool:
 
 
 def _is_allowed_option(argument: Argument, allowed: tuple[str, ...]) -> bool:
-    if _has_pattern_match(argument.text, allowed):
+    if has_pattern_match(argument.text, allowed):
         return True
     letters = {one[1] for one in allowed if len(one) == _SHORT}
     return argument.text[:2] != "--" and set(argument.text[1:]) <= letters

@@ -15,7 +15,7 @@ from ..shell.expansion import ANY_PATH, Argument, Piece, expand_words
 from ..shell.quoting import decode_ansi_c, expand_operator
 from .invocation import DangerLevel, Invocation, PathContext, resolve_cd_target
 from .matching import find_option_value, has_any_option, list_operands
-from .tables import fits_any, load_tables
+from .tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,7 +81,7 @@ def judge_redirection(
 
 def is_harmless_variable(name: str) -> bool:
     """Whether a variable changes nothing about how programs are found and run."""
-    return fits_any(name, load_tables().words.harmless_variables)
+    return has_pattern_match(name, load_tables().words.harmless_variables)
 
 
 def is_only_setting(name: str, arguments: Arguments) -> bool:

@@ -183,7 +183,7 @@ def load_tables() -> DangerTables:
     return msgspec.convert({**parts[0], **parts[1]}, DangerTables)
 
 
-def fits_any(text: str, patterns: tuple[str, ...]) -> bool:
+def has_pattern_match(text: str, patterns: tuple[str, ...]) -> bool:
     """Whether a text fits one of these patterns of `fnmatch`, with regard to case."""
     return _compile_patterns(patterns).match(text) is not None
 
@@ -201,7 +201,7 @@ def has_reading_subcommands(name: str) -> bool:
 
 def is_startup_file(path: str) -> bool:
     """Whether a file is run at a later time: at a login, by cron, by git."""
-    return fits_any(path, _list_startup_patterns())
+    return has_pattern_match(path, _list_startup_patterns())
 
 
 @cache
