@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from .errors import ConfigurationError, FolderGone
+from .errors import ConfigurationError
 from .project import locate_project
 from .tools.limits import MAX_TIMEOUT_MS, PositiveCount, ToolSettings, TruncationSettings
 
@@ -385,14 +385,6 @@ def _find_type(key: tuple[str, ...]) -> Any:
         if isinstance(at, inspect.UnionType):
             at = next((one for one in at.types if isinstance(one, inspect.StructType)), None)
     return at
-
-
-def locate_folder() -> str:
-    """Return the current folder; raises FolderGone if it no longer exists."""
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError as error:
-        raise FolderGone("this folder no longer exists: change to another and try again") from error
 
 
 def locate_store(settings: Settings, environ: Mapping[str, str]) -> Path:

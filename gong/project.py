@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from tape.folders import locate_repository
 
+from .errors import FolderGone
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -38,6 +40,14 @@ SKILL_FOLDERS = (".gong/skills", ".agents/skills", ".claude/skills")
 """Folders of skills, relative to a folder of a project: each folder above counts, to its root."""
 COMMAND_FOLDER = ".claude/commands"
 """The same for commands."""
+
+
+def locate_folder() -> str:
+    """Return the current folder; raises FolderGone if it no longer exists."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError as error:
+        raise FolderGone("this folder no longer exists: change to another and try again") from error
 
 
 def locate_project(folder: str) -> Path:

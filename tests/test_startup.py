@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from gong.cli import chat
+from gong.tools.limits import MAX_TIMEOUT_MS
 from tape.index import fast
 from tests.wires.raw_server import RawServer, head
 from tests.wires.table import every_wire
@@ -205,3 +207,16 @@ def test_skills_are_read_only_where_there_are_some_or_one_is_named(run, tmp_path
     skill.parent.mkdir(parents=True)
     skill.write_text("Do it.")
     assert "gong.skills.listing" in run(*prompt, "hi")
+
+
+def test_the_first_prompt_stands_before_settings_and_tools_are_imported():
+    code = "import sys, gong.cli.run, gong.cli.chat, gong.repl.first_prompt; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    slow = {"msgspec", "gong.config", "gong.context.system", "tape.model.entries", "difflib"}
+    assert slow & {*loaded} == set()
+
+
+def test_the_longest_time_of_a_command_is_the_one_of_its_tool():
+    assert chat._MAX_COMMAND_SECONDS == MAX_TIMEOUT_MS / 1000

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 
-from .. import config
+from ..project import locate_folder
 from ..subagents.types import AgentType, load_agent_types
 from ..trust import read_project
 from .options import print_warning
@@ -41,7 +41,7 @@ def list_agents(as_json: bool) -> None:
     --json prints [{name, description, source, path, model, tools}]; source is built-in, user or
     project; tools is null where it has those of the agent that starts it.
     """
-    folder = config.locate_folder()
+    folder = locate_folder()
     found = load_agent_types(folder, os.environ)
     for part in read_project(folder, os.environ).list_untrusted("agents"):
         print_warning(f"{part.path} is not trusted, so without effect (gong trust shows it)")

@@ -7,22 +7,20 @@ import os
 import select
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
-from msgspec.structs import replace
 
 from tape.cli.output import complete_ref, print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
 from tape.errors import TapeError
 
-from .. import config
 from ..errors import ConfigurationError, GongError, OperationCancelled
-from ..project import has_project_parts
-from ..tools.limits import MAX_TIMEOUT_MS
+from ..project import has_project_parts, locate_folder
 from .options import (
     add_permission_options,
     add_prompt_options,
@@ -55,6 +53,8 @@ if TYPE_CHECKING:
     """Opens the store for a session with a model, None if none is named for it; whether the
     settings are read again."""
 
+_MAX_COMMAND_SECONDS = 600.0
+"""`tools.limits.MAX_TIMEOUT_MS`, which loads slowly: in a terminal the prompt stands first."""
 _CHAT_EXAMPLES = """\b
 Examples:
   gong chat                                 talk in the terminal
@@ -151,7 +151,7 @@ Examples:
 @click.option(
     "--command-timeout",
     "command_seconds",
-    type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_MS / 1000),
+    type=click.FloatRange(min=0, min_open=True, max=_MAX_COMMAND_SECONDS),
     metavar="SECONDS",
     help="Timeout of a command whose call sets none; at most 600.",
 )
@@ -232,18 +232,19 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         store = _make_temporary_store(is_free=ref is None and store is None)
     if no_tools and tools is not None:
         raise click.UsageError("--tools and --no-tools cannot be combined")
-    override = read_prompt_override(base, base_file, appended)
     names = () if no_tools else parse_tool_names(tools)
     first = " ".join(words)
     asked = _read_prompt(prompt, first)
     shape = _read_schema(schema, is_answering=asked is not None)
-    folder = config.locate_folder() if place is None else os.path.realpath(place)
+    folder = locate_folder() if place is None else os.path.realpath(place)
     if asked is None and has_project_parts(folder, os.environ):
         from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
 
         ask_for_trust(folder, os.environ)  # before the settings, which the project may bring
 
     def read_settings() -> Settings:
+        from msgspec.structs import replace  # noqa: PLC0415 (in a terminal the prompt stands first)
+
         settings = load_settings(
             folder,
             max_turns=max_turns,
@@ -259,7 +260,7 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         wanted = replace(kept, every=every, strictness=review_strict or kept.strictness)
         return replace(settings, permissions=given, review=wanted)
 
-    settings = read_settings()
+    read_first = cache(read_settings)
     names_mode = permissions["permission"] is not None or permissions["yolo"]
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
 
@@ -267,9 +268,9 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
 
         return open_front_end(
-            read_settings() if again else settings,
+            read_settings() if again else read_first(),
             chosen,
-            override,
+            read_prompt_override(base, base_file, appended),
             effort,
             folder=folder,
             is_kept=not no_session,

@@ -21,13 +21,13 @@ from ..config import (
     PROJECT_FILE,
     list_settings,
     locate_config_file,
-    locate_folder,
     parse_settings,
     read_project_settings,
     read_settings_file,
 )
 from ..config_file import read_document, write_document
 from ..errors import ConfigurationError
+from ..project import locate_folder
 from ..trust import read_project, trust_part
 from .options import load_settings
 

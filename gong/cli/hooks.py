@@ -16,11 +16,11 @@ from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.text import to_single_line
 
-from .. import config
 from ..hooks.claude import EVENTS, OWN_NAMES
 from ..hooks.dispatcher import HookDispatcher, HookFailure
 from ..hooks.hook import HookCall, SessionFacts
 from ..hooks.sources import ConfiguredHook, load_hooks
+from ..project import locate_folder
 from .options import load_settings, print_warning
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def test_hooks(event: str, tool: str, arguments: str | None, as_json: bool) -> N
 
 def _load_configured() -> list[ConfiguredHook]:
     settings = load_settings()
-    folder = config.locate_folder()
+    folder = locate_folder()
     found = load_hooks(folder, os.environ, settings.hooks, settings.environment)
     for warning in found.warnings:
         print_warning(warning)
@@ -164,7 +164,7 @@ def _build_sample(event: str, tool: str, args: dict[str, Any]) -> HookCall:
         "session_end": {"reason": "other"},
     }
     agent = "sample" if event.startswith("Subagent") else ""
-    facts = SessionFacts(config.locate_folder(), agent_id=agent, agent_type=agent)
+    facts = SessionFacts(locate_folder(), agent_id=agent, agent_type=agent)
     return HookCall(point, samples[point], facts)
 
 

@@ -9,10 +9,10 @@ import click
 from tape.cli.output import format_examples
 from tape.cli.terminal import print_lines
 
-from .. import config
 from ..context.instructions import find_project_root
 from ..context.project_notes import describe_project
 from ..errors import ConfigurationError
+from ..project import locate_folder
 
 _NAME = "AGENTS.md"
 
@@ -25,7 +25,7 @@ def init(dry_run: bool) -> None:
     It is written at the root of the repository, or into this folder outside of one. A file that is
     there is never changed.
     """
-    folder = Path(find_project_root(config.locate_folder()))
+    folder = Path(find_project_root(locate_folder()))
     text = describe_project(folder)
     if dry_run:
         print_lines(text.splitlines())

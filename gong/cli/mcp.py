@@ -14,7 +14,7 @@ from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.text import to_single_line
 
-from .. import __version__, config
+from .. import __version__
 from ..errors import ConfigurationError
 from ..mcp.servers import (
     list_untrusted,
@@ -25,6 +25,7 @@ from ..mcp.servers import (
 )
 from ..mcp.session_servers import SessionServers, load_sdk
 from ..mcp.tool_names import name_tools
+from ..project import locate_folder
 from ..trust import read_project, trust_part
 from .options import load_settings, print_warning
 
@@ -111,7 +112,7 @@ def add(
         if header:
             pairs = (_split_pair(one, ":" if ":" in one else "=", "--header") for one in header)
             entry["headers"] = dict(pairs)
-    folder = config.locate_folder()
+    folder = locate_folder()
     file = locate_scope_file(scope, folder, os.environ)
     is_own = scope == "project" and _is_trusted_part(folder, file)
     save_server(file, name, entry)
@@ -143,7 +144,7 @@ def list_servers(as_json: bool) -> None:
 
     --json prints [{name, type, scope, runs, env, headers, source, trusted}].
     """
-    folder = config.locate_folder()
+    folder = locate_folder()
     found = load_servers(folder, os.environ)
     for warning in found.warnings:
         print_warning(warning)
@@ -203,7 +204,7 @@ def test_server(name: str, as_json: bool) -> None:
 
 def _find_server(name: str) -> ServerConfig:
     """Return a server of this folder; raises ConfigurationError."""
-    folder = config.locate_folder()
+    folder = locate_folder()
     found = load_servers(folder, os.environ)
     server = next((one for one in found.servers if one.name == name), None)
     if server is not None:
@@ -239,7 +240,7 @@ async def _open_connection(server: ServerConfig) -> ServerConnection:
     settings = load_settings()
     servers = SessionServers(
         [server],
-        folder=config.locate_folder(),
+        folder=locate_folder(),
         environ=os.environ,
         policy=settings.environment,
         version=__version__,
@@ -296,7 +297,7 @@ def log_out(name: str) -> None:
 @click.option("--scope", type=click.Choice(["user", "project"]), help="Only from there.")
 def remove(name: str, scope: Scope | None) -> None:
     """Remove the server NAME from the files that name it."""
-    folder = config.locate_folder()
+    folder = locate_folder()
     scopes: Sequence[Scope] = (scope,) if scope else ("user", "project")
     removed = []
     for one in scopes:

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
 from tape.cli import terminal
 
-from .. import config
-from ..context.system import PromptOverride
 from ..errors import ConfigurationError, FolderGone
+from ..project import locate_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from ..config import PermissionSettings, Settings
+    from ..context.system import PromptOverride
 
 
 def complete_model(
@@ -108,7 +107,9 @@ def merge_permissions(
 
     Raises UsageError where --yolo contradicts --permission.
     """
-    from ..policy.modes import PermissionMode, parse_mode  # noqa: PLC0415 (loads slowly)
+    from msgspec.structs import replace  # noqa: PLC0415 (loads slowly: a prompt stands first)
+
+    from ..policy.modes import PermissionMode, parse_mode  # noqa: PLC0415 (as above)
 
     mode = parse_mode(permission) if permission is not None else None
     if yolo and mode not in {None, PermissionMode.BYPASS}:
@@ -128,13 +129,17 @@ def load_settings(folder: str | None = None, **flags: Any) -> Settings:
 
     `folder` is where to work, the current one if None.
     """
+    from .. import config  # noqa: PLC0415 (loads slowly: a prompt stands first)
+
     with suppress(FolderGone):
-        folder = folder or config.locate_folder()
+        folder = folder or locate_folder()
     return config.load_settings(os.environ, flags, folder)
 
 
 def locate_store(store: str | None) -> Path:
     """Return the folder of the tapes; `store` is the value of --store."""
+    from .. import config  # noqa: PLC0415 (as above)
+
     return config.locate_store(load_settings(store=store), os.environ)
 
 
@@ -163,6 +168,8 @@ def read_prompt_override(
     Raises UsageError for two in place of each other, ConfigurationError for a file that cannot be
     read.
     """
+    from ..context.system import PromptOverride  # noqa: PLC0415 (loads slowly)
+
     if base is not None and base_file is not None:
         raise click.UsageError("--system-prompt and --system-prompt-file cannot be combined")
     if base_file is not None:

@@ -19,6 +19,7 @@ from tape.cli.terminal import format_table, print_lines
 from .. import config
 from ..policy.permissions import PermissionPolicy, build_policy
 from ..policy.saved_rules import RULE_KINDS, RuleKind, remove_rule, save_rule
+from ..project import locate_folder
 from .options import add_permission_options, load_settings, merge_permissions, print_warning
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def check(name: str, arguments: str, *, jsonl: bool, **given: Any) -> None:
     if jsonl == bool(name):
         raise click.UsageError("give either a tool with its arguments, or --jsonl")
     given_rules = merge_permissions(load_settings().permissions, **given)
-    policy = build_policy(given_rules, config.locate_folder(), os.environ)
+    policy = build_policy(given_rules, locate_folder(), os.environ)
     if not jsonl:
         answer, code = _answer_line(policy, _join_call(name, arguments))
         print_bytes(answer)

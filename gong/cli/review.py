@@ -20,6 +20,7 @@ from .. import __version__, config
 from ..agent import opening
 from ..agent.front_end import FrontEnd
 from ..private_files import locate_state_folder
+from ..project import locate_folder
 from ..review.analysers import find_with_analysers
 from ..review.diff import read_changes
 from ..review.findings import (
@@ -91,7 +92,7 @@ def review(
         raise click.UsageError("RANGE, --staged and --pr cannot be combined")
     if revisions.startswith("-"):
         raise click.UsageError(f"{revisions} is no range of commits")
-    folder = config.locate_folder()
+    folder = locate_folder()
     settings = load_settings(store=store)
     chosen = strictness or settings.review.strictness
     patch = None if patch_file is None else patch_file.read()

@@ -36,6 +36,7 @@ from ..checkpoints.rewind import (
 )
 from ..checkpoints.rewind_report import describe_plan, describe_report, shorten_path
 from ..errors import NothingToUndo
+from ..project import locate_folder
 from .options import load_settings, print_warning, store_option
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def _run_plan(
 @contextmanager
 def _open_branch(ref: str, store: str | None) -> Iterator[tuple[Tape, Writer, Head]]:
     """Hold a session's tape, its branch for writing, and the entry that the REF names."""
-    folder = config.locate_folder()
+    folder = locate_folder()
     with open_store(config.locate_store(load_settings(store=store), os.environ)) as library:
         try:
             hit = resolve_reference(*library, ref, folder)

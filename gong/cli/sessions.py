@@ -9,7 +9,7 @@ import click
 from tape.cli import group as store
 from tape.cli.output import NamingGroup, as_json, format_examples
 
-from .. import config
+from ..project import locate_folder
 from .options import locate_store, store_option
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def sessions() -> None:
 @as_json
 def list_(*, every: bool, store: str | None, as_json: bool) -> int:
     """List the sessions of this folder, newest first; --json as `tape ls`."""
-    chosen = ["--all"] if every else ["--project", config.locate_folder()]
+    chosen = ["--all"] if every else ["--project", locate_folder()]
     return _run_store_command("ls", store, chosen, as_json=as_json)
 
 

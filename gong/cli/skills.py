@@ -15,7 +15,7 @@ from tape.text import show_controls, to_single_line
 
 from .. import config
 from ..errors import ConfigurationError
-from ..project import locate_project
+from ..project import locate_folder, locate_project
 from ..skills.check import MAX_NAME_CHARS, MAX_STANDARD_DESCRIPTION_CHARS, check_skill
 from ..skills.places import find_skills
 from ..skills.skill import FILE_NAME, NAME, read_skill
@@ -106,7 +106,7 @@ def write_skill(name: str, user: bool, description: str) -> None:
     if user:
         base = config.locate_config_file(os.environ).parent / "skills"
     else:
-        base = locate_project(config.locate_folder()) / ".agents/skills"
+        base = locate_project(locate_folder()) / ".agents/skills"
     file = base / name / FILE_NAME
     import yaml  # noqa: PLC0415 (loads slowly)
 
@@ -163,7 +163,7 @@ def check_skills(names: tuple[str, ...], as_json: bool) -> None:
 def load_found() -> SkillSet:
     """Return the skills for this folder; warns of what cannot be read, or is shadowed."""
     settings = load_settings()
-    found = find_skills(config.locate_folder(), os.environ, shipped=settings.skills.shipped)
+    found = find_skills(locate_folder(), os.environ, shipped=settings.skills.shipped)
     for warning in found.warnings:
         print_warning(warning)
     return found

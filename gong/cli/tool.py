@@ -22,17 +22,18 @@ from tape.cli.output import format_examples, print_bytes, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.model.entries import NO_JSON, Block, Image, Text, ToolCall, join_texts
 
-from .. import config
 from ..env.local import LocalEnvironment
 from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all, decide_call
 from ..policy.refusals import choose_locale
+from ..project import locate_folder
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.output_storage import FolderStorage, build_temporary_path
 from ..tools.tool import PreparedCall, ToolContext, ToolOutcome, encode_details
 from .options import load_settings
 
 if TYPE_CHECKING:
+    from .. import config
     from ..tools.registry import ToolRegistry
 
 _CLAUSE_END = re.compile(r"[.:;](?:\s|$)")
@@ -155,7 +156,7 @@ class ToolRunner:
 
 
 async def _open_runner() -> ToolRunner:
-    settings, folder = load_settings(), config.locate_folder()
+    settings, folder = load_settings(), locate_folder()
     env = LocalEnvironment(folder, os.environ, policy=settings.environment)
     await env.initialize()
     locale = choose_locale(os.environ)

@@ -11,7 +11,7 @@ from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.text import show_controls, to_single_line
 
-from .. import config
+from ..project import locate_folder
 from ..trust import read_project, refuse_project, revoke_trust, trust_project
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def trust(yes: bool, revoke: bool, as_json: bool) -> None:
     """
     if yes and revoke:
         raise click.UsageError("--yes and --revoke cannot be combined")
-    folder = config.locate_folder()
+    folder = locate_folder()
     project = read_project(folder, os.environ)
     if yes or revoke:
         change = trust_project if yes else revoke_trust

@@ -20,6 +20,7 @@ from tape.index.library import open_store
 
 from .. import __version__, config
 from ..errors import ConfigurationError
+from ..project import locate_folder
 from ..workflow.plan import PlanError, TaskPlan, parse_plan
 from ..workflow.queue import choose_queue, mask_password
 from ..workflow.record import WorkflowEvent, WorkflowOptions, list_workflow_ids
@@ -293,7 +294,7 @@ def _run_in_store(
             library,
             settings,
             os.environ,
-            config.locate_folder(),
+            locate_folder(),
             f"gong/{__version__}",
             options,
             print_warning,
@@ -364,7 +365,7 @@ def _load_all(store: str | None) -> Iterator[Workflow]:
 
 def _build_reading_front(library: Any, settings: Any) -> FrontEnd:
     return build_front(
-        library, settings, os.environ, config.locate_folder(), f"gong/{__version__}",
+        library, settings, os.environ, locate_folder(), f"gong/{__version__}",
         WorkflowOptions(), print_warning,
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import category
@@ -69,7 +70,7 @@ def _wrap_rows(text: str, columns: int) -> Iterator[str]:
     yield row
 
 
-_BREAKABLE = re.compile(
+_BREAKABLE = (
     "[\u2e80-\u303e\u3041-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd]"
     "[\u0300-\u036f\u3099\u309a\ufe00-\ufe0f]*"
 )
@@ -78,6 +79,16 @@ _CLOSING = {"Pe", "Pf", "Po", "Lm"}
 """Kinds of characters before which no row ends: closing punctuation, length marks."""
 _OPENING = {"Ps", "Pi"}
 _SMALL = frozenset("っゃゅょッャュョ")
+
+
+@cache  # compiled with the first text: 4 ms that the first prompt would wait for
+def _compile_letter() -> re.Pattern[str]:
+    return re.compile(_BREAKABLE)
+
+
+@cache
+def _compile_tokens() -> re.Pattern[str]:
+    return re.compile(f"( +|{_BREAKABLE})")
 
 
 def _split_words(parts: Iterable[StyledPart]) -> Iterator[tuple[str, list[StyledPart]]]:
@@ -89,7 +100,7 @@ def _split_words(parts: Iterable[StyledPart]) -> Iterator[tuple[str, list[Styled
     word: list[StyledPart] = []
     blank, may_break = "", False
     for text, style in parts:
-        for token in re.split(rf"( +|{_BREAKABLE.pattern})", text):
+        for token in _compile_tokens().split(text):
             if not token:
                 continue
             if token.isspace():
@@ -97,7 +108,7 @@ def _split_words(parts: Iterable[StyledPart]) -> Iterator[tuple[str, list[Styled
                     yield blank, word
                 blank, word, may_break = token if style == "code" else " ", [], False
                 continue
-            is_letter = _BREAKABLE.match(token) is not None
+            is_letter = _compile_letter().match(token) is not None
             if word and (is_letter or may_break) and not _is_closing(token[0]):
                 last = word[-1].text[-1]
                 if category(last) not in _OPENING:

@@ -15,10 +15,7 @@ A word that is a command of `tape` is never read as one of git's, but for `switc
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
-
-from ..reference import LEAST_SURE_DIGITS, is_id_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -90,6 +87,8 @@ def _translate_branch(rest: Sequence[str]) -> list[str]:
 
 def _is_reference(word: str) -> bool:
     """Return whether a word is sooner a REF than the name of a new branch."""
+    from ..reference import LEAST_SURE_DIGITS, is_id_prefix  # noqa: PLC0415 (loads slowly)
+
     return ":" in word or (is_id_prefix(word) and len(word) >= LEAST_SURE_DIGITS)
 
 
@@ -110,6 +109,8 @@ def explain_unknown_command(program: str, word: str, known: Collection[str]) -> 
     """
     if program == "tape" and word in EXPLAINED:
         return f"tape has no {word}: {EXPLAINED[word]}"
+    from difflib import get_close_matches  # noqa: PLC0415 (only for what is no command)
+
     near = get_close_matches(word, [*known], n=1, cutoff=0.6)
     hint = f"did you mean {program} {near[0]}?" if near else f"`{program} --help` lists them"
     return f"no command is called {word!r}: {hint}"
