@@ -1,6 +1,7 @@
 """A model's host on this machine, as fast as it can be: `python bench/model_server.py`.
 
-Prints its port. POST /WIRE/N/… is answered with N pieces of text, each in a chunk of its own;
+Prints its port. POST /WIRE/N/… is answered with N pieces of text, each in a chunk of its own, and
+POST /WIRE/N@RATE/… with RATE of them a second;
 GET / with the number of connections that calls came through so far.
 """
 
@@ -84,6 +85,18 @@ def answer(wire: str, pieces: int) -> bytes:
     return HEAD % b"text/event-stream" + b"".join(chunks) + b"0\r\n\r\n"
 
 
+async def pace(wire: str, pieces: int, rate: int, writer: asyncio.StreamWriter) -> None:
+    """Write an answer at so many pieces a second."""
+    writer.write(HEAD % b"text/event-stream")
+    chunks = [b"%x\r\n%b\r\n" % (len(one), one) for one in WIRES[wire](pieces)]
+    begun, step = asyncio.get_running_loop().time(), max(rate // 200, 1)
+    for first in range(0, len(chunks), step):
+        writer.write(b"".join(chunks[first : first + step]))
+        await writer.drain()
+        await asyncio.sleep(begun + first / rate - asyncio.get_running_loop().time())
+    writer.write(b"0\r\n\r\n")
+
+
 def number(value: int) -> bytes:
     text = str(value).encode()
     return HEAD % b"text/plain" + b"%x\r\n%b\r\n0\r\n\r\n" % (len(text), text)
@@ -101,7 +114,11 @@ async def main() -> None:
                 if method == b"POST":
                     asked.add(writer)
                     _, wire, pieces, _ = path.decode().split("/", 3)
-                    writer.write(answer(wire, int(pieces)))
+                    many, _, rate = pieces.partition("@")
+                    if rate:
+                        await pace(wire, int(many), int(rate), writer)
+                    else:
+                        writer.write(answer(wire, int(many)))
                 else:
                     writer.write(number(len(asked)))
                 await writer.drain()

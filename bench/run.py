@@ -49,6 +49,7 @@ GROUPS = {
     "index": index.index_rows,
     "llm": llm.llm_rows,
     "pieces": stream.stream_piece_rows,
+    "echo": stream.echo_rows,
     "resume": resume.resume_rows,
     "rounds": rounds.rounds_rows,
     "tools": tools.tools_rows,

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import termios
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -39,6 +40,8 @@ for line in client.getresponse():
 print("".join(texts))
 """
 PIECES, DRAWN_PIECES = 20_000, 2_000
+TOKENS = 2_000
+"""Pieces a second of a fast model."""
 TIMES = 5
 PRINTED, DRAWN = 1.5, 4.1
 """1.1 × the 15 µs of pi and 1.2 × its 37 µs, where this floor took 10.9 µs."""
@@ -65,6 +68,37 @@ def stream_piece_rows(path: Path, scale: Scale) -> list[Row]:
             return _count_drawn(home, f"http://{host}/anthropic/{pieces}", f"word{pieces - 1}")
 
         return [*_rows(times, bare, printed, drawn)]
+
+
+def echo_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure how long a typed letter takes to the screen while `TOKENS` a second are drawn."""
+    home = path / "echo"
+    home.mkdir()
+    letters = 100 if scale.rounds > TIMES else 20
+    with served() as port:
+        url = f"http://127.0.0.1:{port}/anthropic/{TOKENS * 60}@{TOKENS}"
+        took = sorted(_time_echoes(home, url, letters))
+    name = f"key to echo while {TOKENS:,} tokens a second stream"
+    return [
+        Row(f"{name}: median", "a frame, 16.7 ms", median(took) * 60, "×", 1),
+        Row(f"{name}: 95 of 100", "a frame, 16.7 ms", took[len(took) * 95 // 100] * 60, "×", 2),
+    ]
+
+
+def _time_echoes(home: Path, url: str, letters: int) -> Iterator[float]:
+    """Yield the seconds from a key to the frame that shows it, of so many keys."""
+    with _open_chat(home, url) as (_, terminal):
+        os.write(terminal, b"hi\r")
+        _read_until(terminal, b"2000", 0.1)  # only what differs is drawn, so not the word
+        for number in range(letters):
+            key = b"QZXJ"[number % 4 : number % 4 + 1]  # in no word that streams
+            began = time.perf_counter()
+            os.write(terminal, key)
+            shown = b""
+            while key not in shown:
+                shown += os.read(terminal, 65536)
+            yield time.perf_counter() - began
+            _read_until(terminal, b"", 0.05)
 
 
 def _rows(times: int, *works: Callable[[int], float]) -> Iterator[Row]:
@@ -97,6 +131,16 @@ def _count_cpu(command: list[str], home: Path, url: str) -> float:
 
 def _count_drawn(home: Path, url: str, last: str) -> float:
     """Return the seconds of processor time from a prompt in a terminal to its last word."""
+    with _open_chat(home, url) as (pid, terminal):
+        before = _read_clock(pid)
+        os.write(terminal, b"hi\r")
+        _read_until(terminal, last.encode(), 0.5)
+        return _read_clock(pid) - before
+
+
+@contextmanager
+def _open_chat(home: Path, url: str) -> Iterator[tuple[int, int]]:
+    """Yield process id and terminal of a `gong chat` that is ready."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(home)
@@ -105,10 +149,7 @@ def _count_drawn(home: Path, url: str, last: str) -> float:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     try:
         _read_until(terminal, b"ready", 0.5)
-        before = _read_clock(pid)
-        os.write(terminal, b"hi\r")
-        _read_until(terminal, last.encode(), 0.5)
-        return _read_clock(pid) - before
+        yield pid, terminal
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

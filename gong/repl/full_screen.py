@@ -146,8 +146,8 @@ class FullScreenTerminal(Terminal):
         menu = 8 if self.draft.complete_state else 0
         return min(rows + 1 + menu, size.rows // 2)
 
-    def _render_above(self) -> StyleAndTextTuples:
-        return [("class:you", "> ")]
+    def _arrange(self, layout: Layout) -> None:
+        """Leave the prompt alone: the live region is in the transcript."""
 
 
 class _Place(NamedTuple):

@@ -89,9 +89,11 @@ class MarkdownStream:
 
     def feed(self, delta: str, columns: int) -> list[StyledLine]:
         """Add text; return the lines that it finished, for a screen of `columns`."""
+        if "\n" not in delta:
+            self._rest += delta
+            return []
         *whole, self._rest = (self._rest + delta).split("\n")
-        if whole:
-            self._passed = 0
+        self._passed = 0
         return [made for line in whole for made in self._take_line(escape_text(line), columns)]
 
     def finish(self, columns: int) -> list[StyledLine]:

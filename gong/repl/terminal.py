@@ -15,6 +15,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.layout import FormattedTextControl, HSplit, Window
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import DynamicStyle, Style
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.layout import Layout
 
     from .lines import StyledLine
 
@@ -72,7 +74,7 @@ class Terminal:
         self._finished: list[StyledLine] = []
         self._changed = asyncio.Event()
         self._prompt: PromptSession[None] = PromptSession(
-            self._render_above,
+            [("class:you", "> ")],
             bottom_toolbar=lambda: style_lines([status()])[:-1],
             key_bindings=keys,
             history=history,
@@ -85,6 +87,7 @@ class Terminal:
             prompt_continuation=_INDENT,
             enable_suspend=True,
         )
+        self._arrange(self._prompt.layout)
         self._app = self._prompt.app
         self._app.after_render += lambda _: self._end_frame()
         self._app.ttimeoutlen = self._app.timeoutlen = _KEY_SECONDS
@@ -238,10 +241,18 @@ class Terminal:
     def close(self) -> None:
         """Let what is printed from now on go to the scrollback, where it goes anyway."""
 
-    def _render_above(self) -> StyleAndTextTuples:
+    def _arrange(self, layout: Layout) -> None:
+        """Put the live region above the prompt.
+
+        It is no part of the prompt's own message, which prompt-toolkit reads ten times for a frame.
+        """
+        live = Window(FormattedTextControl(self._render_live), dont_extend_height=True)
+        layout.container = HSplit([live, layout.container])
+
+    def _render_live(self) -> StyleAndTextTuples:
+        """Return the live lines, and an empty one after them."""
         rows = self._app.output.get_size().rows // _LIVE_SHARE
-        lines = [*self._finished, *self._live()][-rows:]
-        return [*style_lines(lines), ("", "\n"), ("class:you", "> ")]
+        return style_lines([*self._finished, *self._live()][-rows:])
 
 
 def style_lines(lines: list[StyledLine]) -> StyleAndTextTuples:
