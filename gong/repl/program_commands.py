@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 HERE = "HERE"
 """Stands for the branch of this session."""
+_NOTHING = "(nothing to show)"
 _TIMEOUT_SECONDS = 60
 
 
@@ -44,7 +45,6 @@ PROGRAM_COMMANDS = tuple(
         ("status", "", "show where this tape stands", "tape status HERE"),
         ("diff", "[REF]", "show what this session did to files", "tape files -p", "HERE"),
         ("compare", "REF", "compare this branch with another one", "tape diff HERE"),
-        ("export", "[-o FILE]", "write this session as Markdown", "tape export HERE --to md"),
         ("tape", "[…]", "run a command of tape, as /tape log", "tape", "--help"),
         ("tools", "", "list the tools", "gong tool list"),
         ("permissions", "[…]", "list the rules; add or rm one", "gong permissions", "list"),
@@ -53,6 +53,8 @@ PROGRAM_COMMANDS = tuple(
         ("work", "[…]", "track a piece of work across sessions", "gong work", "list"),
         ("models", "[ID]", "list the models", "gong models"),
         ("review", "[…]", "review what changed: /review --staged", "gong review", "--no-model"),
+        ("login", "", "show which keys are saved, and how to save one", "gong auth status"),
+        ("logout", "PROVIDER", "remove a saved key", "gong auth logout"),
         ("doctor", "", "check settings, store, keys and programs", "gong doctor"),
         ("init", "", "write AGENTS.md from what the project shows", "gong init"),
         ("version", "", "show the versions of gong, Python and SQLite", "gong version"),
@@ -89,7 +91,46 @@ async def run_program(command: ProgramCommand, host: OpenSession, argument: str)
         await process.wait()
         return CommandReply(f"stopped after {_TIMEOUT_SECONDS} s", failed=True)
     text = output.decode("utf-8", "replace").rstrip("\n")
-    return CommandReply(text or "(nothing to show)", failed=bool(process.returncode))
+    text = "\n".join(filter(None, (text or _NOTHING, _LATER.get(command.name, ""))))
+    return CommandReply(text, failed=bool(process.returncode))
+
+
+_LATER = {"login": "save one in another terminal with gong auth login PROVIDER, then /reload"}
+"""What a reply ends with: a key is never typed into a conversation."""
+_ENDINGS = {"html": "html", "md": "md", "jsonl": "jsonl", "claude": "jsonl", "codex": "jsonl"}
+"""Endings of files by the form of an export; of others json."""
+
+
+@add_command("export", "[FORM] [-o FILE]", "write this session as md, html, jsonl …", busy=True)
+def _start_export(host: OpenSession, argument: str) -> CommandReply:
+    """Print the branch of this session as Markdown, or write it to a file in another form."""
+    words = argument.split()
+    form = words.pop(0) if words and words[0][:1] != "-" else "md"
+    if form != "md" and not {"-o", "--output"} & {*words}:
+        words += ["-o", f"session.{_ENDINGS.get(form, 'json')}"]
+    return _write_export(host, form, shlex.join(words))
+
+
+@add_command("share", "[FILE]", "write this session as a page to send; sends nothing", busy=True)
+def _start_share(host: OpenSession, argument: str) -> CommandReply:
+    return _write_export(host, "html", shlex.join(["-o", argument or "session.html"]))
+
+
+def _write_export(host: OpenSession, form: str, rest: str) -> CommandReply:
+    require_recorder(host)
+    line = f"tape export HERE --to {form}"
+    command = ProgramCommand("export", "[FORM] [-o FILE]", "", line)
+
+    async def run() -> CommandReply:
+        done = await run_program(command, host, rest)
+        words = shlex.split(rest)
+        if done.failed or "-o" not in words:
+            return done
+        file = words[words.index("-o") + 1]
+        said = f"written to {file}; what looks like a secret is masked"
+        return CommandReply(said if done.text == _NOTHING else f"{said}\n{done.text}")
+
+    return CommandReply(later=run())
 
 
 def _start_program(command: ProgramCommand, host: OpenSession, argument: str) -> CommandReply:

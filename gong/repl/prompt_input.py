@@ -83,7 +83,7 @@ class PromptInput:
         self._folder = host.session.setup.env.working_directory
         self._local = find_local_environment(host.session.setup.env)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._tails: dict[str, bytearray] = {}
+        self._tails: list[tuple[str, bytearray]] = []
         """The end of what each running command of the user has printed."""
         self.history: History = open_history(host.library.store.tapes.parent, self._folder)
         self.completer: Completer = (
@@ -256,7 +256,9 @@ class PromptInput:
         self._start(self._run_command(line.lstrip("!").strip(), is_shared=is_shared))
 
     async def _run_command(self, command: str, *, is_shared: bool) -> None:
-        tail = self._tails[command] = bytearray()
+        tail = bytearray()
+        shown = (command, tail)
+        self._tails.append(shown)
 
         def show(chunk: bytes) -> None:
             tail.extend(chunk)
@@ -273,7 +275,8 @@ class PromptInput:
             self.say(f"{tail.decode('utf-8', 'replace').rstrip()}\n[stopped]".lstrip("\n"))
             raise
         finally:
-            self._tails.pop(command, None)
+            # by identity: the same command may run twice
+            self._tails = [one for one in self._tails if one is not shown]
         output = done.output.decode("utf-8", "replace")
         self.say(f"{output.rstrip()}\n[exit code {done.exit_code}]".lstrip("\n"))
         if is_shared:
@@ -288,7 +291,7 @@ class PromptInput:
     def render_output(self, columns: int) -> list[StyledLine]:
         """Return the last lines of what the user's commands have printed so far."""
         lines: list[StyledLine] = []
-        for command, tail in self._tails.items():
+        for command, tail in self._tails:
             rows = bytes(tail).decode("utf-8", "replace").rstrip().split("\n")[-_TAIL_LINES:]
             shown = [clip_line(escape_text(row), max(columns - 2, 8)) for row in rows]
             lines.append(StyledLine(clip_line(f"$ {escape_text(command)}", columns), "call"))

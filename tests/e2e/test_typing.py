@@ -420,3 +420,12 @@ def test_a_question_rings(place, chat, how):
         now.wait_for("1 once", on_screen=True)
         now.wait_until(lambda: now.screen.bells == (how == "bell"), "the right number of bells")
         now.type(CTRL_C)
+
+
+def test_the_same_command_twice_shows_the_output_of_each(open_chat):
+    now = open_chat()
+    wait = "!echo begun $$; sleep 2; echo over"
+    for _ in range(2):
+        now.say(wait)
+    now.wait_until(lambda: "\n".join(now.rows()).count("  begun ") == 2, "two tails")
+    now.wait_until(lambda: now.text().count("\nover\n") == 2, "both outputs")
