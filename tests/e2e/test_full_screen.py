@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from tests.e2e.terminal import ENTER
+from tests.e2e.test_typing import list_colours
 
 PAGE_UP, PAGE_DOWN = "\x1b[5~", "\x1b[6~"
 
@@ -80,3 +81,35 @@ def test_the_wheel_scrolls_and_new_lines_leave_the_place(chat):
     now.wait_for("main · ready", on_screen=True)
     now.type("\x1b[<65;5;5M" * 30)
     now.wait_for("the last: 25", on_screen=True)
+
+
+def test_a_theme_colours_the_whole_screen(chat):
+    """What is drawn of the transcript follows the theme, also what stood there before."""
+    now = chat(columns=100, rows=20)
+    ask(now, "run echo one", "printed: one")
+    now.type("/nope" + ENTER)
+    now.wait_for("unknown command /nope", on_screen=True)
+    assert list_colours(now, "unknown command /nope") == {"red"}
+    now.type("/theme plain" + ENTER)
+    now.wait_for("theme plain;", on_screen=True)
+    now.wait_until(lambda: not list_colours(now, "unknown command /nope"), "no colour")
+
+
+@pytest.mark.parametrize("screen", [(), ("--tui",)])
+def test_a_wide_window_is_used_and_no_row_is_cut(place, open_chat, screen):
+    """At 120 columns: the prompt, calls, diffs, answers and the status line."""
+    (place.folder / "a.py").write_text("".join(f"line_{n} = {n}\n" for n in range(9)))
+    now = open_chat(*screen, columns=120, rows=30)
+    words = " ".join(f"word{number}" for number in range(40))
+    ask(now, "read a.py then replace line_4 = 4 with line_4 = 44 in a.py", "is changed")
+    now.wait_for("line_4 = 44", on_screen=True)
+    ask(now, f"run echo {words}", "printed: word0")
+    shown = now.text()
+    rows = shown.split("\n")
+    assert max(map(len, rows)) <= 120
+    assert max(len(row) for row in rows if "word" in row) > 70
+    for word in words.split():
+        assert word in shown
+    status = now.rows()[-1] if not screen else "\n".join(now.rows()[-3:])
+    assert "offline/rules" in status
+    assert "main" in status
