@@ -219,6 +219,6 @@ def _create_offline_provider(model: str) -> Provider:
 
 
 def _create_scripted_provider(path: str) -> Provider:
-    from .offline.scripted import ScriptedProvider  # noqa: PLC0415 (loaded when used)
+    from .scripted import ScriptedProvider  # noqa: PLC0415 (loaded when used)
 
     return ScriptedProvider.from_file(path)

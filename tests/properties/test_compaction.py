@@ -27,8 +27,8 @@ from gong.config import CompactionSettings
 from gong.context.tokens import count_fixed_tokens, count_messages_tokens
 from gong.context.trim import decide_elision, decide_truncation
 from gong.errors import NothingToCompact, NothingToUndo, ServerError
-from gong.llm.offline.scripted import iter_call_events, iter_text_events
 from gong.llm.retry import RetryPolicy
+from gong.llm.scripted import iter_call_events, iter_text_events
 from gong.llm.types import Finish, StreamFailure, StreamStart
 from gong.tools.registry import ToolRegistry
 from tape.check.finding import Counts

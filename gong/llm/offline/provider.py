@@ -24,6 +24,7 @@ from tape.model.entries import Text, join_texts, select_tool_calls
 from tape.model.summary import render_summary
 from tape.text import format_count
 
+from ..scripted import count_usage, iter_call_events, iter_text_events, iter_thinking_events
 from ..summary_format import SUMMARISER, find_focus, find_length, parse_transcript
 from ..types import Finish, StreamEvent, StreamStart
 from .recall import (
@@ -36,7 +37,6 @@ from .recall import (
     report_nothing_found,
 )
 from .rules import Step, parse_request
-from .scripted import count_usage, iter_call_events, iter_text_events, iter_thinking_events
 from .sentences import clip_text
 from .summary import LIMIT, summarize_pieces
 

@@ -7,7 +7,7 @@ from msgspec import Raw
 from gong import errors
 from gong.errors import ConfigurationError
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.offline.scripted import ScriptedProvider
+from gong.llm.scripted import ScriptedProvider
 from gong.llm.types import Finish, Request, StreamFailure, StreamStart, TextDelta
 from tape.context.view import Message
 from tape.model.entries import Text, Thinking, ToolCall, Usage

@@ -18,9 +18,9 @@ from msgspec import Meta, Raw, Struct, field
 from tape.model.entries import Text, Thinking, ToolCall, Usage
 from tape.text import format_count
 
-from ... import errors
-from ...errors import ConfigurationError, ModelError, ScriptEnded
-from ..types import (
+from .. import errors
+from ..errors import ConfigurationError, ModelError, ScriptEnded
+from .types import (
     Finish,
     ReasoningDelta,
     ReasoningEnd,
@@ -40,7 +40,7 @@ from ..types import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator
 
-    from ..types import Request
+    from .types import Request
 
 
 _WORD = re.compile(r"\s*\S+|\s+")
