@@ -48,6 +48,12 @@ LIBRARIES = (
 )
 """What commands import inside functions."""
 _REQUEST = b"run"
+COMMANDS = {
+    "tape": "tape.cli",
+    "gong": "gong.cli",
+    "sample_server": "tests.gong.mcp.sample_server",
+}
+"""Module of each command, whose `main` it is."""
 
 
 def run(argv, *, cwd, env, stdin=b"", seconds=300):
@@ -116,7 +122,7 @@ try:
 except OSError:
     is_there = False
 if not is_there:
-    os.execv(argv[0], argv)
+    os.execv("{python}", ["{python}", "-c", {starts!r}, *argv])
 asked = os.memfd_create("command")
 os.write(asked, json.dumps({{"argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}}).encode())
 socket.send_fds(server, [{request!r}], [asked, 0, 1, 2])
@@ -134,9 +140,19 @@ sys.exit(code)
 """
 
 
+# What a stand-in is where the server may not be asked.
+_STARTS = """\
+import importlib, os, sys
+sys.argv.pop(0)
+sys.path[0] = {root!r}
+name = {commands!r}[os.path.basename(sys.argv[0])]
+importlib.import_module(name).main()
+"""
+
+
 @cache
 def find_commands():
-    """Return a folder with `tape` and `gong` to be run by other programs."""
+    """Return a folder with `COMMANDS`, to be run by other programs."""
     folder = Path(tempfile.mkdtemp(prefix="commands-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     text = _STAND_IN.format(
@@ -145,8 +161,9 @@ def find_commands():
         locale=LOCALE["LC_ALL"],
         address=_server().address if BUDGET == 1 and hasattr(os, "pidfd_open") else "none",
         request=_REQUEST,
+        starts=_STARTS.format(root=str(ROOT), commands=COMMANDS),
     )
-    for name in ("tape", "gong"):
+    for name in COMMANDS:
         (folder / name).write_text(text, "utf-8")
         (folder / name).chmod(0o755)
     return folder
@@ -477,4 +494,4 @@ if __name__ == "__main__":
     gc.freeze()
     become = _serve(*(socket.socket(fileno=int(handle)) for handle in sys.argv[1:]))
     if become is not None:
-        _end(_exit_code(import_module(f"{Path(become.argv[0]).name}.cli").main))
+        _end(_exit_code(import_module(COMMANDS[Path(become.argv[0]).name]).main))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
 from gong.agent.front_end import FrontEnd
 from tape.index.library import Library
+from tests import warm
 from tests.gong.agent.conftest import Stage
 
-SAMPLE = {"command": sys.executable, "args": [str(Path(__file__).with_name("sample_server.py"))]}
+SAMPLE = {"command": str(warm.find_commands() / "sample_server"), "env": warm.LOCALE}
 
 
 class ServerStage(Stage):

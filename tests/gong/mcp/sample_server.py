@@ -10,7 +10,6 @@ import sys
 
 import anyio
 import mcp_types as types
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
@@ -151,9 +150,15 @@ async def serve_stdio():
         await server.run(reading, writing, server.create_initialization_options())
 
 
-if __name__ == "__main__":
+def main():
     if sys.argv[1:2] == ["http"]:
+        import uvicorn  # noqa: PLC0415 (a third of the time to import this)
+
         app = server.streamable_http_app(host="127.0.0.1")
         uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="warning")
     else:
         anyio.run(serve_stdio)
+
+
+if __name__ == "__main__":
+    main()

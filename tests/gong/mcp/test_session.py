@@ -166,7 +166,7 @@ async def test_what_a_server_says_on_its_error_output_is_in_its_log(stage):
 
 
 async def test_secrets_of_the_environment_stay_out_of_a_server(stage, monkeypatch):
-    stage.use(sample={**SAMPLE, "env": {"OWN": "1"}})
+    stage.use(sample={**SAMPLE, "env": {**SAMPLE["env"], "OWN": "1"}})
     session = await stage.session({"tool_calls": [call("sample__env")]}, {"text": "done"})
     session.setup.sources[0]._environ = {**session.setup.sources[0]._environ, "X_API_KEY": "k"}
     await seen(session, "hi")
