@@ -188,7 +188,7 @@ def has_pattern_match(text: str, patterns: tuple[str, ...]) -> bool:
     return _compile_patterns(patterns).match(text) is not None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 

@@ -622,6 +622,7 @@ async def test_an_answer_whose_last_event_is_lost_is_whole(cut):
     assert events == WHOLE_EVENTS
 
 
+BYTEWISE = pytest.param(1, False, marks=pytest.mark.slow)
 CORPUS = Path(__file__).parents[3].parent / "shared/corpus/sse/anthropic"
 
 
@@ -635,7 +636,7 @@ def kinds_of(response):
 
 @pytest.mark.corpus
 @pytest.mark.parametrize(
-    ("chunk", "crlf"), [(None, False), (1, False), (7, True), (64, False)], ids=str
+    ("chunk", "crlf"), [(None, False), BYTEWISE, (7, True), (64, False)], ids=str
 )
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.sse")), ids=lambda path: path.stem)
 async def test_recorded_streams_give_the_recorded_answer(path, chunk, crlf):

@@ -426,12 +426,13 @@ def test_histories_of_any_provider_make_a_body_the_rules_allow(payloads):
     )
 
 
+BYTEWISE = pytest.param(1, False, marks=pytest.mark.slow)
 CORPUS = Path(__file__).parents[3].parent / "shared/corpus/sse/gemini"
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize(
-    ("size", "crlf"), [(None, False), (1, False), (7, True), (64, False)], ids=str
+    ("size", "crlf"), [(None, False), BYTEWISE, (7, True), (64, False)], ids=str
 )
 @pytest.mark.parametrize("recorded", sorted(CORPUS.glob("*.sse")), ids=lambda path: path.stem)
 async def test_recorded_streams_give_the_recorded_answer(recorded, size, crlf):
