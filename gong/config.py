@@ -15,6 +15,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from .errors import ConfigurationError
+from .private_files import locate_config_file, locate_home
 from .project import locate_project
 from .tools.limits import MAX_TIMEOUT_MS, PositiveCount, ToolSettings, TruncationSettings
 
@@ -202,19 +203,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             line_limits=self.tool_line_limits,
             truncation=self.truncation,
         )
-
-
-def locate_config_file(environ: Mapping[str, str]) -> Path:
-    """Return the path of the user's config.toml, which need not exist."""
-    if folder := environ.get("GONG_CONFIG_DIR"):
-        return Path(folder) / "config.toml"
-    base = environ.get("XDG_CONFIG_HOME") or locate_home(environ) / ".config"
-    return Path(base) / "gong" / "config.toml"
-
-
-def locate_home(environ: Mapping[str, str]) -> Path:
-    """Return the user's home folder."""
-    return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
 
 
 PROJECT_FILE = ".gong/config.toml"

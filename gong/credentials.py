@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import msgspec
 from msgspec import Struct
 
-from .config import locate_config_file
 from .errors import ConfigurationError
-from .private_files import write_private_file
+from .private_files import locate_config_file, write_private_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

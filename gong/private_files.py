@@ -1,6 +1,7 @@
-"""Files that only their owner reads: keys, and the decisions about projects.
+"""Where the user's own files are, and how those that only they read are written.
 
-A file is replaced as a whole: written under a temporary name, synced, renamed.
+Those are keys, and the decisions about projects. A file is replaced as a whole: written under a
+temporary name, synced, renamed.
 """
 
 from __future__ import annotations
@@ -14,12 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+def locate_config_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's config.toml, which need not exist."""
+    if folder := environ.get("GONG_CONFIG_DIR"):
+        return Path(folder) / "config.toml"
+    base = environ.get("XDG_CONFIG_HOME") or locate_home(environ) / ".config"
+    return Path(base) / "gong" / "config.toml"
+
+
+def locate_home(environ: Mapping[str, str]) -> Path:
+    """Return the user's home folder."""
+    return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+
+
 def locate_state_folder(environ: Mapping[str, str]) -> Path:
     """Return the folder of what gong remembers beside the tapes, which need not exist."""
     if base := environ.get("XDG_STATE_HOME"):
         return Path(base) / "gong"
-    home = environ.get("HOME")
-    return (Path(home) if home else Path.home()) / ".local/state/gong"
+    return locate_home(environ) / ".local/state/gong"
 
 
 def write_private_file(file: Path, data: bytes) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace as replace_fields
 
 from ..checkpoints.file_recorder import FileRecorder
-from ..config import locate_config_file, locate_home
 from ..context.instructions import Instructions, read_instructions
 from ..context.system import (
     ModelFacts,
@@ -24,6 +23,7 @@ from ..env.local import LocalEnvironment
 from ..errors import AuthenticationError, ConfigurationError, UnknownModel
 from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
+from ..private_files import locate_config_file, locate_home
 from ..tools.profiles import PROFILES, apply_profile
 from .run_context import AgentModel, prepare_request
 

@@ -22,7 +22,6 @@ from tape.reference import parse_reference
 from tape.resolve import find_reference, find_tape_here, resolve_reference
 from tape.store.store import Beginning
 
-from ..config import locate_config_file
 from ..context.system import (
     Surroundings,
     find_repository,
@@ -34,6 +33,7 @@ from ..llm.client import Client, choose_default_model
 from ..llm.model_names import BUILT_IN_PROVIDERS, ModelNames
 from ..policy.permissions import build_policy
 from ..policy.saved_rules import save_rule
+from ..private_files import locate_config_file
 from ..project import has_agent_files, has_project_parts, has_skills, locate_project
 from ..tools.agents import build_agent_tools
 from ..tools.builtin import SESSION_TOOLS, build_registry

@@ -20,13 +20,13 @@ from tape.text import to_single_line
 from ..config import (
     PROJECT_FILE,
     list_settings,
-    locate_config_file,
     parse_settings,
     read_project_settings,
     read_settings_file,
 )
 from ..config_file import read_document, write_document
 from ..errors import ConfigurationError
+from ..private_files import locate_config_file
 from ..project import locate_folder
 from ..trust import read_project, trust_part
 from .options import load_settings

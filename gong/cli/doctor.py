@@ -33,6 +33,7 @@ from ..errors import ConfigurationError, GongError
 from ..llm.model_names import ModelNames
 from ..llm.models import load_presets
 from ..llm.provider_factory import require_package
+from ..private_files import locate_config_file
 from .options import load_settings, store_option
 from .session import open_front_end
 
@@ -96,7 +97,7 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
         yield HealthCheck("settings", "wrong", str(error))
         return
     yield from _check_places(
-        config.locate_config_file(os.environ), config.locate_store(settings, os.environ)
+        locate_config_file(os.environ), config.locate_store(settings, os.environ)
     )
     yield _check_index(config.locate_store(settings, os.environ))
     if settings.model:

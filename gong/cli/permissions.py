@@ -16,9 +16,9 @@ from msgspec import Struct
 from tape.cli.output import NamingGroup, as_json, format_examples, print_bytes, print_json
 from tape.cli.terminal import format_table, print_lines
 
-from .. import config
 from ..policy.permissions import PermissionPolicy, build_policy
 from ..policy.saved_rules import RULE_KINDS, RuleKind, remove_rule, save_rule
+from ..private_files import locate_config_file
 from ..project import locate_folder
 from .options import add_permission_options, load_settings, merge_permissions, print_warning
 
@@ -132,7 +132,7 @@ _ask_option = click.option("--ask", "kind", flag_value="ask", help="A rule that 
 @_ask_option
 def add(rules: tuple[str, ...], kind: RuleKind) -> None:
     """Add rules to your config.toml; comments and order stay."""
-    file = config.locate_config_file(os.environ)
+    file = locate_config_file(os.environ)
     for rule in rules:
         save_rule(file, rule, kind)
     print_lines([f"{file}: {kind} {rule}" for rule in rules])
@@ -142,7 +142,7 @@ def add(rules: tuple[str, ...], kind: RuleKind) -> None:
 @click.argument("rules", nargs=-1, required=True, metavar="RULE...")
 def rm(rules: tuple[str, ...]) -> None:
     """Remove rules from your config.toml, whatever they do; exit 3 where one is not there."""
-    file = config.locate_config_file(os.environ)
+    file = locate_config_file(os.environ)
     missing: list[str] = []
     for rule in rules:
         kinds = remove_rule(file, rule)

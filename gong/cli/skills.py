@@ -13,8 +13,8 @@ from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.text import show_controls, to_single_line
 
-from .. import config
 from ..errors import ConfigurationError
+from ..private_files import locate_config_file
 from ..project import locate_folder, locate_project
 from ..skills.check import MAX_NAME_CHARS, MAX_STANDARD_DESCRIPTION_CHARS, check_skill
 from ..skills.places import find_skills
@@ -22,8 +22,7 @@ from ..skills.skill import FILE_NAME, NAME, read_skill
 from .options import load_settings, print_warning
 
 if TYPE_CHECKING:
-    from ..skills.places import SkillSet
-    from ..skills.skill import Skill
+    from ..skills.skill import Skill, SkillSet
 
 _FAILED_EXIT = 1
 _TEMPLATE = """\
@@ -104,7 +103,7 @@ def write_skill(name: str, user: bool, description: str) -> None:
     if len(description) > MAX_STANDARD_DESCRIPTION_CHARS or "\n" in description:
         raise click.UsageError("--description is one line of up to 1,024 characters")
     if user:
-        base = config.locate_config_file(os.environ).parent / "skills"
+        base = locate_config_file(os.environ).parent / "skills"
     else:
         base = locate_project(locate_folder()) / ".agents/skills"
     file = base / name / FILE_NAME

@@ -20,7 +20,6 @@ from tape.errors import TapeError, UsageError
 from tape.index.library import open_store
 from tape.text import SHORT, format_count, shorten_to_width, show_controls, to_single_line
 
-from .. import config
 from ..context.handoff import HistorySummary, render_handoff
 from ..context.work import (
     WorkAdditions,
@@ -29,6 +28,7 @@ from ..context.work import (
     build_work_handoff,
     complete_task,
 )
+from ..private_files import locate_config_file
 from .options import locate_store, print_warning, report_skipped, store_option
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def handoff(
 
 
 def _open_work_store() -> WorkStore:
-    return WorkStore(config.locate_config_file(os.environ).parent)
+    return WorkStore(locate_config_file(os.environ).parent)
 
 
 def _format_now() -> str:

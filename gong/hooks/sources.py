@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ..config import locate_config_file
 from ..env.local import build_child_variables
+from ..private_files import locate_config_file
 from ..python_objects import load_object
 from ..trust import read_project
 from .claude import EVENTS, OWN_NAMES

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from msgspec import Struct
 
-from ..config import locate_config_file
 from ..errors import ConfigurationError
-from ..private_files import write_private_file
+from ..private_files import locate_config_file, write_private_file
 from ..project import locate_project
 from ..trust import read_project
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..config import locate_config_file
 from ..errors import ConfigurationError
+from ..private_files import locate_config_file
 from ..trust import describe_skill
 from .manifest import PluginManifest, read_manifest, read_object
 

@@ -31,10 +31,10 @@ from urllib.parse import urlsplit
 from tape.file_calls import parse_named_call
 
 from ..shell.expansion import Argument
-from .actions import Action, is_guarded
+from .actions import is_guarded
 from .invocation import DangerLevel, PathContext
 from .judge import choose_worst, judge_command_line
-from .modes import READING, SEVERITY, Part, PermissionMode
+from .modes import READING, SEVERITY, Action, Part, PermissionMode
 from .refusals import Locale, format_danger, format_refusal
 from .repositories import is_in_other_repository
 from .rules import (

@@ -50,11 +50,12 @@ from ..shell.expansion import (
 )
 from ..shell.parser import parse_command_line
 from ..shell.words import ParserMissing
-from .actions import Action, build_run_action, build_write_action
+from .actions import build_run_action, build_write_action
 from .checks import find_dangers, find_embedded_commands
 from .hidden import WrittenFiles, find_hidden_commands, split_suspect_parts
 from .invocation import DangerLevel, Invocation, Judgement, PathContext, build_judgement
 from .matching import FETCHED_REASON, find_option_value, is_only_reading, list_operands
+from .modes import Action
 from .scope import (
     DECLARING_BUILTINS,
     SETTING_BUILTINS,

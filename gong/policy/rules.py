@@ -29,8 +29,8 @@ from ..errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .actions import Action
     from .invocation import Invocation
+    from .modes import Action
 
 _FAMILIES = {
     "bash": ("bash", "shell", "run_shell_command", "exec_command", "local_shell", "sh", "command"),

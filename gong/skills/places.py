@@ -14,15 +14,14 @@ project that is not trusted are found, so that they can be listed, and never use
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..config import locate_config_file, locate_home
 from ..plugins.installed import list_plugins
+from ..private_files import locate_config_file, locate_home
 from ..project import COMMAND_FOLDER, SKILL_FOLDERS, list_project_folders
 from ..trust import read_project
-from .skill import FILE_NAME, Skill, read_skill
+from .skill import FILE_NAME, Skill, SkillSet, read_skill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -41,29 +40,6 @@ class SkillPlace(NamedTuple):
     trust: SkillTrust = "own"
     plugin: str = ""
     """The root folder of the plugin that it belongs to."""
-
-
-@dataclass(slots=True)
-class SkillSet:
-    """The skills for one folder."""
-
-    skills: list[Skill] = field(default_factory=list)
-    """One of each name, the nearest first."""
-    shadowed: list[Skill] = field(default_factory=list)
-    """Those that a nearer one of the same name replaces."""
-    warnings: list[str] = field(default_factory=list)
-
-    def find(self, name: str) -> Skill | None:
-        """Return the skill of a name, an alias, or a name with `skill:` or a plugin before it."""
-        name = name.lstrip("/").removeprefix("skill:")
-        for one in (*self.skills, *self.shadowed):
-            if name == one.qualified_name:
-                return one
-        return next((one for one in self.skills if name == one.name or name in one.aliases), None)
-
-    def list_active(self) -> list[Skill]:
-        """Return those that may be used."""
-        return [one for one in self.skills if one.is_active]
 
 
 def find_skills(

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from ..policy.rules import PermissionRule
     from ..tools.tool import ToolContext
     from .arguments import ArgumentValues
-    from .places import SkillSet
-    from .skill import Skill
+    from .skill import Skill, SkillSet
 
 
 _PROMPT = re.compile(r"/(?P<name>[^\s/]+)\s*(?P<typed>.*)", re.DOTALL)

@@ -8,7 +8,7 @@ left out, and `check` says so.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -103,6 +103,29 @@ class Skill:
     def summary(self) -> str:
         """What it does and when to use it, in one line."""
         return " ".join(f"{self.description} {self.when_to_use}".split())
+
+
+@dataclass(slots=True)
+class SkillSet:
+    """The skills for one folder."""
+
+    skills: list[Skill] = field(default_factory=list)
+    """One of each name, the nearest first."""
+    shadowed: list[Skill] = field(default_factory=list)
+    """Those that a nearer one of the same name replaces."""
+    warnings: list[str] = field(default_factory=list)
+
+    def find(self, name: str) -> Skill | None:
+        """Return the skill of a name, an alias, or a name with `skill:` or a plugin before it."""
+        name = name.lstrip("/").removeprefix("skill:")
+        for one in (*self.skills, *self.shadowed):
+            if name == one.qualified_name:
+                return one
+        return next((one for one in self.skills if name == one.name or name in one.aliases), None)
+
+    def list_active(self) -> list[Skill]:
+        """Return those that may be used."""
+        return [one for one in self.skills if one.is_active]
 
 
 def read_skill(

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from tape.text import to_single_line
 
-from ..config import locate_config_file
 from ..errors import ConfigurationError
 from ..front_matter import parse_front_matter, read_flag, read_names
 from ..llm.models import Effort
 from ..policy.modes import PermissionMode, parse_mode
+from ..private_files import locate_config_file
 from ..trust import read_project
 
 if TYPE_CHECKING:
