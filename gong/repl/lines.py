@@ -8,6 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import category
 
+from wcwidth import iter_graphemes
+
 from tape.text import measure_width, show_controls
 
 if TYPE_CHECKING:
@@ -60,8 +62,12 @@ def wrap_last_rows(text: str, columns: int, most: int) -> list[str]:
 
 
 def _wrap_rows(text: str, columns: int) -> Iterator[str]:
+    """Yield rows cut at the edge, but never within what a terminal draws as one character."""
+    if text.isascii():
+        yield from (text[at : at + columns] for at in range(0, max(len(text), 1), columns))
+        return
     row, used = "", 0
-    for char in text:
+    for char in iter_graphemes(text):
         wide = measure_width(char)
         if used + wide > columns:
             yield row

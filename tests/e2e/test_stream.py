@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import contextmanager
 
 import pytest
 
 from tests.e2e.conftest import BIN
-from tests.e2e.terminal import Terminal
+from tests.e2e.terminal import CTRL_D, Terminal
+from tests.e2e.test_frames import FRAME, KNOWS_FRAMES, AnsweringTerminal
 
 CTRL_O, CTRL_T = "\x0f", "\x14"
 ANSWER = """\
@@ -116,8 +118,11 @@ def test_calls_show_what_they_do_and_what_they_did(chat, place):
         assert_drawn_in_place(now.written, 24)
 
 
-def test_five_hundred_calls_scroll_without_a_stall(chat):
-    """The last hundred calls take no longer than the first: nothing above is drawn again."""
+def test_five_hundred_calls_scroll_without_a_stall(place):
+    """The last hundred calls take no longer than the first: nothing above is drawn again.
+
+    All is drawn in marked frames, below what stands in the scrollback.
+    """
     rounds = [
         {
             "tool_calls": [
@@ -127,13 +132,30 @@ def test_five_hundred_calls_scroll_without_a_stall(chat):
         }
         for first in range(0, 500, 5)
     ]
-    with chat(*rounds, {"text": "Done."}) as now:
+    rows = 24
+    command = [str(BIN / "gong"), "chat", "-m", place.script(*rounds, {"text": "Done."}), "--yolo"]
+    with AnsweringTerminal(
+        command, cwd=place.folder, env=place.env, rows=rows, answers={"\x1b[?2026$p": KNOWS_FRAMES}
+    ) as now:
+        now.wait_for("ready", on_screen=True)
+        now.wait_for_keys()
         now.say("begin")
-        sizes = []
+        now.wait_for_bytes("\x1b[?2026h")
+        first, sizes, times = now.bytes.index("\x1b[?2026h"), [], []
         for number in (99, 199, 299, 399, 499):
             now.wait_for(f"● $ echo call {number}\n  call {number}\n")
-            sizes.append(len(now.written))
+            sizes.append(len(now.bytes))
+            times.append(time.monotonic())
         now.wait_for("Done.")
-        assert_drawn_in_place(now.written, 24)
-        # how many bytes are drawn does not depend on how much is above
-        assert sizes[4] - sizes[3] < 2 * (sizes[1] - sizes[0])
+        now.wait_for(" · ready", on_screen=True)
+        now.type(CTRL_D)
+        now.wait_for_end()
+    assert_drawn_in_place(now.bytes.encode(), rows)
+    # how many bytes are drawn, and how long it takes, does not depend on how much is above
+    assert sizes[4] - sizes[3] < 1.5 * (sizes[1] - sizes[0])
+    assert times[4] - times[3] < 3 * (times[1] - times[0])
+    drawn = now.bytes[first:]
+    assert FRAME.sub("", drawn[: drawn.rindex("\x1b[?2026l") + 8]) == ""
+    # each stands there once, in order: nothing was drawn over what is above the live region
+    shown = re.findall(r"^● \$ echo call (\d+)\n  call (\d+)$", now.text(), re.MULTILINE)
+    assert shown == [(str(number), str(number)) for number in range(500)]

@@ -12,7 +12,7 @@ from gong.repl.screen import Screen
 from gong.repl.tool_cards import describe_call, render_result
 from gong.tools.dialogue import Todo
 from tape.model.entries import Text, ToolCall, Usage
-from tape.text import format_seconds
+from tape.text import format_seconds, measure_width
 
 
 def text(delta, block=0):
@@ -372,6 +372,15 @@ def test_a_line_is_clipped_by_the_columns_it_takes(line, columns, kept):
 
 def test_wide_text_is_folded_by_the_columns_it_takes():
     assert wrap_last_rows("日本語の文章", 5, 6) == ["日本", "語の", "文章"]
+
+
+@pytest.mark.parametrize("drawn", ["👨‍👩‍👧‍👦", "👍🏽", "🇯🇵", "e\u0301", "한"])
+@pytest.mark.parametrize("before", ["", "x", "xy"])
+def test_what_is_drawn_as_one_character_is_not_cut(drawn, before):
+    rows = wrap_last_rows(before + drawn * 60, 39, 999)
+    assert "".join(rows) == before + drawn * 60
+    assert all(set(row.removeprefix(before).split(drawn)) == {""} for row in rows)
+    assert all(measure_width(row) <= 39 for row in rows)
 
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31mred\x08\u202etxt"
