@@ -16,7 +16,7 @@ JSON object that an entry can store unchanged; any other text is in `args_text`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 from msgspec import Raw
@@ -42,6 +42,9 @@ from .types import (
     ToolCallEnd,
     ToolCallStart,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _PIECES_PER_JOIN = 1_024
 """Number of pieces to join: a short string takes fifty bytes besides its characters."""
@@ -220,6 +223,35 @@ class StreamAccumulator:
     def _list_blocks(self) -> list[Block]:
         drafts = (self._drafts[index] for index in sorted(self._drafts))
         return [block for draft in drafts if (block := draft.build_block()) is not None]
+
+
+def join_deltas(events: Iterable[StreamEvent]) -> Iterator[StreamEvent]:
+    """Yield the events; pieces of one block that follow each other become one piece.
+
+    Raises what `events` raises, behind what came before it.
+    """
+    first: TextDelta | ReasoningDelta | ToolCallDelta | None = None
+    pieces: list[str] = []
+    try:
+        for event in events:
+            if isinstance(event, TextDelta | ReasoningDelta | ToolCallDelta):
+                if first is not None and type(event) is type(first) and event.index == first.index:
+                    pieces.append(event.delta)
+                    continue
+                if first is not None:
+                    yield type(first)(first.index, "".join(pieces))
+                first, pieces = event, [event.delta]
+                continue
+            if first is not None:
+                yield type(first)(first.index, "".join(pieces))
+                first = None
+            yield event
+    except ModelError:
+        if first is not None:
+            yield type(first)(first.index, "".join(pieces))
+        raise
+    if first is not None:
+        yield type(first)(first.index, "".join(pieces))
 
 
 def _is_plain_object(text: str) -> bool:

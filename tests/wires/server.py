@@ -7,7 +7,7 @@ import json
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from gong.llm.accumulate import StreamAccumulator
+from gong.llm.accumulate import StreamAccumulator, join_deltas
 
 REASONS = {200: "OK"}
 
@@ -66,6 +66,11 @@ async def events_of(provider, request):
             return [event async for event in stream]
     finally:
         await provider.close()
+
+
+def joined(events):
+    """Return the events with pieces joined: how many there are depends on how the bytes came."""
+    return list(join_deltas(events))
 
 
 def accumulated(events):

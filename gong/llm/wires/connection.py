@@ -12,12 +12,12 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from ...errors import ModelError
 from .http_client import HttpError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Mapping
 
-    from ...errors import ModelError
     from .failures import ProviderFailures
     from .http_client import EncodedRequest, HttpResponse, Route
 
@@ -79,6 +79,8 @@ class IdleTimeout:
 
 _DRAIN_SECONDS = 0.1
 """Seconds to wait for the end of a finished answer; without it the connection is closed."""
+_MOST_AHEAD = 65_536
+"""Bytes that are read ahead of the reader of an answer."""
 _BEGIN = "begin its answer"
 
 
@@ -99,16 +101,25 @@ class EndpointClient(Protocol):
 
 
 class HttpReply:
-    """The bytes of a running answer."""
+    """The bytes of a running answer.
+
+    A task of its own reads them ahead, up to `_MOST_AHEAD`. It goes through all pieces that have
+    arrived before the reader of the answer gets a turn, so that what came together costs one wait.
+    """
 
     def __init__(
         self, response: HttpResponse, idle_timeout: IdleTimeout, failures: ProviderFailures
     ) -> None:
-        self._pieces = response.read_pieces()
         self._response, self._idle_timeout, self._failures = response, idle_timeout, failures
         self.headers: Mapping[str, str] = response.headers
         self.unpacked = 0
         """Number of bytes, decompressed."""
+        self._waiting: list[bytes] = []
+        """Pieces that nobody has taken yet."""
+        self._size = 0
+        """Bytes of them."""
+        self._has_news, self._has_room = asyncio.Event(), asyncio.Event()
+        self._reading = asyncio.create_task(self._read_ahead())
 
     @property
     def received(self) -> int:
@@ -117,19 +128,47 @@ class HttpReply:
 
     async def read_chunk(self, seconds: float) -> bytes | None:
         """Return the next bytes, None at the end; raises TimeoutError and StreamError."""
+        await self._idle_timeout.wait(self._has_news.wait(), seconds)
+        chunk, self._waiting, self._size = b"".join(self._waiting), [], 0
+        self._has_room.set()
+        if not self._reading.done():
+            self._has_news.clear()
+        if chunk:
+            return chunk
         try:
-            chunk = await self._idle_timeout.wait(anext(self._pieces, None), seconds)
+            await self._reading
         except HttpError as error:
             raise self._failures.build_broken_error(error) from None
-        self.unpacked += len(chunk or b"")
-        return chunk
+        return None
 
     async def drain_rest(self) -> None:
         """Read what is left of a finished answer, so that its connection can be used again."""
-        with suppress(TimeoutError, HttpError):
+        with suppress(TimeoutError, ModelError):
             async with asyncio.timeout(_DRAIN_SECONDS):
-                async for _ in self._pieces:
+                while await self.read_chunk(_DRAIN_SECONDS) is not None:
                     pass
+
+    async def close(self) -> None:
+        """Stop reading, and close the connection unless the answer was read to its end."""
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
+        await self._response.close()
+
+    async def _read_ahead(self) -> None:
+        """Collect pieces until the end or an error; news are bytes, or that no more come."""
+        try:
+            async for piece in self._response.read_pieces():
+                if not piece:
+                    continue
+                self._waiting.append(piece)
+                self._size += len(piece)
+                self.unpacked += len(piece)
+                self._has_news.set()
+                if self._size >= _MOST_AHEAD:
+                    self._has_room.clear()
+                    await self._has_room.wait()
+        finally:
+            self._has_news.set()
 
 
 class Connection:
@@ -148,10 +187,11 @@ class Connection:
         idle_timeout = IdleTimeout()
         try:
             response = await self._await_answer(idle_timeout, call)
+            reply = HttpReply(response, idle_timeout, self._failures)
             try:
-                yield HttpReply(response, idle_timeout, self._failures)
+                yield reply
             finally:
-                await response.close()
+                await reply.close()
         finally:
             idle_timeout.close()
 

@@ -33,6 +33,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ...errors import InvalidRequest, ModelError
+from ..accumulate import join_deltas
 from ..types import Allowance, Finish, RateLimit
 from .connection import Connection
 from .failures import ProviderFailures, compute_wait
@@ -334,12 +335,9 @@ class WireProvider:
             async with self._connection.open_reply(call) as reply:
                 beside.headers = reply.headers
                 async with aclosing(self._read_events(reply, meter)) as found:
-                    async for data in found:
-                        meter.take_data(data)
-                        if request.raw:
-                            beside.keep_data(data)
-                        for event in decoder.feed(data):
-                            meter.take_event(event)
+                    async for batch in found:
+                        kept = beside if request.raw else None
+                        for event in join_deltas(_decode_batch(decoder, batch, kept)):
                             yield event
                         if decoder.finished:
                             break  # nothing after the end is read
@@ -354,20 +352,29 @@ class WireProvider:
 
     async def _read_events(
         self, reply: HttpReply, meter: AnswerMeter
-    ) -> AsyncGenerator[bytes, None]:
-        """Yield the data of each event; raises ModelError at the end, where no answer may end."""
+    ) -> AsyncGenerator[list[bytes], None]:
+        """Yield the data of the events that came together.
+
+        Raises ModelError at the end, where no answer may end.
+        """
         events, seen = EventParser(meter.sizes.event), b""
         deadline = _Deadline(self._limits, meter, self._failures)
         while (chunk := await deadline.read_chunk(reply)) is not None:
             meter.take_bytes(reply.unpacked, reply.received)
             meter.take_quiet(len(chunk))
+            batch: list[bytes] = []
+            too_long: EventTooLong | None = None
             try:
-                for data in filter(None, events.feed(chunk)):
-                    deadline.begun = True
-                    yield data
+                for data in events.feed(chunk):
+                    batch.append(data)  # noqa: PERF402 (what came before an error counts)
             except EventTooLong as error:
+                too_long = error
+            if any(batch):
+                deadline.begun = True
+                yield batch
+            if too_long is not None:
                 most = format_size_limit(meter.sizes.event)
-                meter.refuse_answer(f"sent {error} of more than {most}")
+                meter.refuse_answer(f"sent {too_long} of more than {most}")
             # without any event the body is an error's, or no answer at all
             if not deadline.begun:
                 seen = (seen + chunk)[:_SHOWN]
@@ -376,6 +383,25 @@ class WireProvider:
             if deadline.begun
             else self._failures.build_no_answer_error(seen)
         )
+
+
+def _decode_batch(
+    decoder: Decoder, batch: list[bytes], kept: _AnswerNotes | None
+) -> Iterator[StreamEvent]:
+    """Yield the stream events of some server-sent ones, up to the end of the answer.
+
+    Their data is kept in `kept`, if given. Raises ModelError.
+    """
+    meter = decoder.meter
+    for data in filter(None, batch):
+        meter.take_data(data)
+        if kept is not None:
+            kept.keep_data(data)
+        for event in decoder.feed(data):
+            meter.take_event(event)
+            yield event
+        if decoder.finished:
+            return
 
 
 def _create_client(route: Route, sdk: str | None) -> EndpointClient:

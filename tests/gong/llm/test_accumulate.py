@@ -1,10 +1,13 @@
+from itertools import groupby
+from operator import attrgetter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
 from gong.errors import ServerError, StreamError
-from gong.llm.accumulate import StreamAccumulator
+from gong.llm.accumulate import StreamAccumulator, join_deltas
 from gong.llm.types import (
     Finish,
     OpaqueBlock,
@@ -129,3 +132,39 @@ def test_a_failed_stream_raises_its_error_and_keeps_usage():
 def test_an_answer_that_has_not_ended_is_none():
     with pytest.raises(StreamError, match="has not ended"):
         fed(WHOLE[:-1]).response()
+
+
+_PIECES = st.builds(
+    lambda kind, index, text: kind(index, text),
+    st.sampled_from([TextDelta, ReasoningDelta, ToolCallDelta]),
+    st.integers(0, 2),
+    st.text(max_size=3),
+)
+_EVENTS = st.lists(st.one_of(_PIECES, st.sampled_from([TextStart(0), TextEnd(0)])), max_size=30)
+
+
+@given(_EVENTS)
+def test_joined_pieces_are_the_same_text_in_the_same_order(events):
+    found = list(join_deltas(events))
+    runs = [(kind, list(run)) for kind, run in groupby(events, lambda one: (type(one), one.index))]
+    assert found == [
+        one
+        for (kind, index), run in runs
+        for one in (
+            run
+            if kind in {TextStart, TextEnd}
+            else [kind(index, "".join(map(attrgetter("delta"), run)))]
+        )
+    ]
+
+
+def test_pieces_before_an_error_are_joined_and_come_before_it():
+    def fail():
+        yield TextDelta(0, "a")
+        yield TextDelta(0, "b")
+        raise StreamError("cut")
+
+    found = []
+    with pytest.raises(StreamError):
+        found.extend(join_deltas(fail()))
+    assert found == [TextDelta(0, "ab")]
