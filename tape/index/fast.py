@@ -31,7 +31,7 @@ APPLICATION_ID = int.from_bytes(b"tape", "big")
 SCHEMA_VERSION = 6
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
-_ALWAYS_CHECKED = 500
+_ALWAYS_CHECKED = 100
 """How many tapes, the newest ones, are compared with their files at each question."""
 _FULL_CHECK_SECONDS = 60
 _STORE_MARK = b'{"format":1,'
@@ -135,7 +135,7 @@ def find_changed_tapes(db: sqlite3.Connection, home: str) -> Iterator[str]:
     """Yield the ids of the tapes whose files are not those that were read.
 
     Whatever wrote them without a line in the log of writers is noticed so: a program without the
-    index, a restored folder, rsync. The newest 500 tapes are compared at each question, and all at
+    index, a restored folder, rsync. The newest 100 tapes are compared at each question, and all at
     most once a minute: with two calls of stat, a tape takes about 10 µs.
     """
     checked, now = os.path.join(home, CHECK_NAME), time.time()  # noqa: PTH118 (at once)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from bisect import bisect_right
 from collections import namedtuple
 from contextlib import closing
 from functools import lru_cache
@@ -43,11 +44,13 @@ CJK_GAP = "\x1f"
 RESULT_CHARS = 1_000
 """How many characters of a tool's result are indexed."""
 
-_CJK_CHARS = (
-    "[\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3040-\u30ff\u3105-\u312f"
-    "\u3130-\u318f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff"
-    "\uf900-\ufaff\uff66-\uffdc\U0001aff0-\U0001b16f\U00020000-\U0003ffff]"
+CJK_RANGES = (
+    "\u1100\u11ff\u2e80\u2fdf\u3005\u3007\u3021\u3029\u3038\u303b\u3040\u30ff\u3105\u312f"
+    "\u3130\u318f\u31a0\u31bf\u31f0\u31ff\u3400\u4dbf\u4e00\u9fff\ua960\ua97f\uac00\ud7ff"
+    "\uf900\ufaff\uff66\uffdc\U0001aff0\U0001b16f\U00020000\U0003ffff"
 )
+"""The first and the last character of each range."""
+_CJK_CHARS = f"[{''.join(f'{a}-{b}' for a, b in zip(*[iter(CJK_RANGES)] * 2, strict=True))}]"
 """Compiled at its first use, because compiling takes as long as a search."""
 _QUERY_TERM = re.compile(
     r'(?P<sign>(?:-(?=[^\s-]))?)(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))(?P<star>\*?)'
@@ -57,6 +60,26 @@ _QUERY_TERM = re.compile(
 def space_cjk(text: str) -> str:
     """Return text with a gap around each Han, kana and hangul character."""
     return text if text.isascii() else re.sub(_CJK_CHARS, rf"{CJK_GAP}\g<0>{CJK_GAP}", text)
+
+
+class _CjkSpacing(dict[int, int | str]):
+    """For `str.translate`: what each character becomes, found out at its first use."""
+
+    def __missing__(self, code: int) -> int | str:
+        character = chr(code)
+        # an odd place is within a range, or behind its first character
+        at = bisect_right(CJK_RANGES, character)
+        is_wide = at % 2 == 1 or CJK_RANGES[at - 1 : at] == character
+        self[code] = spaced = f"{CJK_GAP}{character}{CJK_GAP}" if is_wide else code
+        return spaced
+
+
+_SPACING = _CjkSpacing()
+
+
+def translate_cjk(text: str) -> str:
+    """Return `space_cjk(text)`; faster for the texts of one search, slower for many."""
+    return text if text.isascii() else text.translate(_SPACING)
 
 
 def unspace_cjk(text: str) -> str:
@@ -123,7 +146,7 @@ def _iter_query_terms(query: str) -> Iterator[tuple[str, str]]:
         text = phrase if phrase is not None else word.rstrip("*")
         if any(map(str.isalnum, text)):
             goes_on = bool(part["star"]) or (word or "").endswith("*")
-            quoted = space_cjk(text).replace('"', '""')
+            quoted = translate_cjk(text).replace('"', '""')
             yield sign, f'"{quoted}"' + (" *" if goes_on else "")
 
 
@@ -145,7 +168,7 @@ def build_excerpts(
     """
 
     def flatten(text: str) -> str:
-        return space_cjk(" ".join(text.translate(_NO_MARKS).split()))
+        return translate_cjk(" ".join(text.translate(_NO_MARKS).split()))
 
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE VIRTUAL TABLE text USING fts5(said, called, answered)")
@@ -318,6 +341,8 @@ def _split_terms(expression: str) -> tuple[list[tuple[str, str]], list[list[str]
     """Return the terms of an expression, as text and star, and the words FTS5 finds in each."""
     terms = _TERM.findall(expression)
     words: list[list[str]] = [[] for _ in terms]
+    if all(text.isascii() and text.isalnum() for text, _ in terms):
+        return terms, [[text.lower()] for text, _ in terms]
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE VIRTUAL TABLE terms USING fts5(text)")
         db.execute("CREATE VIRTUAL TABLE place USING fts5vocab(terms, instance)")

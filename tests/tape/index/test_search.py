@@ -17,11 +17,13 @@ from tape.errors import UsageError
 from tape.index.contents import list_touched_files, resolve_path
 from tape.index.fast import APPLICATION_ID
 from tape.index.fast_text import (
+    CJK_RANGES,
     EXCERPT_WIDTH,
     build_loose_expression,
     build_match_expression,
     cut_excerpt,
     space_cjk,
+    translate_cjk,
     unspace_cjk,
 )
 from tape.index.library import open_store, query_index, rebuild_index, search_entries
@@ -194,6 +196,16 @@ def test_any_two_characters_that_stand_together_are_found(small, text, data):
 @given(st.text())
 def test_gaps_go_without_a_trace(text):
     assert unspace_cjk(space_cjk(text)) == unspace_cjk(text)
+
+
+NEAR_THE_EDGES = st.sampled_from(
+    [chr(ord(edge) + step) for edge in CJK_RANGES for step in (-1, 0, 1)]
+)
+
+
+@given(st.text(st.characters() | NEAR_THE_EDGES))
+def test_both_ways_to_put_gaps_agree(text):
+    assert translate_cjk(text) == space_cjk(text)
 
 
 def test_a_hit_says_where_it_is(library):
