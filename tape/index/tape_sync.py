@@ -165,8 +165,8 @@ def apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
     from .ingest import read_runs  # noqa: PLC0415 (most commands write nothing)
 
     refs, known = tape.journal.read(), tables.select_stamps(db, tape.id)
-    stamps = _read_stamps(tape, refs)
-    if stamps is None or known is None or not _is_only_change(tape, refs, changes, known, stamps):
+    stamps = _update_stamps(tape, refs, changes, known) if known else None
+    if stamps is None:
         return False
     before = tables.select_tallies(db, tape.id, changes.phases)
     phases = dict(before)
@@ -202,30 +202,45 @@ def _read_stamps(tape: WritableTape, refs: Refs) -> str | None:
 
     Its segments are those that can still grow: the newest one of each branch that is not pinned.
     """
-    growing = {moves[-1].phase for moves in refs.branches.values() if moves[-1].pin is None}
     with suppress(OSError):
-        return describe_stamps(tape.folder.fd, b"", sorted(growing))
+        return describe_stamps(tape.folder.fd, b"", _list_growing(refs))
     return None
 
 
-def _is_only_change(
-    tape: WritableTape, refs: Refs, changes: Changes, before: str, after: str
-) -> bool:
-    """Return whether, between two stamps of a tape, nobody wrote but the one with these changes."""
-    old, new = _split_stamps(before), _split_stamps(after)
-    journal = old.pop(JOURNAL_NAME), new.pop(JOURNAL_NAME)
-    if journal[0] != journal[1]:
-        moved = tape.journal.read_names_since(int(journal[0].partition("/")[0]))
-        if moved is None or not moved <= changes.branches | changes.labels:
-            return False
+def _list_growing(refs: Refs) -> list[str]:
+    """Return the phases that branches are at the end of."""
+    return sorted({moves[-1].phase for moves in refs.branches.values() if moves[-1].pin is None})
+
+
+def _update_stamps(tape: WritableTape, refs: Refs, changes: Changes, known: str) -> str | None:
+    """Return stamps that were read before, brought up to what these changes touched.
+
+    The other files keep the stamps they had, so that a reader notices if somebody else wrote one.
+    None if somebody else moved a branch, or a file is missing.
+    """
     moves = (refs.branches[name][-1] for name in changes.branches & refs.branches.keys())
-    own = changes.phases & {move.phase for move in moves}
-    return all(new[name] == old.get(name) for name in new.keys() - own)
+    own = sorted(changes.phases & {move.phase for move in moves if move.pin is None})
+    with suppress(OSError):
+        before = _split_stamps(known)
+        size = before.pop(JOURNAL_NAME).partition("/")[0]
+        fresh = _split_stamps(describe_stamps(tape.folder.fd, b"", own))
+        moved = tape.journal.read_names_since(int(size))
+        if moved is None or not moved <= changes.branches | changes.labels:
+            return None
+        stamps = {JOURNAL_NAME: fresh.pop(JOURNAL_NAME)}
+        for name in _list_growing(refs):
+            stamp = fresh.get(name) or before.get(name)
+            if stamp is None:
+                return None
+            stamps[name] = stamp
+        return "/".join(f"{name}/{stamp}" for name, stamp in stamps.items())
+    return None
 
 
 def _split_stamps(stamps: str) -> dict[str, str]:
-    fields = stamps.split("/")
-    return {fields[at]: "/".join(fields[at + 1 : at + 3]) for at in range(0, len(fields), 3)}
+    """Return size and time of each file, by its name."""
+    fields = iter(stamps.split("/"))
+    return {name: f"{size}/{time}" for name, size, time in zip(fields, fields, fields, strict=True)}
 
 
 def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:

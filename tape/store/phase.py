@@ -198,8 +198,8 @@ class Phases:
 
         Names in `known` are left out.
         """
-        found = (name for name in self.folder.names() if name not in known and _NAME.match(name))
-        return sorted((name for name in found if name != ORIGIN), key=parse_phase_number)
+        left = [name for name in self.folder.names() if name not in known and name != ORIGIN]
+        return sorted(filter(_NAME.match, left), key=parse_phase_number)
 
     @property
     def has_origin(self) -> bool:
@@ -274,6 +274,6 @@ def parse_phase_number(name: str) -> int:
 
 
 def choose_phase_name(names: list[str], branch: str, began: str = "") -> str:
-    """Return the name of a new phase: the highest number plus one, branch, and cause."""
-    highest = max((parse_phase_number(name) for name in names), default=0)
+    """Return the name of a new phase: the number after the last of `names`, branch, and cause."""
+    highest = parse_phase_number(names[-1]) if names else 0
     return f"{highest + 1:04d}-{branch}{'-' + began if began else ''}"
