@@ -1,27 +1,25 @@
-"""The store as an MCP server: the tools of `agent_tools` over stdio, or HTTP on the loopback.
+"""An MCP server of tools that ask the store, over stdio or HTTP on the loopback.
 
-The SDK is an extra and imported here only. Tools run one at a time, in the order of the calls: they
-are plain functions, and each is soon over.
+The tools are those of `agent_tools`, and given: this room knows the protocol only. The SDK is an
+extra and imported here only. Tools run one at a time, in the order of the calls: they are plain
+functions, and each is soon over.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from .agent_tools import TOOLS, AgentLibrary, StoreTool, build_schema
 from .errors import TapeError, UsageError
 from .version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import mcp_types as types
     from mcp.server.lowlevel import Server
-
-    from .index.library import Library
 
 _INSTRUCTIONS = (
     "The recorded sessions of coding agents on this machine. Use search to find what was said or"
@@ -38,15 +36,26 @@ def require_sdk() -> None:
         raise UsageError("tape mcp needs the package mcp: pip install 'gong[mcp]'")
 
 
-def build_server(library: Library, folder: str, *, writes: bool = False) -> Server[Any]:
-    """Return the server of a store; `folder` is where an agent works, for REFs without a tape."""
+class ServedTool(NamedTuple):
+    """A tool as a client sees it, and what runs it."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+    writes: bool
+    run: Callable[[dict[str, Any]], tuple[msgspec.Struct, str]]
+    """Returns the answer to a call's arguments as a value and as text; raises TapeError."""
+
+
+def build_server(served: Iterable[ServedTool]) -> Server[Any]:
+    """Return a server of these tools."""
     import mcp_types as types  # noqa: PLC0415 (an extra)
     from mcp.server.caching import CacheHint  # noqa: PLC0415 (as above)
     from mcp.server.lowlevel import Server  # noqa: PLC0415 (as above)
 
-    tools = {tool.name: tool for tool in TOOLS if writes or not tool.writes}
+    tools = {tool.name: tool for tool in served}
     listed = types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.values()])
-    asked = AgentLibrary(library, folder)
 
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
         return listed
@@ -54,7 +63,7 @@ def build_server(library: Library, folder: str, *, writes: bool = False) -> Serv
     async def call_tool(
         _context: object, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        return answer_call(tools, asked, params.name, params.arguments or {})
+        return answer_call(tools, params.name, params.arguments or {})
 
     return Server(
         "tape",
@@ -67,7 +76,7 @@ def build_server(library: Library, folder: str, *, writes: bool = False) -> Serv
     )
 
 
-def _describe_tool(tool: StoreTool) -> types.Tool:
+def _describe_tool(tool: ServedTool) -> types.Tool:
     import mcp_types as types  # noqa: PLC0415 (an extra)
 
     hints = types.ToolAnnotations(
@@ -79,14 +88,14 @@ def _describe_tool(tool: StoreTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         description=tool.description,
-        input_schema=build_schema(tool.arguments),
-        output_schema=build_schema(tool.answer),
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
         annotations=hints,
     )
 
 
 def answer_call(
-    tools: dict[str, StoreTool], asked: AgentLibrary, name: str, arguments: dict[str, Any]
+    tools: dict[str, ServedTool], name: str, arguments: dict[str, Any]
 ) -> types.CallToolResult:
     """Run a tool; what it raises is a result that a model can act on.
 
@@ -99,13 +108,13 @@ def answer_call(
     if tool is None:
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name}; there are {', '.join(tools)}")
     try:
-        answer = tool.call(asked, arguments)
+        value, text = tool.run(arguments)
     except (TapeError, OSError) as error:
         said = types.TextContent(type="text", text=str(error))
         return types.CallToolResult(content=[said], is_error=True)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=answer.text)],
-        structured_content=msgspec.to_builtins(answer.value),
+        content=[types.TextContent(type="text", text=text)],
+        structured_content=msgspec.to_builtins(value),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -35,7 +36,9 @@ def mcp(options: GlobalOptions, write: bool, port: int | None) -> None:
     Its tools are search, log, show, context, blame and files; they only read. A REF without a tape
     means the newest session of the folder in which this is started. Needs gong[mcp].
     """
+    from ..agent_tools import TOOLS, AgentLibrary, build_schema  # noqa: PLC0415 (for this command)
     from ..mcp_server import (  # noqa: PLC0415 (an extra, for this command only)
+        ServedTool,
         build_server,
         require_sdk,
         serve_http,
@@ -44,7 +47,19 @@ def mcp(options: GlobalOptions, write: bool, port: int | None) -> None:
 
     require_sdk()
     with open_library(options) as library:
-        server = build_server(library, get_current_folder(), writes=write)
+        asked = AgentLibrary(library, get_current_folder())
+        server = build_server(
+            ServedTool(
+                tool.name,
+                tool.description,
+                input_schema=build_schema(tool.arguments),
+                output_schema=build_schema(tool.answer),
+                writes=tool.writes,
+                run=partial(tool.call, asked),
+            )
+            for tool in TOOLS
+            if write or not tool.writes
+        )
         if port is None:
             serve_stdio(server)
         else:
