@@ -1,7 +1,4 @@
-"""What a front end passes in to open sessions, and what it gets back.
-
-`agent.opening` makes the one of the other.
-"""
+"""What a front end passes in to open sessions; `agent.open_session` is what it gets back."""
 
 from __future__ import annotations
 
@@ -25,13 +22,12 @@ from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
 from ..private_files import locate_config_file, locate_home
 from ..tools.profiles import PROFILES, apply_profile
-from .run_context import AgentModel, prepare_request
+from .run_context import AgentModel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from tape.index.library import Library
-    from tape.store.tape import Hit
 
     from ..config import Settings
     from ..llm.client import Client
@@ -39,10 +35,6 @@ if TYPE_CHECKING:
     from ..llm.models import EffortChoice, ProfileName
     from ..llm.types import Provider, Request, StreamEvent
     from ..skills.session_skills import SessionSkills
-    from ..tools.registry import ToolRegistry
-    from .recorder import VisibleHistory
-    from .run_context import PreparedRequest
-    from .session import Session
 
 
 _FAMILY = "family"
@@ -233,51 +225,3 @@ class FrontEnd:
         store = str(self.library.store.tapes.parent)
         own = (store, str(locate_config_file(self.environ).parent))
         return FileRecorder(self.settings.checkpoints, own)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSession:
-    """A session and what a front end needs with it."""
-
-    session: Session
-    models: ModelFactory
-    library: Library
-    """The store that the session is in."""
-    model_name: str
-    """provider/model of the session."""
-    by_default: bool
-    """Whether no model is configured and the offline one is used."""
-    is_kept: bool = True
-    """Whether its tape is there afterwards, so that it can be continued."""
-
-    async def close(self) -> None:
-        """Stop the run and close the branch and all connections."""
-        await self.session.close()
-        await self.models.client.close()
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPreview:
-    """An existing branch, opened read-only, with the models that could continue it."""
-
-    hit: Hit
-    history: VisibleHistory
-    models: ModelFactory
-    tools: ToolRegistry
-    effort: EffortChoice | None
-    max_output: int
-    """Maximum tokens of one answer; 0 is the model's own limit."""
-
-    def next_request(self, model: AgentModel) -> PreparedRequest:
-        """Return the request of the next call to a model."""
-        tape = self.hit.tape
-        tools = model.equip(self.tools, self.models.settings.tuning).specs()
-        return prepare_request(
-            model,
-            tools,
-            *self.history,
-            session=tape.id,
-            load=tape.load,
-            effort=self.effort,
-            max_output=self.max_output,
-        )

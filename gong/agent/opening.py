@@ -38,7 +38,8 @@ from ..project import has_agent_files, has_project_parts, has_skills, locate_pro
 from ..tools.agents import build_agent_tools
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
-from .front_end import FrontEnd, ModelFactory, OpenSession, SessionPreview, is_profile_choice
+from .front_end import FrontEnd, ModelFactory, is_profile_choice
+from .open_session import OpenSession, SessionPreview
 from .recorder import Recorder, find_last_effort, find_last_model, read_history
 from .run_context import SessionSetup
 from .session import Session

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 
     from tape.store.tape import Hit
 
-    from ..agent.front_end import FrontEnd, OpenSession
+    from ..agent.front_end import FrontEnd
     from ..agent.hook_points import SessionHooks
+    from ..agent.open_session import OpenSession
     from ..config import Settings
     from ..llm.models import EffortChoice
     from ..sdk.objects import JsonSchema

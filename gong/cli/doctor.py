@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..agent.front_end import SessionPreview
+    from ..agent.open_session import SessionPreview
     from ..config import Settings
 
 _WANTED_PROGRAMS = (

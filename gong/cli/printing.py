@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
     from tape.store.tape import Tape
 
-    from ..agent.front_end import OpenSession
+    from ..agent.open_session import OpenSession
     from ..agent.recorder import Recorder
     from ..agent.session import Session
 

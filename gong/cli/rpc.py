@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 
 import click
 
@@ -12,6 +13,7 @@ from tape.index.library import open_store
 
 from .. import __version__, config
 from ..hosting.hub import SessionHub
+from ..rpc.dispatch import answer_request
 from ..rpc.methods import build_json_schema
 from ..rpc.stdio import LineWriter, serve_lines
 from .options import load_settings, model_option, print_warning, store_option
@@ -50,4 +52,4 @@ def rpc(*, store: str | None, model: str | None, schema: bool) -> None:
             model=model,
             warn=print_warning,
         )
-        asyncio.run(serve_lines(hub, writer))
+        asyncio.run(serve_lines(hub, writer, partial(answer_request, hub)))

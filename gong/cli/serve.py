@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ from tape.index.library import open_store
 from .. import __version__, config
 from ..errors import ConfigurationError
 from ..hosting.hub import SessionHub
+from ..rpc.dispatch import answer_request
 from ..rpc.http import LOCAL_NAMES, EventLog, serve_http
 from .options import load_settings, model_option, print_warning, store_option
 
@@ -61,7 +63,7 @@ async def _serve_library(
         model=model,
         warn=print_warning,
     )
-    await serve_http(hub, log, *where, _print_address)
+    await serve_http(hub, partial(answer_request, hub), log, where, _print_address)
 
 
 def _print_address(address: str, token: str) -> None:

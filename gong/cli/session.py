@@ -25,7 +25,7 @@ from .. import __version__, config
 from ..agent import events
 from ..agent.compaction import CompactionRequest
 from ..agent.events import CompactionEnd
-from ..agent.front_end import FrontEnd, OpenSession
+from ..agent.front_end import FrontEnd
 from ..agent.loop import measure_fill
 from ..agent.opening import find_session, open_session, resume_branch
 from ..agent.recorder import find_last_model, find_newest_anchor
@@ -36,6 +36,7 @@ from .options import load_settings, model_option, print_warning, store_option
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
+    from ..agent.open_session import OpenSession
     from ..agent.recorder import Recorder
     from ..config import Settings
     from ..llm.models import EffortChoice

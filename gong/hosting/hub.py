@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tape.index.library import Library
 
-    from ..agent.front_end import OpenSession
+    from ..agent.open_session import OpenSession
     from ..agent.session import Session
     from ..config import Settings
     from ..policy.approval import Answer

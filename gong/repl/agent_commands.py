@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..agent.compaction import CompactionPlan
-    from ..agent.front_end import OpenSession
+    from ..agent.open_session import OpenSession
 
 _PROMPT_COLUMNS = 70
 

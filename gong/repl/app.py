@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from ..agent.events import Event
-    from ..agent.front_end import OpenSession
+    from ..agent.open_session import OpenSession
     from ..agent.recorder import Recorder
     from ..agent.session import Session
     from ..policy.approval import Answer

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from tape.store.refs import Head
     from tape.store.tape import Hit, Tape
 
-    from ..agent.front_end import OpenSession
     from ..agent.merge import MergeResult
+    from ..agent.open_session import OpenSession
 
 _FLAGS = ("--summary", "--no-summary", "--words")
 _LABEL = "--label"

@@ -19,7 +19,7 @@ from .picker import Picker
 from .session_lists import list_sessions
 
 if TYPE_CHECKING:
-    from ..agent.front_end import OpenSession
+    from ..agent.open_session import OpenSession
 
 
 def _start_session(host: OpenSession, _argument: str) -> CommandReply:

@@ -9,7 +9,7 @@ from tape.text import format_count
 from .commands import CommandReply, add_command
 
 if TYPE_CHECKING:
-    from ..agent.front_end import OpenSession
+    from ..agent.open_session import OpenSession
     from ..subagents.manager import SubagentManager
 
 

@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..errors import ConfigurationError
-from .dispatch import answer_request
 from .methods import build_json_schema
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from typing import Any, TypeAlias
 
     from starlette.applications import Starlette
     from starlette.requests import Request
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from ..agent.events import Event
     from ..hosting.hub import SessionHub
+
+    AnswerRequest: TypeAlias = Callable[[bytes], Awaitable[dict[str, Any]]]
 
 LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 """Names that only this machine has."""
@@ -97,7 +99,7 @@ class EventLog:
 
 
 def build_application(
-    hub: SessionHub, log: EventLog, token: str, names: frozenset[str]
+    answer: AnswerRequest, log: EventLog, token: str, names: frozenset[str]
 ) -> Starlette:
     """Return the web application; `names` are the hosts that requests may name."""
     from starlette.applications import Starlette  # noqa: PLC0415 (an extra)
@@ -116,8 +118,7 @@ def build_application(
             body += piece
             if len(body) > _MOST_BYTES:
                 return JSONResponse({"error": f"a request has at most {_MOST_BYTES} bytes"}, 413)
-        answer = msgspec.json.encode(await answer_request(hub, body))
-        return Response(answer, media_type="application/json")
+        return Response(msgspec.json.encode(await answer(body)), media_type="application/json")
 
     async def send_events(request: Request) -> Response:
         if (refused := refuse(request)) is not None:
@@ -155,19 +156,21 @@ def _find_refusal(request: Request, token: str, names: frozenset[str]) -> tuple[
 
 async def serve_http(
     hub: SessionHub,
+    answer: AnswerRequest,
     log: EventLog,
-    host: str,
-    port: int,
+    where: tuple[str, int],
     announce: Callable[[str, str], None],
 ) -> None:
-    """Serve until a signal ends the program; `announce` gets the address and the token.
+    """Serve at a host and port until a signal ends the program.
 
+    `answer` returns the answer to one request; `announce` gets the address and the token.
     Raises ConfigurationError without the extra, or where the address cannot be used.
     """
     try:
         import uvicorn  # noqa: PLC0415 (an extra)
     except ImportError as error:
         raise ConfigurationError("gong serve needs `pip install 'gong[serve]'`") from error
+    host, port = where
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         bound = socket.create_server((host, port), family=family)
@@ -175,7 +178,7 @@ async def serve_http(
         raise ConfigurationError(f"{host}:{port} cannot be used: {error.strerror}") from error
     token = secrets.token_urlsafe(32)
     names = LOCAL_NAMES | {host}
-    application = build_application(hub, log, token, names)
+    application = build_application(answer, log, token, names)
     config = uvicorn.Config(
         application, log_level="warning", lifespan="off", timeout_graceful_shutdown=2
     )

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..signals import handle_signals
-from .dispatch import answer_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from ..agent.events import Event
     from ..hosting.hub import SessionHub
@@ -64,8 +63,13 @@ def _read_lines(put: Callable[[bytes | None], None]) -> None:
     put(None)
 
 
-async def serve_lines(hub: SessionHub, writer: LineWriter) -> None:
-    """Answer requests until the input ends, nobody reads, or a signal ends the program."""
+async def serve_lines(
+    hub: SessionHub, writer: LineWriter, answer: Callable[[bytes], Awaitable[dict[str, Any]]]
+) -> None:
+    """Answer requests until the input ends, nobody reads, or a signal ends the program.
+
+    `answer` returns the answer to one request.
+    """
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
     stopping = asyncio.Event()
@@ -81,13 +85,13 @@ async def serve_lines(hub: SessionHub, writer: LineWriter) -> None:
     threading.Thread(target=_read_lines, args=(put,), daemon=True).start()
     tasks: set[asyncio.Task[None]] = set()
 
-    async def answer(line: bytes) -> None:
-        writer.write_answer(await answer_request(hub, line))
+    async def take_request(line: bytes) -> None:
+        writer.write_answer(await answer(line))
 
     with handle_signals((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), stop):
         while (line := await lines.get()) is not None:
             if line.strip():
-                task = asyncio.create_task(answer(line))
+                task = asyncio.create_task(take_request(line))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
                 await asyncio.sleep(0)  # requests begin in their order

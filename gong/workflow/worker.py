@@ -27,7 +27,8 @@ from .runner import build_front
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..agent.front_end import FrontEnd, OpenSession
+    from ..agent.front_end import FrontEnd
+    from ..agent.open_session import OpenSession
     from ..agent.session import Session
     from ..subagents.remote import RemoteRun
     from .queue import QueuedStep
