@@ -52,7 +52,13 @@ OLD_WORDS = re.compile(rf"\b(?:{'|'.join(OLD)})\b", re.IGNORECASE)
 ALLOWED = {
     # the journal's word (tape.md §4), shown to people as "continued"
     **dict.fromkeys(
-        ("tape/cli/context.py", "tape/history/follow.py", "tape/store/writer.py"), r"go-on"
+        (
+            "tape/cli/context.py",
+            "tape/history/follow.py",
+            "tape/store/refs.py",
+            "tape/store/writer.py",
+        ),
+        r"go-on",
     ),
     "docs/glossary.md": r"verb",  # names the parts of a sentence
     "gong/llm/offline/rules.py": r"verbs?",  # the verb of a sentence

@@ -12,7 +12,19 @@ Invariant: a ref line is the commit point of what it names. Lines are appended o
 | title | the title |
 
 So a fork, an undo and a rewind are each one line with a pin: their cost does not depend on the size
-of the history. A bad last line is torn: writers move it to quarantine. One further up is damage.
+of the history. A journal from its first line on, and the state after each line (`a` to `d` are
+entries in the order they were written):
+
+| line | current | head of main | head of try |
+|---|---|---|---|
+| branch main, phase 0001-main-start (start) | main | end of 0001: b | – |
+| current main (start) | main | b | – |
+| branch try, phase 0001-main-start, pin b (fork) | main | b | b |
+| current try (switch) | try | b | b |
+| branch try, phase 0002-try (go-on), with c in it | try | b | end of 0002: c, then d |
+| branch try, phase 0002-try, pin c (undo) | try | b | c; d stays on disk |
+
+A bad last line is torn: writers move it to quarantine. One further up is damage.
 """
 
 from __future__ import annotations
@@ -186,6 +198,7 @@ def replay_journal(data: bytes, onto: Refs | None = None) -> Refs:
     for line in data[refs.size :].split(b"\n")[:-1]:
         parsed = _decode_ref_line(line)
         if parsed is None:
+            # Whether it is torn or damaged depends on what follows it: decided after the last line.
             bad.append(
                 Damaged(
                     f"{JOURNAL_NAME}: damaged line at byte {offset}",
@@ -195,8 +208,11 @@ def replay_journal(data: bytes, onto: Refs | None = None) -> Refs:
             )
         else:
             _apply_ref_line(refs, parsed)
+            # A good line after a bad one moves the size past it, so writers never cut good lines.
             refs.size = offset + len(line) + 1
         offset += len(line) + 1
+    # One bad line at the end is what a crash in the middle of a write leaves. Two cannot come from
+    # one write, so they are damage.
     behind = sum(1 for damage in bad if (damage.offset or 0) >= refs.size)
     refs.damage = tuple(bad if behind > 1 else bad[: len(bad) - behind])  # a bad last line is torn
     return refs
@@ -204,6 +220,7 @@ def replay_journal(data: bytes, onto: Refs | None = None) -> Refs:
 
 def _apply_ref_line(refs: Refs, line: _RefLine) -> None:
     if line.branch is not None and line.phase is not None:
+        # Earlier moves stay: `branch@{1}` and `gong redo` ask where a branch was before.
         move = Move(line.branch, line.phase, line.pin, line.why, line.time)
         refs.branches[line.branch] = (*refs.branches.get(line.branch, ()), move)
     elif line.current is not None:
@@ -240,6 +257,8 @@ class Journal:
         known, state = self._known
         if data == known:
             return state
+        # `tape fsck --repair` may have rewritten the file: only a file that begins with the known
+        # bytes is continued.
         refs = replay_journal(data, state.copy() if data.startswith(known) else None)
         if refs.size == len(data) and not refs.damage:
             self._known = data, refs
@@ -281,12 +300,14 @@ class Journal:
             data = self._read_bytes()
             with disk.Descriptor(self.folder.file(JOURNAL_NAME, os.O_RDWR | os.O_APPEND)) as file:
                 refs = self._replay_new_lines(data)
+                # A move after damage would hide which state the branch had: a person decides first.
                 if refs.damage:
                     raise Damaged(
                         f"{refs.damage[0]}; nothing was written, `tape fsck` explains it",
                         file=JOURNAL_NAME,
                         offset=refs.damage[0].offset,
                     )
+                # Without this cut the new line would be glued to the torn one and lost with it.
                 if refs.size < len(data):
                     quarantine_bytes(self.folder, f"refs.{refs.size}", data[refs.size :])
                     os.ftruncate(file.fd, refs.size)
