@@ -53,6 +53,7 @@ class Blobs:
         digest = sha256(data).hexdigest()
         with self.tape.make("blobs") as blobs:
             with blobs.make(digest[:2]) as shelf:
+                # Compared by its bytes, not only its name: a damaged blob gets replaced here.
                 if not _is_stored(shelf, digest, len(data)):
                     shelf.write_whole(digest, data, f".{digest}.{os.urandom(4).hex()}")
                 shelf.sync()  # also if it is stored: its writer may have been killed before

@@ -7,6 +7,14 @@ closes inherited locks. The file's text is for people only. Two uses, with diffe
 |---|---|---|
 | `locks/<branch>` | for the life of a writer | Busy at once, unless the caller waits |
 | `locks/refs` | while one journal line is written | waits, as `limit_lock_wait` says, then Busy |
+
+Two processes, A and B, on one branch:
+
+    A  Writer.open            takes locks/main
+    B  Writer.open("main")    Busy, with the number of A
+    B  Writer.open()          Busy inside: takes locks/main.2, a new branch at its first append
+    A  is killed              the kernel releases locks/main
+    B  Writer.open("main")    takes it; the text in the file still names A until it is overwritten
 """
 
 from __future__ import annotations
@@ -109,6 +117,7 @@ def _describe_holder(fd: int) -> str:
     """Return the process that holds a lock, by the kernel or by the file's text."""
     said = os.pread(fd, 200, 0).decode(errors="replace").strip()
     pid = found[1] if (found := _SAID.match(said)) else None
+    # The text is stale if its writer was killed, and missing on a full disk: ask the kernel first.
     with suppress(OSError):
         inode = str(os.fstat(fd).st_ino)
         for line in Path("/proc/locks").read_text().splitlines():
@@ -121,6 +130,7 @@ def _describe_holder(fd: int) -> str:
     with suppress(OSError):
         status = Path(f"/proc/{pid}/status").read_text(errors="replace")
         fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        # Ctrl+Z keeps the lock for ever: waiting does not help, resuming the process does.
         stopped = (
             f", stopped: `kill -CONT {pid}` resumes it"
             if fields.get("State", "").startswith(("T", "t"))

@@ -94,6 +94,7 @@ class LineChecker:
         is requested, so that its report comes between those of the lines around it.
         """
         is_next = self._last is None or read_parent_id(data) == self._last.id
+        # After a damaged line the count of depths decides what follows, which only `read` keeps.
         if not self._damaged and is_next and _is_valid_run(data):
             self._last = read_header(data[data.rfind(b"\n", 0, -1) + 1 :].removesuffix(b"\n"))
             return data, None
@@ -109,12 +110,15 @@ class LineChecker:
         except NewerFormat as error:
             raise NewerFormat(f"{self._phase}: {error}") from error
         except Damaged as error:
+            # Its id is unknown, so the next line cannot name it as parent: counted instead.
             self._damaged += 1
             self._report_line(offset, line, str(error))
             return None
+        # A line that was copied to another place still has valid hashes: its depth gives it away.
         if self._last is not None and (header.n - self._last.n) * self._way <= 0:
             self._report_line(offset, line, "it is repeated or out of order")
             return None
+        # What follows a gap is still as it was written, so it is read, with a report of the gap.
         if not self._is_next_line(header):
             later = header if self._way > 0 else self._last or header
             self._skipped(
@@ -126,6 +130,7 @@ class LineChecker:
             return line
         if self._ids is None:
             self._ids = self._redacted()
+        # If a redact entry names it, its data was overwritten on purpose: the entry stays, blank.
         if header.id not in self._ids:
             self._report_line(offset, line, "its data does not match its hash")
             return None
@@ -297,9 +302,10 @@ def walk_segments_back(
     Raises Damaged if a base is not where it should be, NotFound if an origin is missing: what was
     yielded before is on the path.
     """
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()  # a damaged base may lead back to a phase that was read
     while (source.tape, phase) not in seen:
         seen.add((source.tape, phase))
+        # A copied past is one file from the root on, without bases: the walk ends with it.
         if phase == ORIGIN:
             require_root(source)
             yield Segment(source, phase, end, _find_newest_anchor(source, end) if to_anchor else 0)
@@ -312,6 +318,7 @@ def walk_segments_back(
         if base is None or (to_anchor and isinstance(first.data, Anchor)):
             return
         if base.tape not in (None, source.tape):
+            # The copy comes first: after `tape detach` the origin may be gone.
             if source.phases.has_origin:
                 phase, end = ORIGIN, find_origin_end(source, base)
                 continue

@@ -86,12 +86,13 @@ class PhaseFile(Descriptor):
 
     def read_runs(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, bytes) of the lines between two offsets, many whole ones at a time."""
-        step = _RUN
+        step = _RUN  # doubled while one line is longer than that
         while start < end:
             data = self.read(start, min(start + step, end))
             if not data:
                 return
             cut = len(data) if start + len(data) >= end else data.rfind(b"\n") + 1
+            # No newline in a whole run: one line is longer than it, so the next run is larger.
             if cut == 0 and len(data) < step:  # the file was truncated
                 cut = len(data)
             if cut:
@@ -139,10 +140,12 @@ class PhaseFile(Descriptor):
         for offset, line in self.read_lines_back(self._find_last_newline(size)):
             try:
                 return Tail(offset + len(line) + 1, offset, verify_line(line), size)
-            except NewerFormat as error:
+            except NewerFormat as error:  # a later program may read it, so it is not torn
                 raise NewerFormat(f"{self.name}: {error}") from error
             except Damaged:
-                with suppress(Damaged):  # it is whole if only its redaction was interrupted
+                # Taken for torn, a line whose redaction was interrupted would be cut off, and all
+                # entries after it with it.
+                with suppress(Damaged):
                     header = read_header(line)
                     if header.id in self._redacted():
                         return Tail(offset + len(line) + 1, offset, header, size)

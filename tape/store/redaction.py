@@ -94,10 +94,12 @@ class RedactionMark(Descriptor):
         while True:
             fd = folder.file(MARK_NAME, os.O_RDWR | os.O_CREAT)
             fcntl.flock(fd, fcntl.LOCK_EX)
+            # Whoever held the lock removed the file at its end: then this lock is on no name, and
+            # another process may hold one on a new file.
             if os.fstat(fd).st_nlink:
                 folder.sync()
                 return cls(folder, fd)
-            os.close(fd)  # the process that held it has finished
+            os.close(fd)
 
     @classmethod
     def take_over(cls, folder: Folder) -> Self | None:
@@ -170,7 +172,7 @@ def find_unredacted_entries(phases: Phases, ids: Collection[str]) -> Iterator[Re
             continue
         try:
             header = read_header(line)
-        except Damaged:  # the offset of its data is unknown
+        except Damaged:  # the offset of its data is unknown; `tape verify` reports the line
             continue
         data = line[header.data : -1]
         if len(data) >= len(BLANK_DATA) and not is_data_redacted(line, header):
@@ -214,6 +216,7 @@ def _overwrite_quarantined_copies(
         return ()
     with quarantine:
         names = quarantine.names()
+        # A blob in quarantine has its hash in its name, so it goes whole.
         gone = [name for name in names if name.startswith(tuple(f"blob.{d}" for d in doomed))]
         gone += [name for name in names if name.startswith(tuple(doomed))]
         for name in gone:
@@ -274,6 +277,8 @@ def _is_copied_line(
 def blank_spans(folder: Folder, name: str, spans: Sequence[tuple[int, int]]) -> None:
     """Overwrite spans (offset, length) of a file by `null` and spaces; sync `null` first."""
     with Descriptor(folder.file(name, os.O_WRONLY)) as file:
+        # `null` in front marks the data as being overwritten. Without the sync between the two the
+        # disk may store the spaces alone, and what is left looks like damage.
         for first in (True, False):
             for offset, length in spans:
                 text = BLANK_DATA[:length] if first else b" " * (length - len(BLANK_DATA))

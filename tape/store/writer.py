@@ -138,12 +138,14 @@ class Writer:
             try:
                 lock = Lock.take(locks, wanted, wait=math.inf if wait else 0)
             except Busy:
+                # A branch that was named is meant; for the current one another name is as good,
+                # and two sessions in one folder both work.
                 if branch is not None:
                     raise
                 instead_of = wanted
                 lock = _claim_branch(locks, refs, wanted)
         try:
-            refs = tape.journal.read()
+            refs = tape.journal.read()  # again: the branch may have moved before we had its lock
             _refuse_uncommitted_phase(tape, refs, lock.name)
             head = find_head(refs, tape.phases, wanted)
             if durability != "none" and not head.pinned and instead_of is None:
@@ -212,7 +214,7 @@ class Writer:
         header, line = self._encode_next(kind, data)
         try:
             disk.append_bytes(self._fd, line, self._size)
-        except Overtaken:
+        except Overtaken:  # a process without our lock writes there: nobody knows the parent now
             self._release_lock()
             raise
         self._advance_head(header, self._size)
@@ -296,7 +298,8 @@ class Writer:
         """
         self._require_lock()
         self.barrier()
-        if self.instead_of is None or self._fd >= 0:  # else the branch does not exist yet
+        # A claimed branch that nothing was written to is in no journal line: nothing to move.
+        if self.instead_of is None or self._fd >= 0:
             with self._open_moves() as moves:
                 pin_branch(moves, self._tape.phases, self.branch, to, why)
         self._close_file()
@@ -326,10 +329,13 @@ class Writer:
             return
         try:
             disk.require_size(self._fd, self._size)
+            # Writes to a deleted file succeed and are lost: only the link count shows it.
             if os.fstat(self._fd).st_nlink == 0:
                 raise Overtaken(f"{self._phase} was deleted or replaced: this writer stops")
             self._sync_file()
         except TapeError:
+            # After a failed sync the kernel may drop the pages and report success the next time,
+            # so there is no second try.
             self._release_lock()
             raise
         self._dirty = False
@@ -375,6 +381,8 @@ def _claim_branch(locks: Folder, refs: Refs, busy: str) -> Lock:
 
 def _refuse_uncommitted_phase(tape: WritableTape, refs: Refs, branch: str) -> None:
     """Raise Damaged for a branch with a phase that has entries but that no journal line names."""
+    # One line is what a crash before the journal line leaves: readers ignore it. A second one was
+    # written after the journal line, so the journal has lost that, and new entries would hide them.
     for name in tape.phases.names(refs.phases()):
         lines = tape.phases.read_first_lines(name)
         if len(lines) > 1 and getattr(decode_line(lines[0]).data, "branch", None) == branch:
