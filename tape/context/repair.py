@@ -136,6 +136,8 @@ class IncrementalRepair:
             data: Any = entry.data
             kind = type(data)
             if kind is ToolResult:
+                # Providers refuse a result without a call, and a second one for the same call; both
+                # occur in imported histories.
                 place = places.get(data.call_id)
                 if place is None or self._waiting.pop(place, None) is None:
                     self._dropped.append(entry.id)
@@ -145,7 +147,7 @@ class IncrementalRepair:
                 self._fill_place(place, message)
             elif kind is Assistant:
                 self._read_answer(entry.id, data)
-            elif kind is ToolStart:
+            elif kind is ToolStart:  # a kill after this leaves a call that may have had effects
                 if data.call_id in places:
                     self._started.add(places[data.call_id])
             elif kind is User or kind is Context:
@@ -156,6 +158,7 @@ class IncrementalRepair:
                 self._recorded = data
 
     def _fill_place(self, place: int, message: Message) -> None:
+        # Somebody may still read the snapshot, so the list it shows is left as it is.
         if place < self._shown:
             self._messages, self._shown = [*self._messages], 0
         self._messages[place] = message
@@ -179,9 +182,12 @@ class IncrementalRepair:
             foreign = is_foreign_answer(answer, self._target)
             content = select_visible_blocks(content, self._target, foreign=foreign)
         self._newest = range(0)
+        # A provider refuses an empty answer, and one that broke off may end in half a call.
         if not content or answer.stop_reason in NOT_SENT:
             self._dropped.append(entry)
-            for call in calls:  # results of these ids are no longer those of older calls
+            # Ids repeat in imported histories. A result that follows is of the answer left out, and
+            # must not become the result of an older call with its id.
+            for call in calls:
                 self._places.pop(call.id, None)
             return
         messages, places = self._messages, self._places
@@ -194,6 +200,7 @@ class IncrementalRepair:
         for place, call in enumerate(calls, begin):
             self._waiting[place] = call
             first = places.get(call.id, -1)
+            # An id twice in one answer has one result on the tape: both calls are sent with it.
             if first >= begin:
                 self._repeated[place] = first
             else:
@@ -208,6 +215,7 @@ class IncrementalRepair:
                 message = Message("tool", content, call.id, call.name, is_error=True)
             else:
                 message = cast("Message", self._messages[first])
+            # The error may have been asked for before, with another text: a tool.start came since.
             if self._messages[place] != message:
                 self._fill_place(place, message)
         self._shown = len(self._messages)

@@ -1,6 +1,14 @@
 """The view: what of a path a model sees, from the newest anchor on (tape.md §6); pure.
 
 The same path always gives the same view; `repair` makes messages of it that a provider accepts.
+An example, with prompts and answers 1 to 6, and anchors A and B that each keep one of them in view:
+
+    path                         summary    kept    entries
+    1 2 3                        –          –       1 2 3
+    1 2 3 A(1–2; keeps 3)        of A       3       –
+    … A 4 5                      of A       3       4 5
+    … A 4 5 B(3–4; keeps 5) 6    of B       5       6
+
 What a target sees of a block:
 
     block                              its own writer          another target

@@ -59,7 +59,8 @@ def open_database(
     OSError if the index cannot be opened.
     """
     db: sqlite3.Connection | None = None
-    with suppress(sqlite3.OperationalError):  # most often: not there yet
+    # Most often the file is ready, or not there yet. Everything else is looked at under a lock.
+    with suppress(sqlite3.OperationalError):
         db = connect_index(home, timeout=WAIT_SECONDS)
     if db is None or _classify_file(db) != "ready":
         if db is not None:
@@ -104,6 +105,7 @@ def _create_database(home: Path, clock: Callable[[], int]) -> sqlite3.Connection
         state = _classify_file(db)
         if state in ("newer", "foreign", "damaged"):
             db.close()
+            # A disk that fails makes SQLite report damage; renaming would not help, only lose.
             require_readable(home)
             _rename_index_files(home, state, clock)
             db = _connect_or_create(home)

@@ -119,6 +119,7 @@ def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
             return False
     finally:
         os.close(fd)
+    # Cheapest first; each of the four shows changes that those before it do not.
     seen: dict[str, int] = dict(db.execute("SELECT key, value FROM meta"))
     now = os.stat(os.path.join(home, "tapes")).st_mtime_ns  # noqa: PTH116, PTH118 (at once)
     log = read_log_head(os.path.join(home, LOG_NAME))  # noqa: PTH118 (at once)

@@ -11,6 +11,14 @@ Writing (`insert_run`) happens in the caller's transaction:
     the phase was cut short or replaced       → delete its lines, insert
     the run redacts what had been read        → delete all of the tape; read it again
 
+An example: 0001-main is indexed up to its 5th line, e, at byte 4,000. What a reader does next:
+
+    the file at byte 4,000    read from   rows
+    e, f, g                   f           f and g are inserted
+    e                         –           as they are
+    another line, or none     byte 0      all lines of the phase are deleted, those there inserted
+    e, f redacts b            f           all of the tape are deleted; it is read again, b blank
+
 Invariant: a key of `entries` is never given twice while its words are in `text`. The words of a
 deleted line can only be taken out when they are known again, so its key waits in `removed`.
 """
@@ -116,6 +124,8 @@ class _PhaseReader(NamedTuple):
     def iter_runs(self, before: PhaseTally | None) -> Iterator[LineRun]:
         """Continue where the tally stops, or begin again when its last line is not there."""
         tally = before or PhaseTally()
+        # The id of a line covers all before it, so one equal line proves that nothing before it
+        # changed; a torn tail that was cut, or a restored folder, gives another line or none.
         _, last = next(self.file.lines(tally.offset), (0, b"")) if tally.entries else (0, b"")
         is_anew = bool(tally.entries) and not last.startswith(encode_id_prefix(tally.last))
         start = tally.offset if tally.entries and not is_anew else 0
@@ -206,6 +216,7 @@ def insert_run(
             [(whose, bytes.fromhex(target)) for target in sorted(named)],
         )
     gone = known | named
+    # Words, files and sums of an entry are in many tables, and sums cannot be taken apart again.
     if any(line.told != NO_CONTENTS and line.header.id in gone for line in run.lines) or any(
         _has_indexed_data(db, tape, target) for target in named
     ):

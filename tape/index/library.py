@@ -356,7 +356,8 @@ def _replace_index(path: Path, index: Index, beside: Path) -> None:
         closing(connect_index(path, timeout=5)) as old,
         write_transaction(old),
     ):
-        index.learn_from(path / INDEX_NAME)  # the old one learns no more
+        # The old one is locked, so it learns no more; what it learned until now must not be lost.
+        index.learn_from(path / INDEX_NAME)
         index.close()
         with Folder.open(path) as home, Folder.open(beside) as source:
             fd = source.file(INDEX_NAME)
@@ -364,5 +365,6 @@ def _replace_index(path: Path, index: Index, beside: Path) -> None:
                 disk.sync_file(fd)
             finally:
                 os.close(fd)
+            # The side files of the old one, first: SQLite would replay its -wal into the new one.
             remove_index_files(home)
             os.rename(INDEX_NAME, INDEX_NAME, src_dir_fd=source.fd, dst_dir_fd=home.fd)

@@ -137,8 +137,10 @@ class Index:
     def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
         """Index the tape's new entries, at most once a second: readers do so too meanwhile."""
         now = self._store.clock()
+        # Somebody deleted the log, and our line with it.
         if self._log.is_replaced():
             self._note_writer(tape.id)
+        # `abs`: after the clock was set back, the difference would be negative for long.
         if abs(now - self._caught.setdefault(tape.id, now)) >= _CATCH_UP_EVERY:
             with suppress(*_SKIPPED_ERRORS):
                 self._caught[tape.id] = now
@@ -168,6 +170,7 @@ class Index:
         def work(db: Connection) -> None:
             self._take_changes(db, tape, changes)
             if self._writing[tape.id] <= 0:
+                # One transaction: a reader in between would find a tape that needs reading again.
                 with write_transaction(db):
                     lines.add(self._log.append(self._build_writer_row(tape.id), begins=False))
                     self._fold_log(db, lines)
@@ -279,6 +282,8 @@ class Index:
                 self._fold_log(db)
         writers = tables.select_writers(db)
         dead = {writer for writer in writers if not _is_process_alive(writer.pid)}
+        # A process that dies from here on counts as alive: its row stays, so the next reader finds
+        # what it wrote while we read.
         self._scan_tapes_folder(db)
         done = {tape for tape in {writer.tape for writer in writers} if self._try_read(db, tape)}
         self._remove_writers(db, [writer for writer in dead if writer.tape in done])
@@ -299,6 +304,7 @@ class Index:
         changed: dict[str, ActiveWriter] = {}
         for offset, begins, writer in lines:
             serial = (position[0] + offset) & _MAX_COLUMN  # no two changes share a row
+            # A damaged line may have named any tape.
             if writer is None:
                 every = tables.select_tape_ids(db)
                 changed |= {tape: ActiveWriter(tape, 0, serial) for tape in every}
@@ -460,6 +466,6 @@ def _is_process_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except PermissionError:  # it is another user's: also where the number was given to a new one
         return True
     return True

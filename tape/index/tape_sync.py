@@ -7,6 +7,14 @@ how far the index is: another process that was faster is noticed, and the rest r
     yes                                yes                      the phases and branches they name
     yes                                no                       each phase, from its last known line
     no, or it is another's copy        –                        the whole tape
+
+Two processes, A and B, catch up with one phase of 9,000 lines, of which 100 are indexed:
+
+    A, B  read the row of the phase: 100 lines
+    A     stores lines 101–4,196, as the row still says 100
+    B     finds 4,196 in the row, not 100: its run does not follow, so it stores nothing
+    B     begins again: reads the row (4,196), reads lines from there on
+    both  end with the same rows; no line is stored twice, none is left out
 """
 
 from __future__ import annotations
@@ -64,6 +72,8 @@ def _try_sync(
     for run in read_runs(
         tape, refs, phases, tables.select_redacted_ids(db, tape.id), skipped=skipped
     ):
+        # Each run is stored when the next one is there: the last one of all goes into the same
+        # transaction as the tape's own row, so that lists never show a tape half updated.
         if last is not None:
             with write_transaction(db):
                 if not _insert_next_run(db, tape.id, last):
@@ -73,6 +83,8 @@ def _try_sync(
             pinned.clear()
     gone = before - phases.keys()
     new = build_tape_record(tape, where.folder, refs, phases, {} if gone else pinned)
+    # Nothing new: no transaction, so that readers never wait for each other. Stamps may differ all
+    # the same, where files were touched or copied.
     if last is None and not gone and new == old:
         if stamps != tables.select_stamps(db, tape.id):
             with write_transaction(db):
@@ -82,6 +94,7 @@ def _try_sync(
         if last is not None and not _insert_next_run(db, tape.id, last):
             return False
         delete_phases(db, tape.id, gone)
+        # Another process may have stored a phase that had nothing new for us.
         if tables.select_tallies(db, tape.id) != phases:
             return False
         tables.save_tape_record(db, new, old)
@@ -164,6 +177,7 @@ def apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
     """
     from .ingest import read_runs  # noqa: PLC0415 (most commands write nothing)
 
+    # `changes` are those of one writer: stamps of what others wrote stay old, for the next reader.
     refs, known = tape.journal.read(), tables.select_stamps(db, tape.id)
     stamps = _update_stamps(tape, refs, changes, known) if known else None
     if stamps is None:
@@ -224,6 +238,7 @@ def _update_stamps(tape: WritableTape, refs: Refs, changes: Changes, known: str)
         before = _split_stamps(known)
         size = before.pop(JOURNAL_NAME).partition("/")[0]
         fresh = _split_stamps(describe_stamps(tape.folder.fd, b"", own))
+        # Other branches of the tape may have writers of their own, whose lines are in one journal.
         moved = tape.journal.read_names_since(int(size))
         if moved is None or not moved <= changes.branches | changes.labels:
             return None

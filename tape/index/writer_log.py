@@ -11,7 +11,16 @@ reader makes of it:
     anything else                    a power failure left it: a row of no process for every tape
 
 The index remembers the first line and how far it has read, in the transaction that changes the
-rows: an older copy of the index reads the same lines again. Lines are appended under a flock, each
+rows: an older copy of the index reads the same lines again. An example, with a tape `a`, and the
+rows after each line:
+
+    7c3d5a0be1f24968    –
+    + a 4711 1          a is written by process 4711
+    + a 4712 1          … and by 4712
+    - a 4711 1          a by 4712; a by no process: read once more
+    (4712 is killed)    the same: the next reader finds 4712 dead, reads a, deletes both rows
+
+Lines are appended under a flock, each
 before the first byte of the change is written. The file is truncated only when it is large, all of
 it was read, nobody writes, and the index itself was synced.
 """
@@ -96,6 +105,7 @@ class WriterLog:
         try:
             with self._lock(os.O_RDONLY) as fd:
                 now, size = read_log_head(self._path)
+                # Another number: the log was truncated, and what is in it now is all new.
                 start = offset if now == number and offset <= size else 0
                 data = os.pread(fd, size - start, start)
         except FileNotFoundError:
@@ -110,6 +120,7 @@ class WriterLog:
     def truncate(self, position: tuple[int, int]) -> None:
         """Empty the file if this is still the position of its end; raise OSError."""
         with self._lock(os.O_RDWR) as fd:
+            # A writer may have appended since the caller looked; its line must not go.
             if read_log_head(self._path) == position:
                 os.ftruncate(fd, 0)
 
