@@ -9,6 +9,14 @@ Each block has an index of its own, under which its events come in this order:
 | ToolCallStart, ToolCallDelta*, ToolCallEnd | ToolCall, which is nothing before its end |
 | OpaqueBlock | Opaque |
 
+An answer that breaks off after five events, and what `partial` returns after each:
+
+    TextStart(0)                    –
+    TextDelta(0, "I look.")         Text("I look.")
+    ToolCallStart(1, "read")        Text("I look.")
+    ToolCallDelta(1, '{"path":')    Text("I look.")    half a call never runs
+    StreamFailure                   Text("I look.")    `response` raises the error
+
 Invariant: a call's `args` are exactly the text the model wrote, and are set only if that text is a
 JSON object that an entry can store unchanged; any other text is in `args_text`.
 """
@@ -113,7 +121,8 @@ class _CallDraft:
         if not self.whole:
             return None
         text = self.parts.text()
-        # no text at all means no arguments
+        # Hosts send no text at all for a call without arguments. What is not an object is kept as
+        # the model wrote it: the tool's error shows it, and the model can correct it.
         if text.strip() and not _is_plain_object(text):
             return ToolCall(id=self.id, name=self.name, args_text=text, wire=self.wire)
         args = Raw(text.encode() if text.strip() else b"{}")
@@ -157,6 +166,7 @@ class StreamAccumulator:
             case ReasoningStart():
                 self._drafts[event.index] = _TextDraft(Thinking)
             case ToolCallStart():
+                # Ids of our own: those of hosts repeat between answers, or are missing.
                 self._drafts[event.index] = _CallDraft(f"{self.prefix}_{self._calls}", event.name)
                 self._calls += 1
             case OpaqueBlock():
@@ -221,6 +231,7 @@ class StreamAccumulator:
             draft.redacted = event.redacted
 
     def _list_blocks(self) -> list[Block]:
+        # By index, not by arrival: blocks of one answer may be streamed side by side.
         drafts = (self._drafts[index] for index in sorted(self._drafts))
         return [block for draft in drafts if (block := draft.build_block()) is not None]
 
@@ -247,6 +258,7 @@ def join_deltas(events: Iterable[StreamEvent]) -> Iterator[StreamEvent]:
                 first = None
             yield event
     except ModelError:
+        # What came before the failure is part of the recorded answer, so it goes out first.
         if first is not None:
             yield type(first)(first.index, "".join(pieces))
         raise

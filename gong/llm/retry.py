@@ -2,6 +2,13 @@
 
 Each error says whether a retry may help (`ModelError.retryable`). Sleep and random numbers are
 arguments. An answer that has begun is not repeated, because its beginning has been shown.
+
+| events of a try | then |
+|---|---|
+| StreamStart, StreamFailure, retryable | both are dropped; the next try, after a wait |
+| StreamStart, TextStart, StreamFailure | all are passed on: the front end has shown the text |
+| StreamFailure, not retryable, or no try is left | it is passed on |
+| StreamStart, …, Finish | all are passed on; the start with the event after it |
 """
 
 from __future__ import annotations
@@ -41,6 +48,7 @@ class RetryPolicy:
         """
         if attempt >= self.max_retries:
             return None
+        # Asked to wait for an hour, a person would rather choose another model than watch it wait.
         if retry_after is not None:
             return retry_after if retry_after <= self.max_delay else None
         backoff = min(self.base * self.factor**attempt, self.max_delay)

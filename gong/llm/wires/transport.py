@@ -259,7 +259,8 @@ class _Deadline:
     async def read_chunk(self, reply: HttpReply) -> bytes | None:
         """Return the next bytes, None at the end; raises RequestTimeout."""
         now, limits = self._clock(), self._limits
-        # events of ours since the last wait: the host said something
+        # Events of ours since the last wait. A host may send comments for ever, to keep the
+        # connection open, while its model hangs: `quiet` is the limit for that.
         if self._taken != self._meter.taken:
             self._taken, self._told = self._meter.taken, now
         idle = limits.idle if self.begun else limits.first_byte
@@ -268,6 +269,7 @@ class _Deadline:
             chunk = await reply.read_chunk(max(until - now, 0))
         except TimeoutError:
             raise self._build_timeout(idle) from None
+        # One byte now and then is not life; a picture in one line of megabytes is.
         if chunk is not None:
             self._unfinished += len(chunk)
             if self._unfinished >= _ALIVE or b"\n" in chunk or b"\r" in chunk:

@@ -9,7 +9,16 @@
 | error | ends it |
 
 Blocks that are not text, thinking or a call of our tools are kept whole as opaque blocks; unknown
-events are ignored. Some gateways leave out a block's start, or say a start or a stop twice.
+events are ignored. Some gateways leave out a block's start, or send a start or a stop twice. What a
+delta does to the block of its index:
+
+| delta | block | result |
+|---|---|---|
+| text_delta, thinking_delta | of its kind, or none yet | TextDelta, ReasoningDelta |
+| input_json_delta | tool_use | ToolCallDelta: arguments are shown as they come |
+| input_json_delta | server_tool_use and others | kept until the block ends: it goes out whole |
+| citations_delta | any | kept, and added to the block at its end |
+| signature_delta, any other | any | its fields become fields of the block, for `wire` |
 """
 
 from __future__ import annotations
@@ -154,6 +163,7 @@ class AnthropicStreamDecoder:
 
         An answer that had said why it stopped, with every block closed, is whole all the same.
         """
+        # Gateways cut connections before message_stop; retrying would pay for the answer twice.
         if self._stop is None or self._open:
             yield StreamFailure(error, self.usage())
         else:
@@ -216,7 +226,7 @@ class AnthropicStreamDecoder:
         self._stop = message.get("stop_reason")
         self._update_counts(message.get("usage"))
         yield StreamStart(str(message.get("model") or ""), message.get("id"))
-        # content that comes with the start is whole
+        # Hosts that do not really stream send all content with the start; it is whole.
         for index, block in enumerate(read_objects(message.get("content"), "text")):
             yield from self._begin_block(index, block)
             yield from self._end_block(index)
@@ -237,6 +247,7 @@ class AnthropicStreamDecoder:
                 yield ReasoningStart(index)
             case "tool_use":
                 yield ToolCallStart(index, read_text(block["name"]), read_text(block.get("id")))
+                # The API begins with {} and sends deltas; some gateways put all arguments here.
                 if given := block.get("input"):
                     yield ToolCallDelta(index, msgspec.json.encode(given).decode())
 

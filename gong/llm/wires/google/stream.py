@@ -1,9 +1,20 @@
 """Decodes the chunks of the Gemini stream: pure, one decoder for each answer.
 
-Field names are those of the API's reference. Pieces of text that follow each other are one block,
-unless one is signed: a signature stays on the part it came with. A part that is neither text,
-thought nor a call of our tools is kept whole as an opaque block. The stream has no end mark, so an
-answer is whole when it has said why it stopped and the connection ends.
+Field names are those of the API's reference. At most one block is open: text, thinking, or a call
+in pieces. What a part does with it:
+
+| part | open block | new block |
+|---|---|---|
+| text or thought, unsigned, same fields | continues | – |
+| text or thought, signed or with other fields | ends | text or thinking, open |
+| empty text with fields, such as a signature | ends | opaque |
+| functionCall, whole | ends | call, begun and ended at once |
+| functionCall in pieces, the first (it has the name) | ends | call, open |
+| functionCall in pieces, a later one | continues; ends without `willContinue` | – |
+| anything else with fields | ends | opaque |
+
+A signature stays on the part it came with. The stream has no end mark, so an answer is whole when
+it has said why it stopped and the connection ends.
 """
 
 from __future__ import annotations
@@ -179,6 +190,7 @@ class GoogleStreamDecoder:
             if candidate.finish_reason and candidate.finish_reason != _UNSAID:
                 self._stop = candidate.finish_reason
         feedback = chunk.prompt_feedback
+        # A refused prompt has no candidate, so no stop reason will come.
         if feedback and feedback.block_reason and self._stop is None:
             name, reason = self._failures.provider, feedback.block_reason
             said = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
@@ -201,8 +213,10 @@ class GoogleStreamDecoder:
 
     def _add_text(self, text: str, fields: WireObject) -> Iterator[StreamEvent]:
         is_thought, is_signed = "thought" in fields, _SIGNATURE in fields
+        # The API sends a signature alone, behind the text it signs, and refuses the next request
+        # without it.
         if not text and not is_thought and fields:
-            yield from self._add_opaque({"text": text, **fields})  # it is there for its signature
+            yield from self._add_opaque({"text": text, **fields})
         if not text and not (is_thought and is_signed):
             return
         wire = pack_raw(fields) if fields else NO_JSON
@@ -266,9 +280,12 @@ class GoogleStreamDecoder:
             return self._failures.build_stream_error(
                 f"could not read what its model wrote ({stop})"
             )
+        # The history lost a signature on its way, perhaps to another model: the loop sends it again
+        # without what only its own provider understands.
         if stop == _UNSIGNED:
             why = f"{self._failures.provider} misses a thought signature ({stop})"
             return MalformedHistory(why, provider=self._failures.provider)
+        # An answer may end before its first part; as a failure of the stream it is tried again.
         if not self._blocks and stop not in _STOPS:
             return self._failures.build_stream_error(f"sent an empty answer ({stop})")
         return None

@@ -10,6 +10,14 @@ Hosts leave out index or id, resend both, or give every call the same index. A p
 | none | known | | of that id |
 | none | none | no | the newest |
 
+Two calls from a host that gives every call the index 0 and sends no ids:
+
+| piece (index 0) | call | arguments so far |
+|---|---|---|
+| name read, arguments {"path": | 1st | {"path": |
+| arguments "a"} | 1st | {"path": "a"} |
+| name read, arguments {"path": "b"} | 2nd: those of the first are a whole object | {"path": "b"} |
+
 Pieces of words that follow each other with the same type and index are one detail; encrypted ones
 always come whole.
 """
@@ -129,6 +137,7 @@ class OpenAICalls:
             same = (call for call in self.all if call.id == call_id)
             newest = self.all[-1] if self.all and not name else None
             found = next(same, None) if call_id else newest
+        # A name alone does not begin a call: some hosts send it again with every piece.
         if found is None or (name and _is_another(found, call_id, text)):
             found = OpenAICall(call_id)
             self.all.append(found)

@@ -163,6 +163,7 @@ class OpenAIChatStreamDecoder:
 
         Raises the error in an error event, StreamError for a malformed event.
         """
+        # Before the first chunk it is an answer without content: an error, not an end.
         if data.strip() == DONE:
             self.finished = self._started
             return
@@ -203,6 +204,7 @@ class OpenAIChatStreamDecoder:
             if call.index is not None:
                 yield ToolCallEnd(call.index, call.pack_wire(late))
         reason = _STOPS.get(self._stop or "", "stop")
+        # Some hosts say "stop" after calls too; taken at its word, the calls would never run.
         if reason == "stop" and any(call.index is not None for call in self._calls.all):
             reason = "tool_calls"
         yield Finish(reason, self.usage(), self._stop, warnings=self._late)
@@ -224,6 +226,7 @@ class OpenAIChatStreamDecoder:
                 whole = None if self._blocks else choice.get("message")
                 yield from self._handle_delta(choice.get("delta") or whole or {})
                 self._stop = read_text(choice.get("finish_reason")) or self._stop
+        # Errors come in a chunk, with status 200; after the stop reason they are only a warning.
         fault = read_object(chunk.get("base_resp"))
         error = chunk.get("error") or (fault.get("status_code") and {"base_resp": fault})
         if error := chunk if chunk.get("object") == "error" else error:
@@ -284,6 +287,8 @@ class OpenAIChatStreamDecoder:
         """Yield thinking under the first name with content; an empty one is kept too."""
         named = [name for name in REASONING_FIELDS if isinstance(delta.get(name), str)]
         name = next((name for name in named if delta[name]), named[0] if named else "")
+        # The same words come under several names at once. Which name is remembered: the host wants
+        # thinking back under it, empty or not.
         if name and (delta[name] or name not in self._thought_fields):
             yield from self._write_thought(delta[name], name)
         details = delta.get("reasoning_details")

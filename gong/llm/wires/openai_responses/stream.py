@@ -11,7 +11,14 @@
 | failed, cancelled, error | ends it |
 
 Items that are no text, reasoning or call are the provider's own and stay opaque; unknown events are
-ignored.
+ignored. An example, the item 0 with a call whose last piece a host left out:
+
+| event response.… | events of ours |
+|---|---|
+| output_item.added 0, function_call read | ToolCallStart(0, "read") |
+| function_call_arguments.delta 0, {"path": | ToolCallDelta(0, '{"path":') |
+| function_call_arguments.done 0, {"path": "a"} | ToolCallDelta(0, ' "a"}'): what is missing |
+| output_item.done 0 | ToolCallEnd(0), with the item's other fields for `wire` |
 """
 
 from __future__ import annotations
@@ -95,6 +102,7 @@ class _Part:
         """Return the rest of the whole that the pieces left out."""
         if not isinstance(whole, str) or len(whole) <= self.words.length:
             return ""
+        # What was shown cannot be undone, so a whole that differs from it adds nothing.
         is_more = whole.startswith(self.words.text())
         return whole[self.words.length :] if is_more else ""
 
@@ -194,11 +202,11 @@ class OpenAIResponsesStreamDecoder:
 
     def _complete_answer(self, response: WireObject) -> Iterator[StreamEvent]:
         yield from self._start_answer(response)
-        # items that were not streamed come with the end
+        # Some hosts stream nothing but the end, with all items in it.
         if not self._has_items:
             for place, item in enumerate(response.get("output") or ()):
                 yield from self._end_item(place, item)
-        # items that were not ended end with the answer
+        # An item that was not ended ends with the answer; one of the provider's own would be half.
         for key, item in [*self._open.items()]:
             if item.kind in _OURS:
                 yield from self._end_item(key, item.wire)
@@ -275,6 +283,7 @@ class OpenAIResponsesStreamDecoder:
             yield from self._end_item(key, known.wire)
 
     def _end_item(self, key: Any, wire: WireObject) -> Iterator[StreamEvent]:
+        # Some hosts send an item only when it is done.
         if key not in self._open:
             yield from self._begin_item(key, wire)
         item = self._open.pop(key)
