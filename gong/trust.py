@@ -111,11 +111,6 @@ def read_project(folder: str, environ: Mapping[str, str]) -> Project:
     return Project(root, tuple(_read_parts(root, list_places(folder, environ), answers)))
 
 
-def is_trusted(folder: str, kind: PartKind, environ: Mapping[str, str]) -> bool:
-    """Return whether everything of a kind that the folder's project brings may take effect."""
-    return not read_project(folder, environ).list_untrusted(kind)
-
-
 def trust_project(project: Project, environ: Mapping[str, str]) -> None:
     """Record a yes to all parts as they were read; replaces an earlier answer.
 

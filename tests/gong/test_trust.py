@@ -42,9 +42,9 @@ def states(root, environ):
 
 def test_a_project_takes_effect_after_a_yes_and_until_it_changes(project, environ):
     put(project, ".gong/hooks.json", HOOKS)
-    assert not trust.is_trusted(str(project), "hooks", environ)
+    assert trust.read_project(str(project), environ).list_untrusted("hooks")
     trust.trust_project(read(project, environ), environ)
-    assert trust.is_trusted(str(project), "hooks", environ)
+    assert not trust.read_project(str(project), environ).list_untrusted("hooks")
     put(project, ".gong/hooks.json", {**HOOKS, "Stop": []})
     assert states(project, environ) == {".gong/hooks.json": "new"}
     put(project, ".gong/hooks.json", HOOKS)
@@ -104,7 +104,7 @@ def test_a_no_is_kept_until_the_content_changes(project, environ):
     put(project, ".gong/hooks.json", HOOKS)
     trust.refuse_project(read(project, environ), environ)
     assert states(project, environ) == {".gong/hooks.json": "refused"}
-    assert not trust.is_trusted(str(project), "hooks", environ)
+    assert trust.read_project(str(project), environ).list_untrusted("hooks")
     put(project, ".gong/hooks.json", {**HOOKS, "Stop": [1]})
     assert states(project, environ) == {".gong/hooks.json": "new"}
 
@@ -138,14 +138,14 @@ def test_the_file_of_answers_is_private_and_parallel_answers_all_stay(tmp_path, 
         list(pool.map(answer, roots))
     file = trust.locate_trust_file(environ)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert all(trust.is_trusted(str(root), "hooks", environ) for root in roots)
+    assert all(not trust.read_project(str(root), environ).list_untrusted("hooks") for root in roots)
 
 
 def test_damaged_answers_trust_nothing_and_are_not_overwritten(project, environ):
     put(project, ".gong/hooks.json", HOOKS)
     file = trust.locate_trust_file(environ)
     put(file.parent, file.name, "{")
-    assert not trust.is_trusted(str(project), "hooks", environ)
+    assert trust.read_project(str(project), environ).list_untrusted("hooks")
     with pytest.raises(ConfigurationError, match=r"trust\.json is damaged: remove it"):
         trust.trust_project(read(project, environ), environ)
     assert file.read_text() == "{"
