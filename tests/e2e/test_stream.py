@@ -152,7 +152,8 @@ def test_five_hundred_calls_scroll_without_a_stall(place):
         now.wait_for_end()
     assert_drawn_in_place(now.bytes.encode(), rows)
     # how many bytes are drawn, and how long it takes, does not depend on how much is above
-    assert sizes[4] - sizes[3] < 1.5 * (sizes[1] - sizes[0])
+    # but for frames of the spinner, of which a busy machine draws more
+    assert sizes[4] - sizes[3] < 2 * (sizes[1] - sizes[0])
     assert times[4] - times[3] < 3 * (times[1] - times[0])
     drawn = now.bytes[first:]
     assert FRAME.sub("", drawn[: drawn.rindex("\x1b[?2026l") + 8]) == ""

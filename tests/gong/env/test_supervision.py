@@ -127,9 +127,10 @@ async def test_a_killed_keeper_takes_its_command_along(client, tmp_path):
 async def test_a_killed_supervisor_takes_its_commands_along_and_is_replaced(client, tmp_path):
     process = await bash(client, "setsid sleep 600 & echo $! >pid; sleep 600", tmp_path)
     daemon = await number(tmp_path / "pid")
-    os.kill(client.pid, signal.SIGKILL)
+    supervisor = client.pid
+    os.kill(supervisor, signal.SIGKILL)
     await asyncio.wait_for(process.gone.wait(), 20)
-    await until(lambda: not alive(process.pid) and not alive(daemon))
+    await until(lambda: not any(map(alive, (supervisor, process.pid, daemon))))
     for _ in range(3):
         again = await bash(client, "exit 5", tmp_path)
         await asyncio.wait_for(again.gone.wait(), 20)
