@@ -177,6 +177,7 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     recorder, model = context.recorder, context.setup.model
     plan = plan_compaction(context, request)
     covered, kept, before = plan.covered, plan.kept, plan.before
+    # Asked twice: now, so that no summary is paid for in vain, and with the summary's own size.
     _require_gain(request, before, plan.at_least)
     hooks, trigger = context.setup.hooks, "manual" if request.reason == "user" else "auto"
     if hooks is not None:
@@ -198,6 +199,7 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     try:
         _require_gain(request, before, after)
     except NothingToCompact as error:
+        # The model was paid for its summary, whether it is used or not.
         record_side_usage(context, usage)
         if request.gain:
             context.emit(events.Warn(str(error)))
@@ -297,6 +299,7 @@ def find_kept_ranges(context: RunContext, kept: Sequence[Entry]) -> tuple[KeptRa
     anchor, first = find_newest_anchor(recorder.path), kept[0].id
     earlier: tuple[KeptRange, ...] = ()
     behind = recorder.path
+    # The first kept entry may be before the anchor, one that it kept in view: its ranges are cut.
     if anchor is not None and any(entry.id == first for entry in recorder.kept):
         earlier = recorder.tape.trim_kept_ranges(anchor, first)
         behind = recorder.path[1:]
@@ -413,6 +416,7 @@ async def write_summary(
         summary = limit_summary(summaries.validate_summary(text), 2 * limit_chars)
         by = SummaryAuthor(usage.provider, usage.model, usage.usage)
     except (ModelError, SummaryUnusable) as error:
+        # A full context window is no time to fail: rules need no network, and never answer badly.
         context.emit(events.Warn(f"the summary was made by rules, because {error}"))
         summary = summarize_pieces(pieces, request.focus, limit=limit_chars)
     whole = summaries.complete_summary(

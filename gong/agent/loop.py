@@ -1,7 +1,22 @@
 """The loop: record, view, repair, request, stream, record, run tools, repeat until done.
 
 Every fact is an entry before anything follows from it; at each barrier of tape.md §5.4 the code
-waits for the disk before it continues.
+waits for the disk before it continues. What follows an answer, the first line that fits:
+
+    ================================================  ====================================
+    the answer, and what waits                        then
+    ================================================  ====================================
+    it failed, also after one repeated call           the run ends with the error
+    its calls are the third finding of a repetition   the run ends
+    it has calls, none with the object that the run   another turn
+    has to end with; or steering waits
+    the provider paused it                            another turn, nothing put in between
+    a follow-up waits                                 it becomes a prompt; another turn
+    a hook or the answer's form wants more            another turn
+    nothing of these                                  the run ends
+    ================================================  ====================================
+
+Before each turn a limit of rounds, turns or cost, or a hook, may end the run as well.
 
 Before each model call the loop measures context usage and makes room if needed, step by step;
 every step is an entry:
@@ -77,6 +92,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
     hooks = context.setup.hooks
     state.begin_run(context.setup.config.loop_detection_window)
     while True:
+        # A paused answer goes back unchanged: words put behind it would be answered instead.
         if not paused:
             _inject_waiting(context)
         is_over = _is_over_limit(context, turns, rounds) or _is_over_budget(context)
@@ -88,6 +104,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
         record_model(context)
         context.emit(events.TurnStart(turns))
         context.emit(events.AgentState("thinking", "", turns))
+        # Making room would change the answer that the provider is about to continue.
         prepared = prepare_next_call(context) if paused else await make_room(context)
         answer = await _request_answer(context, prepared)
         stop, paused = answer.stop, answer.is_paused
@@ -105,6 +122,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
             return RunOutcome(stop)
         if (calls and not state.is_settled) or paused or queues.steering:
             continue
+        # A follow-up is a new input, so its rounds count from 0: the limit is per input.
         if queues.follow_ups:
             _inject_message(context, queues.follow_ups.popleft())
             rounds = 0
@@ -243,9 +261,11 @@ def _is_over_budget(context: RunContext) -> bool:
 async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Answer:
     """Make one model call; repeat it once if a changed request may be accepted."""
     answer, is_changed = await _call_after_hooks(context, prepared), False
+    # Estimates may be wrong and windows unknown: the provider's refusal is the last check.
     if isinstance(answer.error, ContextLengthExceeded):
         learn_window(context, answer.error, prepared)
         is_changed = context.setup.compaction.auto and await shrink_context(context, "overflow")
+    # Data in a provider's own form is the likeliest cause: signatures expire, hosts differ.
     elif isinstance(answer.error, MalformedHistory) and not context.state.refused:
         context.state.refused = is_changed = True
         context.emit(events.Warn("the provider refused the history: retrying with a plainer one"))
@@ -291,6 +311,7 @@ def learn_window(
 
 
 def _inject_message(context: RunContext, queued: QueuedMessage) -> None:
+    # A person who says "again" asks for the same calls: they are no circle.
     context.state.repetition = RepetitionGuard(context.setup.config.loop_detection_window)
     entry = context.recorder.append(Context("user", queued.origin, (Text(queued.text),)))
     record_documents(context.recorder, context.state.documents)
@@ -375,6 +396,7 @@ async def make_room(context: RunContext) -> PreparedRequest:
     state.warned = warning is not None  # warn again after the context window had room
     if limit is None or not settings.auto:
         return prepared
+    # A summary is due at once; elided results alone would only postpone it by a turn or two.
     if tokens > limit:
         has_shrunk = await shrink_context(context, "window")
         return prepare_next_call(context) if has_shrunk else prepared
@@ -390,6 +412,7 @@ async def make_room(context: RunContext) -> PreparedRequest:
 async def shrink_context(context: RunContext, reason: str) -> bool:
     """Compact because the context window is full; return whether the request shrank."""
     recorder = context.recorder
+    # A view that stays too large, because of one huge result, must not be summarised for ever.
     if context.state.in_row < MAX_COMPACTIONS_IN_ROW:
         context.state.in_row += 1
         try:

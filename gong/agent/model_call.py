@@ -217,8 +217,9 @@ def _record_answer(
     content, stop = response.content, response.stop_reason
     entry = context.recorder.append(_build_assistant(context, model, answer, content, stop, begun))
     tools, calls = context.setup.tools, response.tool_calls
+    # A tool with effects must never have run for an answer that a power cut then takes away.
     if not calls or not all(map(tools.is_safe_call, calls)):
-        # Calls that only read can be made again: the barrier behind their results is enough.
+        # For calls that only read, the barrier behind their results is enough.
         context.recorder.barrier()
     state.in_row = 0
     context.emit(events.MessageEnd(entry.id, content, stop, response.usage))

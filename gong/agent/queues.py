@@ -103,6 +103,7 @@ class SessionQueues:
         """Record on this branch from now on, and take up the input that waits there."""
         if self._recorder is recorder:
             return
+        # Input may have come before there was a branch, and some may wait on the tape from earlier.
         here = {message.id for message in self.list_waiting()}
         on_tape = find_queued((*recorder.kept, *recorder.path))
         self._recorder = recorder
@@ -160,7 +161,8 @@ class SessionQueues:
         try:
             yield
         except asyncio.CancelledError:
-            if self._interrupts == 0 or task.uncancel() > 0:  # the user stopped the run as well
+            # One cancellation is our own, by `interrupt`; any more are a stop of the whole run.
+            if self._interrupts == 0 or task.uncancel() > 0:
                 raise
         finally:
             self._tools = None

@@ -71,6 +71,7 @@ class RepetitionGuard:
         self._count += len(calls)
         del self._traces[: -max(self.window, _TWO_IN_TURN)]
         for kind, length in _find_patterns(self._traces, self.window):
+            # Sorted, as A B A B and B A B A are one pattern, seen a call later.
             key = (kind, *sorted({one.call for one in self._traces[-length:]}))
             found_at = self._found_at.get(key)
             if found_at is None or self._count - found_at >= self.window:
@@ -116,6 +117,7 @@ class TextGuard:
 
     def add_piece(self, block: int, piece: str) -> bool:
         """Add text of a block, by its index; return whether the block repeats itself."""
+        # Text and thinking of one answer often say the same: that is no repetition.
         if block != self._block:
             self._block, self._tail, self._new, self._length = block, "", [], 0
         self._new.append(piece)

@@ -195,6 +195,7 @@ class Session:
                 yield event
         finally:
             leave()
+            # Also where the front end leaves the loop early: no run outlives its generator.
             await self._settle_task(task)
             self._compacting = False
             if self._has_no_key:
@@ -295,6 +296,7 @@ class Session:
         """
         assert self.recorder is not None, "the first prompt opens a branch"
         self._queues.attach(self.recorder)
+        # A fork opens another branch; what was kept of the old one is dropped with it.
         context = self._context
         if context is None or context.recorder is not self.recorder:
             context = self._context = RunContext(
@@ -443,6 +445,7 @@ class Session:
         if schema is not None:
             check_object_schema(schema)
         tools, old = self.setup.tools, self.run_state.form
+        # Whether a tool is needed depends on the current model and tools, so it is decided again.
         if old is not None and old.by_tool:
             tools.unregister(ANSWER_TOOL)
         self.run_state.form = None
@@ -681,6 +684,7 @@ class Session:
         if self.state is SessionState.CLOSED:
             return
         self.state = SessionState.CLOSED
+        # Children first: their ends are entries, which need the branch that is closed after them.
         if self.run_state.agents is not None:
             await self.run_state.agents.close()
         await self.run_state.background.close()

@@ -77,6 +77,7 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
     """Run calls in parallel and record their results in call order, also when stopped."""
     try:
         allowed = [(one, prepared) for one in running if (prepared := await one.admit())]
+        # After a power cut, a call with effects must not look as if it had never begun.
         if any(prepared.tool.replay == "unsafe" for _, prepared in allowed):
             context.recorder.barrier()
         with context.queues.allow_interrupt():
@@ -86,6 +87,7 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
         for one in running:
             await one.find_changes()
     except asyncio.CancelledError:
+        # The stop waits for what the calls did to files: it is on the tape, or `undo` misses it.
         for one in running:
             while not one.is_settled:
                 with suppress(asyncio.CancelledError):  # the person presses Ctrl+C again
@@ -139,6 +141,7 @@ class _RunningCall:
             self.result = prepared
             return None
         verdict, failure, trace = await decide_call(context.setup.policy, prepared)
+        # What a person writes is judged like what a model writes: it may be asked about again.
         while isinstance(verdict, EditedVerdict):
             edited = context.setup.tools.prepare(_edit_call(prepared, verdict.arguments))
             if isinstance(edited, tool.ToolOutcome):
