@@ -156,6 +156,8 @@ class ShellState:
 
     def leave_chain(self, chain: int) -> None:
         """Begin a command of a chain: behind another one a new folder may not have been made."""
+        # `d=$(mktemp -d) && cd "$d" && rm -rf *` empties a folder of its own; with `;` for the
+        # last `&&` it empties the folder that a failed `cd` stayed in.
         if self.fresh is not None and self.fresh.chain != chain:
             self.folders = tuple(dict.fromkeys((*self.folders, *self.fresh.folders)))
             self.variables[self.fresh.name] = (*self.values(self.fresh.name), None)
@@ -175,6 +177,7 @@ class ShellState:
 
 def expand_words(words: tuple[Word, ...], state: ShellState) -> Iterator[Arguments]:
     """Yield the arguments once for each choice of values its variables may have."""
+    # A variable has one value at a time, so a name that comes twice is no second choice.
     pieces = [piece for word in words for piece in word if piece.kind == "variable"]
     names = dict.fromkeys(piece.text for piece in pieces)
     defaults = {piece.text: piece.default for piece in pieces if piece.default}
@@ -276,6 +279,7 @@ def _expand_braces(word: Word) -> list[Word]:
     text = "".join(piece.text for piece in word if piece.kind == "text")
     if "{" not in text or "}" not in text:
         return [word]
+    # Each piece is one character while braces are expanded; a text with such characters is unknown.
     if len(word) > _MOST_PIECES or _MARKS.search(text):
         return [(*word, Piece("unknown", text))]
     marks = [
@@ -359,6 +363,8 @@ def _split_fields(
         fields[-1].inside += piece.inside
         if piece.kind in {"text", "quoted"}:
             fields[-1].add(piece.text, quoted=piece.kind == "quoted")
+        # An unset variable is nothing, and `rm -rf $x/` with nothing is the root: an unknown one is
+        # taken for nothing, and marked. `${x:?}` stops the shell instead.
         elif value is None:
             fields[-1].known, fields[-1].there = False, True
             fields[-1].add(FILLED_TEXT if piece.filled else "", quoted=True)

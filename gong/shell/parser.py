@@ -131,9 +131,10 @@ def parse_command_line(text: str) -> ParsedCommandLine:
     reader = _TreeReader(source)
     try:
         reader.walk(root, NodeContext())
-    except RecursionError:
+    except RecursionError:  # nested deeper than any person writes
         reader.whole = False
     itself = [one for one in reader.commands if one.words[:1] and one.words[0][:1] in _STARTS]
+    # `$0 | $0 &` starts the script twice, and each of these does so again: a fork bomb.
     if len(itself) > 1:
         reader.bombs.append(text)
     whole = reader.whole and not root.has_error and not has_odd_characters(text)
@@ -157,6 +158,8 @@ class _TreeReader:
 
     def walk(self, node: Node, place: NodeContext) -> None:
         """Gather the commands at and below a node."""
+        # What has no branch of its own is walked through, so that a node of an unknown type hides no
+        # command.
         if node.type in _NAMED_COMMANDS:
             self._read_command(node, place, ())
         elif node.type in CHAIN_NODES:
@@ -235,6 +238,7 @@ class _TreeReader:
         own = [one for one in parts if one.type in REDIRECT_NODES]
         others = [one for one in parts if one not in assignments and one not in own]
         given = tuple(self._read_assignment(one, place) for one in assignments)
+        # Where the grammar joined two lines, it may have got more wrong than that.
         *before, last = split_command_lines(self._source, others)
         self.whole &= not before
         for line in before:
@@ -261,6 +265,7 @@ class _TreeReader:
     def _walk_chain(self, node: Node, place: NodeContext) -> None:
         """Walk pipelines joined to one another: each stage is fed by those before it."""
         joined = list_pipelines(node)
+        # After `||` a `cd` or an assignment may not have happened: both states count from here on.
         if any(one.operator == "||" for one in joined):
             place = replace(place, certain=False)
         for pipeline in joined:
@@ -275,6 +280,7 @@ class _TreeReader:
                     stage, here if len(pipeline.stages) == 1 else self._enter_subshell(here)
                 )
                 feeders += tuple(self.commands[before:])
+                # In a pipeline of thousands, each stage with all before it would be a square.
                 if len(feeders) > 2 * _MOST_FEEDERS:
                     feeders = (*feeders[:_MOST_FEEDERS], *feeders[-_MOST_FEEDERS:])
 
@@ -325,6 +331,7 @@ class _TreeReader:
         body = next((one for one in node.children if one.type == "heredoc_body"), None)
         if body is None:
             return ()
+        # The grammar gives no children to `<<'E'`, which expands nothing, nor to some that expand.
         if not body.children:
             start = next(one for one in node.children if one.type == "heredoc_start")
             self.whole &= bool(_QUOTED.search(self._decode_text(start))) or not has_expansion(
@@ -350,6 +357,7 @@ class _TreeReader:
         self._walk_children(node, replace(place, certain=False))
         called = "" if name is None else self._decode_text(name)
         self.functions.add(called)
+        # `f() { f | f & }` is a fork bomb; one call of itself is plain recursion.
         own = [
             one for one in self.commands[before:] if one.words[:1] == ((Piece("text", called),),)
         ]
@@ -446,7 +454,8 @@ class _TreeReader:
         parts = [one for one in node.children if one.type not in {"$", "${", "}"}]
         operators = [self._decode_text(one) for one in parts if one not in names[:1]]
         if not names or (operators and operators[0] not in {":-", "-", ":=", "=", ":?", "?"}):
-            # known are a part of a value and its length; not indirection, what is expanded twice
+            # `${x:2}` and `${#x}` give a part of a value, or its length. `${!x}` and `${x@P}` are
+            # expanded twice, and what the second time runs is not in the text.
             digits = operators[:1] == [":"] and _DIGITS.fullmatch(
                 "".join(operators).replace(":", "")
             )

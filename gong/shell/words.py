@@ -1,8 +1,13 @@
 """The grammar of bash, tree-sitter's, and what it gets wrong: found or set right; pure.
 
-It takes `! { a; }` and `time if …` for programs named `{` and `time`, and two lines for one
-command; it parts a word at a broken line, leaves a dollar alone, takes what the shell expands for
-text, and its scanner crashes on some characters.
+| text | the grammar sees | what is done here |
+|---|---|---|
+| `! { a; }`, `time if …` | programs named `{` and `time` | `parse_line_tree` blanks the prefix |
+| two lines, at times | one command | `split_command_lines` splits it |
+| a word with a line continuation in it | two words | `cut_gap` finds nothing between them |
+| `a{$b,c}` | `a{`, a lone `$`, `b,c}` | `repair_dollars` makes the variable again |
+| an expansion in what counts as text | text | `has_expansion` finds it: not whole |
+| some characters beyond ASCII | its scanner crashes | it is shown `%` in their place |
 """
 
 from __future__ import annotations
@@ -50,6 +55,7 @@ def parse_tree(source: bytes) -> Node:
     Raises ParserMissing when there is no grammar for it, CommandTooLong when the grammar would take
     minutes over it, or fall: a pipeline of n commands takes it n² of time and memory.
     """
+    # Counted before parsing: once the parser has begun, nothing can stop it.
     if source.count(b"|") > _MOST_PIPES:
         lines = source.split(b"\n") if b"<<" in source else [source]  # a text may be a table
         if max(one.count(b"|") for one in lines) > _MOST_PIPES:
@@ -76,6 +82,7 @@ def parse_line_tree(source: bytes) -> Node:
     root = parse_tree(source)
     if not _PREFIX.search(source):
         return root
+    # Blanking one prefix may uncover another one below it: `time ! { a; }`.
     shown = bytearray(source)
     for _ in range(_MOST_PREFIXES):
         spans = [*_find_prefixes(root, source)]
