@@ -12,7 +12,16 @@ signature is as before is not opened again.
 
 A row is on the tape once an entry of the session tells of it, or its file is clean in git. The
 state of a file before a call is therefore what its newest entry tells, else what git has, else
-nothing.
+nothing. A file x, clean in git, from the start of a session; ! is a look at the folder:
+
+    what happens          row of x             on the tape
+    !  before call 1      the object in git    nothing: git has it
+    call 1 writes "b"
+    !  after call 1       blob of "b"          result 1: x was the object in git, is "b"
+    a person writes "c"
+    !  before call 2      blob of "c"          a checkpoint: x is "c"
+    call 2 deletes x
+    !  after call 2       no file              result 2: x was "c", is gone
 """
 
 from __future__ import annotations
@@ -206,13 +215,15 @@ class FolderFiles:
         """Bring the rows up to date; return those that are not as before."""
         now = time.time_ns()
         self._budget = ReadBudget(self._settings)
+        # No names: no watch, or it lost events. Then every file is compared.
         names = self._tree.find_changed_names(self.rows)
         if names is None or len(names) > _MOST_NAMES:
             return self._find_all_changed_rows(now, is_after=is_after)
         names.update(self._find_unwatched())
         signatures = stat_own_files(self.folder, names)
         linked = {one[3] for one in signatures.values() if one and one[5] > 1}
-        if linked:  # the other names of these files: nothing tells of them
+        # A write through one name of a file is an event for that name alone.
+        if linked:
             same = (
                 p for p, row in self.rows.items() if row.signature and row.signature[3] in linked
             )
@@ -226,6 +237,7 @@ class FolderFiles:
 
     def _is_doubtful(self, path: str) -> bool:
         row = self.rows[path]
+        # Not settled: written so lately that the next write may leave the same time.
         has_links = row.signature is not None and row.signature[5] > 1
         return not row.is_settled or has_links or not self._tree.has_folder_of(path)
 
@@ -280,12 +292,14 @@ class FolderFiles:
             if is_there:
                 can_hash = self._budget.can_hash if is_after else None
                 file = read_disk_file(f"{self.folder}/{path}", self._budget.refuse, can_hash)
+            # Touched, or written with the same bytes: no change for a person, so none on the tape.
             if old is not None and _is_same(old, file):
                 if file is not None:
                     old.signature, old.is_settled = file.signature, file.is_settled
                     self._doubtful.add(path)
                 continue
             oid = tracked.get(path)
+            # git has these bytes already: a blob of them would only cost space.
             if oid and file and path not in self._told and _has_git_digest(file, oid):
                 clean[path] = oid
                 if not is_after:

@@ -99,6 +99,7 @@ class HookDispatcher:
                 continue
             call = HookCall(point, deepcopy(outcome.value), facts)
             answer = await self._ask_hook(hook, call)
+            # Checked after each hook, not once at the end: the report names the hook that is wrong.
             if answer.changed:
                 changed = {**outcome.value, **deepcopy(dict(answer.changed))}
                 try:
@@ -121,6 +122,7 @@ class HookDispatcher:
             target=lambda: outcomes.append(asyncio.run(self.ask(point, value, facts))), daemon=True
         )
         thread.start()
+        # `fork` and `switch` are not asynchronous, and their caller's event loop is busy with them.
         thread.join(sum(hook.timeout for hook in self.hooks) + _SPARE_SECONDS)
         return outcomes[0] if outcomes else HookOutcome(dict(value))
 
@@ -141,6 +143,7 @@ class HookDispatcher:
 
     async def _ask_hook(self, hook: Hook, call: HookCall) -> HookAnswer:
         """Return a hook's answer; a hook that is too slow is left behind, not waited for."""
+        # In a task of its own: a hook may swallow its cancellation, and then nothing waits for it.
         task = asyncio.create_task(_answer_call(hook, call))
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
@@ -158,6 +161,7 @@ class HookDispatcher:
         error = task.exception()
         if error is None:
             return task.result()
+        # SystemExit and the like of a hook must not end the session.
         if not isinstance(error, Exception):
             error = HookFailed(f"it raised {type(error).__name__}")
         return self._fail(hook, call.point, error)

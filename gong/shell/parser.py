@@ -158,8 +158,7 @@ class _TreeReader:
 
     def walk(self, node: Node, place: NodeContext) -> None:
         """Gather the commands at and below a node."""
-        # What has no branch of its own is walked through, so that a node of an unknown type hides no
-        # command.
+        # All other nodes are walked through, so one of an unknown type hides no command.
         if node.type in _NAMED_COMMANDS:
             self._read_command(node, place, ())
         elif node.type in CHAIN_NODES:

@@ -183,8 +183,9 @@ class WorkflowEngine:
             await self._repository.stop_merging(branches)
         await self._remove_merged()
         working: dict[asyncio.Task[None], str] = {}
+        # Those that a program left at work come first: their worktrees and tapes are there already.
         for task in self.workflow.plan.tasks:
-            if self.workflow.states[task.id].status in AT_WORK:  # another program began it
+            if self.workflow.states[task.id].status in AT_WORK:
                 working[asyncio.create_task(self._run_task(task))] = task.id
         try:
             while True:
@@ -241,6 +242,7 @@ class WorkflowEngine:
         self.record(WorkflowEvent("plan", plan=plan, summary=why))
 
     def _begin_ready(self, working: dict[asyncio.Task[None], str]) -> None:
+        # Again until none is found: a task that was skipped skips those that wait for it.
         while lost := choose_skipped(self.workflow.plan, self.workflow.states):
             for one, wanted in lost.items():
                 note = f"it waits for {wanted}, which was not completed"

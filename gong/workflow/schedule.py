@@ -14,6 +14,15 @@ review      critical, tries are left                       running, another try 
 review      critical, no try is left                       failed
 fixing      the fixer is done, or failed                   review
 merged      with conflicts that nobody could resolve       failed; its work is kept
+
+Tasks a, b (waits for a) and c (claims the same file as a), with one try after the first:
+
+what happened         a          b                   c
+--------------------  ---------  ------------------  ------------------------
+the plan is there     running    pending             pending: its file is a's
+a is reviewed: pass   completed  running             running
+b's executor failed   completed  running, 2nd try    running
+b failed again        completed  failed              running
 """
 
 from __future__ import annotations
@@ -87,9 +96,11 @@ def choose_ready(
             continue
         if any(states[one].status != "completed" for one in task.dependencies):
             continue
+        # Those chosen just now begin at the same time, so they claim their files too.
         others = [*at_work, *chosen]
         if any(has_common_file(task, one) for one in others):
             continue
+        # In one folder, a task that names no files may write any.
         if not has_worktrees and any(not task.files or not one.files for one in others):
             continue
         chosen.append(task)
