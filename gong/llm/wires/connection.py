@@ -151,8 +151,10 @@ class HttpReply:
     async def close(self) -> None:
         """Stop reading, and close the connection unless the answer was read to its end."""
         self._reading.cancel()
-        await asyncio.gather(self._reading, return_exceptions=True)
-        await self._response.close()
+        try:
+            await asyncio.gather(self._reading, return_exceptions=True)
+        finally:  # also where a second Ctrl+C cancels the wait
+            await self._response.close()
 
     async def _read_ahead(self) -> None:
         """Collect pieces until the end or an error; news are bytes, or that no more come."""
