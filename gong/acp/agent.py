@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from acp.interfaces import Client
 
 _MODES = {
-    "default": "Ask before what changes or runs something",
+    "default": "Ask before anything is changed or run",
     "accept_edits": "Edit files unasked, ask before commands",
     "plan": "Only read, and propose a plan",
-    "dont_ask": "Deny what would be asked",
+    "dont_ask": "Ask nothing; rules that deny apply",
     "bypass": "Ask nothing",
 }
 """Permission modes that are offered, and what each does."""
