@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @store_option
 @model_option
 def acp(*, store: str | None, model: str | None) -> None:
-    """Be the agent of an editor: Agent Client Protocol 1 on standard input and output.
+    """Run as the agent of an editor: Agent Client Protocol 1 on standard input and output.
 
-    Editors start it themselves; docs/acp.md says how Zed, JetBrains and others are told.
+    Editors start it themselves; docs/acp.md says how to set up Zed, JetBrains and others.
     """
     try:
         from ..acp.agent import AcpAgent  # noqa: PLC0415 (an extra)

@@ -137,7 +137,7 @@ Examples:
     help="Continue from the full history or a handoff; default: full if it fits.",
 )
 @click.option(
-    "--max-turns", type=click.IntRange(min=1), metavar="N", help="Max model calls in all."
+    "--max-turns", type=click.IntRange(min=1), metavar="N", help="Max model calls of the session."
 )
 @click.option(
     "--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Max cost."
@@ -162,7 +162,10 @@ Examples:
 )
 @click.option("--no-tools", is_flag=True, help="Offer no tools: the same as --tools none.")
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Say how the model is reached, and with -p of each call."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Print how the model is reached, and with -p how each call went.",
 )
 @add_prompt_options
 @add_permission_options
@@ -182,7 +185,9 @@ Examples:
     "--review-every", type=click.IntRange(min=1), metavar="N", help="Review after N answers."
 )
 @click.option(
-    "--review-strict", type=click.Choice(["strict", "normal", "loose"]), help="How strictly."
+    "--review-strict",
+    type=click.Choice(["strict", "normal", "loose"]),
+    help="How strict reviews are.",
 )
 def chat(  # noqa: PLR0917 (click passes them by name)
     words: tuple[str, ...],

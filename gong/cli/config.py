@@ -117,7 +117,7 @@ def _find_project_file() -> Path:
     file = project.root / PROJECT_FILE
     home = os.environ.get("HOME")
     if home and str(project.root) == os.path.realpath(home):
-        raise ConfigurationError("the home folder is no project: leave out --project")
+        raise ConfigurationError("the home folder is not a project: leave out --project")
     if not Path(os.path.realpath(file)).is_relative_to(project.root):
         raise ConfigurationError(f"{file} is a link that leaves the project: nothing was written")
     if any(part.path == PROJECT_FILE and part.state != "trusted" for part in project.parts):
@@ -209,7 +209,7 @@ def _set_value(document: Any, path: tuple[str, ...], value: Any) -> None:
             table[name] = tomlkit.table()
         table = table[name]
         if not isinstance(table, dict):
-            raise ConfigurationError(f"nothing was written: {name} is no table")
+            raise ConfigurationError(f"nothing was written: {name} is not a table")
     table[path[-1]] = value
 
 

@@ -167,7 +167,9 @@ def _check_network() -> Iterator[HealthCheck]:
             yield HealthCheck("proxy", "ok", f"{name}: {parts.hostname}")
         else:
             example = "http://proxy.example:8080"
-            yield HealthCheck("proxy", "wrong", f"{name} is no address of a proxy, as {example}")
+            yield HealthCheck(
+                "proxy", "wrong", f"{name} is not the address of a proxy, as {example}"
+            )
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         if (path := os.environ.get(name)) and not os.path.exists(path):  # noqa: PTH110 (a text)
             found = True
@@ -222,7 +224,7 @@ def _check_key_names(settings: Settings) -> HealthCheck:
         changed = KeyMap(settings.keys).changed
     except ConfigurationError as error:
         return HealthCheck("[keys]", "wrong", str(error))
-    return HealthCheck("[keys]", "ok", ", ".join(sorted(changed)) or "as they are by themselves")
+    return HealthCheck("[keys]", "ok", ", ".join(sorted(changed)) or "no key is changed")
 
 
 def _check_history(ref: str, settings: Settings) -> Iterator[HealthCheck]:

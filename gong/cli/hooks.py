@@ -62,7 +62,7 @@ class TestedHook(Struct, frozen=True, omit_defaults=True):
     ),
 )
 def hooks() -> None:
-    """List the hooks of this folder, or try them on a sample."""
+    """List the hooks of this folder, or run them on a sample."""
 
 
 @hooks.command("list")

@@ -20,7 +20,7 @@ _NAME = "AGENTS.md"
 @click.command(epilog=format_examples("gong init", "gong init --dry-run"))
 @click.option("--dry-run", is_flag=True, help="Print the text, write nothing.")
 def init(dry_run: bool) -> None:
-    """Write AGENTS.md from what the project shows: its commands and folders.
+    """Write a first AGENTS.md with the commands and folders of the project.
 
     It is written at the root of the repository, or into this folder outside of one. A file that is
     there is never changed.

@@ -67,7 +67,7 @@ class ListedServer(Struct, frozen=True):
     ),
 )
 def mcp() -> None:
-    """Add, list and try MCP servers, whose tools sessions in this folder get."""
+    """Add, list and test the MCP servers of this folder, whose tools sessions offer."""
 
 
 @mcp.command("add")
@@ -75,7 +75,7 @@ def mcp() -> None:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARGS]...]")
 @click.option("--url", metavar="URL", help="The address of a server that runs elsewhere.")
 @click.option(
-    "--transport", type=click.Choice(["http", "sse"]), default="http", help="How URL is spoken to."
+    "--transport", type=click.Choice(["http", "sse"]), default="http", help="The protocol of URL."
 )
 @click.option("--env", "-e", multiple=True, metavar="K=V", help="A variable for its process.")
 @click.option("--header", "-H", multiple=True, metavar="K:V", help="A header of each request.")
@@ -294,7 +294,9 @@ def log_out(name: str) -> None:
 
 @mcp.command("remove")
 @click.argument("name")
-@click.option("--scope", type=click.Choice(["user", "project"]), help="Only from there.")
+@click.option(
+    "--scope", type=click.Choice(["user", "project"]), help="Only from this scope's file."
+)
 def remove(name: str, scope: Scope | None) -> None:
     """Remove the server NAME from the files that name it."""
     folder = locate_folder()

@@ -82,8 +82,12 @@ def add_permission_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--permission", metavar="MODE", help=f"Permission mode: {_MODES}."),
         click.option("--yolo", is_flag=True, help="Ask nothing: --permission bypass."),
-        click.option("--allow", multiple=True, metavar="RULE", help="Allow, as Bash(npm test:*)."),
-        click.option("--deny", multiple=True, metavar="RULE", help="Deny; beats what allows."),
+        click.option(
+            "--allow", multiple=True, metavar="RULE", help="Allow calls, as Bash(npm test:*)."
+        ),
+        click.option(
+            "--deny", multiple=True, metavar="RULE", help="Deny calls, whatever allows them."
+        ),
         click.option("--add-dir", multiple=True, metavar="PATH", help="Work in this folder, too."),
     )
     for option in reversed(options):

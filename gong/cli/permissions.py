@@ -141,7 +141,7 @@ def add(rules: tuple[str, ...], kind: RuleKind) -> None:
 @permissions.command()
 @click.argument("rules", nargs=-1, required=True, metavar="RULE...")
 def rm(rules: tuple[str, ...]) -> None:
-    """Remove rules from your config.toml, whatever they do; exit 3 where one is not there."""
+    """Remove rules from your config.toml, of all kinds; exit 3 if one is missing."""
     file = locate_config_file(os.environ)
     missing: list[str] = []
     for rule in rules:

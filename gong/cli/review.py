@@ -56,8 +56,10 @@ if TYPE_CHECKING:
 @click.option("--strict", "strictness", type=click.Choice([*STRICTNESS]), default=None,
               help="How much is reported; default normal, or [review] strictness.")  # fmt: skip
 @click.option("--all-lines", is_flag=True, help="Report on unchanged lines of changed files, too.")
-@click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave out files, also often.")
-@click.option("--no-model", is_flag=True, help="Ask no model.")
+@click.option(
+    "--ignore", multiple=True, metavar="PATTERN", help="Leave out these files; repeatable."
+)
+@click.option("--no-model", is_flag=True, help="Do not ask a model.")
 @click.option("--fix", "fixes", is_flag=True, help="Let an agent fix what is found.")
 @store_option
 @model_option
@@ -80,18 +82,17 @@ def review(
 ) -> int:
     """Review changes: those of the folder, of RANGE (A..B or a commit), staged ones, a patch.
 
-    What can be known for sure is found first, also by ruff, bandit, semgrep and eslint where they
-    are installed; then a model looks for security, quality and practice. Findings are about new
-    lines.
+    Fixed checks run first, also ruff, bandit, semgrep and eslint where they are installed; then a
+    model looks at security, quality and practice. Findings are about new lines.
 
-    Exits with 0 without findings that count, with 1 for one at or above --fail-on.
+    Exits with 1 if there is a finding at or above --fail-on, else with 0.
     --json prints one object: findings, each with file, lines, severity, category, text, fix and
     source; counts; analysers and missing ones.
     """
     if sum((bool(revisions), staged, patch_file is not None)) > 1:
         raise click.UsageError("RANGE, --staged and --pr cannot be combined")
     if revisions.startswith("-"):
-        raise click.UsageError(f"{revisions} is no range of commits")
+        raise click.UsageError(f"{revisions} is not a range of commits")
     folder = locate_folder()
     settings = load_settings(store=store)
     chosen = strictness or settings.review.strictness

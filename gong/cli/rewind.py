@@ -118,7 +118,7 @@ def redo(**how: Any) -> int:
 def rewind(ref: str, scope: Scope | None, session: str, **how: Any) -> int:
     """Go back to an entry of the session; at a prompt, to before its work.
 
-    REF is of the branch in use: ^N is before the Nth newest prompt, @LABEL a labelled entry.
+    REF is on the session's branch: ^N is before the Nth newest prompt, @LABEL a labelled entry.
     --json as `gong undo`.
     """
     if session:

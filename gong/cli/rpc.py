@@ -29,7 +29,7 @@ from .options import load_settings, model_option, print_warning, store_option
 @model_option
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of all lines, and end.")
 def rpc(*, store: str | None, model: str | None, schema: bool) -> None:
-    """Hold sessions for another program: a request on each line of standard input.
+    """Run sessions for another program: a request on each line of standard input.
 
     A request is {id, method, params}; its answer {id, result} or {id, error {code, message}}.
     Lines without an id are events. Methods: initialize, session/new, session/load, session/list,

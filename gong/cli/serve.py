@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def serve(
     *, store: str | None, model: str | None, port: int, host: str, allow_remote: bool
 ) -> None:
-    """Hold sessions for other programs over HTTP: the methods of `gong rpc`, events as a stream.
+    """Run sessions for other programs over HTTP: the methods of `gong rpc`, events as a stream.
 
     Prints the address and a token, which every request has to carry: POST /rpc takes a request of
     `gong rpc` and returns its answer, GET /events streams the events of all sessions, or of

@@ -98,7 +98,7 @@ def write_skill(name: str, user: bool, description: str) -> None:
     """Write an empty skill NAME for this project, in .agents/skills, to be filled in."""
     if not NAME.fullmatch(name) or len(name) > MAX_NAME_CHARS:
         raise click.UsageError(
-            f"{name} is no name of a skill: use small letters, digits and single hyphens"
+            f"{name} is not a name for a skill: use small letters, digits and single hyphens"
         )
     if len(description) > MAX_STANDARD_DESCRIPTION_CHARS or "\n" in description:
         raise click.UsageError("--description is one line of up to 1,024 characters")
@@ -133,7 +133,7 @@ def write_skill(name: str, user: bool, description: str) -> None:
 def check_skills(names: tuple[str, ...], as_json: bool) -> None:
     """Check skills by name or folder, by default all, against the rules of the standard.
 
-    Exit code 1 if one has an error. Fields that nobody reads are warnings. --json prints [{name,
+    Exit code 1 if one has an error. Fields that nothing reads are warnings. --json prints [{name,
     path, errors, warnings}].
     """
     found = load_found()

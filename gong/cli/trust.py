@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=format_examples("gong trust", "gong trust --yes", "gong trust --revoke"))
-@click.option("--yes", is_flag=True, help="Let all of it take effect, as it is now.")
-@click.option("--revoke", is_flag=True, help="Forget the answer: nothing takes effect any more.")
+@click.option("--yes", is_flag=True, help="Trust all of it, as it is now.")
+@click.option("--revoke", is_flag=True, help="Withdraw the trust: nothing takes effect any more.")
 @as_json
 def trust(yes: bool, revoke: bool, as_json: bool) -> None:
-    """Show what this project brings that could run, and with --yes let it take effect.
+    """Show what this project brings that could run; with --yes, trust it.
 
     These are hooks, settings, MCP servers, skills, commands and agents in .gong, .claude,
     .agents and .mcp.json. A part that changes afterwards has to be trusted again. --json prints
@@ -69,9 +69,9 @@ def render_project(project: Project) -> Iterator[str]:
         return
     yield from render_parts(project)
     if project.list_untrusted():
-        yield "What is not trusted takes no effect. After reading it: gong trust --yes"
+        yield "What is not trusted has no effect. To trust it, after reading it: gong trust --yes"
     else:
-        yield "All of it takes effect. To end that: gong trust --revoke"
+        yield "All of it is trusted. To withdraw that: gong trust --revoke"
 
 
 def render_parts(project: Project) -> Iterator[str]:

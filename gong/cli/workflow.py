@@ -111,11 +111,11 @@ class _RoleCost(click.ParamType[tuple[str, float]]):
         """Return the role and its budget."""
         role, _, usd = str(value).partition("=")
         if role not in ROLES:
-            self.fail(f"{role!r} is no role; roles are {', '.join(ROLES)}", param, ctx)
+            self.fail(f"{role!r} is not a role; roles are {', '.join(ROLES)}", param, ctx)
         try:
             return role, float(usd)
         except ValueError:
-            self.fail(f"{usd!r} is no number of USD", param, ctx)
+            self.fail(f"{usd!r} is not an amount of USD", param, ctx)
 
 
 _role_cost_option = click.option(
@@ -229,7 +229,7 @@ def start(
         plan = msgspec.structs.replace(plan, requirement=requirement)
     asks = not (yes or yolo or plan_only)
     if asks and not sys.stdin.isatty():
-        raise click.UsageError("nobody can agree to the plan here: add --yes or --plan-only")
+        raise click.UsageError("not a terminal: pass --yes or --plan-only")
     limits = Limits(
         executors=given["max_executors"],
         reviewers=given["max_reviewers"],
@@ -383,7 +383,7 @@ def _load_one(store: str | None, ref: str) -> Workflow:
               help="Write a report with the graph of tasks.")  # fmt: skip
 @as_json
 def show(ref: str, *, store: str | None, report_file: str | None, as_json: bool) -> None:
-    """Show how a workflow stands: its tasks, their reviews, its score.
+    """Show the state of a workflow: its tasks, their reviews, its score.
 
     --json prints one object: id, requirement, status, score, report, options, cost, costs of each
     role, plans (how many there were), messages between tasks, and tasks, each with id, title,
@@ -436,7 +436,7 @@ def graph(ref: str, *, store: str | None) -> None:
 @click.argument("ref", metavar="ID")
 @store_option
 def cancel(ref: str, *, store: str | None) -> int:
-    """Stop a workflow: its agents are stopped, its work is kept, `resume` carries it on."""
+    """Stop a workflow: its agents are stopped, its work is kept, `resume` continues it."""
     found = _load_one(store, ref)
     if found.status not in {"running", "planned"}:
         print_lines([f"workflow {found.id[:8]} is {found.status}: there is nothing to stop"])
@@ -444,7 +444,7 @@ def cancel(ref: str, *, store: str | None) -> int:
     file = locate_cancel_file(os.environ, found.id)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     file.touch()
-    print_lines([f"workflow {found.id[:8]} is told to stop"])
+    print_lines([f"workflow {found.id[:8]} is being stopped"])
     return 0
 
 
@@ -465,7 +465,7 @@ def resume(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Carry a workflow on where it stands, with its models and limits; nothing if it has ended."""
+    """Continue a workflow with its models and limits; does nothing if it has ended."""
     return _resume_workflow(ref, store, queue, report_file, given, as_json=as_json)
 
 
@@ -479,7 +479,7 @@ def resume(
 def retry(
     ref: str, task: str, *, queue: str | None, store: str | None, as_json: bool, **given: Any
 ) -> int:
-    """Try a failed task again, and do what was skipped because of it."""
+    """Try a failed task again, then the tasks that were skipped because of it."""
     return _resume_workflow(ref, store, queue, None, given, as_json=as_json, again=task)
 
 
@@ -488,7 +488,7 @@ def retry(
 @click.argument("task")
 @store_option
 def fork(ref: str, task: str, *, store: str | None) -> int:
-    """Make another workflow that stands where this one did before TASK; `resume` carries it out.
+    """Create another workflow in the state of this one before TASK; `resume` runs it.
 
     Files stay as they are: check out the commit that it is to begin at first.
     """

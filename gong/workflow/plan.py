@@ -83,7 +83,9 @@ def check_plan(plan: TaskPlan) -> None:
     for task in plan.tasks:
         for wanted in task.dependencies:
             if wanted not in seen:
-                raise PlanError(f"task {task.id} depends on {wanted}, which is no task of the plan")
+                raise PlanError(
+                    f"task {task.id} depends on {wanted}, which is not a task of the plan"
+                )
     try:
         TopologicalSorter({one.id: one.dependencies for one in plan.tasks}).prepare()
     except CycleError as error:

@@ -211,7 +211,7 @@ def read_workflow(tape: str, path: Iterable[Entry]) -> Workflow:
         found.apply_event(event, time)
         count += 1
     if not count:
-        raise NotFound(f"{tape[:8]} is no workflow: gong workflow list shows them")
+        raise NotFound(f"{tape[:8]} is not a workflow: gong workflow list shows them")
     return found
 
 

@@ -127,7 +127,7 @@ def branches(options: GlobalOptions, ref: str, as_json: bool) -> None:
     metavar="[TEXT]",
     is_flag=False,
     flag_value="",
-    help="Tell the branch what the one that is left did: a text, or a summary made by rules.",
+    help="Add what the branch you leave did: a text, or a summary made by rules.",
 )
 @wait
 @as_json
@@ -135,11 +135,11 @@ def branches(options: GlobalOptions, ref: str, as_json: bool) -> None:
 def switch(options: GlobalOptions, ref: str, summary: str | None, as_json: bool) -> None:
     """Choose the current branch of a tape; `-` is the one that was current before.
 
-    With --summary a model that continues on the branch is told what the branch that is left did
-    since the two parted; `tape merge --undo` undoes that.
+    With --summary an anchor on the branch tells a model what the branch you leave did since the two
+    parted; `tape merge --undo` undoes that.
 
-    --json prints {tape, branch}; with --summary {tape, branch, entry}, the entry that tells of it,
-    or null if there was nothing to tell.
+    --json prints {tape, branch}; with --summary {tape, branch, entry}, the entry of the summary, or
+    null if there was nothing new.
     """
     if ref == "-":
         with open_ref(options, "", warns=False) as (tape, _, __):
@@ -172,10 +172,10 @@ def _describe_switch(
     lines = [f"{tape}: switched to branch {branch}"]
     if told:
         entry = told["entry"]
-        summary = f"{entry[:SHORT]} tells of {left!r}" if entry else f"nothing new of {left!r}"
+        summary = f"{entry[:SHORT]} summarises {left!r}" if entry else f"nothing new on {left!r}"
         lines[0] += f"; {summary}"
     elif is_moved and sys.stdout.isatty():
-        lines.append(f"`tape switch {branch} --summary` would tell it what {left!r} did")
+        lines.append(f"`tape switch {branch} --summary` adds what {left!r} did")
     return lines
 
 

@@ -40,7 +40,7 @@ COMMANDS = {
     "new": ("record", "Create a tape and print its id."),
     "append": ("record", "Record entries from JSON lines on standard input."),
     "ls": ("listing", "List tapes, newest first."),
-    "status": ("status", "Show where a tape stands, and what was left unfinished."),
+    "status": ("status", "Show the state of a tape, and what was left unfinished."),
     "show": ("show", "Show a tape, or one entry."),
     "log": ("show", "List the entries of a path."),
     "cat": ("show", "Print a whole conversation."),
@@ -88,8 +88,8 @@ tape: ids by any unique prefix of three digits or more, @LABEL too, @{N} the
 head N moves ago, ~N entries back, ^N before the Nth newest prompt.
 Without a REF: the newest tape of this folder, else of its repository.
 
-Words of git (checkout, branch, tag, commit …) do here what they do there, or
-say what does it.
+Commands of git (checkout, branch, tag, commit …) work here too, or name the
+command to use.
 """
 
 

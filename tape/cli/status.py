@@ -62,7 +62,7 @@ class TapeStatus(Struct, frozen=True):
 @as_json
 @click.pass_obj
 def status(options: GlobalOptions, ref: str, as_json: bool) -> None:
-    """Show where a tape stands: branch, head, and what was left unfinished.
+    """Show the state of a tape: branch, head, and what was left unfinished.
 
     Nothing waits to be committed: every entry is recorded as it happens. Unfinished are calls
     without a result, and what a killed program left. --json prints {tape, title, cwd, branch,

@@ -45,7 +45,7 @@ def test_index_terminal_and_network_are_named(place):
     assert checks["index"]["about"] == "1 tape"
     assert {"python", "sqlite", "terminal", "git", "rg", "network"} <= checks.keys()
     done = place.run("gong", "doctor", code=1, HTTPS_PROXY="foo://")
-    assert "HTTPS_PROXY is no address of a proxy, as http://proxy.example:8080" in done.stdout
+    assert "HTTPS_PROXY is not the address of a proxy, as http://proxy.example:8080" in done.stdout
     fine = place.json("gong", "doctor", "--json", HTTPS_PROXY="http://proxy.example:8080")
     assert {"name": "proxy", "state": "ok", "about": "HTTPS_PROXY: proxy.example"} in fine
     lost = place.run("gong", "doctor", code=1, SSL_CERT_FILE="/nowhere/ca.pem")

@@ -123,4 +123,4 @@ def test_set_of_a_project_never_writes_elsewhere(gong, home, project):
     done = gong("config", "set", "--project", "max_turns", "7", code=2, cwd=project)
     assert "leaves the project" in done.stderr
     assert (home / "mine").read_text() == ""
-    assert "is no project" in gong("config", "set", "--project", "max_turns", "7", code=2).stderr
+    assert "is not a project" in gong("config", "set", "--project", "max_turns", "7", code=2).stderr

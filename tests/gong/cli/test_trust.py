@@ -14,9 +14,9 @@ def test_a_project_is_shown_trusted_and_revoked(gong, home):
         "  STATE  KIND   FILE\n"
         "  new    hooks  .gong/hooks.json\n"
         "      Stop: make -s lint\n"
-        "What is not trusted takes no effect. After reading it: gong trust --yes\n"
+        "What is not trusted has no effect. To trust it, after reading it: gong trust --yes\n"
     )
-    assert "All of it takes effect" in gong("trust", "--yes", cwd=work).stdout
+    assert "All of it is trusted" in gong("trust", "--yes", cwd=work).stdout
     shown = json.loads(gong("trust", "--json", cwd=work).stdout)
     assert (shown["project"], shown["trusted"]) == (str(work), True)
     assert shown["parts"][0]["state"] == "trusted"

@@ -156,7 +156,7 @@ def test_without_git_tasks_work_in_the_folder(place):
 
 BAD_PLANS = {
     "cycle: a → b → a": (("a", "b"), ("b", "a")),
-    "depends on nobody, which is no task": (("a", "nobody"),),
+    "depends on nobody, which is not a task": (("a", "nobody"),),
     "two tasks have the id a": ("a", "a"),
     "the plan has no tasks": (),
 }
@@ -186,7 +186,7 @@ def test_a_plan_is_made_shown_and_nothing_else_with_plan_only(place):
 
 def test_usage_errors_say_what_to_add(place):
     assert "say what is to be done" in place.run("--yes", code=2)
-    assert "add --yes or --plan-only" in place.run("x", code=2)
+    assert "pass --yes or --plan-only" in place.run("x", code=2)
     assert "is not a TaskPlan" in place.run("--plan", str(place.root / "reviewer.json"), code=2)
 
 

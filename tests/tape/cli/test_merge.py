@@ -213,7 +213,7 @@ def test_a_branch_is_told_of_the_one_that_is_left_for_it(tape, parted):
     assert data["other"]["reason"] == "left"
     assert "Left 'main' (3 entries)" in tape("log", f"{parted}:try").text
     back = tape("switch", f"{parted}:main", "--summary", "Redis was slower.")
-    assert re.search(r"switched to branch main; [0-9a-f]{8} tells of 'try'$", back.text.strip())
+    assert re.search(r"switched to branch main; [0-9a-f]{8} summarises 'try'$", back.text.strip())
     summary, *_ = words(tape, f"{parted}:main")
     assert "- on branch try, which was left: Redis was slower." in summary[1]
     again = tape("switch", f"{parted}:try", "--summary", "--json")
@@ -237,7 +237,7 @@ def test_on_a_terminal_a_switch_offers_the_summary_and_asks_nothing(tape, parted
     command = [str(BIN), "switch", f"{parted}:try"]
     with Terminal(command, cwd=tape.work, env=tape.env, columns=100) as terminal:
         assert terminal.wait_for_end() == 0
-        assert "`tape switch try --summary` would tell it what 'main' did" in terminal.text()
+        assert "`tape switch try --summary` adds what 'main' did" in terminal.text()
 
 
 def test_the_anchor_holds_the_state_to_continue_with(tape, parted):
