@@ -447,7 +447,7 @@ def _read_message(message: dict[str, Any]) -> Message:
 
 def _check_input(value: dict[str, Any]) -> None:
     if not isinstance(value["text"], str) or not value["text"].strip():
-        raise ValueError("the changed prompt is no text, or an empty one")
+        raise ValueError("the changed prompt is empty, or not a text")
 
 
 def _check_start(value: dict[str, Any]) -> None:

@@ -236,7 +236,7 @@ def _find_left_line(tape: Tape, branch: str, at: Head) -> Head:
         reversals += 1 if move.why == "go-on" else -1
         at = _find_line_end(tape, left)
     raise NothingToUndo(
-        "nothing to redo: the last thing done on this branch is no undo or rewind; "
+        "nothing to redo: the newest change of this branch is not an undo or rewind; "
         "what was left is in the tape: tape log --graph shows it, tape fork leads to it"
     )
 

@@ -178,7 +178,7 @@ class ExecutionEnvironment(Protocol):
     async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """Search the text files at or below `path`, without what .gitignore files leave out.
 
-        ValueError for a pattern that is no regular expression. `root` as in `read_file`, here
+        ValueError for a pattern that is not a regular expression. `root` as in `read_file`, here
         and below.
         """
         ...

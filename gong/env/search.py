@@ -233,7 +233,7 @@ def build_line_test(search: Search) -> Callable[[str], object]:
 
 
 def compile_expression(search: Search) -> re.Pattern[str]:
-    """Return what to look for; ValueError for a pattern that is no regular expression."""
+    """Return what to look for; ValueError for a pattern that is not a regular expression."""
     source = re.escape(search.pattern) if search.literal else search.pattern
     try:
         with warnings.catch_warnings(action="ignore"):

@@ -49,7 +49,7 @@ class HookMatcher:
         try:
             self._expression = re.compile(text)
         except re.error as error:
-            raise ValueError(f"matcher {text!r} is no regular expression: {error}") from error
+            raise ValueError(f"matcher {text!r} is not a regular expression: {error}") from error
 
     def find_match(self, names: Iterable[str]) -> str | None:
         """Return the first of some names for one thing that the hook wants, None if it does not.
@@ -71,7 +71,7 @@ class HookCondition:
     def __init__(self, text: str) -> None:
         found = _CONDITION.match(text)
         if found is None:
-            raise ValueError(f"if {text!r} is no rule: write Tool or Tool(pattern)")
+            raise ValueError(f"if {text!r} is not a rule: write Tool or Tool(pattern)")
         self._tools = HookMatcher(found[1])
         self._pattern = found[2]
 

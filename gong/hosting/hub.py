@@ -325,7 +325,7 @@ class SessionHub:
         answer = DECISIONS.get(decision)
         if answer is None:
             known = ", ".join(DECISIONS)
-            raise ConfigurationError(f"{decision!r} is no decision about a call: {known}")
+            raise ConfigurationError(f"{decision!r} is not a decision about a call: {known}")
         hosted.session.answer_approval(call_id, answer, reason, arguments=arguments)
         hosted.open_calls.discard(call_id)
 

@@ -41,7 +41,7 @@ def fetch_plugin(source: str, environ: Mapping[str, str]) -> Iterator[Plugin]:
         local = Path(place).expanduser()
         if local.is_dir():
             if folder.resolve().is_relative_to(local.resolve()):
-                raise ConfigurationError(f"{local} is no plugin: your own settings are in it")
+                raise ConfigurationError(f"{local} is not a plugin: your own settings are in it")
             try:
                 shutil.copytree(
                     local, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__")
@@ -115,5 +115,5 @@ def _choose_folder(copy: Path, chosen: str) -> Path:
         )
     found = (copy / path).resolve()
     if not found.is_relative_to(copy.resolve()) or not found.is_dir():
-        raise ConfigurationError(f"{path} of the marketplace is no folder in it")
+        raise ConfigurationError(f"{path} of the marketplace is not a folder in it")
     return found

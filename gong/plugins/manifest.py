@@ -60,7 +60,9 @@ def read_manifest(root: Path) -> PluginManifest:
             if name == CLAUDE_FILE:
                 return parse_claude_manifest(fields, str(file))
             return parse_standard_manifest(fields, str(file))
-    raise ConfigurationError(f"{root} is no plugin: it has no {STANDARD_FILE} and no {CLAUDE_FILE}")
+    raise ConfigurationError(
+        f"{root} is not a plugin: it has no {STANDARD_FILE} and no {CLAUDE_FILE}"
+    )
 
 
 def read_object(file: Path) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def parse_claude_manifest(fields: Mapping[str, Any], source: str) -> PluginManif
     """Return a manifest of Claude Code. Raises ConfigurationError without a usable name."""
     name = fields.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name.lower()):
-        raise ConfigurationError(f"{source}: name is missing, or is no name of a plugin")
+        raise ConfigurationError(f"{source}: name is missing, or is not a name for a plugin")
     return PluginManifest(name.lower(), "claude", fields)
 
 

@@ -113,7 +113,7 @@ def parse_rule(text: str) -> PermissionRule:
     found = _RULE.fullmatch(text)
     if found is None:
         raise ConfigurationError(
-            f"{text!r} is no rule: write Tool or Tool(pattern), such as Bash(npm test:*)"
+            f"{text!r} is not a rule: write Tool or Tool(pattern), such as Bash(npm test:*)"
         )
     pattern = found[2].strip() if found[2] is not None else None
     if pattern == "":

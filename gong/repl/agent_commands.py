@@ -72,7 +72,9 @@ def _list_tasks(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply("\n".join(rows) or "nothing runs in the background")
 
 
-@add_command("plan", "[on|off]", "plan first: nothing is changed while it is on", busy=True)
+@add_command(
+    "plan", "[on|off]", "plan first: nothing is changed until you approve a plan", busy=True
+)
 def _set_plan_mode(host: OpenSession, wanted: str) -> CommandReply:
     session = host.session
     if wanted == "on":

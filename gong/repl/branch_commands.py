@@ -67,7 +67,10 @@ _WRONG_FLAG = CommandReply(
 
 
 @add_command(
-    "switch", "[BRANCH]", "continue another branch, told of this one if you like", busy=False
+    "switch",
+    "[BRANCH]",
+    "switch to another branch, if you like with a summary of this one",
+    busy=False,
 )
 def _switch_branch(host: OpenSession, argument: str) -> CommandReply:
     recorder = require_recorder(host)
@@ -223,7 +226,7 @@ def _merge_branch(host: OpenSession, argument: str) -> CommandReply:
     work = stream_merge(
         host.session, tape.head(name), left=left, words=words.strip(), done=done.append
     )
-    said = f"this branch is told of {name}" if left else f"{name} is merged"
+    said = f"this branch has a summary of {name}" if left else f"{name} is merged"
     return CommandReply(
         work=work, after=lambda: f"{said}; tape merge --undo undoes it" if done else ""
     )

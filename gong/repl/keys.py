@@ -50,7 +50,7 @@ FIXED_KEYS = (
     ("esc twice", "go back to an earlier prompt (/rewind)"),
     ("ctrl+c", "stop, or clear the line; twice: quit"),
     ("tab", "complete a command, its argument, or @file"),
-    ("! at the start", "run in the shell; !! tells the model"),
+    ("! at the start", "run in the shell; !! also shows the model"),
 )
 """Keys that stay as they are."""
 
@@ -78,7 +78,7 @@ class KeyMap:
         for name, keys in given.items():
             for key in keys:
                 if (other := taken[parse_key(key)]) != name:
-                    raise ConfigurationError(f"[keys]: {key} is named for {other} and for {name}")
+                    raise ConfigurationError(f"[keys]: {key} is set for {other} and for {name}")
         for name, action in ACTIONS.items():
             # A key that the settings give to one action no longer does another.
             left = tuple(key for key in action.keys if parse_key(key) not in taken)

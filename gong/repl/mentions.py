@@ -95,7 +95,7 @@ def _add_document(
         found.remarks.append(f"attached {name}: {len(names)} names")
         return
     if not path.is_file():
-        found.remarks.append(f"@{name} is not attached: it is no file")
+        found.remarks.append(f"@{name} is not attached: it is not a file")
         return
     with path.open("rb") as file:
         head = file.read(64)

@@ -42,7 +42,7 @@ PROGRAM_COMMANDS = tuple(
     ProgramCommand(*row)
     for row in (
         ("sessions", "", "list the sessions of this folder", "tape ls"),
-        ("status", "", "show where this tape stands", "tape status HERE"),
+        ("status", "", "show the state of this tape", "tape status HERE"),
         ("diff", "[REF]", "show what this session did to files", "tape files -p", "HERE"),
         ("compare", "REF", "compare this branch with another one", "tape diff HERE"),
         ("tape", "[…]", "run a command of tape, as /tape log", "tape", "--help"),
@@ -56,7 +56,7 @@ PROGRAM_COMMANDS = tuple(
         ("login", "", "show which keys are saved, and how to save one", "gong auth status"),
         ("logout", "PROVIDER", "remove a saved key", "gong auth logout"),
         ("doctor", "", "check settings, store, keys and programs", "gong doctor"),
-        ("init", "", "write AGENTS.md from what the project shows", "gong init"),
+        ("init", "", "write a first AGENTS.md from the project's files", "gong init"),
         ("version", "", "show the versions of gong, Python and SQLite", "gong version"),
     )
 )

@@ -286,7 +286,7 @@ class PromptInput:
                 f"The user ran this command:\n$ {command}\n{output}\n[exit code {done.exit_code}]"
             )
             self._host.session.attach(AttachedDocument(text))
-            self.say("the model gets this with your next words")
+            self.say("the model gets this with your next prompt")
 
     def render_output(self, columns: int) -> list[StyledLine]:
         """Return the last lines of what the user's commands have printed so far."""

@@ -65,12 +65,12 @@ def _open_session_again(host: OpenSession, _argument: str) -> CommandReply:
 def _add_folder(host: OpenSession, path: str) -> CommandReply:
     policy, session = host.session.setup.policy, host.session
     if not isinstance(policy, PermissionPolicy):
-        raise ConfigurationError("the policy of this session knows no folders")
+        raise ConfigurationError("the policy of this session has no folders")
     if not path:
         return CommandReply("\n".join((policy.cwd, *policy.folders)))
     folder = session.setup.env.resolve(path)
     if not Path(folder).is_dir():
-        raise ConfigurationError(f"{folder} is no folder")
+        raise ConfigurationError(f"{folder} is not a folder")
     policy.folders = tuple(dict.fromkeys((*policy.folders, folder)))
     return CommandReply(f"the agent may work in {folder}, from the next call on")
 
@@ -82,7 +82,9 @@ def _list_instructions(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply("\n".join(rows) or "none; /init writes AGENTS.md")
 
 
-@add_command("debug", "", "say where this session is, and how its model is reached", busy=True)
+@add_command(
+    "debug", "", "show where this session is stored, and how its model is reached", busy=True
+)
 def _show_places(host: OpenSession, _argument: str) -> CommandReply:
     session, recorder = host.session, host.session.recorder
     model = session.setup.model

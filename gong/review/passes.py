@@ -102,7 +102,7 @@ _GO_OPENS = re.compile(
 def find_faults(file: ReviewedFile, rules: Sequence[ReviewRule] = ()) -> list[ReviewFinding]:
     """Return what is wrong in a file, changed or not.
 
-    Raises ConfigurationError for a rule that is no regular expression.
+    Raises ConfigurationError for a rule that is not a regular expression.
     """
     found = [*_find_secrets(file)]
     ending = PurePath(file.path).suffix.lower()

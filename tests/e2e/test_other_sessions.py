@@ -188,7 +188,7 @@ def test_commands_of_the_command_line_are_commands_of_the_conversation(place, ch
         ("/memory", "none; /init writes AGENTS.md"),
         ("/init", "wrote "),
         ("/debug", "profile "),
-        ("/add-dir /nowhere", "/nowhere is no folder"),
+        ("/add-dir /nowhere", "/nowhere is not a folder"),
     ):
         now.say(command)
         now.wait_for(said)
@@ -234,7 +234,7 @@ def test_a_summary_of_the_branch_that_is_left_is_offered(place, chat):
     now.type("the port was found")
     now.wait_for("in your words: the port was found", on_screen=True)
     now.type(ENTER)
-    now.wait_for("this branch is told of other")
+    now.wait_for("this branch has a summary of other")
     now.wait_for("main · ready", on_screen=True)
     assert read_told(place, "main") == [
         ("other", ["on branch other, which was left: the port was found"])
@@ -268,7 +268,7 @@ def test_own_words_of_a_summary_can_be_typed_into_the_prompt(place, chat):
     now.type(DOWN + DOWN + ENTER)
     now.wait_for("--summary", on_screen=True)
     now.type("two was loud" + ENTER)
-    now.wait_for("this branch is told of main")
+    now.wait_for("this branch has a summary of main")
     now.wait_for("> run echo two", on_screen=True)
     branches = place.json("tape", "branches", "--json")
     (other,) = {one["branch"] for one in branches} - {"main"}

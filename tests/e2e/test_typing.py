@@ -269,7 +269,7 @@ def test_shell_commands_of_the_user(place, chat):
         now.wait_for("[exit code 3]")
         now.say("!!echo pub$((1+1))lic")
         now.wait_for("pub2lic")
-        now.wait_for("the model gets this with your next words")
+        now.wait_for("the model gets this with your next prompt")
         now.say("go on")
         now.wait_for("main · ready", on_screen=True)
         now.say("!sleep 900")
@@ -305,7 +305,7 @@ def test_keys_of_the_settings(place, chat):
         ('mode = "ctlr+e"', "there is no key ctlr+e: did you mean ctrl+e?"),
         ('mode = "ctrl+c"', "ctrl+c cannot be a key"),
         ('mode = "x"', "x cannot be a key of an action"),
-        ('mode = "f5"\neditor = "F5"', "f5 is named for editor and for mode"),
+        ('mode = "f5"\neditor = "F5"', "f5 is set for editor and for mode"),
     ):
         (config / "config.toml").write_text(f"[keys]\n{wrong}\n")
         with Terminal(

@@ -56,7 +56,7 @@ def test_rules_are_added_and_removed_and_comments_stay(gong, home):
     [
         (("add", "Bash()"), "has an empty pattern"),
         (("check", "--jsonl", "--permission", "no"), "unknown permission mode 'no'"),
-        (("check", "--jsonl", "--allow", "(x)"), "is no rule"),
+        (("check", "--jsonl", "--allow", "(x)"), "is not a rule"),
         (("check",), "give either"),
         (("check", "bash", "{}", "--yolo", "--permission", "plan"), "give one of them"),
     ],

@@ -394,7 +394,7 @@ async def test_what_is_wrong_in_a_file_is_a_warning_with_a_suggestion(stage):
         f"{file}: unknown field url of a hook",
         f"{file}: hooks of type 'http' are not run: only type command is",
         (
-            f"{file}: matcher '(' is no regular expression: missing ), unterminated subpattern "
+            f"{file}: matcher '(' is not a regular expression: missing ), unterminated subpattern "
             "at position 0"
         ),
         f"{file}: a hook for PreToolUse has no command",

@@ -188,7 +188,7 @@ def test_a_repository_is_cloned_and_a_marketplace_chosen_from(tmp_path, environ)
     ):
         pass
     with (
-        pytest.raises(ConfigurationError, match="no folder in it"),
+        pytest.raises(ConfigurationError, match="not a folder in it"),
         fetch_plugin(f"{market}#out", environ),
     ):
         pass
