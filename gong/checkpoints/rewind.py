@@ -237,7 +237,7 @@ def _find_left_line(tape: Tape, branch: str, at: Head) -> Head:
         at = _find_line_end(tape, left)
     raise NothingToUndo(
         "nothing to redo: the newest change of this branch is not an undo or rewind; "
-        "what was left is in the tape: tape log --graph shows it, tape fork leads to it"
+        "what was left is on the tape: tape log --graph shows it, tape fork REF continues from it"
     )
 
 

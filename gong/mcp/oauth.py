@@ -118,10 +118,10 @@ def build_auth(server: ServerConfig, environ: Mapping[str, str]) -> OAuthClientP
         return None
 
     async def refuse(_address: str) -> None:
-        raise AuthenticationError(f"its login is over: gong mcp login {server.name}")
+        raise AuthenticationError(f"its login has expired: gong mcp login {server.name}")
 
     async def never() -> AuthorizationCodeResult:
-        raise AuthenticationError(f"it wants a login: gong mcp login {server.name}")
+        raise AuthenticationError(f"it needs a login: gong mcp login {server.name}")
 
     return build_provider(server, store, "http://127.0.0.1/callback", refuse, never)
 
@@ -155,7 +155,7 @@ class CallbackServer(NamedTuple):
                 return await self.code
         except TimeoutError:
             raise AuthenticationError(
-                f"the browser did not come back within {LOGIN_SECONDS:g} s"
+                f"the login was not completed within {LOGIN_SECONDS:g} s"
             ) from None
 
 

@@ -200,7 +200,7 @@ def read_server(
     named = entry.get("type", entry.get("transport", "http" if url else "stdio"))
     kind = _KINDS.get(str(named).lower())
     if kind is None:
-        raise ConfigurationError(f"{where}: type {named} is none of stdio, http, sse")
+        raise ConfigurationError(f"{where}: type {named} is not one of stdio, http, sse")
     if not (command if kind == "stdio" else url):
         need = "a command" if kind == "stdio" else "a url"
         raise ConfigurationError(f"{where} has no {need[2:]}: a server of type {kind} needs {need}")

@@ -249,7 +249,7 @@ class CallJudge:
         unclear = next((one for one in actions if one.kind == "other" or one.hidden), None)
         if rule is None or unclear is None:
             return None
-        why = f"{_clip_text(unclear.source)}: cannot be compared with the rules that deny"
+        why = f"{_clip_text(unclear.source)}: cannot be compared with rules that deny"
         text = format_refusal("headless", self.locale, why=why)
         return Part("deny", why, rule.text, "rule", text=text)
 

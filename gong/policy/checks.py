@@ -216,7 +216,7 @@ def _check_sent_data(use: Invocation) -> str | None:
         return "sends credentials to another machine"
     shells = load_tables().words.shells
     if use.name not in {"curl", "wget"} and any(one.name in shells for one in use.before):
-        return "hands a shell to another machine"
+        return "gives another machine a shell"
     return None
 
 

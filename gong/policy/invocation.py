@@ -51,7 +51,7 @@ class Judgement(NamedTuple):
 
 
 WORKSPACE_REMOVAL = "removes or changes what the whole workspace folder holds"
-_ASKING_REASONS = {WORKSPACE_REMOVAL, "throws changes of the folder away that no commit holds"}
+_ASKING_REASONS = {WORKSPACE_REMOVAL, "discards changes that no commit has"}
 
 
 def build_judgement(level: DangerLevel, reason: str, part: str) -> Judgement:

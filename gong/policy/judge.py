@@ -247,7 +247,7 @@ class CommandJudge:
             self._check_text(text, at)
         self._ask_about_credentials(command, state)
         if not is_fully_expanded(words, state):
-            self.add_finding(DangerLevel.ASK, "may stand for too many commands", command.source)
+            self.add_finding(DangerLevel.ASK, "may expand to too many commands", command.source)
 
     def _ask_about_credentials(self, command: SimpleCommand, state: ShellState) -> None:
         """Ask where a variable may hold a credential of the environment, and is not only tested."""
@@ -257,7 +257,7 @@ class CommandJudge:
             found = piece.kind in {"variable", "unknown"} and _CREDENTIAL.match(piece.text)
             if found and found[1] not in state.variables and first not in {"[", "test"}:
                 self.add_finding(
-                    DangerLevel.ASK, f"tells {found[1]}, which may be a credential", command.source
+                    DangerLevel.ASK, f"shows {found[1]}, which may be a credential", command.source
                 )
 
     def _judge_redirect(self, redirect: Redirect, at: Scope) -> Iterator[Argument]:
@@ -492,7 +492,9 @@ class CommandJudge:
                     self.add_finding(DangerLevel.ASK, "sets variables for it", at.command.source)
                 if not one.text.known:
                     self.add_finding(
-                        DangerLevel.ASK, "runs a text that an expansion decides", at.command.source
+                        DangerLevel.ASK,
+                        "runs a text that depends on an expansion",
+                        at.command.source,
                     )
                 self._judge_script(one.text.text, one.positional, at)
         return bool(ran) and all(one.clear for one in ran)
@@ -541,9 +543,7 @@ class CommandJudge:
 
     def _ask_about_depth(self, text: str, at: Scope) -> None:
         """Ask about a text inside of too many others; its words may be a danger all the same."""
-        self.add_finding(
-            DangerLevel.ASK, "runs commands inside of too many others", at.command.source
-        )
+        self.add_finding(DangerLevel.ASK, "runs commands nested too deeply", at.command.source)
         words = tuple(Argument(one) for one in _SEPARATORS.split(text) if one)
         self._count_steps(1 + len(words) // 4)
         self._add_dangers(Invocation("env", words, at.places), at)
@@ -582,9 +582,9 @@ class CommandJudge:
 
 def _explain_unknown_program(use: Invocation) -> str:
     if not use.name:
-        return "the program is decided by an expansion"
+        return "the program depends on an expansion"
     if use.name in load_tables().words.interactive:
-        return f"{use.name} waits for keys: take a command that prints and ends, such as cat"
+        return f"{use.name} waits for keys: use a command that prints and ends, such as cat"
     if load_tables().find_reader(use.name) or has_reading_subcommands(use.name):
         return f"{use.name} with these arguments may change something, or read elsewhere"
     return f"{use.name} is not one of the commands that only read"

@@ -95,7 +95,7 @@ def check_unknown_removal(use: Invocation) -> str | None:
             for one in use.arguments
         )
     if recursive and any(one.free and not one.text.strip("/.*") for one in given):
-        return "removes or changes everything below a folder that cannot be told"
+        return "removes or changes everything below a folder that is unknown"
     return None
 
 

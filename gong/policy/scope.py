@@ -46,7 +46,7 @@ _HISTORY = {"HISTFILE": {"", "/dev/null"}, "HISTSIZE": {"0"}, "HISTFILESIZE": {"
 def judge_assignment(name: str, values: Iterable[str | None]) -> tuple[DangerLevel, str]:
     """Return how dangerous it is to give a variable these values, and why."""
     if any(value in _HISTORY.get(name, ()) for value in values):
-        return DangerLevel.DANGEROUS, "switches the history of commands off"
+        return DangerLevel.DANGEROUS, "turns the history of commands off"
     if is_harmless_variable(name):
         return DangerLevel.SAFE, ""
     return DangerLevel.ASK, f"sets {name}, which other programs may obey"

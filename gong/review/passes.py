@@ -46,8 +46,8 @@ class _Rule(NamedTuple):
 
 
 _SQL = r"(?:select|insert|update|delete|drop|alter)\b"
-_COMPOSED_SQL = "the query is put together from values: they can change what it does"
-_COMPOSED_COMMAND = "the command is put together: values can add commands"
+_COMPOSED_SQL = "the query is built from values, which can change what it does"
+_COMPOSED_COMMAND = "the command is built from values, which can add commands"
 _JS_SQL = (
     rf"\.(?:query|execute|raw)\(\s*"
     rf"(?:`\s*{_SQL}[^`]*\$\{{|['\"]\s*{_SQL}[^'\"]*['\"]\s*\+)"
@@ -68,7 +68,7 @@ _GO_COMMAND = (
     r"exec\.Command(?:Context)?\((?:\w+,\s*)?\"(?:ba|z)?sh\",\s*\"-c\",\s*"
     r"(?:fmt\.Sprintf\(|[^\")]*\+|\"[^\"]*\"\s*\+)"
 )
-_MARKUP = "text of others can become markup here"
+_MARKUP = "text from others can become markup here"
 _CERTIFICATE = "this accepts any certificate"
 _RULES = (
     _Rule(_JS, "critical", "sql-injection", re.compile(_JS_SQL, re.IGNORECASE),

@@ -33,8 +33,8 @@ _UNSAFE = {
     "exec": "runs any code that it is given",
     "pickle.load": "runs code that the data brings",
     "pickle.loads": "runs code that the data brings",
-    "marshal.loads": "is not safe for data of others",
-    "tempfile.mktemp": "names a file that another program may make first",
+    "marshal.loads": "is not safe for untrusted data",
+    "tempfile.mktemp": "names a file that another program may create first",
 }
 _BRANCHES = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.IfExp),
@@ -77,7 +77,7 @@ def _walk_faults(tree: ast.Module) -> Iterator[_Fault]:
             case ast.Call():
                 yield from _check_call(node)
                 if _name_call(node) in {"open", "io.open"} and id(node) not in kept:
-                    said = "nothing closes this file, also where an error comes between"
+                    said = "nothing closes this file if an error is raised before its end"
                     fix = "with open(…) as file:"
                     yield _Fault(node, "major", "unclosed-resource", said, fix)
             case ast.ExceptHandler():
@@ -140,12 +140,12 @@ def _check_call(node: ast.Call) -> Iterator[_Fault]:
     first = node.args[0] if node.args else None
     options = {one.arg: one.value for one in node.keywords if one.arg}
     if last in _QUERIES and first is not None and _is_composed(first) and _has_sql(first):
-        said = "the query is put together from values: they can change what it does"
+        said = "the query is built from values, which can change what it does"
         yield _Fault(node, "critical", "sql-injection", said, "placeholders and a tuple of values")
     shell = options.get("shell")
     is_shell = name in _SHELLS or (isinstance(shell, ast.Constant) and shell.value is True)
     if is_shell and first is not None and _is_composed(first):
-        said = "the shell runs a command that is put together: values can add commands"
+        said = "the shell runs a command that is built from values, which can add commands"
         fix = "a list of words, without a shell"
         yield _Fault(node, "critical", "command-injection", said, fix)
     if name in _UNSAFE and not (
@@ -183,7 +183,9 @@ def _check_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[_F
     for default in (*node.args.defaults, *node.args.kw_defaults):
         if isinstance(default, ast.List | ast.Dict | ast.Set):
             said = f"the default of {node.name} is one object for all calls"
-            yield _Fault(default, "minor", "mutable-default", said, "None, and make it inside")
+            yield _Fault(
+                default, "minor", "mutable-default", said, "None, and create it in the function"
+            )
     count = 1 + sum(isinstance(one, _BRANCHES) for one in ast.walk(node))
     if count > MOST_BRANCHES:
         said = f"{node.name} has {count} branches: divide it"

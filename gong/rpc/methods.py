@@ -122,7 +122,7 @@ class Method(NamedTuple):
 
 async def _describe_program(hub: SessionHub, params: Initialize) -> dict[str, Any]:
     if params.protocol != PROTOCOL:
-        raise ConfigurationError(f"protocol {params.protocol} is not spoken here: {PROTOCOL} is")
+        raise ConfigurationError(f"protocol {params.protocol} is not supported; {PROTOCOL} is")
     program, _, version = hub.program.partition("/")
     return {
         "protocol": PROTOCOL,
@@ -216,7 +216,7 @@ async def _close_session(hub: SessionHub, params: OneSession) -> dict[str, Any]:
 
 METHODS = {
     "initialize": Method(
-        Initialize, _describe_program, "Agree on the protocol; what is spoken here."
+        Initialize, _describe_program, "Agree on the protocol; returns what is supported."
     ),
     "session/new": Method(NewSession, _open_session, "Start a session in a folder."),
     "session/load": Method(LoadSession, _load_session, "Continue a session; returns its messages."),

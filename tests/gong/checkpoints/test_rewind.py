@@ -252,7 +252,7 @@ async def test_several_undos_are_reversed_one_after_the_other(tmp_path):
         assert snapshot(stage.folder) == snapshots[3]
         act(tape, plan_redo)
         assert snapshot(stage.folder) == snapshots[4]
-        with pytest.raises(NothingToUndo, match="tape fork leads to it"):
+        with pytest.raises(NothingToUndo, match="tape fork REF continues from it"):
             plan_redo(tape, "main")
 
 

@@ -75,7 +75,7 @@ WRONG = [
     ([], "is not an object"),
     ({}, "has no command"),
     ({"type": "http"}, "has no url"),
-    ({"type": "pigeon", "url": "u"}, "type pigeon is none of stdio, http, sse"),
+    ({"type": "pigeon", "url": "u"}, "type pigeon is not one of stdio, http, sse"),
     ({"command": "a", "args": "b"}, "args is not a list of texts"),
     ({"command": "a", "env": []}, "env is not an object of texts"),
     ({"command": "${NONE}"}, "the variable NONE is not set"),

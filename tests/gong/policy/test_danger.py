@@ -90,7 +90,7 @@ def test_the_example_of_the_module_gets_the_verdict_it_tells():
 
 def test_the_part_that_is_the_reason_is_named():
     assert judged("ls; cat a | grep b && x=$(git reset --hard); pwd") == Judgement(
-        DangerLevel.DANGEROUS, "throws changes away that no commit holds", "git reset --hard"
+        DangerLevel.DANGEROUS, "discards changes that no commit has", "git reset --hard"
     )
     assert judged("ls; make -j4\npwd") == Judgement(
         DangerLevel.ASK, "make is not one of the commands that only read", "make -j4"
@@ -124,7 +124,7 @@ def test_paths_are_judged_against_the_folders_that_are_given():
 def test_what_waits_for_keys_is_asked_about_with_advice(command):
     program = command.split()[0]
     assert judged(command).reason == (
-        f"{program} waits for keys: take a command that prints and ends, such as cat"
+        f"{program} waits for keys: use a command that prints and ends, such as cat"
     )
 
 
