@@ -22,7 +22,7 @@ from ..tools.todo import render_todos
 from .commands import CommandReply, add_command, format_model_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ..agent.compaction import CompactionPlan
     from ..agent.open_session import OpenSession
@@ -143,7 +143,12 @@ def _compact_session(host: OpenSession, argument: str) -> CommandReply:
 
     --show says what would be replaced and kept, and does nothing.
     """
-    flags, focus = _split_flags(argument, ("--hard", "--show", "--undo", "--leave"))
+    flags: set[str] = set()
+    known = ("--hard", "--show", "--undo", "--leave")
+    focus = argument  # what is left after the flags
+    while (word := focus.split(maxsplit=1)[:1]) and word[0] in known:
+        flags.add(word[0])
+        focus = focus[len(word[0]) :].lstrip()
     if "--undo" in flags:
         anchor = host.session.undo(leave="--leave" in flags)
         return CommandReply(
@@ -169,15 +174,6 @@ def _describe_plan(plan: CompactionPlan) -> Iterator[str]:
             words = shorten_to_width(join_texts(prompt.content), _PROMPT_COLUMNS)
             yield f"  > {words or '(no words)'}"
     yield f"the next request: {plan.before:,} tokens now, {plan.at_least:,} and the summary then"
-
-
-def _split_flags(argument: str, known: Sequence[str]) -> tuple[set[str], str]:
-    """Return the flags at the beginning of an argument, and the text after them."""
-    flags: set[str] = set()
-    while (word := argument.split(maxsplit=1)[:1]) and word[0] in known:
-        flags.add(word[0])
-        argument = argument[len(word[0]) :].lstrip()
-    return flags, argument
 
 
 @add_command("handoff", "[MODEL]", "hand over: set an anchor, print a page", busy=False)

@@ -24,7 +24,9 @@ def render_question(event: ApprovalRequested, columns: int) -> list[StyledLine]:
     command = arguments.get("command")
     reasons = event.reasons or (event.why,)
     if isinstance(command, str):
-        call = mark_parts(f"{event.name}: {command}", [_find_part(one) for one in reasons])
+        # A reason names a part of the command before its first colon
+        parts = [one.partition(": ")[0].removesuffix("…") for one in reasons]
+        call = mark_parts(f"{event.name}: {command}", parts)
     elif body := render_body(event.name, arguments, whole=True):
         call = [StyledLine(escape_text(describe_arguments(event.name, arguments)), "call"), *body]
     else:
@@ -70,11 +72,6 @@ def parse_edited(event: ApprovalRequested, text: str) -> dict[str, Any]:
     if not isinstance(edited, dict):
         raise ValueError("the arguments have to be a JSON object")  # noqa: TRY004 (of the text)
     return edited
-
-
-def _find_part(reason: str) -> str:
-    """Return the part of a command that a reason names before its first colon, where it is one."""
-    return reason.partition(": ")[0].removesuffix("…")
 
 
 def mark_parts(command: str, parts: Sequence[str]) -> list[StyledLine]:

@@ -95,7 +95,12 @@ class InputCompleter(Completer):
     def _complete_argument(self, name: str, typed: str) -> Iterator[Completion]:
         words: Iterable[str]
         if name in {"switch", "fork"}:
-            words = self._list_branches()
+            recorder = self._host.session.recorder
+            words = (
+                []
+                if recorder is None
+                else [row.value for row in list_branches(recorder.tape, recorder.branch, "")]
+            )
         elif name == "resume":
             home = self._host.library.store.tapes.parent
             for row in list_sessions(home, typed)[:MOST_OFFERED]:
@@ -108,12 +113,6 @@ class InputCompleter(Completer):
             words = self._list_words(name)
         for word in find_names(words, typed, MOST_OFFERED):
             yield Completion(word, -len(typed), display=show_controls(word))
-
-    def _list_branches(self) -> list[str]:
-        recorder = self._host.session.recorder
-        if recorder is None:
-            return []
-        return [row.value for row in list_branches(recorder.tape, recorder.branch, "")]
 
     def _list_words(self, name: str) -> Iterable[str]:
         match name:

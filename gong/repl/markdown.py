@@ -151,7 +151,21 @@ class MarkdownStream:
             yield from self._take_blank(columns)
         elif not self._continue_block(line):
             yield from self._end_block(columns)
-            yield from self._open_block(line, columns)
+            if found := _FENCE.match(line):
+                self._kind, self._fence, self._is_apart = "fence", _Fence(found), True
+            elif _HEADING.match(line) or _RULE.match(line):
+                self._kind, self._block = "text", [line]
+                yield from self._end_block(columns)
+            elif line.startswith("    "):
+                self._kind, self._block, self._is_apart = "code", [line], True
+            elif found := _ITEM.match(line):
+                self._kind, self._block = "item", [line]
+                self._width = (
+                    len(found[0]) if line[len(found[0]) :] else len(found[1] + found[2]) + 1
+                )
+                self._note_inner_fence(line[len(found[0]) :])
+            else:
+                self._kind, self._block = "text", [line]
 
     def _take_code(self, fence: _Fence, line: str, columns: int) -> Iterator[StyledLine]:
         if fence.closes(line):
@@ -201,21 +215,6 @@ class MarkdownStream:
             self._fence = None if self._fence.closes(line) else self._fence
         elif found := _FENCE.match(line.lstrip(" ")):
             self._fence = _Fence(found)
-
-    def _open_block(self, line: str, columns: int) -> Iterator[StyledLine]:
-        if found := _FENCE.match(line):
-            self._kind, self._fence, self._is_apart = "fence", _Fence(found), True
-        elif _HEADING.match(line) or _RULE.match(line):
-            self._kind, self._block = "text", [line]
-            yield from self._end_block(columns)
-        elif line.startswith("    "):
-            self._kind, self._block, self._is_apart = "code", [line], True
-        elif found := _ITEM.match(line):
-            self._kind, self._block = "item", [line]
-            self._width = len(found[0]) if line[len(found[0]) :] else len(found[1] + found[2]) + 1
-            self._note_inner_fence(line[len(found[0]) :])
-        else:
-            self._kind, self._block = "text", [line]
 
     def _end_block(self, columns: int) -> Iterator[StyledLine]:
         """Yield the lines of the open block, and close it."""

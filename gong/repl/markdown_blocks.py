@@ -230,7 +230,10 @@ def _render_table(
     widths = [max(map(_measure_parts, column)) for column in cells]
     room = columns - len(_GAP) * (len(widths) - 1)
     fitted = _fit_widths(widths, room)
-    words = [[word for cell in column for word in _join_texts(cell).split()] for column in cells]
+    words = [
+        [word for cell in column for word in "".join(part.text for part in cell).split()]
+        for column in cells
+    ]
     longest = [max(map(measure_width, column), default=0) for column in words]
     if fitted is None or any(wide > fit for wide, fit in zip(longest, fitted, strict=True)):
         return [*_render_records(table, columns)]
@@ -240,10 +243,6 @@ def _render_table(
     for row in body:
         rows += _render_cells(row, fitted)
     return rows
-
-
-def _join_texts(parts: Sequence[StyledPart]) -> str:
-    return "".join(part.text for part in parts)
 
 
 def _paint_parts(parts: Sequence[StyledPart], style: str) -> list[StyledPart]:

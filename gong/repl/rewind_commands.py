@@ -26,7 +26,7 @@ from .picker import Picker, PickerRow
 from .session_lists import list_prompts, select_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from ..agent.open_session import OpenSession
     from ..checkpoints.rewind import RewindPlan
@@ -82,23 +82,18 @@ def _answer_plan(
             rows.append(_build_scope_row(one, plan(one)))
     keys = {"enter": ("does it", f"/{command} {{}}")}
     picks = Picker("go back", lambda words: select_rows(rows, words), keys)
-    return CommandReply("\n".join(_show_plan(host, whole)), picks=picks)
+    lines = describe_plan(whole, _COLUMNS, how_to_overwrite="gong rewind --overwrite PATH")
+    patches = build_file_patches(host.session, whole).values()
+    shown = [line for one in patches for line in one.decode("utf-8", "replace").splitlines()]
+    rest = len(shown) - _PATCH_LINES
+    more = [f"… {rest} more lines: gong {whole.reason} -p --dry-run shows all"] if rest > 0 else []
+    return CommandReply("\n".join([*lines, *shown[:_PATCH_LINES], *more]), picks=picks)
 
 
 def _build_scope_row(scope: Scope, plan: RewindPlan) -> PickerRow:
     prompts = format_count(len(plan.prompts), "prompt")
     files = format_count(len(plan.files.select("restore")), "file")
     return PickerRow(scope, _SCOPES[scope], f"{prompts}, {files}")
-
-
-def _show_plan(host: OpenSession, plan: RewindPlan) -> Sequence[str]:
-    """Return the lines of a plan, and the patch of its files, cut where it is long."""
-    lines = describe_plan(plan, _COLUMNS, how_to_overwrite="gong rewind --overwrite PATH")
-    patches = build_file_patches(host.session, plan).values()
-    shown = [line for one in patches for line in one.decode("utf-8", "replace").splitlines()]
-    rest = len(shown) - _PATCH_LINES
-    more = [f"… {rest} more lines: gong {plan.reason} -p --dry-run shows all"] if rest > 0 else []
-    return [*lines, *shown[:_PATCH_LINES], *more]
 
 
 def _apply_plan(host: OpenSession, plan: RewindPlan) -> str:

@@ -26,7 +26,6 @@ from .picker import PickerRow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tape.history.graph import CellRow
     from tape.index.library import Library
     from tape.index.tables import TapeRow
     from tape.store.tape import Tape
@@ -135,7 +134,7 @@ def list_tree(tape: Tape, words: str) -> list[PickerRow]:
             if not (is_prompt or name or labelled):
                 continue
             mark = "o" if run.undone else "*"
-            drawn = _draw_lanes(lanes.draw_row(column, mark))
+            drawn = "".join(cell.char for cell in lanes.draw_row(column, mark))
             text = _read_prompt(line) if is_prompt else "(end)" if name else read_type(line)
             label = f"[{name}{' ←' if name == current else ''}] " if name else ""
             value = name or f"{run.node.source.tape[:SHORT]}@{entry[:SHORT]}"
@@ -144,10 +143,6 @@ def list_tree(tape: Tape, words: str) -> list[PickerRow]:
             lanes.add_merge_line(column, run.merged)
         lanes.end(column, run.parent)
     return select_rows(rows, words)
-
-
-def _draw_lanes(row: CellRow) -> str:
-    return "".join(cell.char for cell in row)
 
 
 def _iter_lines_back(segment: Segment) -> Iterator[bytes]:
