@@ -232,10 +232,7 @@ class CallJudge:
         rule = find_any(self.rules.ask)
         if rule is not None:
             return _build_question(rule)
-        return self._judge_whole(line, actions)
-
-    def _judge_whole(self, line: str, actions: Sequence[Action]) -> Part | None:
-        """Return what is decided where no rule denies or asks, None where the parts decide."""
+        # No rule denies or asks: the whole line may be allowed, else its parts decide
         whole = next((one for one in self.allow if is_line_covered(one, line)), None)
         if whole is not None:
             return self._build_allowance(whole)
@@ -287,7 +284,14 @@ class CallJudge:
         """Judge a part of a command, after the rules that deny and ask."""
         why = _describe_action(action)
         if action.kind == "write":
-            return self._judge_written(action, why)
+            # A redirection is an edit of its files
+            rule = next((one for one in self.allow if one.tool == "bash" and one.is_open), None)
+            if rule is not None:
+                return self._build_allowance(rule)
+            if action.hidden:
+                return self._decide_unnamed(why, lambda: Part("ask", why))
+            parts = [self._judge_file("edit", path) for path in action.paths]
+            return max(parts, key=lambda one: SEVERITY[one.decision])
         rule = is_action_covered(self.allow, action)
         if rule is not None:
             return self._build_allowance(rule)
@@ -300,16 +304,6 @@ class CallJudge:
             return Part("ask", why, offered="" if action.removes else build_action_rule(action))
 
         return self._decide_unnamed(why, ask)
-
-    def _judge_written(self, action: Action, why: str) -> Part:
-        """Judge a redirection as an edit of its files."""
-        rule = next((one for one in self.allow if one.tool == "bash" and one.is_open), None)
-        if rule is not None:
-            return self._build_allowance(rule)
-        if action.hidden:
-            return self._decide_unnamed(why, lambda: Part("ask", why))
-        parts = [self._judge_file("edit", path) for path in action.paths]
-        return max(parts, key=lambda one: SEVERITY[one.decision])
 
     # files
 

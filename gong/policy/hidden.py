@@ -84,8 +84,15 @@ def _list_suspect_texts(use: Invocation) -> Iterator[str]:
         yield from (*_list_argument_texts(use), *use.given)
     elif use.name not in _SEDS and can_run_input(use.name):
         printed = (text for one in use.inside for text in list_printed_texts(one))
-        for text in (*_list_argument_texts(use), *use.given, *printed):
-            yield from _unwrap_language(use.name, text[:_LONGEST_TEXT])
+        for whole in (*_list_argument_texts(use), *use.given, *printed):
+            # A crontab begins with times, a makefile spells $ twice
+            text = whole[:_LONGEST_TEXT]
+            if use.name in {"crontab", "fcrontab"}:
+                yield _CRON.sub("", text)
+            if use.name not in {"make", "gmake", "bmake"}:
+                yield text
+            else:
+                yield _LEADING.sub("", _MAKE_NAME.sub(r"${\1}", text).replace("$$", "$"))
 
 
 def can_run_input(name: str) -> bool:
@@ -119,15 +126,6 @@ _SPAWNING_PROGRAMS = {
     "openssl",
 }
 """Senders and writers that may run commands here all the same."""
-
-
-def _unwrap_language(name: str, text: str) -> Iterator[str]:
-    if name in {"crontab", "fcrontab"}:
-        yield _CRON.sub("", text)
-    if name not in {"make", "gmake", "bmake"}:
-        yield text
-    else:
-        yield _LEADING.sub("", _MAKE_NAME.sub(r"${\1}", text).replace("$$", "$"))
 
 
 def _list_argument_texts(use: Invocation) -> Iterator[str]:

@@ -164,7 +164,13 @@ class PermissionPolicy:
 
     def judge(self, name: str, arguments: Mapping[str, Any]) -> Ruling:
         """Return what the rules and the mode say about a call; nothing is run, and nobody asked."""
-        judge = self._build_judge()
+        from .call_judge import CallJudge  # noqa: PLC0415 (as above)
+
+        granted = tuple(self.granted)
+        run = self.run_rules
+        allow = (*self.rules.allow, *granted, *run.allow)
+        rules = replace(self.rules, deny=(*self.rules.deny, *run.deny)) if run.deny else self.rules
+        judge = CallJudge(self.places, self.mode, rules, allow, granted, self.locale)
         parts = judge.judge(name, arguments)
         ruling = self._choose_ruling(parts)
         if ruling.decision != "ask":
@@ -200,15 +206,6 @@ class PermissionPolicy:
             if self._choose_ruling(again.judge(name, arguments)).decision == "allow":
                 return texts
         return ()
-
-    def _build_judge(self) -> CallJudge:
-        from .call_judge import CallJudge  # noqa: PLC0415 (as above)
-
-        granted = tuple(self.granted)
-        run = self.run_rules
-        allow = (*self.rules.allow, *granted, *run.allow)
-        rules = replace(self.rules, deny=(*self.rules.deny, *run.deny)) if run.deny else self.rules
-        return CallJudge(self.places, self.mode, rules, allow, granted, self.locale)
 
     def _choose_ruling(self, parts: Sequence[Part]) -> Ruling:
         """Return the decision about a call from those about its parts: the most severe one."""
