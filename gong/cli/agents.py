@@ -11,7 +11,7 @@ from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
 
 from ..project import locate_folder
-from ..subagents.types import AgentType, load_agent_types
+from ..subagents.types import load_agent_types
 from ..trust import read_project
 from .options import print_warning
 
@@ -48,11 +48,12 @@ def list_agents(as_json: bool) -> None:
     for warning in found.warnings:
         print_warning(warning)
     if as_json:
-        print_json([_describe_type(one) for one in found.types.values()])
+        print_json(
+            [
+                ListedType(one.name, one.description, one.source, one.path, one.model, one.tools)
+                for one in found.types.values()
+            ]
+        )
         return
     rows = [(one.name, one.source, one.summary) for one in found.types.values()]
     print_lines(format_table(rows, headings=("TYPE", "FROM", "FOR")))
-
-
-def _describe_type(kind: AgentType) -> ListedType:
-    return ListedType(kind.name, kind.description, kind.source, kind.path, kind.model, kind.tools)

@@ -75,7 +75,12 @@ def list_hooks(as_json: bool) -> None:
     """
     found = _load_configured()
     if as_json:
-        print_json([_describe_hook(one) for one in found])
+        print_json(
+            [
+                ListedHook(one.event, one.matcher, one.runs, one.source, one.trust, one.is_active)
+                for one in found
+            ]
+        )
         return
     if not found:
         print_lines(["no hooks are configured for this folder"])
@@ -125,10 +130,6 @@ def _load_configured() -> list[ConfiguredHook]:
     for warning in found.warnings:
         print_warning(warning)
     return found.configured
-
-
-def _describe_hook(one: ConfiguredHook) -> ListedHook:
-    return ListedHook(one.event, one.matcher, one.runs, one.source, one.trust, one.is_active)
 
 
 def _parse_arguments(tool: str, arguments: str | None) -> dict[str, Any]:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     import mcp_types as types
 
-    from ..mcp.connection import ServerConnection
     from ..mcp.servers import ServerConfig
 
 Scope = Literal["user", "project"]
@@ -218,7 +217,16 @@ def _find_server(name: str) -> ServerConfig:
 
 async def _try_server(server: ServerConfig) -> dict[str, Any]:
     """Start one server and return what it offers."""
-    connection = await _open_connection(server)
+    settings = load_settings()
+    servers = SessionServers(
+        [server],
+        folder=locate_folder(),
+        environ=os.environ,
+        policy=settings.environment,
+        version=__version__,
+    )
+    await servers.connect()
+    connection = servers.connections[server.name]
     try:
         client = await connection.ensure()
         tools = [_encode_value(one) for one in connection.tools]
@@ -234,19 +242,6 @@ async def _try_server(server: ServerConfig) -> dict[str, Any]:
         }
     finally:
         await connection.close()
-
-
-async def _open_connection(server: ServerConfig) -> ServerConnection:
-    settings = load_settings()
-    servers = SessionServers(
-        [server],
-        folder=locate_folder(),
-        environ=os.environ,
-        policy=settings.environment,
-        version=__version__,
-    )
-    await servers.connect()
-    return servers.connections[server.name]
 
 
 def _encode_value(

@@ -75,7 +75,9 @@ def check(name: str, arguments: str, *, jsonl: bool, **given: Any) -> None:
     given_rules = merge_permissions(load_settings().permissions, **given)
     policy = build_policy(given_rules, locate_folder(), os.environ)
     if not jsonl:
-        answer, code = _answer_line(policy, _join_call(name, arguments))
+        tool = msgspec.json.encode(name)
+        line = b'{"tool":%b,"args":%b}' % (tool, arguments.strip().encode() or b"{}")
+        answer, code = _answer_line(policy, line)
         print_bytes(answer)
         sys.exit(code)
     worst = 0
@@ -86,11 +88,6 @@ def check(name: str, arguments: str, *, jsonl: bool, **given: Any) -> None:
             print_bytes(answer)
             sys.stdout.flush()
     sys.exit(worst)
-
-
-def _join_call(name: str, arguments: str) -> bytes:
-    tool = msgspec.json.encode(name)
-    return b'{"tool":%b,"args":%b}' % (tool, arguments.strip().encode() or b"{}")
 
 
 def _answer_line(policy: PermissionPolicy, line: bytes) -> tuple[bytes, int]:

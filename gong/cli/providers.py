@@ -158,7 +158,13 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
         print_lines(
             ["", f"Prices in USD per million tokens, as of {CATALOGUE_DATE}; – means unknown."]
         )
-    print_lines(_describe_providers(names, provider))
+    presets = [one for one in names.presets.values() if provider in {None, one.name}]
+    ready = [one.name for one in presets if _is_provider_ready(one)]
+    wanting = [one.name for one in presets if not _is_provider_ready(one) and not one.later]
+    lines = [f"Ready: {', '.join(ready)}"] if ready else []
+    if wanting:
+        lines.append(f"Need a key (gong auth login NAME): {', '.join(wanting)}")
+    print_lines(lines)
 
 
 @models.command()
@@ -210,17 +216,6 @@ def _encode_model(names: ModelNames, model: ModelInfo) -> dict[str, Any]:
         "provider": model.provider,
         "key": _is_provider_ready(preset) if preset else True,
     }
-
-
-def _describe_providers(names: ModelNames, provider: str | None) -> list[str]:
-    """Return a line of the providers that are ready, and one of those that need a key."""
-    presets = [one for one in names.presets.values() if provider in {None, one.name}]
-    ready = [one.name for one in presets if _is_provider_ready(one)]
-    wanting = [one.name for one in presets if not _is_provider_ready(one) and not one.later]
-    lines = [f"Ready: {', '.join(ready)}"] if ready else []
-    if wanting:
-        lines.append(f"Need a key (gong auth login NAME): {', '.join(wanting)}")
-    return lines
 
 
 def _is_provider_ready(preset: Preset) -> bool:

@@ -149,7 +149,10 @@ def _run_plan(
         if plan.is_empty:
             raise NothingToUndo(f"nothing to {plan.reason}: neither talk nor files would change")
         patches = build_file_patches(tape, plan, with_bytes=as_json) if as_patch else {}
-        agreed = how.confirm_plan(_describe_plan(plan, patches))
+        lines = describe_plan(plan, get_columns(), how_to_overwrite="--overwrite PATH")
+        for patch in patches.values():
+            lines += paint_patch_lines(BytesIO(patch), paint_line)
+        agreed = how.confirm_plan(lines)
         report = apply_plan(tape, writer, plan) if agreed else None
         if as_json:
             print_json(_build_document(tape, writer.branch, plan, report, patches))
@@ -178,14 +181,6 @@ def _open_branch(ref: str, store: str | None) -> Iterator[tuple[Tape, Writer, He
             branch = branch or tape.refs().current
             with tape.writer(branch) as writer:
                 yield tape, writer, hit.head
-
-
-def _describe_plan(plan: RewindPlan, patches: Mapping[str, bytes]) -> list[str]:
-    """Return the lines that show what would be done, and how where there are patches."""
-    lines = describe_plan(plan, get_columns(), how_to_overwrite="--overwrite PATH")
-    for patch in patches.values():
-        lines += paint_patch_lines(BytesIO(patch), paint_line)
-    return lines
 
 
 def _build_document(

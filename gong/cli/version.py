@@ -56,7 +56,10 @@ def find_commit() -> str | None:
             command = ["git", "-C", str(root), "rev-parse", "--verify", "HEAD"]
             done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)  # noqa: S603 (fixed words)
             return done.stdout.strip()
-    return _read_installed_commit(root)
+    for note in root.glob("gong-*.dist-info/direct_url.json"):
+        with suppress(OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(note.read_bytes(), type=_DirectUrl).vcs_info.commit_id
+    return None
 
 
 class _VcsInfo(Struct, frozen=True):
@@ -67,11 +70,3 @@ class _DirectUrl(Struct, frozen=True):
     """What an installer notes of an installation from a repository (PEP 610)."""
 
     vcs_info: _VcsInfo
-
-
-def _read_installed_commit(root: Path) -> str | None:
-    """Return the commit that the packages in a folder were installed from; None if not known."""
-    for note in root.glob("gong-*.dist-info/direct_url.json"):
-        with suppress(OSError, msgspec.MsgspecError):
-            return msgspec.json.decode(note.read_bytes(), type=_DirectUrl).vcs_info.commit_id
-    return None

@@ -36,7 +36,9 @@ class WorkflowScreen:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._has_picture = not as_json and sys.stdout.isatty() and _can_move_cursor()
+        self._has_picture = (
+            not as_json and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        )
         self._engine: WorkflowEngine | None = None
         self._began = read_clock()
         self._drawn = 0
@@ -56,7 +58,9 @@ class WorkflowScreen:
 
     def print_above(self, line: str) -> None:
         """Print a line above the picture."""
-        self._erase()
+        if self._drawn:
+            sys.stdout.write(mark_control(f"\r\x1b[{self._drawn}A\x1b[J"))
+            self._drawn = 0
         print_lines([line])
         self._draw()
 
@@ -98,11 +102,6 @@ class WorkflowScreen:
         sys.stdout.flush()
         self._drawn = len(lines)
 
-    def _erase(self) -> None:
-        if self._drawn:
-            sys.stdout.write(mark_control(f"\r\x1b[{self._drawn}A\x1b[J"))
-            self._drawn = 0
-
     def _build_progress(self, engine: WorkflowEngine) -> dict[str, Any]:
         """Return what the picture shows, for programs; it is on no tape."""
         found, now = engine.workflow, read_clock()
@@ -115,7 +114,3 @@ class WorkflowScreen:
             "seconds": (now - self._began) / 1e6,
             "seconds_left": estimate_time_left(found, now),
         }
-
-
-def _can_move_cursor() -> bool:
-    return os.environ.get("TERM", "dumb") != "dumb"
