@@ -62,17 +62,6 @@ def _describe_report(report: AgentReport) -> TaskDetails:
     )
 
 
-def _build_result(report: AgentReport) -> ToolOutcome:
-    """Return the result of `wait`: output, success and the turns it used, as JSON."""
-    shown = {
-        "output": report.output,
-        "success": report.success,
-        "turns_used": report.turns_used,
-        "status": report.status,
-    }
-    return _build_json(shown, report)
-
-
 def _build_json(shown: dict[str, Any], report: AgentReport) -> ToolOutcome:
     return ToolOutcome.from_text(msgspec.json.encode(shown).decode(), _describe_report(report))
 
@@ -141,9 +130,14 @@ async def run_wait(arguments: WaitArguments, context: ToolContext) -> ToolOutcom
     if (agents := _find_runner(context)) is None:
         return ToolOutcome.error(_NO_AGENTS)
     most = arguments.timeout_ms
-    return _build_result(
-        await agents.wait(arguments.agent_id, None if most is None else most / 1000)
-    )
+    report = await agents.wait(arguments.agent_id, None if most is None else most / 1000)
+    shown = {
+        "output": report.output,
+        "success": report.success,
+        "turns_used": report.turns_used,
+        "status": report.status,
+    }
+    return _build_json(shown, report)
 
 
 class CloseArguments(Struct, frozen=True):

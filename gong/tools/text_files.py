@@ -247,9 +247,13 @@ def find_text(text: str, wanted: str) -> TextPlaces:
     pattern = "\r?\n".join(part.replace("\\\r", "\\\r(?!\n)") for part in parts)
     exact = [Span(*match.span()) for match in re.finditer(pattern, text)]
     similar = find_lookalike_spans(text, wanted)
-    return TextPlaces(
-        tuple(exact or similar), len(exact) + _count_apart(similar, exact), bool(exact)
-    )
+    # Similar places that overlap no exact one; both lists are in order
+    ends = [other.end for other in exact]
+    count = 0
+    for span in similar:
+        nearest = bisect_right(ends, span.start)
+        count += nearest == len(exact) or exact[nearest].start >= span.end
+    return TextPlaces(tuple(exact or similar), len(exact) + count, bool(exact))
 
 
 def replace_spans(file: TextFile, spans: Sequence[Span], new: str) -> FileReplacement:
@@ -270,16 +274,6 @@ def replace_spans(file: TextFile, spans: Sequence[Span], new: str) -> FileReplac
 def is_same_text(one: str, other: str) -> bool:
     """Whether two texts differ in nothing but their line ends."""
     return _to_unix_line_ends(one) == _to_unix_line_ends(other)
-
-
-def _count_apart(spans: Sequence[Span], others: Sequence[Span]) -> int:
-    """Return how many spans overlap none of the others; both stand in order."""
-    ends = [other.end for other in others]
-    count = 0
-    for span in spans:
-        nearest = bisect_right(ends, span.start)
-        count += nearest == len(others) or others[nearest].start >= span.end
-    return count
 
 
 def _to_unix_line_ends(text: str) -> str:

@@ -130,7 +130,13 @@ class TruncationService:
 
     async def output(self, content: str, context: TruncationContext) -> WholeText | CutText:
         """Return the text, cut if it is over a limit and cutting is enabled for it."""
-        config = self._choose_config(context)
+        changes = _collect_set_fields(context.declared)
+        changes |= _collect_set_fields(self._tools.get(context.tool_name))
+        changes |= _collect_set_fields(context.options)
+        skip = changes.pop("skip", None)
+        if skip is not None:
+            changes["enabled"] = not skip
+        config = replace(self._config, **changes)
         try:
             if not config.enabled or not self._strategy.needs_truncation(content, config):
                 self._emit_event("skipped", content, content, context)
@@ -163,15 +169,6 @@ class TruncationService:
     def set_tool_config(self, tool_name: str, change: TruncationOverride) -> None:
         """Replace the settings of one tool."""
         self._tools[tool_name] = change
-
-    def _choose_config(self, context: TruncationContext) -> TruncationSettings:
-        changes = _collect_set_fields(context.declared)
-        changes |= _collect_set_fields(self._tools.get(context.tool_name))
-        changes |= _collect_set_fields(context.options)
-        skip = changes.pop("skip", None)
-        if skip is not None:
-            changes["enabled"] = not skip
-        return replace(self._config, **changes)
 
     def _open_own_storage(self) -> OutputStorage:
         if self._storage is not None:
