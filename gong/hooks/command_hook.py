@@ -139,7 +139,13 @@ class CommandHook:
         given = claude.build_input(self.rule.event, call, spelled)
         code, output, errors = await self._execute(msgspec.json.encode(given), call)
         if code == BLOCKING_EXIT:
-            return self._block(call, errors.strip() or output.strip())
+            # Where a call cannot be blocked any more, exit code 2 is a remark
+            reason = errors.strip() or output.strip()
+            if call.point in GATES:
+                return HookAnswer("block", reason or f"the hook {self.name} gave no reason")
+            if call.point == "tool_result":
+                return HookAnswer(context=reason)
+            return HookAnswer(message=reason)
         if code != 0:
             said = " ".join((errors.strip() or output.strip()).split())[:_MAX_SHOWN_CHARS]
             raise HookFailed(f"exit code {code}{f': {said}' if said else ''}")
@@ -151,14 +157,6 @@ class CommandHook:
         except (msgspec.DecodeError, UnicodeError) as error:
             raise HookFailed(f"its output is not a JSON object: {error}") from error
         return claude.read_answer(call, answer)
-
-    def _block(self, call: HookCall, reason: str) -> HookAnswer:
-        """Return what exit code 2 means where a call cannot be blocked any more: a remark."""
-        if call.point in GATES:
-            return HookAnswer("block", reason or f"the hook {self.name} gave no reason")
-        if call.point == "tool_result":
-            return HookAnswer(context=reason)
-        return HookAnswer(message=reason)
 
     async def _execute(self, data: bytes, call: HookCall) -> tuple[int, str, str]:
         """Run the command to its end and return exit code, output and errors."""

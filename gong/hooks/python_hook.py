@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from .hook import NO_ANSWER, Allow, Ask, Block, HookAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from .hook import HookCall, OnFailure, Point
 
@@ -83,7 +83,13 @@ class PythonHook:
         if said is None:
             return NO_ANSWER
         answer = _read_answer(call.point, said)
-        return replace(answer, changed=_complete_changes(call, answer.changed))
+        # A hook need not repeat messages of others, or fields of a result
+        whole = dict(answer.changed)
+        if call.point == "before_agent" and "messages" in answer.changed:
+            whole["messages"] = [*call.value["messages"], *answer.changed["messages"]]
+        if call.point == "tool_result" and "result" in answer.changed:
+            whole["result"] = {**call.value["result"], **answer.changed["result"]}
+        return replace(answer, changed=whole)
 
 
 async def _call_in_thread(call: Callable[[], Any]) -> Any:
@@ -112,16 +118,6 @@ async def _call_in_thread(call: Callable[[], Any]) -> Any:
 
     Thread(target=run, daemon=True).start()
     return await future
-
-
-def _complete_changes(call: HookCall, changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return changes with what a hook need not repeat: messages of others, fields of a result."""
-    whole = dict(changed)
-    if call.point == "before_agent" and "messages" in changed:
-        whole["messages"] = [*call.value["messages"], *changed["messages"]]
-    if call.point == "tool_result" and "result" in changed:
-        whole["result"] = {**call.value["result"], **changed["result"]}
-    return whole
 
 
 def _read_answer(point: Point, said: Any) -> HookAnswer:

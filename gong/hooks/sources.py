@@ -105,7 +105,15 @@ def load_hooks(
     loader.add_file(file.with_name("hooks.json"))
     if home := environ.get("HOME"):
         loader.add_file(Path(home) / ".claude/settings.json", key_only=True)
-    _add_plugin_hooks(loader, environ)
+    # The user said yes to the hooks of installed plugins
+    if locate_config_file(environ).with_name("plugins").is_dir():
+        from ..plugins.installed import list_plugins  # noqa: PLC0415 (only with plugins)
+
+        plugins, warnings = list_plugins(environ)
+        loader.found.warnings += warnings
+        for plugin in plugins:
+            if (hooks := plugin.read_hooks()) is not None:
+                loader.add_json(hooks[1], hooks[0], "user", key_only=False)
     for part in project.parts:
         source = str(project.root / part.path)
         if part.path == ".gong/config.toml":
@@ -114,19 +122,6 @@ def load_hooks(
             only = part.path.startswith(".claude/")
             loader.add_json(part.content, source, part.state, key_only=only)
     return loader.found
-
-
-def _add_plugin_hooks(loader: _HookLoader, environ: Mapping[str, str]) -> None:
-    """Add the hooks of installed plugins, which the user said yes to."""
-    if not locate_config_file(environ).with_name("plugins").is_dir():
-        return
-    from ..plugins.installed import list_plugins  # noqa: PLC0415 (only with plugins)
-
-    plugins, warnings = list_plugins(environ)
-    loader.found.warnings += warnings
-    for plugin in plugins:
-        if (hooks := plugin.read_hooks()) is not None:
-            loader.add_json(hooks[1], hooks[0], "user", key_only=False)
 
 
 class _HookLoader:
