@@ -329,20 +329,17 @@ class WorkflowEngine:
         folder = self._front.folder
         if self._has_worktrees:
             slug = re.sub(r"[^a-z0-9]+", "-", task.id.lower()).strip("-")[:24] or "task"
-            made = await self._repository.add(self._name_worktree(task.id, slug))
+            # No task may have this name yet, also none of an earlier plan
+            number = [one.id for one in self.workflow.plan.tasks].index(task.id) + 1
+            taken = {one.branch for one in self.workflow.states.values()}
+            while f"gong/{(name := f'{self.workflow.id[:8]}-{number}-{slug}')}" in taken:
+                number += 1
+            made = await self._repository.add(name)
             folder = made.folder
             changes = {"worktree": made.folder, "branch": made.branch, "base": made.commit}
         with begin_tape(self._front, task.title, folder) as recorder:
             changes["tape"] = recorder.tape.id
         return self._note(task.id, **changes)
-
-    def _name_worktree(self, task: str, slug: str) -> str:
-        """Return a name that no other task has, also one of an earlier plan."""
-        number = [one.id for one in self.workflow.plan.tasks].index(task) + 1
-        taken = {one.branch for one in self.workflow.states.values()}
-        while f"gong/{(name := f'{self.workflow.id[:8]}-{number}-{slug}')}" in taken:
-            number += 1
-        return name
 
     async def _execute(self, task: PlannedTask, state: TaskState) -> str:
         reviews = self.workflow.reviews.get(task.id, [])

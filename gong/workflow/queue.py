@@ -192,10 +192,6 @@ def _name_machine() -> str:
         return f"{socket.gethostname()}/{getnode():x}"
 
 
-def _name_worker() -> str:
-    return f"{_name_machine()}:{os.getpid()}"
-
-
 def _is_gone(worker: str | None) -> bool:
     """Return whether a worker was a process of this machine that has ended."""
     machine, _, number = (worker or "").rpartition(":")
@@ -229,7 +225,7 @@ async def serve_steps(
                 "name": _NAME,
                 "system_database_url": url,
                 "application_version": _VERSION,
-                "executor_id": _name_worker(),
+                "executor_id": f"{_name_machine()}:{os.getpid()}",
                 "log_level": "CRITICAL",
                 "use_listen_notify": False,
             }
