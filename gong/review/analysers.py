@@ -79,7 +79,11 @@ def find_with_analysers(
         if program is None:
             done.missing.append(analyser.name)
             continue
-        stamp = _describe_version(program, analyser.rules)
+        # The stamp changes when an analyser or our rules for it do
+        real = Path(os.path.realpath(program))
+        facts = real.stat()
+        text = "" if analyser.rules is None else analyser.rules.read_text("utf-8")
+        stamp = f"{real} {facts.st_mtime_ns} {facts.st_size} {text}"
         keys = {one.path: build_key(analyser.name, stamp, one.path, one.text) for one in named}
         known = {path: memory.get(key) for path, key in keys.items()}
         new = [one for one in named if known[one.path] is None]
@@ -92,14 +96,6 @@ def find_with_analysers(
         done.ran.append(analyser.name)
         done.found.extend(one for those in known.values() for one in those or ())
     return done
-
-
-def _describe_version(program: str, rules: Path | None) -> str:
-    """Return what changes when an analyser or our rules for it do."""
-    real = Path(os.path.realpath(program))
-    facts = real.stat()
-    text = "" if rules is None else rules.read_text("utf-8")
-    return f"{real} {facts.st_mtime_ns} {facts.st_size} {text}"
 
 
 def _ask_analyser(

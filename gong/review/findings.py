@@ -120,21 +120,20 @@ def build_sarif(found: Sequence[ReviewFinding], version: str) -> dict[str, Any]:
                     "driver": {
                         "name": "gong review",
                         "version": version,
-                        "rules": [_build_rule(rule, worst[rule]) for rule in rules],
+                        "rules": [
+                            {
+                                "id": rule,
+                                "shortDescription": {"text": rule.replace("-", " ").capitalize()},
+                                "defaultConfiguration": {"level": _SARIF_LEVELS[worst[rule]]},
+                            }
+                            for rule in rules
+                        ],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
                 "results": [_build_result(one, rules.index(one.category)) for one in found],
             }
         ],
-    }
-
-
-def _build_rule(rule: str, severity: Severity) -> dict[str, Any]:
-    return {
-        "id": rule,
-        "shortDescription": {"text": rule.replace("-", " ").capitalize()},
-        "defaultConfiguration": {"level": _SARIF_LEVELS[severity]},
     }
 
 
