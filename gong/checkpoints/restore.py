@@ -94,7 +94,13 @@ def restore_files(
     gone = [file.path for file in todo if file.target is None]
     for path in reversed(gone):  # the deepest first
         try:
-            _delete_file(path, top)
+            # Folders below `top` that are empty then go, too
+            os.unlink(path)  # noqa: PTH108 (a text)
+            parent = os.path.dirname(path)  # noqa: PTH120 (a text)
+            while is_inside_folder(parent, top) and parent != top and not os.listdir(parent):  # noqa: PTH208
+                os.rmdir(parent)  # noqa: PTH106 (a text)
+                parent = os.path.dirname(parent)  # noqa: PTH120 (a text)
+            _sync_folder(parent)
         except OSError as error:
             failed[path] = error.strerror or str(error)
     for file in todo:
@@ -138,16 +144,6 @@ def build_restore_patch(
     return b"".join(build_patch(now, then, with_bytes=with_bytes))
 
 
-def _delete_file(path: str, folder: str) -> None:
-    """Delete a file, and the folders below `folder` that are empty then."""
-    os.unlink(path)  # noqa: PTH108 (a text)
-    parent = os.path.dirname(path)  # noqa: PTH120 (a text)
-    while is_inside_folder(parent, folder) and parent != folder and not os.listdir(parent):  # noqa: PTH208
-        os.rmdir(parent)  # noqa: PTH106 (a text)
-        parent = os.path.dirname(parent)  # noqa: PTH120 (a text)
-    _sync_folder(parent)
-
-
 def _put_file(
     path: str, now: KnownVersion | None, target: KnownVersion, load: Callable[[str], bytes]
 ) -> None:
@@ -174,18 +170,14 @@ def _put_file(
                 mode = int(now.mode, 8) if is_file and now is not None and now.mode else 0o644
             _write_file(beside, data, stat.S_IMODE(mode))
         if _is_folder(path):  # without files: each was deleted
-            _remove_folders(path)
+            for at, _, _ in os.walk(path, topdown=False):
+                os.rmdir(at)  # noqa: PTH106 (a text)
         os.replace(beside, path)  # noqa: PTH105 (a text)
     except BaseException:
         if os.path.lexists(beside):
             os.unlink(beside)  # noqa: PTH108 (a text)
         raise
     _sync_folder(parent)
-
-
-def _remove_folders(path: str) -> None:
-    for at, _, _ in os.walk(path, topdown=False):
-        os.rmdir(at)  # noqa: PTH106 (a text)
 
 
 def _write_file(path: str, data: bytes, mode: int) -> None:
