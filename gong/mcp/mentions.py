@@ -67,29 +67,19 @@ async def read_part(part: NamedPart, connection: ServerConnection) -> list[Serve
     """Return what a server has for it. Raises GongError, which says what is wrong."""
     try:
         if part.typed is None:
-            return await _read_resource(part, connection)
-        return await _read_prompt(part, part.typed, connection)
+            listed = {str(one.uri): one for one in await connection.list_resources()}
+            uri = part.name if part.name in listed else part.name.rstrip(_AFTER_WORD)
+            resource = await connection.read_resource(uri)
+            return [_build_document(part.server, one) for one in resource.contents]
+        prompts = {one.name: one for one in await connection.list_prompts()}
+        known = prompts.get(part.name)
+        if known is None:
+            there = ", ".join(prompts) or "none"
+            raise ConfigurationError(f"{part.server} has no prompt {part.name}; it has: {there}")
+        answer = await connection.get_prompt(part.name, _read_arguments(part, known, part.typed))
+        return [_build_message(part, one.role, one.content) for one in answer.messages]
     except MCPError as error:
         raise GongError(f"{part.server}: {error}") from error
-
-
-async def _read_resource(part: NamedPart, connection: ServerConnection) -> list[ServerDocument]:
-    listed = {str(one.uri): one for one in await connection.list_resources()}
-    uri = part.name if part.name in listed else part.name.rstrip(_AFTER_WORD)
-    answer = await connection.read_resource(uri)
-    return [_build_document(part.server, one) for one in answer.contents]
-
-
-async def _read_prompt(
-    part: NamedPart, typed: str, connection: ServerConnection
-) -> list[ServerDocument]:
-    prompts = {one.name: one for one in await connection.list_prompts()}
-    known = prompts.get(part.name)
-    if known is None:
-        there = ", ".join(prompts) or "none"
-        raise ConfigurationError(f"{part.server} has no prompt {part.name}; it has: {there}")
-    answer = await connection.get_prompt(part.name, _read_arguments(part, known, typed))
-    return [_build_message(part, one.role, one.content) for one in answer.messages]
 
 
 def _read_arguments(part: NamedPart, known: types.Prompt, typed: str) -> dict[str, str]:

@@ -35,8 +35,6 @@ from ..tools.pictures import show_picture
 from ..tools.tool import ToolOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tape.model.entries import Block
 
     from ..tools.tool import ToolContext
@@ -64,19 +62,15 @@ async def build_outcome(
     if not blocks:
         blocks.append(Text(f"{tool} {'failed' if result.is_error else 'answered'} without words."))
     details = McpDetails(server, tool, result.structured_content, result.meta or {})
-    return ToolOutcome(_space_texts(blocks), details, is_error=result.is_error is True)
-
-
-def _space_texts(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Return blocks whose texts end with a line break before the next: they are read as one."""
-    listed = [*blocks]
-    last = max((at for at, one in enumerate(listed) if isinstance(one, Text)), default=-1)
-    return tuple(
+    # Texts are read as one, so each ends its line before the next
+    last = max((at for at, one in enumerate(blocks) if isinstance(one, Text)), default=-1)
+    spaced = tuple(
         Text(f"{one.text}\n")
         if isinstance(one, Text) and at < last and not one.text.endswith("\n")
         else one
-        for at, one in enumerate(listed)
+        for at, one in enumerate(blocks)
     )
+    return ToolOutcome(spaced, details, is_error=result.is_error is True)
 
 
 async def _build_blocks(

@@ -94,7 +94,18 @@ class SessionServers:
     async def offer(self, tools: ToolRegistry, *, has_person: bool) -> list[str]:
         """Bring the tools of a session up to date; return what its person should know."""
         if not self.connections:
-            return await self._begin(tools, has_person=has_person)
+            # Start all servers, and wait for those that are soon there
+            if self._is_refused or not self.servers:
+                return []
+            try:
+                await self.connect()
+            except ConfigurationError as error:
+                self._is_refused = True
+                return [str(error)]
+            longest = max(one.startup_seconds for one in self.servers) + 1
+            seconds = _PERSON_WAITS_SECONDS if has_person else longest
+            await asyncio.gather(*(one.wait(seconds) for one in self.connections.values()))
+            return self._join(tools)
         remarks: list[str] = []
         for connection in self.connections.values():
             if connection.state == "failed" and connection.server.name not in self._joined:
@@ -104,20 +115,6 @@ class SessionServers:
             except Exception as error:  # noqa: BLE001 - whatever a server does, the session goes on
                 remarks.append(f"{connection.server.name}: {error}")
         return [*remarks, *self._join(tools)]
-
-    async def _begin(self, tools: ToolRegistry, *, has_person: bool) -> list[str]:
-        """Start all servers, and wait for those that are soon there."""
-        if self._is_refused or not self.servers:
-            return []
-        try:
-            await self.connect()
-        except ConfigurationError as error:
-            self._is_refused = True
-            return [str(error)]
-        longest = max(one.startup_seconds for one in self.servers) + 1
-        seconds = _PERSON_WAITS_SECONDS if has_person else longest
-        await asyncio.gather(*(one.wait(seconds) for one in self.connections.values()))
-        return self._join(tools)
 
     async def read_mentions(self, prompt: str) -> tuple[list[ServerDocument], list[str]]:
         """Return what a prompt names of these servers (`mentions`), and what to warn of."""
