@@ -92,7 +92,10 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
     async with _start_program((program, *flags, "--", search.pattern, "."), place) as (lines, _):
         async for line in _read_answer_lines(lines):
             event = _decode_event(line)
-            path = _decode_path(event.data.path)
+            # ripgrep gives base64 where a path is not UTF-8
+            told = event.data.path
+            text = os.fsdecode(b64decode(told.bytes or "")) if told.text is None else told.text
+            path = text.removeprefix("./")
             if event.type == "summary":
                 return LineMatches(tuple(found), limited=False)
             if event.type == "end":
@@ -227,12 +230,6 @@ def _is_valid_argument(pattern: str) -> bool:
 
 
 _decode_event = msgspec.json.Decoder(_RipgrepEvent).decode
-
-
-def _decode_path(path: _RipgrepText) -> str:
-    """Return a path as Python has it, whatever bytes are in it."""
-    text = os.fsdecode(b64decode(path.bytes or "")) if path.text is None else path.text
-    return text.removeprefix("./")
 
 
 @cache
