@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..errors import ConfigurationError
 from ..policy.rules import parse_rule
-from .skill import NAME, SkillArgument, split_tools
+from .skill import NAME, split_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -110,7 +110,11 @@ def _check_values(skill: Skill) -> Iterator[SkillFinding]:
     if len(set(names)) < len(names):
         yield SkillFinding("error", "two arguments have the same name")
     for one in skill.arguments:
-        yield from _check_argument(one)
+        if one.type not in _TYPES:
+            there = "string, integer, number, boolean"
+            yield SkillFinding(
+                "error", f"argument {one.name}: no type is called {one.type}: {there}"
+            )
     if not skill.body.strip():
         yield SkillFinding("error", "it has no text")
     lines = skill.body.count("\n") + 1
@@ -118,14 +122,6 @@ def _check_values(skill: Skill) -> Iterator[SkillFinding]:
         yield SkillFinding(
             "warning",
             f"the text has {lines:,} lines: put what is seldom needed into files beside it",
-        )
-
-
-def _check_argument(argument: SkillArgument) -> Iterator[SkillFinding]:
-    if argument.type not in _TYPES:
-        there = "string, integer, number, boolean"
-        yield SkillFinding(
-            "error", f"argument {argument.name}: no type is called {argument.type}: {there}"
         )
 
 
