@@ -185,7 +185,12 @@ def expand_words(words: tuple[Word, ...], state: ShellState) -> Iterator[Argumen
     for blanks in dict.fromkeys(map(_compile_blanks, state.values("IFS"))):
         for values in islice(product(*choices), MOST_READINGS):
             known = dict(zip(names, values, strict=True))
-            yield _build_arguments(words, known, state.home, blanks)
+            yield tuple(
+                argument
+                for word in words
+                for spread in _expand_braces(word)
+                for argument in _split_fields(_expand_tilde(spread, state.home), known, blanks)
+            )
 
 
 def is_fully_expanded(words: tuple[Word, ...], state: ShellState) -> bool:
@@ -250,20 +255,6 @@ def _compile_blanks(characters: str | None) -> re.Pattern[str]:
     return re.compile(f"[{re.escape(characters or '')}]+") if characters else _NOTHING
 
 
-def _build_arguments(
-    words: tuple[Word, ...],
-    values: Mapping[str, str | None],
-    home: str,
-    blanks: re.Pattern[str],
-) -> Arguments:
-    return tuple(
-        argument
-        for word in words
-        for spread in _expand_braces(word)
-        for argument in _split_fields(_expand_tilde(spread, home), values, blanks)
-    )
-
-
 def _expand_tilde(word: Word, home: str) -> Word:
     """Return the word with a leading tilde replaced by the folder it names."""
     found = _TILDE.match(word[0].text) if word and word[0].kind == "text" else None
@@ -285,14 +276,8 @@ def _expand_braces(word: Word) -> list[Word]:
     marks = [
         piece.text if piece.kind == "text" else chr(_FIRST_MARK + i) for i, piece in enumerate(word)
     ]
-    spread = _spread_braces("".join(marks))
-    left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MOST_READINGS)
-    return [(*_decode_marks(one, word), *left) for one in spread]
-
-
-def _spread_braces(text: str) -> list[str]:
     done: list[str] = []
-    waiting = [text]
+    waiting = ["".join(marks)]
     while waiting and len(done) + len(waiting) < MOST_READINGS:
         one = waiting.pop(0)
         for found in _BRACES.finditer(one):
@@ -303,7 +288,9 @@ def _spread_braces(text: str) -> list[str]:
         else:
             done.append(one)
     found_words = done + waiting
-    return [*found_words[:_MOST_SPREAD], *found_words[_MOST_SPREAD:][-_MOST_SPREAD:]]
+    spread = [*found_words[:_MOST_SPREAD], *found_words[_MOST_SPREAD:][-_MOST_SPREAD:]]
+    left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MOST_READINGS)
+    return [(*_decode_marks(one, word), *left) for one in spread]
 
 
 def _split_brace(inner: str) -> list[str]:
