@@ -147,7 +147,7 @@ def _read_parts(
         content, value = b"", None
         if place.is_dir():
             files = [*_walk_files(place)]
-            names = {_name_below(place, file) for file in files}
+            names = {file.relative_to(place).parts[0] for file in files}
             if path.endswith((*SKILL_FOLDERS, COMMAND_FOLDER)):
                 names = {describe_skill(place, file) for file in files} - {""} or names
             runs = tuple(sorted(names))
@@ -231,10 +231,6 @@ def list_skill_commands(body: str) -> list[str]:
     """Return the commands that the text of a skill has run while it is loaded."""
     found = SKILL_COMMAND.finditer(body)
     return [(one["line"] or one["block"] or "").strip() for one in found]
-
-
-def _name_below(folder: Path, file: Path) -> str:
-    return file.relative_to(folder).parts[0]
 
 
 def _walk_values(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
