@@ -93,8 +93,8 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
         async for line in _read_answer_lines(lines):
             event = _decode_event(line)
             # ripgrep gives base64 where a path is not UTF-8
-            told = event.data.path
-            text = os.fsdecode(b64decode(told.bytes or "")) if told.text is None else told.text
+            named = event.data.path
+            text = os.fsdecode(b64decode(named.bytes or "")) if named.text is None else named.text
             path = text.removeprefix("./")
             if event.type == "summary":
                 return LineMatches(tuple(found), limited=False)

@@ -92,7 +92,7 @@ def test_a_call_waits_for_its_decision(client, session):
     assert "touch" in asked["why"]
     assert client.ask("approve", session=session, call_id="none", decision="once")["code"] == -32000
     wrong = client.ask("approve", session=session, call_id=asked["call_id"], decision="perhaps")
-    assert "no decision about a call" in wrong["message"]
+    assert "not a decision about a call" in wrong["message"]
     client.ask("approve", session=session, call_id=asked["call_id"], decision="once")
     client.read_answer(number)
     assert (client.work / "zebra.txt").exists()
