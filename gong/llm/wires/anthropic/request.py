@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tape.formats.encoder import ArrayEncoder
 
     from ...models import Preset
-    from ...types import Request, ToolChoice, ToolSpec
+    from ...types import Request, ToolChoice
     from ..json_values import WireObject
 
 _PATH = "/v1/messages"
@@ -103,7 +103,9 @@ class AnthropicRequestEncoder:
         if cached:
             places = (n for n in reversed(range(len(messages))) if messages[n].startswith(_USER))
             for place in islice(places, _MARKED_MESSAGES):
-                messages[place] = _add_mark(messages[place])
+                turn = msgspec.json.decode(messages[place])
+                turn["content"][-1] |= _CACHE
+                messages[place] = msgspec.json.encode(turn)
         else:
             for block in (*wire.get("tools", ()), *wire.get("system", ())):
                 block.pop("cache_control", None)
@@ -149,20 +151,19 @@ def _choose_max_tokens(request: Request, preset: Preset) -> int:
 def _encode_tools(request: Request, preset: Preset) -> WireObject:
     if not request.tools:
         return {}
-    tools = [_encode_tool(tool, preset) for tool in request.tools]
+    # others refuse fields they do not know
+    own = {"eager_input_streaming": True} if preset.name == _OWN_HOST else {}
+    tools: list[WireObject] = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": tool.parameters,
+            **own,
+        }
+        for tool in request.tools
+    ]
     tools[-1] |= _CACHE
     return {"tools": tools, "tool_choice": _encode_choice(request.tool_choice)}
-
-
-def _encode_tool(tool: ToolSpec, preset: Preset) -> WireObject:
-    wire: WireObject = {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": tool.parameters,
-    }
-    if preset.name == _OWN_HOST:  # others refuse fields they do not know
-        wire["eager_input_streaming"] = True
-    return wire
 
 
 def _encode_choice(choice: ToolChoice) -> WireObject:
@@ -174,12 +175,6 @@ def _encode_choice(choice: ToolChoice) -> WireObject:
         case "named":
             return {"type": "tool", "name": choice.name}
     assert_never(choice.mode)
-
-
-def _add_mark(element: bytes) -> bytes:
-    turn = msgspec.json.decode(element)
-    turn["content"][-1] |= _CACHE
-    return msgspec.json.encode(turn)
 
 
 def _remove_mark(element: bytes) -> bytes:

@@ -16,7 +16,7 @@ from ..message_encoding import EncoderCache, HistorySelection, is_system_message
 
 if TYPE_CHECKING:
     from ...models import Preset
-    from ...types import Request, ToolChoice, ToolSpec
+    from ...types import Request, ToolChoice
     from ..json_values import WireObject
 
 _VERSION = "v1beta"
@@ -59,7 +59,13 @@ class GoogleRequestEncoder:
 
         Options for the generation go over ours field by field. Raises MsgspecError for bad ones.
         """
-        contents = self._cache.encode_messages(request, self._choose_form(request.model))
+        is_new = _find_generation(request.model) >= _FIRST_WITH_LEVEL
+        form = emit.GeminiOptions(
+            signed_calls=is_new,
+            media_in_results=is_new,
+            thinking_as_text=self.preset.quirks.thinking_as_text,
+        )
+        contents = self._cache.encode_messages(request, form)
         system = self._system.follow(request.messages)
         wire = build_envelope(replace(request, messages=system), self.preset)
         for more in (self.preset.body, parse_options(request)):
@@ -76,14 +82,6 @@ class GoogleRequestEncoder:
         )
         body = encode_with_array(wire, b"contents", contents)
         return EncodedRequest(build_path(request.model), body, {}, warnings)
-
-    def _choose_form(self, model: str) -> emit.GeminiOptions:
-        is_new = _find_generation(model) >= _FIRST_WITH_LEVEL
-        return emit.GeminiOptions(
-            signed_calls=is_new,
-            media_in_results=is_new,
-            thinking_as_text=self.preset.quirks.thinking_as_text,
-        )
 
 
 def build_envelope(request: Request, preset: Preset) -> WireObject:
@@ -109,18 +107,17 @@ def build_envelope(request: Request, preset: Preset) -> WireObject:
 def _encode_tools(request: Request) -> WireObject:
     if not request.tools:
         return {}
-    declarations = [_encode_tool(tool) for tool in request.tools]
+    declarations = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "parametersJsonSchema": tool.parameters,
+        }
+        for tool in request.tools
+    ]
     return {
         "tools": [{"functionDeclarations": declarations}],
         "toolConfig": {"functionCallingConfig": _encode_choice(request.tool_choice)},
-    }
-
-
-def _encode_tool(tool: ToolSpec) -> WireObject:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "parametersJsonSchema": tool.parameters,
     }
 
 

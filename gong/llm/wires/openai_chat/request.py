@@ -69,6 +69,8 @@ class OpenAIChatRequestEncoder:
         """Return the call to send; raises MsgspecError for options that are not a JSON object."""
         quirks = self.preset.quirks
         stream: WireObject = {"stream_options": {"include_usage": True}}
+        schema = encode_schema(request)
+        shape = {"type": "json_schema", "json_schema": schema}
         fields = {
             "model": request.model,
             "stream": True,
@@ -76,8 +78,9 @@ class OpenAIChatRequestEncoder:
             **encode_storage(request, quirks),
             **_encode_tools(request, quirks),
             **_encode_thinking(request, quirks),
-            **_encode_sampling(request, quirks),
-            **_encode_format(request),
+            **encode_scalars(request, quirks.max_tokens_field),
+            **({"stop": request.stop_sequences} if request.stop_sequences else {}),
+            **({"response_format": shape} if schema else {}),
             **self.preset.body,
             **parse_options(request),
         }
@@ -119,22 +122,15 @@ def _mark_elements(elements: list[bytes]) -> list[bytes]:
     """Return the elements with cache marks on the prompt and the newest messages."""
     elements, marks = [*elements], 0
     for place in (0, *range(len(elements) - 1, 0, -1))[: len(elements)]:
-        marked = _add_mark(elements[place])
-        if marked is not None:
-            elements[place], marks = marked, marks + 1
+        message = msgspec.json.decode(elements[place])
+        content = message.get("content")
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+        if parts and parts[-1].get("type") == "text" and message["role"] != "tool":
+            marked = [*parts[:-1], {**parts[-1], **_MARK}]
+            elements[place], marks = encode_json({**message, "content": marked}), marks + 1
         if marks > _MARKED_MESSAGES:
             break
     return elements
-
-
-def _add_mark(element: bytes) -> bytes | None:
-    """Return an element whose last text carries the mark; None when it has no text."""
-    message = msgspec.json.decode(element)
-    content = message.get("content")
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-    if not parts or parts[-1].get("type") != "text" or message["role"] == "tool":
-        return None
-    return encode_json({**message, "content": [*parts[:-1], {**parts[-1], **_MARK}]})
 
 
 def _encode_tools(request: Request, quirks: Quirks) -> WireObject:
@@ -187,16 +183,3 @@ def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
         "none": {},
     }
     return {} if wanted is None else ways[quirks.thinking]
-
-
-def _encode_sampling(request: Request, quirks: Quirks) -> WireObject:
-    sampling = encode_scalars(request, quirks.max_tokens_field)
-    if request.stop_sequences:
-        sampling["stop"] = request.stop_sequences
-    return sampling
-
-
-def _encode_format(request: Request) -> WireObject:
-    schema = encode_schema(request)
-    shape = {"type": "json_schema", "json_schema": schema}
-    return {"response_format": shape} if schema else {}

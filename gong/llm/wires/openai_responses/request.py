@@ -49,11 +49,16 @@ class OpenAIResponsesRequestEncoder:
         """Return the call to send; raises MsgspecError for options that are not a JSON object."""
         quirks = self.preset.quirks
         own = {**self.preset.body, **parse_options(request)}
-        shape = _encode_format(request)
+        schema = encode_schema(request)
+        shape = {"text": {"format": {"type": "json_schema", **schema}}} if schema else {}
+        storage = encode_storage(request, quirks)
+        if storage and not _DOES_NOT_REASON.match(request.model):
+            # encrypted reasoning, instead of a conversation that is stored
+            storage["include"] = ["reasoning.encrypted_content"]
         fields = {
             "model": request.model,
             "stream": True,
-            **_encode_storage(request, quirks),
+            **storage,
             **({"instructions": request.system} if request.system.strip() else {}),
             **_encode_tools(request, quirks),
             **_encode_thinking(request, quirks),
@@ -73,14 +78,6 @@ class OpenAIResponsesRequestEncoder:
         why = "its models are not asked to think"
         warnings = list_unsent_fields(self.preset, request, reasoning_effort=(asked, why))
         return EncodedRequest("/responses", body, {}, warnings)
-
-
-def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
-    """Return what is asked instead of storing the conversation: reasoning, encrypted."""
-    kept = encode_storage(request, quirks)
-    if kept and not _DOES_NOT_REASON.match(request.model):
-        kept["include"] = ["reasoning.encrypted_content"]
-    return kept
 
 
 def _encode_tools(request: Request, quirks: Quirks) -> WireObject:
@@ -134,8 +131,3 @@ def _encode_sampling(request: Request, preset: Preset) -> WireObject:
         )
     metadata = {"metadata": request.metadata} if request.metadata else {}
     return {**encode_scalars(request, "max_output_tokens"), **metadata}
-
-
-def _encode_format(request: Request) -> WireObject:
-    schema = encode_schema(request)
-    return {"text": {"format": {"type": "json_schema", **schema}}} if schema else {}
