@@ -225,7 +225,17 @@ class ScriptedProvider:
             raise ConfigurationError(f"script {path}: {error}") from error
         answers = script.answers if isinstance(script, Script) else script
         for number, answer in enumerate(answers):
-            _check_answer(answer, f"script {path}: answer {number}")
+            # what the shape alone does not forbid
+            where = f"script {path}: answer {number}"
+            if answer.blocks and (answer.text or answer.thinking or answer.tool_calls):
+                raise ConfigurationError(
+                    f"{where}: `blocks` cannot be combined with text, thinking, tool_calls"
+                )
+            if answer.error and answer.error.kind not in _FAILURES:
+                known = ", ".join(sorted(_FAILURES))
+                raise ConfigurationError(
+                    f"{where}: `error.class` is {answer.error.kind!r}: use one of {known}"
+                )
         return cls(path, answers)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -287,16 +297,3 @@ def _iter_whole_events(answer: ScriptedAnswer) -> Iterator[StreamEvent]:
                 )
             case _:
                 assert_never(block)
-
-
-def _check_answer(answer: ScriptedAnswer, where: str) -> None:
-    """Raise ConfigurationError for what the shape alone does not forbid."""
-    if answer.blocks and (answer.text or answer.thinking or answer.tool_calls):
-        raise ConfigurationError(
-            f"{where}: `blocks` cannot be combined with text, thinking, tool_calls"
-        )
-    if answer.error and answer.error.kind not in _FAILURES:
-        known = ", ".join(sorted(_FAILURES))
-        raise ConfigurationError(
-            f"{where}: `error.class` is {answer.error.kind!r}: use one of {known}"
-        )

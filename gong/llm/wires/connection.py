@@ -210,17 +210,15 @@ class Connection:
         except (HttpError, UnicodeError) as error:
             raise self._failures.build_network_error(str(error)) from None
         if not response.is_success:
-            raise self._build_refusal(response, call)
+            status, location = response.status, response.location
+            if location is not None:
+                raise self._failures.build_redirect_error(status, response.url, location, call.path)
+            raise self._failures.parse_refusal(
+                status, response.text, response.headers, is_cut=response.is_cut
+            )
         if coding := response.unasked_coding:
             await response.close()
             raise self._failures.build_stream_error(
                 f"sent its answer compressed as {coding!r}, which was not requested"
             )
         return response
-
-    def _build_refusal(self, response: HttpResponse, call: EncodedRequest) -> ModelError:
-        """Return the error of a response whose status is not a success."""
-        status, headers, location = response.status, response.headers, response.location
-        if location is not None:
-            return self._failures.build_redirect_error(status, response.url, location, call.path)
-        return self._failures.parse_refusal(status, response.text, headers, is_cut=response.is_cut)

@@ -83,16 +83,13 @@ class Route(NamedTuple):
 
         Their names are in small letters.
         """
+        is_bearer = self.preset.auth == "bearer"
+        header: str = "authorization" if is_bearer else self.preset.auth
         return {
-            **self._build_credentials(),
+            header: f"Bearer {self.key}" if is_bearer else self.key,
             **{name.lower(): value for name, value in self.preset.headers.items()},
             **call.headers,
         }
-
-    def _build_credentials(self) -> dict[str, str]:
-        if self.preset.auth == "bearer":
-            return {"authorization": f"Bearer {self.key}"}
-        return {self.preset.auth: self.key}
 
 
 class HttpResponse:
@@ -236,7 +233,12 @@ class HttpClient:
         httpcore2 = self._httpcore2
         target = _parse_address(httpcore2, url)
         if self._pool is None:
-            self._pool = _open_pool(httpcore2, target)
+            self._pool = httpcore2.AsyncConnectionPool(
+                ssl_context=httpcore2.default_ssl_context() if target.scheme == b"https" else None,
+                proxy=_find_proxy(httpcore2, target),
+                max_keepalive_connections=_KEPT,
+                keepalive_expiry=_KEPT_SECONDS,
+            )
         sent = {"host": _name_host(target), **headers, "content-length": str(len(body))}
         request = httpcore2.Request(
             "POST",
@@ -264,17 +266,6 @@ class HttpClient:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.aclose()
-
-
-def _open_pool(httpcore2: Any, target: Any) -> Any:
-    """Return a pool for the connections to one host."""
-    tls = httpcore2.default_ssl_context() if target.scheme == b"https" else None
-    return httpcore2.AsyncConnectionPool(
-        ssl_context=tls,
-        proxy=_find_proxy(httpcore2, target),
-        max_keepalive_connections=_KEPT,
-        keepalive_expiry=_KEPT_SECONDS,
-    )
 
 
 def _find_proxy(httpcore2: Any, target: Any) -> Any:

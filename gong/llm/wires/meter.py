@@ -107,7 +107,20 @@ class AnswerMeter:
 
     def keep_value(self, value: Any) -> None:
         """Count a JSON value that is kept."""
-        self.keep_bytes(_estimate_size(value))
+        # about how many bytes it takes in memory
+        size, pending = 0, [value]
+        while pending:
+            one = pending.pop()
+            size += _VALUE
+            if isinstance(one, str):
+                size += len(one)
+            elif isinstance(one, dict):
+                size += _OBJECT + sum(map(len, one))
+                pending.extend(one.values())
+            elif isinstance(one, list):
+                size += _ARRAY
+                pending.extend(one)
+        self.keep_bytes(size)
 
     def refuse_answer(self, what: str) -> None:
         """Raise AnswerTooLarge; `what` completes a sentence after the provider's name."""
@@ -122,20 +135,3 @@ class AnswerMeter:
         self._blocks += 1
         if self._blocks > self.sizes.blocks:
             self.refuse_answer(f"began more than {self.sizes.blocks:,} blocks in one answer")
-
-
-def _estimate_size(value: Any) -> int:
-    """Return about how many bytes a value that was read from JSON takes."""
-    size, pending = 0, [value]
-    while pending:
-        one = pending.pop()
-        size += _VALUE
-        if isinstance(one, str):
-            size += len(one)
-        elif isinstance(one, dict):
-            size += _OBJECT + sum(map(len, one))
-            pending.extend(one.values())
-        elif isinstance(one, list):
-            size += _ARRAY
-            pending.extend(one)
-    return size
