@@ -150,7 +150,7 @@ def _build_call_updates(event: events.Event) -> Iterator[Any]:
             shown = helpers.tool_content(helpers.text_block(tail))
             yield helpers.update_tool_call(event.call_id, status="in_progress", content=[shown])
         case events.ToolExecutionEnd():
-            yield _build_end(event)
+            yield _build_result(event.call_id, event.content, is_error=event.is_error)
 
 
 def build_plan(todos: tuple[Todo, ...]) -> Any:
@@ -162,25 +162,20 @@ def build_plan(todos: tuple[Todo, ...]) -> Any:
 
 def build_commands(skills: Iterable[Skill]) -> schema.AvailableCommandsUpdate:
     """Return what can be typed as `/name`."""
+    commands = []
+    for skill in skills:
+        text = to_single_line(skill.description)
+        command = schema.AvailableCommand(name=skill.name, description=text)
+        if skill.hint:
+            hint = schema.UnstructuredCommandInput(hint=skill.hint)
+            command.input = schema.AvailableCommandInput(hint)
+        commands.append(command)
     kind: Any = "available_commands_update"
-    return schema.AvailableCommandsUpdate(
-        session_update=kind, available_commands=[_build_command(one) for one in skills]
-    )
-
-
-def _build_command(skill: Skill) -> schema.AvailableCommand:
-    made = schema.AvailableCommand(name=skill.name, description=to_single_line(skill.description))
-    if skill.hint:
-        made.input = schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint=skill.hint))
-    return made
+    return schema.AvailableCommandsUpdate(session_update=kind, available_commands=commands)
 
 
 def _build_chunk(kind: Any, text: str, message: str) -> Any:
     return _CHUNKS[kind](session_update=kind, content=helpers.text_block(text), message_id=message)
-
-
-def _build_end(event: events.ToolExecutionEnd) -> schema.ToolCallProgress:
-    return _build_result(event.call_id, event.content, is_error=event.is_error)
 
 
 def _build_result(call_id: str, content: Content, *, is_error: bool) -> schema.ToolCallProgress:

@@ -228,17 +228,15 @@ class SessionHub:
             return self.sessions[ref]
         if not ref:
             raise UsageError("name the session to load")
-        front = self._build_front(folder or self._find_folder(ref), model, offer=offer)
+        if not folder:
+            with opening.find_session(self._build_front("/"), ref).tape as tape:
+                rows = list_tapes(*self.library)
+                folder = next((row.cwd for row in rows if row.id == tape.id), "/")
+        front = self._build_front(folder, model, offer=offer)
         hit = opening.find_session(front, ref)
         recorder = opening.resume_branch(front, hit, ref)
         opening.enter_folder(front, recorder)
         return self._hold(await opening.open_session(front, recorder))
-
-    def _find_folder(self, ref: str) -> str:
-        """Return the folder that a session works in."""
-        with opening.find_session(self._build_front("/"), ref).tape as tape:
-            rows = list_tapes(*self.library)
-            return next((row.cwd for row in rows if row.id == tape.id), "/")
 
     async def fork(self, ref: str, folder: str, *, offer: HostOffer = _NO_OFFER) -> HostedSession:
         """Start a session on a tape of its own that begins at an entry of another session.

@@ -177,7 +177,7 @@ def parse_skill(
         warning=found.warning,
         aliases=tuple(one.lstrip("/") for one in _read_list(data, "aliases")),
         arguments=_read_arguments(data.get("arguments")),
-        argument_hint=_read_hint(data.get("argument-hint") or _read_extra(data, "argument-hint")),
+        argument_hint=_read_hint(data),
         when_to_use=_read_text(data, "when_to_use") or _read_text(data, "when-to-use"),
         allowed_tools=split_tools(data.get("allowed-tools")),
         disallowed_tools=split_tools(data.get("disallowed-tools")),
@@ -206,17 +206,14 @@ def _read_text(data: Mapping[str, Any], key: str) -> str:
     return "" if value is None or isinstance(value, dict | list) else str(value).strip()
 
 
-def _read_hint(value: object) -> str:
-    """Return an argument hint; `[file] [--all]` without quotes is a list in YAML."""
+def _read_hint(data: Mapping[str, Any]) -> str:
+    """Return the argument hint; `[file] [--all]` without quotes is a list in YAML."""
+    # skills with nothing but standard fields keep others in `metadata`
+    extra, name = data.get("metadata"), "argument-hint"
+    value = data.get(name) or (extra.get(name) if isinstance(extra, dict) else None)
     if isinstance(value, list):
         return " ".join(f"[{one}]" for one in value)
     return "" if value is None or isinstance(value, dict) else str(value).strip()
-
-
-def _read_extra(data: Mapping[str, Any], key: str) -> object:
-    """Return a value of `metadata`, where skills with nothing but standard fields keep others."""
-    extra = data.get("metadata")
-    return extra.get(key) if isinstance(extra, dict) else None
 
 
 def _read_choice(data: Mapping[str, Any], key: str) -> str | None:

@@ -262,9 +262,16 @@ class SubagentManager:
 
     def record_open(self) -> None:
         """Record again which sub-agents there are: a new phase begins."""
-        known = {one.id: _describe_known(one) for one in self.by_id.values()}
+        known = [
+            KnownAgent(
+                *(one.id, one.plan.kind.name, one.plan.order.prompt, one.branch, one.tape),
+                "" if one.status == "running" else one.status,
+                one.output,
+            )
+            for one in self.by_id.values()
+        ]
         if known:
-            self._get_recorder().append(build_agents_mark(known.values()))
+            self._get_recorder().append(build_agents_mark(known))
 
     def cancel(self) -> None:
         """Stop all that run."""
@@ -518,14 +525,6 @@ def open_deeper(
 ) -> SubagentManager:
     """Return the sub-agents of a sub-agent's session, so deep."""
     return SubagentManager(session, front, models, depth)
-
-
-def _describe_known(agent: Subagent) -> KnownAgent:
-    status = "" if agent.status == "running" else agent.status
-    prompt = agent.plan.order.prompt
-    return KnownAgent(
-        agent.id, agent.plan.kind.name, prompt, agent.branch, agent.tape, status, agent.output
-    )
 
 
 def _read_status(text: str) -> RunStatus:

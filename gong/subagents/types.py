@@ -124,7 +124,8 @@ def load_agent_types(folder: str, environ: Mapping[str, str]) -> AgentTypes:
     warnings: list[str] = []
     for source, file in _iter_agent_files(folder, environ):
         try:
-            text = _read_file(file)
+            with file.open("rb") as opened:
+                text = opened.read(_MOST_BYTES).decode("utf-8", "replace")
         except OSError as error:
             warnings.append(f"{file}: it cannot be read: {error.strerror or error}")
             continue
@@ -157,11 +158,6 @@ def _iter_agent_files(folder: str, environ: Mapping[str, str]) -> Iterator[tuple
 
 def _rank_place(part: Any) -> bool:
     return bool(part.path.startswith(".gong/"))
-
-
-def _read_file(file: Path) -> str:
-    with file.open("rb") as opened:
-        return opened.read(_MOST_BYTES).decode("utf-8", "replace")
 
 
 def parse_agent_file(
