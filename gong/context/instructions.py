@@ -25,12 +25,9 @@ import os
 import re
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..env.protocol import is_inside_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_INSTRUCTION_BYTES = 32_768
 """Bytes of all texts together."""
@@ -94,7 +91,8 @@ def read_instructions(
     if user_file is not None:
         reader.add_file(user_file, is_own=True)
     has_general = has_claude = False
-    for place in _list_folders(root, folder):
+    parts = Path(folder).relative_to(root).parts
+    for place in (Path(root, *parts[:depth]) for depth in range(len(parts) + 1)):
         general = next((name for name in _GENERAL_NAMES if os.path.lexists(place / name)), None)
         has_general |= general is not None
         has_claude |= os.path.lexists(place / _CLAUDE_NAME)
@@ -131,15 +129,6 @@ def render_instructions(instructions: Instructions) -> str:
     return "\n\n".join([about, *parts])
 
 
-def _list_folders(root: str, folder: str) -> Iterator[Path]:
-    """Yield the folders from the root down to the working folder."""
-    yield Path(root)
-    place = Path(root)
-    for part in Path(folder).relative_to(root).parts:
-        place /= part
-        yield place
-
-
 class _InstructionReader:
     """Reads files and what they import, each once."""
 
@@ -168,17 +157,25 @@ class _InstructionReader:
             return
         imported: list[str] = []
         if path.name in _IMPORTING_NAMES or depth:
-            imported = _find_imports(text)
+            # each `@path` outside of code, once and in order
+            found = (
+                one["path"].rstrip(_PATH_END) for one in _IMPORT.finditer(_CODE.sub(" ", text))
+            )
+            imported = [*dict.fromkeys(name for name in found if name)]
             for name in imported:
                 self._add_import(path, name, is_own=is_own, depth=depth + 1)
         rest = text
         for name in imported:
             rest = rest.replace(f"@{name}", "")
         if rest.strip():
-            self.files.append(InstructionFile(str(path), self._shorten_path(path), text))
+            shown = os.path.relpath(path, self.folder)
+            if not path.is_relative_to(self.root) and path.is_relative_to(self.home):
+                shown = f"~/{path.relative_to(self.home)}"
+            self.files.append(InstructionFile(str(path), shown, text))
 
     def _add_import(self, by: Path, name: str, *, is_own: bool, depth: int) -> None:
-        path = Path(os.path.normpath(by.parent / self._expand_home(name)))
+        named = self.home + name[1:] if name.startswith("~/") else name
+        path = Path(os.path.normpath(by.parent / named))
         if not os.path.lexists(path):
             if "/" in name or name.endswith(".md"):  # else a name of somebody, such as @alice
                 self.remarks.append(f"{by} imports {name}, which does not exist")
@@ -194,15 +191,6 @@ class _InstructionReader:
             self.add_file(path, is_own=is_own, depth=depth)
         else:
             self.remarks.append(f"{by} imports {name}, which is not read: {why}")
-
-    def _shorten_path(self, path: Path) -> str:
-        """Return a path relative to the working folder, or to home where the project has it not."""
-        if path.is_relative_to(self.root) or not path.is_relative_to(self.home):
-            return os.path.relpath(path, self.folder)
-        return f"~/{path.relative_to(self.home)}"
-
-    def _expand_home(self, name: str) -> str:
-        return self.home + name[1:] if name.startswith("~/") else name
 
 
 def _is_hidden(path: Path) -> bool:
@@ -223,12 +211,6 @@ def _read_text(path: str) -> str:
     if b"\0" in data:
         raise OSError("it is a binary file")
     return data.decode("utf-8-sig", "replace")
-
-
-def _find_imports(text: str) -> list[str]:
-    """Return what a text imports: each `@path` outside of code, once and in order."""
-    found = (one["path"].rstrip(_PATH_END) for one in _IMPORT.finditer(_CODE.sub(" ", text)))
-    return [*dict.fromkeys(name for name in found if name)]
 
 
 def _fit_files(files: list[InstructionFile]) -> tuple[tuple[InstructionFile, ...], list[str]]:

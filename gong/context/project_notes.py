@@ -68,9 +68,16 @@ def _list_commands(folder: Path) -> Iterator[str]:
     """Yield the commands that the files of a project name."""
     for target in _TARGET.finditer(_read_text(folder / "Makefile")):
         yield f"make {target['name']}"
-    for name in _get_table(_read_json(folder / "package.json"), "scripts"):
+    try:
+        package = json.loads(_read_text(folder / "package.json") or "{}")
+    except ValueError:
+        package = {}
+    for name in _get_table(package, "scripts"):
         yield f"npm run {name}"
-    project = _read_toml(folder / "pyproject.toml")
+    try:
+        project = tomllib.loads(_read_text(folder / "pyproject.toml"))
+    except tomllib.TOMLDecodeError:
+        project = {}
     for name, command in _PYTHON_TOOLS.items():
         if name in _get_table(project, "tool"):
             yield command
@@ -86,20 +93,6 @@ def _get_table(document: Any, name: str) -> dict[str, Any]:
     """Return a table of a document; an empty one where there is none."""
     found = document.get(name) if isinstance(document, dict) else None
     return found if isinstance(found, dict) else {}
-
-
-def _read_toml(file: Path) -> Any:
-    try:
-        return tomllib.loads(_read_text(file))
-    except tomllib.TOMLDecodeError:
-        return {}
-
-
-def _read_json(file: Path) -> Any:
-    try:
-        return json.loads(_read_text(file) or "{}")
-    except ValueError:
-        return {}
 
 
 def _read_text(file: Path) -> str:

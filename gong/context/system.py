@@ -115,18 +115,16 @@ class GitStatusReader:
         """Read more output; a line may come in pieces."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
-            self._read_line(line.decode("utf-8", "replace"))
-
-    def _read_line(self, line: str) -> None:
-        if not self._in_status:
-            self._in_status = line == _STATUS_MARK
+            text = line.decode("utf-8", "replace")
             if not self._in_status:
-                self.commits.append(shorten_to_width(to_single_line(line), _COMMIT_COLUMNS))
-        elif line.startswith("# branch."):
-            name, _, value = line.removeprefix("# branch.").partition(" ")
-            self._facts[name] = value
-        elif line and not line.startswith("#"):
-            self._counts["untracked" if line.startswith("?") else "modified"] += 1
+                self._in_status = text == _STATUS_MARK
+                if not self._in_status:
+                    self.commits.append(shorten_to_width(to_single_line(text), _COMMIT_COLUMNS))
+            elif text.startswith("# branch."):
+                name, _, value = text.removeprefix("# branch.").partition(" ")
+                self._facts[name] = value
+            elif text and not text.startswith("#"):
+                self._counts["untracked" if text.startswith("?") else "modified"] += 1
 
     def build_repository(self) -> GitRepository:
         """Return the state that the whole output has told."""
@@ -270,22 +268,20 @@ def build_system_prompt(
 
     `skills` is what it says of skills where the tool that loads them is offered.
     """
-    is_own = override.base is None
+    base = override.base
+    if base is None:
+        rules = "\n".join(f"- {rule}" for rule in _list_rules([tool.name for tool in tools]))
+        base = f"{_WHO if tools else _WHO_WITHOUT_TOOLS}\n\n{rules}"
     layers = (
-        _render_base([tool.name for tool in tools]) if override.base is None else override.base,
+        base,
         _render_environment(where, model),
         _render_repository(where.repository),
-        _render_tools(tools) if is_own else "",
+        _render_tools(tools) if override.base is None else "",
         skills if any(tool.name == "Skill" for tool in tools) else "",
         render_instructions(instructions),
         override.appended,
     )
     return "\n\n".join(layer.strip("\n") for layer in layers if layer.strip())
-
-
-def _render_base(tools: Sequence[str]) -> str:
-    rules = "\n".join(f"- {rule}" for rule in _list_rules(tools))
-    return f"{_WHO if tools else _WHO_WITHOUT_TOOLS}\n\n{rules}"
 
 
 def _list_rules(tools: Sequence[str]) -> Iterator[str]:

@@ -275,7 +275,7 @@ def _render_neighbours(lines: Sequence[_TapeLine]) -> Iterator[str]:
         try:
             entry = decode_line(one.line, render_blob_head)
         except Damaged as error:
-            yield f"[entry {_extract_line_id(one)[:SHORT_ID_DIGITS]} is left out: {error}]"
+            yield f"[entry {read_id(one.line)[:SHORT_ID_DIGITS]} is left out: {error}]"
             continue
         if isinstance(entry.data, ToolResult):
             entry = replace(entry, data=replace(entry.data, full=None))
@@ -306,7 +306,3 @@ def _render_entry(entry: Entry) -> tuple[str, str]:
     """Return an entry's heading with its id, and its text."""
     heading, *lines = render_conversation([entry])
     return f"{heading} · {entry.id[:SHORT_ID_DIGITS]}", "\n".join(lines).strip("\n")
-
-
-def _extract_line_id(one: _TapeLine) -> str:
-    return one.line[7:47].decode()

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from tape.file_calls import FileCall
     from tape.model.line import Entry
 
 TYPED_ORIGINS = frozenset({"steering", "follow_up"})
@@ -185,19 +184,15 @@ def collect_files(
             folder = folders.of_entry.get(entry.id, "")
             deeds = () if data.is_error else parse_file_calls(call, ran)
             used = [(one.path, read) for one in deeds if isinstance(one.work, FileRead)]
-            used += [(one, changed) for one in _list_changed_files(data, deeds)]
+            recorded = [path for file in data.files for path in (file.source, file.path) if path]
+            told = [one.path for one in deeds if not isinstance(one.work, FileRead)]
+            used += [(one, changed) for one in recorded or told]
             for one, names in used:
                 path = folders.rename(one, folder)
                 names.pop(path, None)
                 names[path] = None
     read = {path: None for path in read if path not in changed}
     return _keep_newest_files([*read], more_read), _keep_newest_files([*changed], more_changed)
-
-
-def _list_changed_files(result: ToolResult, deeds: Sequence[FileCall]) -> list[str]:
-    """Return the paths that a call changed: those of its record, else those of its arguments."""
-    recorded = [path for file in result.files for path in (file.source, file.path) if path]
-    return recorded or [one.path for one in deeds if not isinstance(one.work, FileRead)]
 
 
 def _parse_file_names(names: Iterable[str], folders: SummaryFolders) -> tuple[dict[str, None], int]:
