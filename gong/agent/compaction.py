@@ -162,7 +162,10 @@ def plan_compaction(context: RunContext, request: CompactionRequest) -> Compacti
     fixed = count_fixed_tokens(model.build_system(specs), specs)
     before = fixed + _count_view_tokens(seen, model)
     budget = _plan_budget(before, fixed, context.setup.compaction.keep)
-    cut = _choose_cut(entries, budget.kept, hard=request.hard)
+    size, end = build_sizer(entries), len(entries)
+    cut = HistoryCut(end, end) if request.hard else find_cut(entries, budget.kept, size)
+    if cut is None or not any(map(size, entries[: cut.first])):
+        raise NothingToCompact("there is nothing to compact yet")
     covered, kept = entries[: cut.first], entries[cut.first :]
     at_least = fixed + _count_view_tokens(View(None, kept, ()), model)
     return CompactionPlan(covered, kept, before, fixed, at_least, budget, cut.split)
@@ -269,15 +272,6 @@ def _plan_budget(before: int, fixed: int, keep: int) -> CompactionBudget:
     requests, summary = int(room * _REQUESTS_SHARE), int(room * _SUMMARY_SHARE)
     kept = min(room - requests - summary, keep)
     return CompactionBudget(kept, max(requests, _MIN_TOKENS), max(summary, _MIN_TOKENS))
-
-
-def _choose_cut(entries: Sequence[Entry], keep: int, *, hard: bool) -> HistoryCut:
-    """Return where to cut; raises NothingToCompact if no sent entry would be covered."""
-    size = build_sizer(entries)
-    found = HistoryCut(len(entries), len(entries)) if hard else find_cut(entries, keep, size)
-    if found is None or not any(map(size, entries[: found.first])):
-        raise NothingToCompact("there is nothing to compact yet")
-    return found
 
 
 def record_side_usage(context: RunContext, usage: SideUsage | None) -> None:

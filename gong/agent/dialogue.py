@@ -243,19 +243,17 @@ class SessionDialogue:
         told = events.PlanProposed(question_id, plan, after, self.has_person)
         decision = await self._wait(question_id, (), told)
         if not isinstance(decision, PlanDecision):
-            decision = self._decide_alone(after)
+            # nobody answers
+            if self.approves_plans or after is PermissionMode.BYPASS:
+                text = "No user is present to read it: continue as planned."
+                decision = PlanDecision(True, text)
+            else:
+                text = "No user is present to approve it: end with the plan as your answer."
+                decision = PlanDecision(False, text)
         if not decision.approved:
             return decision._replace(mode=policy.mode)
         self.change_mode(policy, after)
         return decision._replace(mode=after)
-
-    def _decide_alone(self, after: PermissionMode) -> PlanDecision:
-        """Decide about a plan where nobody answers."""
-        if self.approves_plans or after is PermissionMode.BYPASS:
-            return PlanDecision(True, "No user is present to read it: continue as planned.")
-        return PlanDecision(
-            False, "No user is present to approve it: end with the plan as your answer."
-        )
 
 
 def _assign_answers(questions: Sequence[Question], answers: Answers) -> dict[str, tuple[str, ...]]:

@@ -187,19 +187,18 @@ def record_model(context: RunContext) -> None:
     path = context.recorder.path
     last = find_last_model(path)
     has_new_effort = effort is not None and effort != find_last_effort(path)
-    if last != model.name and context.window is None and context.setup.compaction.auto:
-        _warn_of_unknown_window(context)
-    if has_new_effort or (last is not None and last != model.name):
-        context.recorder.append(ModelEntry(model.provider, model.id, effort))
-
-
-def _warn_of_unknown_window(context: RunContext) -> None:
-    model = context.setup.model
-    if model.provider not in BUILT_IN_PROVIDERS:
+    if (
+        last != model.name
+        and context.window is None
+        and context.setup.compaction.auto
+        and model.provider not in BUILT_IN_PROVIDERS
+    ):
         context.warn_once(
             f"the context window of {model.name} is unknown: it is learned when the conversation "
             f'no longer fits; or set context_window in [models."{model.name}"] of config.toml'
         )
+    if has_new_effort or (last is not None and last != model.name):
+        context.recorder.append(ModelEntry(model.provider, model.id, effort))
 
 
 def _is_over_limit(context: RunContext, turns: int, rounds: int) -> bool:

@@ -164,16 +164,13 @@ class _ArgumentsParser:
             case ToolCallStart(index=index, name=name):
                 return events.MessageUpdate("tool_call", index, "", name)
             case ToolCallDelta(index=index, delta=delta):
-                arguments = self._parse_arguments(index, delta)
+                length = self._lengths[index] = self._lengths.get(index, 0) + len(delta)
+                arguments = NO_JSON
+                if length >= self._next.get(index, 1):
+                    self._next[index] = length + length // 8 + 1
+                    arguments = Raw(msgspec.json.encode(self._answer.arguments(index)))
                 return events.MessageUpdate("tool_call", index, delta, arguments=arguments)
         return None
-
-    def _parse_arguments(self, index: int, delta: str) -> Raw:
-        length = self._lengths[index] = self._lengths.get(index, 0) + len(delta)
-        if length < self._next.get(index, 1):
-            return NO_JSON
-        self._next[index] = length + length // 8 + 1
-        return Raw(msgspec.json.encode(self._answer.arguments(index)))
 
 
 def _build_assistant(

@@ -67,7 +67,14 @@ class RepetitionGuard:
     ) -> Repetition | None:
         """Add the calls of a turn with their results; return a pattern that is found with them."""
         for call, result in zip(calls, results, strict=True):
-            self._traces.append(_trace_call(call, result))
+            args = bytes(call.args) if call.args_text is None else call.args_text.encode()
+            said = repr(result.content).encode("utf-8", "surrogatepass")
+            trace = _CallTrace(
+                f"{call.name} {hashlib.sha256(args).hexdigest()}",
+                hashlib.sha256(said).hexdigest(),
+                result.is_error,
+            )
+            self._traces.append(trace)
         self._count += len(calls)
         del self._traces[: -max(self.window, _TWO_IN_TURN)]
         for kind, length in _find_patterns(self._traces, self.window):
@@ -139,16 +146,6 @@ class TextGuard:
             if text[-length + unit :] == text[-length:-unit]:
                 return True
         return False
-
-
-def _trace_call(call: ToolCall, result: ToolResult) -> _CallTrace:
-    args = bytes(call.args) if call.args_text is None else call.args_text.encode()
-    said = repr(result.content).encode("utf-8", "surrogatepass")
-    return _CallTrace(
-        f"{call.name} {hashlib.sha256(args).hexdigest()}",
-        hashlib.sha256(said).hexdigest(),
-        result.is_error,
-    )
 
 
 def _find_patterns(traces: Sequence[_CallTrace], window: int) -> list[tuple[str, int]]:
