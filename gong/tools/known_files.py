@@ -63,22 +63,16 @@ class KnownFiles:
         """
         if data is None:
             return None
+        changed = f"{name} was changed since it was last read: read it again, then change it."
         known = self._digests.get(path)
-        shown_at = self._find_shown_time(path) if known is None else None
-        if shown_at is not None:
-            if _find_change_time(path) <= shown_at:
-                return None
-            return f"{name} was changed since it was last read: read it again, then change it."
-        if known is None:
-            return f"{name} is there and has not been read in this session: read it first."
-        if known != _hash_bytes(data):
-            return f"{name} was changed since it was last read: read it again, then change it."
-        return None
-
-    def _find_shown_time(self, path: str) -> int | None:
+        if known is not None:
+            return None if known == _hash_bytes(data) else changed
         if self._shown is None:
             self._shown = self.find_shown() if self.find_shown is not None else {}
-        return self._shown.get(path)
+        shown_at = self._shown.get(path)
+        if shown_at is None:
+            return f"{name} is there and has not been read in this session: read it first."
+        return None if _find_change_time(path) <= shown_at else changed
 
 
 def collect_shown_files(entries: Iterable[Entry], resolve: Callable[[str], str]) -> dict[str, int]:

@@ -148,7 +148,14 @@ class TapeStorage:
     @property
     def directory(self) -> str:
         """The folder of the blobs, at the current path of the tape."""
-        return f"{_find_folder_path(self._blobs.tape.fd)}/blobs"
+        folder = self._blobs.tape.fd
+        if sys.platform == "darwin":
+            import fcntl  # noqa: PLC0415 (only here)
+
+            path = os.fsdecode(fcntl.fcntl(folder, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+        else:
+            path = str(Path(f"/proc/self/fd/{folder}").readlink())
+        return f"{path}/blobs"
 
     async def save(self, content: str, tool_name: str) -> str:  # noqa: ARG002 (a storage's face)
         """Put a text into a blob."""
@@ -196,12 +203,3 @@ class TapeStorage:
 async def find_blob(storage: OutputStorage | None, path: str) -> BlobRef | None:
     """Return the blob of a tape at a path; None if the storage is not a tape."""
     return await storage.reference(path) if isinstance(storage, TapeStorage) else None
-
-
-def _find_folder_path(folder: int) -> str:
-    """Return the path of an open folder."""
-    if sys.platform == "darwin":
-        import fcntl  # noqa: PLC0415 (only here)
-
-        return os.fsdecode(fcntl.fcntl(folder, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
-    return str(Path(f"/proc/self/fd/{folder}").readlink())

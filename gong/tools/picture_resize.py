@@ -152,8 +152,12 @@ def _find_fitting_version(whole: Image, original: PictureSize) -> ResizedPicture
         size = PictureSize(*(max(1, round(side * share * scale)) for side in original))
         picture = whole if whole.size == size else whole.resize(size, Image.Resampling.LANCZOS)
         png = _encode_picture(picture, "PNG")
+        flat = picture
+        if picture.mode != "RGB":  # JPEG has no transparency: white shows through
+            white = Image.new("RGBA", picture.size, "white")
+            flat = Image.alpha_composite(white, picture).convert("RGB")
         for quality in QUALITIES:
-            jpeg = _encode_picture(_flatten_on_white(picture), "JPEG", quality=quality)
+            jpeg = _encode_picture(flat, "JPEG", quality=quality)
             made = (png, "image/png") if len(png) <= len(jpeg) else (jpeg, "image/jpeg")
             if count_base64_bytes(made[0]) <= MAX_PICTURE_BYTES:
                 return ResizedPicture(*made, size, original)
@@ -164,12 +168,3 @@ def _encode_picture(picture: Image, form: str, **options: int) -> bytes:
     out = BytesIO()
     picture.save(out, form, **options)
     return out.getvalue()
-
-
-def _flatten_on_white(picture: Image) -> Image:
-    if picture.mode == "RGB":
-        return picture
-    from PIL import Image  # noqa: PLC0415 (as above)
-
-    white = Image.new("RGBA", picture.size, "white")
-    return Image.alpha_composite(white, picture).convert("RGB")

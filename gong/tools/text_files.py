@@ -156,22 +156,16 @@ def find_lookalike_spans(text: str, wanted: str) -> list[Span]:
 
     Blanks at the end of `wanted` are found as they are or not at all at the end of a line.
     """
-    pattern = _compile_lookalike(wanted)
-    if pattern is None:
+    lines = wanted.replace("\r\n", "\n").split("\n")
+    looks = "\n".join(map(_normalize_line, lines))
+    if not _NEEDLESS.sub("", looks):
         return []
+    ending = replace_lookalikes(lines[-1][len(lines[-1].rstrip(_BLANKS)) :])
+    tail = f"(?:{re.escape(ending)}|(?=\\n|\\Z))" if ending else ""
+    pattern = re.compile(re.escape(looks) + tail)
     view = NormalizedText(text)
     found = (view.source(Span(*match.span())) for match in pattern.finditer(view.text))
     return [span for span in found if span is not None]
-
-
-def _compile_lookalike(wanted: str) -> re.Pattern[str] | None:
-    lines = wanted.replace("\r\n", "\n").split("\n")
-    looks = "\n".join(map(_normalize_line, lines))
-    ending = replace_lookalikes(lines[-1][len(lines[-1].rstrip(_BLANKS)) :])
-    if not _NEEDLESS.sub("", looks):
-        return None
-    tail = f"(?:{re.escape(ending)}|(?=\\n|\\Z))" if ending else ""
-    return re.compile(re.escape(looks) + tail)
 
 
 def _normalize_line(line: str) -> str:
