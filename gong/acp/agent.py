@@ -261,7 +261,16 @@ class AcpAgent:
         load_skills = hosted.session.setup.load_skills
         skills = load_skills().list_for_user() if load_skills is not None else []
         self._updates.put_nowait((hosted.id, build_commands(skills)))
-        return {"modes": _build_modes(hosted), "config_options": self._build_options(hosted)}
+        current = hosted.session.permission
+        texts = dict.fromkeys((current,), "") | _MODES
+        modes = schema.SessionModeState(
+            current_mode_id=current,
+            available_modes=[
+                schema.SessionMode(id=one, name=one.replace("_", " "), description=text or None)
+                for one, text in texts.items()
+            ],
+        )
+        return {"modes": modes, "config_options": self._build_options(hosted)}
 
     async def new_session(
         self,
@@ -461,18 +470,6 @@ def build_servers(named: Sequence[Any]) -> dict[str, Any]:
             headers = {pair.name: pair.value for pair in one.headers}
             table[one.name] = {"type": one.type, "url": one.url, "headers": headers}
     return table
-
-
-def _build_modes(hosted: HostedSession) -> schema.SessionModeState:
-    current = hosted.session.permission
-    modes = dict.fromkeys((current,), "") | _MODES
-    return schema.SessionModeState(
-        current_mode_id=current,
-        available_modes=[
-            schema.SessionMode(id=one, name=one.replace("_", " "), description=text or None)
-            for one, text in modes.items()
-        ],
-    )
 
 
 def _build_select(

@@ -149,15 +149,12 @@ def _iter_agent_files(folder: str, environ: Mapping[str, str]) -> Iterator[tuple
         places += [("user", place) for place in list_agent_folders(environ)]
     project = read_project(folder, environ)
     trusted = [one for one in project.parts if one.kind == "agents" and one.state == "trusted"]
-    places += [("project", project.root / one.path) for one in sorted(trusted, key=_rank_place)]
+    ranked = sorted(trusted, key=lambda one: one.path.startswith(".gong/"))
+    places += [("project", project.root / one.path) for one in ranked]
     for source, place in places:
         for file in sorted(place.rglob("*.md")):
             if file.is_file():
                 yield source, file
-
-
-def _rank_place(part: Any) -> bool:
-    return bool(part.path.startswith(".gong/"))
 
 
 def parse_agent_file(
