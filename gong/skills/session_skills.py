@@ -12,6 +12,7 @@ neither is stronger than the danger floor, plan mode, or a rule of the user that
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,11 +33,8 @@ from .listing import list_for_model
 from .loaded import wrap_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..env.protocol import ExecutionEnvironment
     from ..policy.decision import Policy
-    from ..policy.rules import PermissionRule
     from ..tools.tool import ToolContext
     from .arguments import ArgumentValues
     from .skill import Skill, SkillSet
@@ -145,19 +143,12 @@ def add_run_rules(policy: Policy, skill: Skill) -> None:
     """Let the rules of a skill hold until the run ends; a wrong rule is left out."""
     if isinstance(policy, HasRunRules):
         rules = policy.run_rules
-        allow, deny = map(_parse_rules, (skill.allowed_tools, skill.disallowed_tools))
-        policy.run_rules = RuleSet((*rules.allow, *allow.allow), (*rules.deny, *deny.allow))
-
-
-def _parse_rules(texts: Iterable[str]) -> RuleSet:
-    """Return the rules that can be read, as rules that allow."""
-    allowed: list[PermissionRule] = []
-    for text in texts:
-        try:
-            allowed += RuleSet.parse([text]).allow
-        except ConfigurationError:
-            continue  # `gong skills check` says so
-    return RuleSet(tuple(allowed))
+        allow, deny = [*rules.allow], [*rules.deny]
+        for texts, kept in ((skill.allowed_tools, allow), (skill.disallowed_tools, deny)):
+            for text in texts:
+                with suppress(ConfigurationError):  # `gong skills check` says so
+                    kept.extend(RuleSet.parse([text]).allow)
+        policy.run_rules = RuleSet(tuple(allow), tuple(deny))
 
 
 class _CommandArguments(Struct, frozen=True):

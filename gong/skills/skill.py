@@ -163,13 +163,14 @@ def parse_skill(
     found = parse_front_matter(text)
     data = found.fields
     given = _read_text(data, "name")
-    body = found.body
+    # for a command that describes itself nowhere else
+    first = next((one for one in found.body.split("\n") if one.strip()), "")
     return Skill(
         name=given if given and not is_command and NAME.fullmatch(given) else name,
-        description=_read_text(data, "description") or _read_first_line(body),
+        description=_read_text(data, "description") or first.lstrip("# ").strip()[:200],
         path=path,
         source=source,
-        body=body,
+        body=found.body,
         metadata=data,
         trust=trust,
         is_command=is_command,
@@ -246,9 +247,3 @@ def _read_arguments(value: object) -> tuple[SkillArgument, ...]:
         elif isinstance(row, str):
             found.append(SkillArgument(row))
     return tuple(found)
-
-
-def _read_first_line(body: str) -> str:
-    """Return the first line of a text, for a command that describes itself nowhere else."""
-    line = next((one for one in body.split("\n") if one.strip()), "")
-    return line.lstrip("# ").strip()[:200]
