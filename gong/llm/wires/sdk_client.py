@@ -46,18 +46,31 @@ class SdkClient:
     async def prepare(self) -> None:
         """Load the SDK, in a thread because it takes up to two seconds."""
         await self._http.prepare()
-        if self._client is None:
-            self._sdk = await asyncio.to_thread(import_module, self._package)
-            self._client = self._create_client()
+        if self._client is not None:
+            return
+        self._sdk = await asyncio.to_thread(import_module, self._package)
+        http = httpx2.AsyncClient(transport=_BelowSdk(self._http), trust_env=False)
+        how = {"base_url": self._route.endpoint, "max_retries": 0, "http_client": http}
+        key = self._route.key
+        if self._package == "anthropic":
+            self._client = self._sdk.AsyncAnthropic(auth_token=key, open_telemetry=False, **how)
+        else:
+            self._client = self._sdk.AsyncOpenAI(api_key=key, **how)
+            # values that the SDK took from the environment may be another provider's
+            self._client.organization = self._client.project = None
 
     async def post_call(self, call: EncodedRequest) -> HttpResponse:
         """Return the response of any status; raises as the client below does."""
+        # headers that are not to be sent: another key, and the environment's
+        names = {name.lower() for name in self._client.default_headers}
+        theirs = {name for name in names if not name.startswith(_PREFIX_OF_THE_SDK)} - _OF_THE_SDK
+        omissions = dict.fromkeys({*theirs, "authorization"}, self._sdk.Omit())
         try:
             response = await self._client.post(
                 call.path,
                 cast_to=httpx2.Response,
                 content=call.body,
-                options={"headers": {**self._build_omissions(), **self._route.build_headers(call)}},
+                options={"headers": {**omissions, **self._route.build_headers(call)}},
                 stream=True,
                 stream_cls=self._sdk.AsyncStream[object],
             )
@@ -74,23 +87,6 @@ class SdkClient:
         if self._client is not None:
             await self._client.close()
         await self._http.close()
-
-    def _create_client(self) -> Any:
-        """Return a client without retries, whose key and address are the route's."""
-        http = httpx2.AsyncClient(transport=_BelowSdk(self._http), trust_env=False)
-        how = {"base_url": self._route.endpoint, "max_retries": 0, "http_client": http}
-        if self._package == "anthropic":
-            return self._sdk.AsyncAnthropic(auth_token=self._route.key, open_telemetry=False, **how)
-        client = self._sdk.AsyncOpenAI(api_key=self._route.key, **how)
-        # values that the SDK took from the environment may be another provider's
-        client.organization = client.project = None
-        return client
-
-    def _build_omissions(self) -> dict[str, Any]:
-        """Return marks for headers that are not to be sent: another key, and the environment's."""
-        names = {name.lower() for name in self._client.default_headers}
-        theirs = {name for name in names if not name.startswith(_PREFIX_OF_THE_SDK)} - _OF_THE_SDK
-        return dict.fromkeys({*theirs, "authorization"}, self._sdk.Omit())
 
 
 class _BelowSdk(httpx2.AsyncBaseTransport):
