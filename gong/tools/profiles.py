@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from ..llm.models import ProfileName
     from .registry import ToolRegistry
-    from .tool import AgentTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,14 @@ def apply_profile(
         return tools
     chosen = PROFILES[profile]
     equipped = tools.copy()
-    for tool in _build_variants(chosen, tuning):
-        equipped.replace_built_in(tool)
+    # the tools that are not the same in every profile
+    limits = choose_family_limits("shell", tuning)
+    equipped.replace_built_in(build_shell_tool(chosen.shell_timeout_ms, limits, tuning))
+    if chosen.id == "default":
+        equipped.replace_built_in(build_grep_tool(tuning))
+    else:
+        found = next(one for one in build_searching_tools(tuning) if one.name == "grep_search")
+        equipped.replace_built_in(replace(found, name="grep"))
     others = (
         name for name in tools.active if name not in _PROFILE_TOOLS or name in tools.registered
     )
@@ -107,14 +112,3 @@ def apply_profile(
     equipped.profile = profile
     equipped.tolerated = (_PROFILE_TOOLS - _ONLY_OFFERED) | _NEVER_MISSING | {*tools.active}
     return equipped
-
-
-def _build_variants(profile: ProviderProfile, tuning: ToolSettings) -> tuple[AgentTool, ...]:
-    """Return the tools that are not the same in every profile."""
-    shell = build_shell_tool(
-        profile.shell_timeout_ms, choose_family_limits("shell", tuning), tuning
-    )
-    if profile.id == "default":
-        return (shell, build_grep_tool(tuning))
-    found = next(one for one in build_searching_tools(tuning) if one.name == "grep_search")
-    return (shell, replace(found, name="grep"))

@@ -261,9 +261,12 @@ class ToolRegistry:
     def prepare(self, call: ToolCall) -> PreparedCall | ToolOutcome:
         """Find the tool and check the arguments; a result when the call cannot run."""
         if call.name not in self._tools or call.name not in {*self.active, *self.tolerated}:
-            return ToolOutcome.error(
-                _describe_unknown_tool(call.name, self.active), kind="UnknownTool"
-            )
+            known = ", ".join(self.active) or "none"
+            by_lower = {one.lower(): one for one in self.active}
+            near = get_close_matches(call.name.lower(), by_lower, n=1)
+            hint = f"did you mean {by_lower[near[0]]}? " if near else ""
+            text = f"Unknown tool: {call.name}: {hint}the tools there are: {known}"
+            return ToolOutcome.error(text, kind="UnknownTool")
         tool = self._tools[call.name]
         schema = build_schema(tool.arguments)
         try:
@@ -317,15 +320,6 @@ class ToolRegistry:
         if unknown:
             there = ", ".join(self._tools) or "none"
             raise ConfigurationError(f"Unknown tool: {', '.join(unknown)}. There are: {there}.")
-
-
-def _describe_unknown_tool(name: str, active: tuple[str, ...]) -> str:
-    """Return the error for an unknown tool name, with the most similar name."""
-    known = ", ".join(active) or "none"
-    by_lower = {one.lower(): one for one in active}
-    near = get_close_matches(name.lower(), by_lower, n=1)
-    meant = f"did you mean {by_lower[near[0]]}? " if near else ""
-    return f"Unknown tool: {name}: {meant}the tools there are: {known}"
 
 
 def _parse_arguments(call: ToolCall, tool: AgentTool) -> Any:
