@@ -429,14 +429,11 @@ def _read_cancel(outcome: HookOutcome) -> str | None:
 
 def _read_injected(message: dict[str, Any]) -> Context:
     content = message["content"]
-    return Context(message.get("role", "user"), "hook", _read_content(content))
-
-
-def _read_content(content: Any) -> Content:
-    """Return blocks for a text, or for blocks as JSON."""
     if isinstance(content, str):
-        return (Text(content),)
-    return msgspec.json.decode(msgspec.json.encode(content), type=Content)
+        blocks: Content = (Text(content),)
+    else:  # blocks as JSON
+        blocks = msgspec.json.decode(msgspec.json.encode(content), type=Content)
+    return Context(message.get("role", "user"), "hook", blocks)
 
 
 def _read_message(message: dict[str, Any]) -> Message:
