@@ -185,8 +185,8 @@ def collect_files(
             deeds = () if data.is_error else parse_file_calls(call, ran)
             used = [(one.path, read) for one in deeds if isinstance(one.work, FileRead)]
             recorded = [path for file in data.files for path in (file.source, file.path) if path]
-            told = [one.path for one in deeds if not isinstance(one.work, FileRead)]
-            used += [(one, changed) for one in recorded or told]
+            named = [one.path for one in deeds if not isinstance(one.work, FileRead)]
+            used += [(one, changed) for one in recorded or named]
             for one, names in used:
                 path = folders.rename(one, folder)
                 names.pop(path, None)
