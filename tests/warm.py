@@ -11,6 +11,7 @@ alone, whose forks take a third of the time, and one for everything else.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import errno
 import fcntl
@@ -29,7 +30,7 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -472,6 +473,27 @@ def _warm(server):
                 import_module(found.name)
     for library in IMPORTS[server]:
         import_module(library)
+    if server == "gong":
+        asyncio.run(_answer_prompt())
+
+
+async def _answer_prompt():
+    """Have computed what a process computes once: schemas, decoders, patterns, tables of models."""
+    from gong.agent.front_end import FrontEnd  # noqa: PLC0415 - only a server imports it all
+    from gong.agent.opening import open_session  # noqa: PLC0415
+    from gong.config import Settings  # noqa: PLC0415
+    from tape.index.library import Library  # noqa: PLC0415
+    from tape.store.store import Store  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as home:
+        library = Library(Store(Path(home) / "store"), None)
+        environ = {"HOME": home, "PATH": os.environ["PATH"]}
+        settings = Settings(model="offline/rules")
+        host = await open_session(FrontEnd(library, settings, environ, home, "tests/1"))
+        async with aclosing(host.session.submit("list .")) as events:
+            async for _ in events:
+                pass
+        await host.close()
 
 
 def _exit_code(main):
