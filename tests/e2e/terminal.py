@@ -6,13 +6,13 @@ import os
 import signal
 import termios
 import time
-from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 import pexpect
 import pyte
 
 from tests import warm
+from tests.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,21 +22,6 @@ AGAIN_SECONDS = 0.5
 PATIENCE_SECONDS = 120
 CTRL_C, CTRL_D, CTRL_J, ESC, ENTER, ALT_ENTER = "\x03", "\x04", "\n", "\x1b", "\r", "\x1b\r"
 UP, DOWN = "\x1b[A", "\x1b[B"
-
-
-class _Screen(pyte.HistoryScreen):
-    """Answers the program's questions, as terminals do."""
-
-    def __init__(self, columns, rows, answer):
-        super().__init__(columns, rows, history=20_000, ratio=0.5)
-        self._answer = answer
-        self.bells = 0
-
-    def bell(self, *_):
-        self.bells += 1
-
-    def write_process_input(self, data):
-        self._answer(data)
 
 
 def _spawn(command, cwd, env, size):
@@ -68,9 +53,8 @@ class Terminal:
         self.child = warm.start_in_terminal(
             command, cwd=cwd, env=env, rows=rows, columns=columns
         ) or _spawn(command, cwd, env, (rows, columns))
-        self.screen = _Screen(columns, rows, self.child.send)
+        self.screen = Screen(columns, rows, self.child.send)
         self._stream = pyte.ByteStream(self.screen)
-        self._above: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -102,14 +86,11 @@ class Terminal:
 
     def rows(self) -> list[str]:
         """Return the rows on the screen."""
-        return [row.rstrip() for row in self.screen.display]
+        return self.screen.read_rows()
 
     def text(self) -> str:
         """Return the scrollback and the screen."""
-        for line in islice(self.screen.history.top, len(self._above), None):
-            row = "".join(line[at].data for at in range(self.screen.columns))
-            self._above.append(row.rstrip())
-        return "\n".join([*self._above, *self.rows()])
+        return self.screen.read_text()
 
     def colours(self) -> set[str]:
         """Return the colours of what is on the screen."""

@@ -352,8 +352,8 @@ def test_keys_are_echoed_at_once_among_ten_thousand_files(place, chat):
 
 def list_colours(terminal, text):
     """Return the colours of the newest line with a text."""
-    for number in reversed(range(terminal.screen.lines)):
-        if text in terminal.screen.display[number]:
+    for number, shown in reversed([*enumerate(terminal.rows())]):
+        if text in shown:
             row = terminal.screen.buffer[number]
             return {row[column].fg for column in range(terminal.screen.columns)} - {"default"}
     return set()

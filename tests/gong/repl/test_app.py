@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from contextlib import asynccontextmanager
-from itertools import islice
 
 import pyte
 import pytest
@@ -18,21 +17,11 @@ from gong.agent.events import RunEnd
 from gong.agent.recorder import Recorder
 from gong.repl.app import ConversationEnd, run_conversation
 from tape.model.entries import Context, User
+from tests.screen import Screen
 
 ENTER, ALT_ENTER, ESC, CTRL_C, CTRL_D, CTRL_J = "\r", "\x1b\r", "\x1b", "\x03", "\x04", "\n"
 SHIFT_TAB = "\x1b[Z"
 PATIENCE_SECONDS = 120
-
-
-class _Screen(pyte.HistoryScreen):
-    """Answers where its cursor is, as terminals do."""
-
-    def __init__(self, size, answer):
-        super().__init__(size.columns, size.rows, history=5000)
-        self._answer = answer
-
-    def write_process_input(self, data):
-        self._answer(data)
 
 
 class Window:
@@ -42,9 +31,8 @@ class Window:
 
     def __init__(self, size, answer):
         self.size = size
-        self._screen = _Screen(size, answer)
+        self._screen = Screen(size.columns, size.rows, answer)
         self._stream = pyte.Stream(self._screen)
-        self._above = []
         self.raw = ""
         self.frames = []
 
@@ -62,13 +50,10 @@ class Window:
         return 1
 
     def rows(self):
-        return [row.rstrip() for row in self._screen.display]
+        return self._screen.read_rows()
 
     def text(self):
-        for line in islice(self._screen.history.top, len(self._above), None):
-            row = "".join(line[at].data for at in range(self.size.columns))
-            self._above.append(row.rstrip())
-        return "\n".join([*self._above, *self.rows()])
+        return self._screen.read_text()
 
 
 class Talk:
