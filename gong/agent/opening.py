@@ -224,7 +224,7 @@ async def _assemble_session(
     settings, environ, folder = front.settings, front.environ, front.folder
     env = front.make_environment(folder, environ, policy=settings.environment)
     await env.initialize()
-    finding = asyncio.create_task(find_repository(env))
+    finding = asyncio.create_task(find_repository(env, environ))
     await asyncio.sleep(0)  # git begins
     try:
         tools = _build_tools(front)
@@ -315,7 +315,7 @@ async def read_session(front: FrontEnd, hit: Hit) -> SessionPreview:
     await env.initialize()
     try:
         models = _build_model_factory(front, env)
-        where = models.where._replace(repository=await find_repository(env))
+        where = models.where._replace(repository=await find_repository(env, front.environ))
     finally:
         await env.cleanup()
     tools = _build_tools(front)

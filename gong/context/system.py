@@ -20,12 +20,13 @@ on request.
 The state of the git repository that the session starts in is reported by `git`, which runs no
 program that the repository names. If git fails (it is not installed, refuses a folder of another
 user, or takes too long), the repository's files still show that there is one, and which branch is
-checked out.
+checked out. Where no files show one, git is not started.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,7 +37,7 @@ from ..errors import ConfigurationError
 from .instructions import Instructions, render_instructions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import ToolSpec
@@ -86,18 +87,27 @@ class GitRepository(NamedTuple):
         return None if self.dirty is None else Git(self.branch, self.commit, self.dirty)
 
 
-async def find_repository(env: ExecutionEnvironment) -> GitRepository | None:
-    """Return the repository that contains the environment's folder; None if there is none."""
+async def find_repository(
+    env: ExecutionEnvironment, environ: Mapping[str, str]
+) -> GitRepository | None:
+    """Return the repository that contains the environment's folder; None if there is none.
+
+    Git is started only where the files show a repository, or `environ` names one.
+    """
+    found = None
+    with suppress(OSError):  # files above the folder may be closed to us, and not to git
+        found = await _read_repository_files(env)
+        if found is None and "GIT_DIR" not in environ:
+            return None
     reader = GitStatusReader()
     try:
         result = await env.exec_command(
             _STATUS_COMMAND, timeout_ms=_STATUS_TIMEOUT_MS, on_output=reader.read_chunk
         )
     except (ConfigurationError, OSError):  # such as: there is no shell, which may not be needed
-        return await _read_repository_files(env)
+        return found
     if result.exit_code == 0 and not result.timed_out:
         return reader.build_repository()
-    found = await _read_repository_files(env)
     return found and found._replace(commits=tuple(reader.commits))
 
 
@@ -142,9 +152,10 @@ async def _read_repository_files(env: ExecutionEnvironment) -> GitRepository | N
     folder = PurePosixPath(env.working_directory)
     for place in (folder, *folder.parents):
         git = place / ".git"
-        is_folder = await env.file_exists(str(git / "objects"))
-        if is_folder or (await _read_git_line(env, git)).startswith(_GITDIR_PREFIX):
-            return await _read_git_head(env, git)
+        if await env.file_exists(str(git)):
+            is_folder = await env.file_exists(str(git / "objects"))
+            if is_folder or (await _read_git_line(env, git)).startswith(_GITDIR_PREFIX):
+                return await _read_git_head(env, git)
         if all([await env.file_exists(str(place / name)) for name in _BARE_ENTRIES]):
             found = await _read_git_head(env, place)
             return found._replace(dirty=False)  # nothing is checked out, so there are no changes

@@ -6,6 +6,7 @@ import pytest
 
 from gong.context.system import GitRepository, GitStatusReader, find_repository
 from gong.env.local import LocalEnvironment
+from gong.env.wrappers import ConfinedEnvironment
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ async def found(home):
         environ = {"PATH": os.environ["PATH"], "HOME": str(home), **variables}
         env = LocalEnvironment(str(folder), environ)
         environments.append(env)
-        found = await find_repository(env)
+        found = await find_repository(env, environ)
         return found and GitRepository(*found[:3])
 
     yield find
@@ -68,6 +69,30 @@ async def found(home):
 async def test_a_folder_outside_of_all_repositories_has_none(found, home):
     (home / "plain" / ".git").mkdir(parents=True)
     assert await found(home / "plain") is None
+
+
+async def test_git_is_not_started_where_no_files_show_a_repository(found, home, repository):
+    """Unless a variable names one that is elsewhere."""
+    folder, _ = repository
+    (home / "plain").mkdir()
+    (home / "bin" / "git").write_text(f"#!/bin/sh\ntouch {home}/started\nexit 128\n")
+    (home / "bin" / "git").chmod(0o755)
+    path = f"{home}/bin{os.pathsep}{os.environ['PATH']}"
+    assert await found(home / "plain", PATH=path) is None
+    assert not (home / "started").exists()
+    elsewhere = await found(home / "plain", GIT_DIR=str(folder / ".git"))
+    assert elsewhere.branch == "main"
+    assert elsewhere.dirty  # nothing of it is in this folder
+
+
+async def test_git_finds_what_the_environment_may_not_read(home, repository):
+    folder, commit = repository
+    (folder / "inside").mkdir()
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    inner = LocalEnvironment(str(folder / "inside"), environ)
+    found = await find_repository(ConfinedEnvironment(inner, [str(folder / "inside")]), environ)
+    await inner.cleanup()
+    assert (found.branch, found.commit) == ("main", commit)
 
 
 async def test_a_branch_its_commit_and_changes(found, repository):
@@ -155,7 +180,7 @@ async def test_the_snapshot_counts_changes_and_names_the_newest_commits(git, hom
     (folder / "new").touch()
     (folder / "newer").touch()
     env = LocalEnvironment(str(folder), {"PATH": os.environ["PATH"], "HOME": str(home)})
-    found = await find_repository(env)
+    found = await find_repository(env, {})
     await env.cleanup()
     assert (found.branch, found.modified, found.untracked) == ("main", 1, 2)
     assert 5 <= len(found.commits) <= 10
@@ -188,12 +213,12 @@ async def test_nothing_that_a_repository_names_is_run(git, home, repository):
     git(folder, "config", "gpg.program", str(trap))
     git(folder, "config", "core.pager", str(trap))
     env = LocalEnvironment(str(folder), {"PATH": os.environ["PATH"], "HOME": str(home)})
-    assert (await find_repository(env)).commits
+    assert (await find_repository(env, {})).commits
     bare = folder / "hidden"
     git(home, "clone", "-q", "--bare", str(folder), str(bare))
     git(bare, "config", "core.fsmonitor", str(trap))
     inside = LocalEnvironment(str(bare), {"PATH": os.environ["PATH"], "HOME": str(home)})
-    assert (await find_repository(inside)).commits == ()
+    assert (await find_repository(inside, {})).commits == ()
     await env.cleanup()
     await inside.cleanup()
     assert not (home / "sprung").exists()
@@ -209,7 +234,7 @@ async def test_a_slow_git_leaves_the_commits_and_what_the_files_say(home, reposi
     monkeypatch.setattr("gong.context.system._STATUS_TIMEOUT_MS", 500)
     path = f"{home}/bin{os.pathsep}{os.environ['PATH']}"
     env = LocalEnvironment(str(folder), {"PATH": path, "HOME": str(home)})
-    found = await find_repository(env)
+    found = await find_repository(env, {})
     await env.cleanup()
     assert found[:5] == ("main", commit, None, None, None)
     assert [one.partition(" ")[2] for one in found.commits] == ["one"]
