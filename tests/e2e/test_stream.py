@@ -118,6 +118,7 @@ def test_calls_show_what_they_do_and_what_they_did(chat, place):
         assert_drawn_in_place(now.written, 24)
 
 
+@pytest.mark.slow
 def test_five_hundred_calls_scroll_without_a_stall(place):
     """The last hundred calls take no longer than the first: nothing above is drawn again.
 

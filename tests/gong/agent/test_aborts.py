@@ -67,6 +67,7 @@ def list_unbalanced_calls(path):
     return wrong
 
 
+@pytest.mark.slow
 async def test_a_run_that_is_stopped_at_any_event_leaves_a_balanced_tape(tmp_path):
     """Each call that was started has its result; the tape verifies; the next prompt is answered."""
     stage, _, kinds = await record_run(tmp_path / "whole", None)

@@ -7,6 +7,7 @@ from gong.agent.loop import prepare_next_call
 from gong.agent.opening import open_session
 from gong.config import Settings
 from tape.model.entries import Model
+from tests.wires.server import WireServer, json_reply
 
 from .conftest import call, seen
 
@@ -171,10 +172,11 @@ async def test_a_window_is_learned_from_the_first_overflow(stage, message, learn
     ],
 )
 async def test_an_unknown_window_is_told_once(stage, settings, warns):
-    providers = {"house": {"api": "openai-chat", "base_url": "http://127.0.0.1:9"}}
-    settings = Settings(model="house/llm", providers=providers, **settings)
-    host = await open_session(stage.front_end(settings, {"HOME": "/x"}))
-    stage.hosts.append(host)
-    told = [*await seen(host.session, "go"), *await seen(host.session, "go")]
+    async with WireServer(json_reply(400, {}), json_reply(400, {})) as server:
+        providers = {"house": {"api": "openai-chat", "base_url": server.url}}
+        settings = Settings(model="house/llm", providers=providers, **settings)
+        host = await open_session(stage.front_end(settings, {"HOME": "/x"}))
+        stage.hosts.append(host)
+        told = [*await seen(host.session, "go"), *await seen(host.session, "go")]
     said = [one for one in told if isinstance(one, events.Warn) and "is unknown" in one.message]
     assert len(said) == warns

@@ -83,7 +83,9 @@ def test_sessions_and_branches(environ, tmp_path, session):
     assert offer(environ, "gong chat --session :m", tmp_path) == [":main"]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "shell", ["bash", *(pytest.param(one, marks=pytest.mark.slow) for one in SHELLS[1:])]
+)
 def test_a_real_shell_completes(environ, tmp_path, session, shell):
     """Each shell runs its own script, where it is installed."""
     if shutil.which(shell) is None:

@@ -239,6 +239,7 @@ def test_wrapping_breaks_no_word_and_loses_nothing(text, columns):
         assert measure_width(row) <= columns or not row.strip().count(" ")
 
 
+@pytest.mark.slow
 def test_a_piece_of_a_long_answer_costs_no_more_than_one_of_a_short():
     """Nothing is parsed twice: the second half takes about as long as the first."""
     text = ANSWER * 60

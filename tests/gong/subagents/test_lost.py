@@ -129,6 +129,7 @@ async def test_three_agents_in_one_repository_and_the_program_is_killed(stage):
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [3, 12, 20, 27, 35, 50, 70])
 async def test_a_kill_at_any_moment_leaves_nothing_open(stage, after):
     """Each start has one end, and each call a result, once the session continues."""

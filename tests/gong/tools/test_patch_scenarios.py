@@ -328,6 +328,7 @@ async def test_a_write_that_stops_half_way_takes_everything_back(tmp_path):
     assert contents(tmp_path) == was
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 @pytest.mark.parametrize("call", ["rename,renameat,renameat2", "fsync", "unlink,unlinkat"])
 @pytest.mark.parametrize("count", [1, 3])

@@ -55,6 +55,7 @@ def test_twelve_tasks_are_done_in_the_order_of_their_dependencies(place):
     place.verify()
 
 
+@pytest.mark.slow
 def test_a_critical_finding_is_tried_again_so_often_and_then_the_rest_is_skipped(place):
     """M189: retries, then failed; what depends on it is skipped, and said."""
     place.play("reviewer", {"verdict": "critical", "findings": [{"text": "no"}], "summary": "bad"})
@@ -76,6 +77,7 @@ def test_a_critical_finding_is_tried_again_so_often_and_then_the_rest_is_skipped
     assert {one["status"] for one in tasks.values()} == {"completed"}
 
 
+@pytest.mark.slow
 def test_minor_findings_are_fixed_and_reviewed_again(place):
     """M189: fixes, as long as there are some; with --no-auto-fix they are only noted."""
     place.play("reviewer", {"verdict": "minor", "findings": ["a typo"], "summary": "a typo"})
@@ -205,6 +207,7 @@ def test_a_finished_run_is_not_resumed_and_an_unknown_one_is_not_found(place):
     assert "http:" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.slow
 def test_a_fork_at_a_task_begins_before_it(place):
     place.start(place.write_plan("a", ("b", "a")))
     shown, _ = place.show()
@@ -238,6 +241,7 @@ def test_a_cancelled_workflow_can_be_carried_on(place):
     assert tasks["a"]["tries"] == 1
 
 
+@pytest.mark.slow
 def test_what_a_killed_executor_left_is_not_done_on_top_of_itself(place):
     """M189: a try that was killed begins anew where it began, and what it left is kept."""
     place.play("executor", bash("echo made >> made.txt; sleep 2"), "made")
@@ -311,6 +315,7 @@ def test_killed_at_any_moment_it_ends_as_it_would_have(place, seed):
 @pytest.mark.parametrize(
     "options", [("--max-cost", "0.0001"), ("--role-cost", "executor=0.0001")], ids=["run", "role"]
 )
+@pytest.mark.slow
 def test_a_spent_budget_begins_nothing_more_and_exits_with_8(place, options):
     """M187: a budget for the whole run or a role; a larger one lets it continue."""
     config = place.home / ".config/gong/config.toml"
@@ -351,6 +356,7 @@ def test_the_manager_changes_a_plan_whose_task_has_failed(place):
     assert place.show()[1]["c"]["status"] == "skipped"
 
 
+@pytest.mark.slow
 def test_an_executor_tells_other_tasks_something_and_asks_for_another_plan(place):
     """M187: messages between tasks through the plan."""
     notes = {

@@ -378,6 +378,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(150)  # hundreds of times what it takes; by the square it would take longer
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_text_made_to_be_slow_is_read_in_proportion_to_its_length(piece):
