@@ -13,7 +13,7 @@ from ..reference import is_id_prefix
 from ..resolve import find_tape_here
 from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name, make_ref_name
 from ..store.store import Beginning
-from ..text import SHORT, to_single_line
+from ..text import SHORT, format_names, to_single_line
 from .entry_lines import read_work_folder
 from .output import as_json, complete_ref, format_examples, print_json, ref, wait
 from .resolve import (
@@ -243,7 +243,7 @@ def label(options: GlobalOptions, ref: str, name: str, gone: str | None, as_json
         tape, labels = place.tape, place.tape.refs().labels
         if gone is not None:
             if gone not in labels:
-                known = f"there are: {', '.join(labels)}" if labels else "it has no labels"
+                known = f"there are: {format_names(labels, gone)}" if labels else "it has no labels"
                 raise NotFound(f"no label {gone!r} in tape {tape.id[:SHORT]}; {known}")
             _move_label(tape, gone, None, as_json=as_json)
         elif name:

@@ -23,7 +23,7 @@ from ..model.entries import Anchor
 from ..reference import Reference, parse_reference, render_reference
 from ..resolve import resolve_reference
 from ..store.refs import read_head_at
-from ..text import SHORT, format_count, to_single_line
+from ..text import SHORT, format_count, format_names, to_single_line
 from .output import as_json, complete_ref, format_examples, print_json
 from .resolve import clean_argument, get_current_folder, open_library, warn_of_skipped_refs
 from .terminal import print_lines, print_warning
@@ -155,7 +155,8 @@ def find_target_branch(tape: Tape, into: str | None) -> str:
             f"--into {name!r} is a branch of another tape: only branches of one tape can be merged"
         )
     if branch not in refs.branches:
-        raise NotFound(f"no branch {branch!r} to merge into; there are: {', '.join(refs.branches)}")
+        known = format_names(refs.branches, branch)
+        raise NotFound(f"no branch {branch!r} to merge into; there are: {known}")
     return branch
 
 
@@ -219,9 +220,10 @@ def refuse_merge_into_itself(hit: Hit, into: str) -> None:
     tape, other = hit
     if other.branch == into and other.entry == tape.head(into).entry:
         names = [name for name in tape.refs().branches if name != into]
+        others = f"others are: {format_names(names, into)}"
         raise UsageError(
             f"branch {into!r} cannot be merged into itself; "
-            + (f"others are: {', '.join(names)}" if names else "this tape has no other branch")
+            + (others if names else "this tape has no other branch")
         )
 
 

@@ -44,7 +44,7 @@ from ..clock import format_timestamp, read_clock
 from ..errors import Damaged, InvalidName, NotFound, UsageError
 from ..model.entries import Place
 from ..model.line import JSON_ERRORS, Header, read_header
-from ..text import replace_surrogates
+from ..text import format_names, replace_surrogates
 from . import disk
 from .locks import hold_lock
 
@@ -393,7 +393,7 @@ def find_head(refs: Refs, phases: Phases, branch: str, *, moves_ago: int = 0) ->
     """Return the head of a branch, or its head `moves_ago` ref lines ago."""
     moves = refs.branches.get(branch)
     if not moves:
-        raise NotFound(f"no branch {branch!r}; there are: {', '.join(refs.branches)}")
+        raise NotFound(f"no branch {branch!r}; there are: {format_names(refs.branches, branch)}")
     if moves_ago >= len(moves):
         times = "once" if len(moves) == 1 else f"{len(moves)} times"
         raise NotFound(f"branch {branch!r} has moved {times}, not {moves_ago + 1} times")
@@ -446,7 +446,8 @@ def pin_branch(moves: Moves, phases: Phases, name: str, to: Head, why: str) -> N
 def switch_branch(moves: Moves, name: str) -> None:
     """Make `name` the current branch."""
     if name not in moves.refs.branches:
-        raise NotFound(f"no branch {name!r}; there are: {', '.join(moves.refs.branches)}")
+        known = format_names(moves.refs.branches, name)
+        raise NotFound(f"no branch {name!r}; there are: {known}")
     if name != moves.refs.current:
         moves.current(name)
 

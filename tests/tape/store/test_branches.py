@@ -47,6 +47,19 @@ class TestAHead:
         with pytest.raises(NotFound, match="has moved 2 times, not 3"):
             tape.head("b", moves_ago=2)
 
+    def test_of_an_unknown_branch_among_many_names_those_most_like_it(self, tape):
+        for number in range(20):
+            tape.fork(tape.head("main"), f"try-{number}")
+        with pytest.raises(NotFound) as refused:
+            tape.head("try-100")
+        assert str(refused.value).endswith(
+            "there are: try-10, try-1, try-0, try-19, try-18 and 16 more"
+        )
+        with pytest.raises(
+            NotFound, match="there are: main, try-0, try-1, try-2, try-3 and 16 more"
+        ):
+            tape.head("北京")
+
     def test_of_an_unknown_branch_names_those_there_are(self, tape):
         with pytest.raises(NotFound, match="no branch 'x'; there are: main"):
             tape.head("x")
