@@ -177,7 +177,7 @@ async def test_cancelling_ends_the_whole_tree_and_keeps_what_was_said(env, tmp_p
 
 
 async def test_cancelling_twice_kills_what_does_not_end_when_asked(env, tmp_path):
-    command = "trap 'touch asked' TERM; echo $$ >pids; echo ready; while :; do sleep 0.05; done"
+    command = "trap ': >asked' TERM; echo $$ >pids; echo ready; while :; do sleep 0.05; done"
     heard = []
     running = asyncio.create_task(env.exec_command(command, on_output=heard.append))
     await until(lambda: heard)
