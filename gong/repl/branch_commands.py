@@ -1,6 +1,6 @@
 """Slash commands that go to another branch of this session, or to an earlier entry of it.
 
-Before another branch is entered, a list asks what it is told of the branch that is left:
+Before another branch is entered, a list asks for a summary of the branch that is left:
 
     chosen                     types                         the branch that is entered
     -------------------------  ----------------------------  ---------------------------------
@@ -99,14 +99,15 @@ def _list_branches(host: OpenSession, _argument: str) -> CommandReply:
 @add_command("tree", "[REF]", "walk the prompts of all branches; REF goes there", busy=False)
 def _open_entry(host: OpenSession, argument: str) -> CommandReply:
     """Switch to a branch, or start one: at a prompt before it, with its text in the prompt."""
-    tape = require_recorder(host).tape
+    recorder = require_recorder(host)
+    tape = recorder.tape
     if not argument:
         keys = {
             "enter": ("goes there", "/tree {}"),
             "c-x": ("compares", "/compare {}"),
             "c-l": ("labels", f"/tree {{}} {_LABEL}"),
         }
-        return CommandReply(picks=Picker("tree", partial(list_tree, tape), keys))
+        return CommandReply(picks=Picker("tree", partial(list_tree, tape, recorder.branch), keys))
     if (target := _read_target(argument, _LABEL)) is None:
         return _WRONG_FLAG
     if target.flag == _LABEL:
@@ -130,7 +131,7 @@ def _open_entry(host: OpenSession, argument: str) -> CommandReply:
 def _leave_branch(
     host: OpenSession, command: str, target: _Target, into: Head, choice: SessionChoice
 ) -> CommandReply:
-    """Continue at another place, once it is said what it is told of the branch that is left."""
+    """Continue at another place, once it is chosen which summary of the branch left it gets."""
     recorder = require_recorder(host)
     recorder.barrier()
     left = recorder.branch
@@ -155,7 +156,7 @@ def _has_news(tape: Tape, into: Head, left: Head) -> bool:
 
 
 def _build_summary_picker(left: str, command: str) -> Picker:
-    """Return the list of what the branch that is entered may be told of the one that is left."""
+    """Return the list of summaries of the branch that is left, for the one that is entered."""
 
     def find(words: str) -> Sequence[PickerRow]:
         if words:
@@ -167,7 +168,7 @@ def _build_summary_picker(left: str, command: str) -> Picker:
         ]
 
     keys = {"enter": ("goes there", f"{command} {{}}")}
-    return Picker(f"told of {left}", find, keys)
+    return Picker(f"summary of {left}", find, keys)
 
 
 def _find_entry(host: OpenSession, ref: str) -> Hit:

@@ -41,6 +41,8 @@ class PickerRow(NamedTuple):
     text: str
     note: str = ""
     """Shown dim at the right edge, where there is room."""
+    is_current: bool = False
+    """Whether it is marked at first, where nothing is typed; else the first row is."""
 
 
 class Picker(NamedTuple):
@@ -102,8 +104,10 @@ class _PickerScreen:
         while True:
             await self.changed.wait()
             self.changed.clear()
-            rows = await asyncio.to_thread(self.picker.find, self.words.text.strip())
-            self.rows, self.marked, self.is_searching = rows, 0, False
+            words = self.words.text.strip()
+            rows = await asyncio.to_thread(self.picker.find, words)
+            current = (place for place, row in enumerate(rows) if row.is_current and not words)
+            self.rows, self.marked, self.is_searching = rows, next(current, 0), False
             self.app.invalidate()
 
     def _build_keys(self) -> KeyBindings:

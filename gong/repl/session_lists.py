@@ -110,35 +110,40 @@ def iter_prompts(tape: Tape, branch: str) -> Iterator[tuple[str, str]]:
                 yield read_id(line), _read_prompt(line)
 
 
-def list_tree(tape: Tape, words: str) -> list[PickerRow]:
+def list_tree(tape: Tape, current: str, words: str) -> list[PickerRow]:
     """Return the prompts of all branches, newest first, drawn as a tree, or those with the words.
 
     So are the entries that have labels. A row's value names the entry of the prompt; of the end of
-    a branch the branch's name.
+    a branch the branch's name. The end of the branch `current` is marked at first.
     """
     refs = tape.refs()
     labels: dict[str, list[str]] = {}
     for label, entry in refs.labels.items():
         labels.setdefault(entry, []).append(label)
     tree = read_graph(tape)
-    names: dict[str, str] = {head.entry: head.branch for head in tree.heads}
-    current = refs.current
+    names: dict[str, list[str]] = {}
+    for head in tree.heads:
+        names.setdefault(head.entry, []).append(head.branch)
     runs, lanes = split_runs(tree), GraphLanes()
     rows: list[PickerRow] = []
     for number in order_newest_first(runs):
         run, column = runs[number], lanes.begin(number)
         for line in _iter_lines_back(Segment(run.node.source, run.node.phase, run.end, run.start)):
             entry, is_prompt = read_id(line), read_type(line) == User.entry_type
-            name = names.get(entry, "")
+            ends = names.get(entry, ())
             labelled = "".join(f"({one}) " for one in labels.get(entry, ()))
-            if not (is_prompt or name or labelled):
+            if not (is_prompt or ends or labelled):
                 continue
             mark = "o" if run.undone else "*"
             drawn = "".join(cell.char for cell in lanes.draw_row(column, mark))
-            text = _read_prompt(line) if is_prompt else "(end)" if name else read_type(line)
-            label = f"[{name}{' ←' if name == current else ''}] " if name else ""
-            value = name or f"{run.node.source.tape[:SHORT]}@{entry[:SHORT]}"
-            rows.append(PickerRow(value, f"{drawn}{label}{labelled}{text}", entry[:SHORT]))
+            text = _read_prompt(line) if is_prompt else "(end)" if ends else read_type(line)
+            shown = ", ".join(f"{name} ←" if name == current else name for name in ends)
+            label, is_current = f"[{shown}] " if ends else "", current in ends
+            value = f"{run.node.source.tape[:SHORT]}@{entry[:SHORT]}"
+            if ends:
+                value = current if is_current else ends[0]
+            text = f"{drawn}{label}{labelled}{text}"
+            rows.append(PickerRow(value, text, entry[:SHORT], is_current))
         if run.merged is not None:
             lanes.add_merge_line(column, run.merged)
         lanes.end(column, run.parent)

@@ -1,5 +1,7 @@
 """`gong chat`: to another session, another branch, an earlier prompt, without leaving."""
 
+import json
+
 import pytest
 
 from tests.e2e.terminal import CTRL_C, DOWN, ENTER, ESC
@@ -287,6 +289,21 @@ def test_a_session_that_cannot_be_opened_leads_back(place, chat):
     now.wait_for("damaged")
     now.wait_for(" · ready", on_screen=True)
     ask(now, "run echo two", "printed: two")
+
+
+def test_the_tree_opens_at_the_end_of_the_current_branch(place, chat):
+    """Also where another branch is newer, or ends at the same entry."""
+    now = chat()
+    ask(now, "run echo one", "printed: one")
+    place.run("tape", "fork", "--name", "twin")
+    place.run("tape", "fork", "--name", "newer")
+    hi = {"type": "user", "data": {"content": [{"type": "text", "text": "hi"}]}}
+    place.run("tape", "append", ":newer", stdin=json.dumps(hi))
+    now.say("/tree")
+    now.wait_until(lambda: any(row.startswith("▶ ") for row in now.rows()), "a marked row")
+    (marked,) = [row for row in now.rows() if row.startswith("▶ ")]
+    assert "[main ←, twin] (end)" in marked
+    assert "[newer] " in now.rows()[now.rows().index(marked) - 1]
 
 
 def test_labels_stand_in_the_tree(chat):
