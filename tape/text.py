@@ -52,6 +52,14 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def clean_words(text: str) -> str:
+    """Return words of a person as they are sent and kept.
+
+    U+FFFD stands for each zero byte, and for each lone surrogate: a byte that is not UTF-8.
+    """
+    return replace_surrogates(text).replace("\0", "\ufffd")
+
+
 def show_controls(text: str) -> str:
     """Return a text with its control characters made visible, also those for text direction.
 

@@ -248,7 +248,7 @@ class InTerminal:
         self.exitstatus = self.signalstatus = None
 
     def send(self, keys):
-        data = keys.encode()
+        data = keys.encode("utf-8", "surrogateescape")
         while data:
             data = data[os.write(self.child_fd, data) :]
 

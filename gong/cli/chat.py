@@ -18,6 +18,7 @@ import click
 from tape.cli.output import complete_ref, print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
 from tape.errors import TapeError
+from tape.text import clean_words
 
 from ..errors import ConfigurationError, GongError, OperationCancelled
 from ..project import has_project_parts, locate_folder
@@ -372,6 +373,7 @@ def _read_prompt(prompt: str | None, first: str) -> str | None:
             print_warning("waiting for standard input (end it with Ctrl+D or < /dev/null)")
         given = stream.read().decode("utf-8", "replace")
     asked = "\n\n".join(part for part in (prompt, given.rstrip("\n")) if part.strip())
+    asked = clean_words(asked)
     if not asked:
         raise ConfigurationError("the prompt is empty: say what to do, as in gong chat -p 'list .'")
     return asked

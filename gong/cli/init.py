@@ -8,6 +8,7 @@ import click
 
 from tape.cli.output import format_examples
 from tape.cli.terminal import print_lines
+from tape.text import clean_words
 
 from ..context.instructions import find_project_root
 from ..context.project_notes import describe_project
@@ -26,7 +27,7 @@ def init(dry_run: bool) -> None:
     there is never changed.
     """
     folder = Path(find_project_root(locate_folder()))
-    text = describe_project(folder)
+    text = clean_words(describe_project(folder))
     if dry_run:
         print_lines(text.splitlines())
         return

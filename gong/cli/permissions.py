@@ -76,7 +76,7 @@ def check(name: str, arguments: str, *, jsonl: bool, **given: Any) -> None:
     policy = build_policy(given_rules, locate_folder(), os.environ)
     if not jsonl:
         tool = msgspec.json.encode(name)
-        line = b'{"tool":%b,"args":%b}' % (tool, arguments.strip().encode() or b"{}")
+        line = b'{"tool":%b,"args":%b}' % (tool, os.fsencode(arguments.strip()) or b"{}")
         answer, code = _answer_line(policy, line)
         print_bytes(answer)
         sys.exit(code)
@@ -94,7 +94,7 @@ def _answer_line(policy: PermissionPolicy, line: bytes) -> tuple[bytes, int]:
     """Return the answer to a call as a JSON line, and an exit code."""
     try:
         call = msgspec.json.decode(line, type=_CheckedCall)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = f'not a call: {error}. Give {{"tool": NAME, "args": {{…}}}}.'
         return msgspec.json.encode(CheckAnswer("deny", (), why)) + b"\n", _USAGE_EXIT
     ruling: Ruling = policy.judge(call.tool, call.args)

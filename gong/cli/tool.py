@@ -115,7 +115,11 @@ class ToolRunner:
         try:
             msgspec.json.decode(given)
             call = ToolCall(id="c1", name=name, args=Raw(given))
-        except (msgspec.DecodeError, RecursionError):  # the tool reads or refuses the text
+        except (
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+        ):  # the tool reads or refuses the text
             call = ToolCall(id="c1", name=name, args_text=given.decode("utf-8", "replace"))
         prepared = self.tools.prepare(call)
         if not isinstance(prepared, PreparedCall):
@@ -132,7 +136,7 @@ class ToolRunner:
         """Run the call on a line; a line without a valid call gives an error result."""
         try:
             asked = msgspec.json.decode(line, type=_CallLine)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             wanted = 'Give {"tool": NAME, "args": {…}}.'
             return self._encode_result(
                 ToolOutcome.error(f"Not a call: {error}. {wanted}")

@@ -34,7 +34,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from tape.errors import TapeError
-from tape.text import format_count
+from tape.text import clean_words, format_count
 
 from .. import signals
 from ..agent.events import (
@@ -113,6 +113,13 @@ _LONG_SECONDS = 10.0
 """The user is told that a run is over if it took longer."""
 _EXPECTED_ERRORS = (GongError, TapeError, OSError)
 """Errors that are shown as a line and do not end the session."""
+
+
+def _describe_error(error: BaseException) -> str:
+    """Return an error in one line; one that nobody expected says its kind."""
+    if isinstance(error, _EXPECTED_ERRORS):
+        return str(error)
+    return f"internal error, the session continues: {type(error).__name__}: {error}"
 
 
 class _Dialogue:
@@ -241,6 +248,8 @@ class _Conversation:
         self.asked: _Dialogue | None = None
         """The question of the model that the next lines answer."""
         self.todos = self.session.todos
+        self.reported: set[str] = set()
+        """The errors of keys and tasks that were said."""
         self.spoken = False
         self.exit_code = 0
         self.picks: Picker | None = None
@@ -268,6 +277,9 @@ class _Conversation:
         self._print_greeting()
         self.terminal.flush()
         self.used = measure_usage(self.session)
+        loop = asyncio.get_running_loop()
+        handle_error = loop.get_exception_handler()
+        loop.set_exception_handler(lambda _, context: self._report_error(context))
         unsubscribe = self.session.subscribe(self._note_event)
         forget_agents = self.session.subscribe(self.agents.take_event, agents=True)
         try:
@@ -287,6 +299,7 @@ class _Conversation:
                     self.held.clear()
                     self._stop_run()
         finally:
+            loop.set_exception_handler(handle_error)
             unsubscribe()
             forget_agents()
         self.typing.stop_commands()
@@ -295,6 +308,14 @@ class _Conversation:
         self._print_goodbye()
         self.terminal.flush()
         return ConversationEnd(self.exit_code, self.opens)
+
+    def _report_error(self, context: dict[str, Any]) -> None:
+        """Say once what went wrong in a key, a command or a task that nobody waits for."""
+        error = context.get("exception")
+        said = context["message"] if error is None else _describe_error(error)
+        if said not in self.reported:  # one while drawing would come with each frame
+            self.reported.add(said)
+            self.terminal.print(self.screen.remark(said, "error"))
 
     async def _report_changed_files(self, recorder: Recorder) -> None:
         """Say which files somebody changed since the session that is continued."""
@@ -462,12 +483,15 @@ class _Conversation:
         return self.begun is not None
 
     def _take_input(self, text: str) -> None:
-        """Handle input: a command, steering while the agent works, or a prompt."""
+        """Handle input: a command, steering while the agent works, or a prompt.
+
+        Bytes that are not UTF-8 stay in what may name a file: commands, and files after `@`.
+        """
         if self.refusing:
-            self._send_answer("no", text.strip())
+            self._send_answer("no", clean_words(text).strip())
             return
         if self.editing:
-            self._send_edit(text)
+            self._send_edit(clean_words(text))
             return
         if not text.strip():
             return
@@ -481,7 +505,7 @@ class _Conversation:
         elif self.asked is None and text.strip() in _LEAVING_WORDS:
             self.terminal.leave()
         elif self.asked is not None and not self.asked.has_draft:
-            self._answer_choice(self.asked, text)
+            self._answer_choice(self.asked, clean_words(text))
         elif self._is_busy():
             self._send_words(text, self.session.steer)
             if self.asked is not None:
@@ -522,7 +546,7 @@ class _Conversation:
             self.held.append(text)
         else:
             self.typing.attach_documents(text)
-            say(text)
+            say(clean_words(text))
 
     def _note_event(self, event: Event) -> None:
         """Note the state of a run as soon as its event is sent, before the event is shown."""
@@ -642,8 +666,8 @@ class _Conversation:
         """Print what a command says once it has ended."""
         try:
             reply = await later
-        except _EXPECTED_ERRORS as error:
-            reply = commands.CommandReply(str(error), failed=True)
+        except Exception as error:  # noqa: BLE001 (a fault of one command ends no session)
+            reply = commands.CommandReply(_describe_error(error), failed=True)
         self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
 
     def _begin_prompt(self, text: str) -> None:
@@ -651,7 +675,7 @@ class _Conversation:
         self.spoken = True
         self.terminal.print(self.screen.prompt(self.typing.fold_text(text)))
         self.typing.attach_documents(text)
-        self.tasks.create_task(self._run(self.session.submit(text)))
+        self.tasks.create_task(self._run(self.session.submit(clean_words(text))))
 
     def _mark_begin(self, *, compacting: bool = False) -> None:
         self.begun, self.stopping = self.clock(), False
@@ -675,8 +699,8 @@ class _Conversation:
                 self.terminal.print(self.screen.remark("stopped"))
             elif said := after():
                 self.terminal.print(self.screen.reply(said, failed=False))
-        except _EXPECTED_ERRORS as error:
-            self.terminal.print(self.screen.remark(str(error), "error"))
+        except Exception as error:  # noqa: BLE001 (a fault of one run ends no session)
+            self.terminal.print(self.screen.remark(_describe_error(error), "error"))
         self.begun, self.compacting = None, False
         self.screen.clear_run()
         self.used = measure_usage(self.session)

@@ -227,7 +227,13 @@ class PromptInput:
 
     def open_editor(self) -> None:
         """Write the prompt in another program."""
-        self._start(self._terminal().edit_draft())
+        self._start(self._edit_draft())
+
+    async def _edit_draft(self) -> None:
+        try:
+            await self._terminal().edit_draft()
+        except OSError as error:
+            self.say(f"{error}; $VISUAL or $EDITOR names an editor")
 
     def copy_text(self, text: str) -> None:
         """Copy a text by means of the terminal."""

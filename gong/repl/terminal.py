@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import tempfile
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
+from prompt_toolkit.application import get_app, run_in_terminal
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.layout import FormattedTextControl, HSplit, Window
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import DynamicStyle, Style
 
-from tape.text import show_controls
+from tape.text import clean_words, show_controls
 
 from .frames import FramedStream
 from .mention_grammar import is_menu_begin
@@ -81,7 +84,6 @@ class Terminal:
             search_ignore_case=True,
             completer=completer,
             complete_while_typing=Condition(self._is_menu_wanted),
-            tempfile_suffix=".md",
             style=DynamicStyle(lambda: self.style),
             erase_when_done=True,
             prompt_continuation=_INDENT,
@@ -114,8 +116,11 @@ class Terminal:
         return self._prompt.default_buffer
 
     def expand_draft(self) -> str:
-        """Put what the draft says in its place, for the history, and return it."""
-        text = self._expand(self.draft.text)
+        """Put what the draft says in its place, for the history, and return it.
+
+        Bytes that are not UTF-8 stay, as surrogates: they may name a file. A zero byte never does.
+        """
+        text = self._expand(self.draft.text).replace("\0", "\ufffd")
         if text != self.draft.text:
             self.draft.document = Document(text)
         return text
@@ -125,11 +130,15 @@ class Terminal:
         return is_menu_begin(self.draft.document.text_before_cursor)
 
     async def edit_draft(self) -> None:
-        """Write the draft in $VISUAL or $EDITOR; it is as it was if that fails."""
-        self.expand_draft()
+        """Write the draft in $VISUAL or $EDITOR.
+
+        Raises OSError where that cannot be; the draft is as it was then.
+        """
         self._is_here.clear()
         try:
-            await self.draft.open_in_editor()
+            text = self.expand_draft()
+            edited = await run_in_terminal(partial(_edit_text, text), in_executor=True)
+            self.draft.document = Document(edited)
         finally:
             self._is_here.set()
 
@@ -158,7 +167,9 @@ class Terminal:
         if on_paint is not None:
             self._app.after_render += lambda _: on_paint()
         try:
-            await self._prompt.prompt_async(default=draft, pre_run=on_start)
+            await self._prompt.prompt_async(
+                default=draft, pre_run=on_start, set_exception_handler=False
+            )
         finally:
             self._end_frame()
             if self._timer is not None:
@@ -253,6 +264,23 @@ class Terminal:
         """Return the live lines, and an empty one after them."""
         rows = self._app.output.get_size().rows // _LIVE_SHARE
         return style_lines([*self._finished, *self._live()][-rows:])
+
+
+def _edit_text(text: str) -> str:
+    """Return a text as an editor left it; U+FFFD stands for what is not text.
+
+    Raises OSError where no editor could be started, or it failed.
+    """
+    import click  # noqa: PLC0415 (few prompts are written there)
+
+    with tempfile.NamedTemporaryFile("w+b", prefix="gong-", suffix=".md") as file:
+        file.write(clean_words(text).encode())
+        file.flush()
+        try:
+            click.edit(filename=file.name)
+        except (click.ClickException, ValueError) as error:
+            raise OSError(f"the editor cannot be used: {error}") from error
+        return clean_words(Path(file.name).read_bytes().decode("utf-8", "replace")).rstrip("\n")
 
 
 def style_lines(lines: list[StyledLine]) -> StyleAndTextTuples:

@@ -25,6 +25,7 @@ from ..clock import show_times
 from ..damage import catch_damage_warnings
 from ..errors import UsageError
 from ..store.locks import DEFAULT_LOCK_WAIT, limit_lock_wait
+from ..text import replace_surrogates, shorten_to_width, show_controls
 from ..version import __version__
 from .git_words import ALIASES, explain_unknown_command, translate_git_words
 from .streams import INTERRUPTED_CODE, silence_stream, use_visible_streams
@@ -297,6 +298,12 @@ def _report_error(program: str, error: Exception) -> int:
         case OSError(strerror=str()):
             told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
             print_warning(str(told), program)
+        case UnicodeEncodeError(object=str(text)) if text != replace_surrogates(text):
+            line = next(row for row in text.split("\n") if row != replace_surrogates(row))
+            print_warning(
+                f"this is not UTF-8: {shorten_to_width(show_controls(line), 80)}", program
+            )
+            return 2
         case _:
             print_warning(f"{type(error).__name__}: {error}; --debug shows where", program)
     return 1
