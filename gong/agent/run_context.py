@@ -44,6 +44,7 @@ from ..tools.background import BackgroundCommands
 from ..tools.known_files import READING_TOOLS, KnownFiles, collect_shown_files
 from ..tools.limits import DEFAULT_SETTINGS
 from . import events
+from .documents import record_waiting_outputs
 from .repetition import RepetitionGuard
 from .session_config import SessionConfig
 
@@ -336,6 +337,7 @@ class RunContext:
         """Start a phase with this anchor; take the input that waits along to it."""
         entry = self.recorder.anchor(anchor)
         self.queues.record_waiting()
+        record_waiting_outputs(self.recorder, self.state.documents)
         if self.state.agents is not None:
             self.state.agents.record_open()
         return entry

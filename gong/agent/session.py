@@ -49,7 +49,7 @@ from .answer_form import ANSWER_TOOL, AnswerForm
 from .approvals import Approvals
 from .compaction import compact_branch
 from .dialogue import SessionDialogue, find_todos
-from .documents import record_documents
+from .documents import find_waiting_outputs, record_documents, record_output
 from .model_call import name_session
 from .queues import SessionQueues
 from .recorder import Recorder, has_agents
@@ -134,6 +134,7 @@ class Session:
         """The permission mode that the settings and flags named."""
         if recorder is not None:
             self._dialogue.follow_path((*recorder.kept, *recorder.path))
+            self.run_state.documents += find_waiting_outputs((*recorder.kept, *recorder.path))
 
     def subscribe(
         self, watcher: Callable[[events.Event], None], *, agents: bool = False
@@ -260,10 +261,17 @@ class Session:
             naming.cancel()
             leave()
             end_skills(self, before)
+            self._record_outputs(recorder)
             if stop not in {"error", "aborted"}:
                 context.emit(events.AgentState("finished", "", tally.turns))
             elapsed_ms = context.measure_elapsed_ms(begun)
             context.emit(events.RunEnd(stop, tally.turns, tally.usage, elapsed_ms))
+
+    def _record_outputs(self, recorder: Recorder) -> None:
+        """Record the outputs of the person's commands that waited for words that never came."""
+        documents = self.run_state.documents
+        record_documents(recorder, [one for one in documents if one.id])
+        documents[:] = [one for one in documents if not one.id]
 
     def _settle_lost_agents(self, recorder: Recorder) -> None:
         """Let the model be told of sub-agents that ran when an earlier program ended."""
@@ -333,6 +341,18 @@ class Session:
     def attach(self, document: AttachedDocument) -> None:
         """Give the model a file or picture with the next words: a prompt, or queued ones."""
         self.run_state.documents.append(document)
+
+    def record_command(self, command: str, output: str, end: str, *, shared: bool) -> None:
+        """Record a command that the person ran, now that it has ended; durable on return.
+
+        `end` says how, such as "exit code 0". With `shared` the model gets it with the next words.
+        """
+        if self.state is SessionState.CLOSED:
+            raise SessionClosed("this session is closed")
+        recorder, idle = self.open_recorder(command), self.state is SessionState.IDLE
+        document = record_output(recorder, command, output, end, shared=shared, now=idle)
+        if document is not None:
+            self.run_state.documents.append(document)
 
     def withdraw(self, message_id: str) -> str | None:
         """Remove queued words and return them; None if they were delivered already."""

@@ -302,7 +302,7 @@ class _Conversation:
             loop.set_exception_handler(handle_error)
             unsubscribe()
             forget_agents()
-        self.typing.stop_commands()
+        await self.typing.end_commands()
         self.terminal.close()
         self.terminal.print([render_remark(f"not sent: {text}") for text in unsent])
         self._print_goodbye()
@@ -502,6 +502,7 @@ class _Conversation:
         elif text.startswith("!") and text.strip("! \n"):
             self.terminal.print(self.screen.prompt(text))
             self.typing.run_shell(text)
+            self.spoken = True
         elif self.asked is None and text.strip() in _LEAVING_WORDS:
             self.terminal.leave()
         elif self.asked is not None and not self.asked.has_draft:

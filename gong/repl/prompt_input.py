@@ -23,7 +23,8 @@ from prompt_toolkit.filters import Condition, completion_is_selected, has_comple
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.search import SearchDirection, start_search
 
-from ..agent.documents import AttachedDocument
+from tape.errors import TapeError
+
 from ..checkpoints.file_recorder import find_local_environment
 from ..errors import GongError
 from .completion import build_completer
@@ -52,13 +53,12 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
+    from ..agent.documents import AttachedDocument
     from ..agent.open_session import OpenSession
     from .terminal import Terminal
 
 _TAIL_BYTES, _TAIL_LINES = 8_000, 5
 """How much is shown of what a command of the user prints, while it runs."""
-_MOST_SHARED = 30_000
-"""Characters of a command's output that the model gets."""
 
 
 class PromptInput:
@@ -115,7 +115,8 @@ class PromptInput:
 
     def attach_again(self, texts: Sequence[str]) -> None:
         """Attach the documents of queued words again, after one of them was withdrawn."""
-        self._host.session.run_state.documents.clear()
+        documents = self._host.session.run_state.documents
+        documents[:] = [one for one in documents if one.id]  # outputs wait for any words
         for text in texts:
             for document in self._parts.list_pictures(text):
                 self._host.session.attach(document)
@@ -278,21 +279,24 @@ class PromptInput:
             self.say(str(error))
             return
         except asyncio.CancelledError:
-            self.say(f"{tail.decode('utf-8', 'replace').rstrip()}\n[stopped]".lstrip("\n"))
+            self._keep_output(command, tail.decode("utf-8", "replace"), "stopped", is_shared)
             raise
         finally:
             # by identity: the same command may run twice
             self._tails = [one for one in self._tails if one is not shown]
         output = done.output.decode("utf-8", "replace")
-        self.say(f"{output.rstrip()}\n[exit code {done.exit_code}]".lstrip("\n"))
-        if is_shared:
-            if len(output) > _MOST_SHARED:
-                output = f"{output[:_MOST_SHARED]}\n… {len(output) - _MOST_SHARED} more characters"
-            text = (
-                f"The user ran this command:\n$ {command}\n{output}\n[exit code {done.exit_code}]"
-            )
-            self._host.session.attach(AttachedDocument(text))
-            self.say("the model gets this with your next prompt")
+        self._keep_output(command, output, f"exit code {done.exit_code}", is_shared)
+
+    def _keep_output(self, command: str, output: str, end: str, is_shared: bool) -> None:
+        """Show what a command has printed, and record it."""
+        self.say(f"{output.rstrip()}\n[{end}]".lstrip("\n"))
+        try:
+            self._host.session.record_command(command, output, end, shared=is_shared)
+        except (GongError, TapeError, OSError) as error:
+            self.say(f"this is not on the tape: {error}")
+        else:
+            if is_shared:
+                self.say("the model gets this with your next prompt")
 
     def render_output(self, columns: int) -> list[StyledLine]:
         """Return the last lines of what the user's commands have printed so far."""
@@ -313,6 +317,11 @@ class PromptInput:
         """Stop the commands that the user runs."""
         for task in self._tasks:
             task.cancel()
+
+    async def end_commands(self) -> None:
+        """Stop them, and return once what they printed is on the tape."""
+        self.stop_commands()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -317,11 +317,22 @@ def _decode_call(call: ToolCall) -> PlannedCall:
 
 
 def _find_newest_request(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:
-    """Return the newest user message's last text, and the tool results that came after it."""
+    """Return the newest user message's last text, and the tool results that came after it.
+
+    A file or an output that a person gave along is not their words, unless there are no others.
+    """
     after = len(messages)
     while after and messages[after - 1].role != "user":
         after -= 1
     results = tuple(message for message in messages[after:] if message.role == "tool")
-    blocks = messages[after - 1].content if after else ()
+    begin = after
+    while begin and messages[begin - 1].role == "user":
+        begin -= 1
+    blocks = [block for message in messages[begin:after] for block in message.content]
     texts = [block.text for block in blocks if isinstance(block, Text) and block.text.strip()]
-    return (texts[-1] if texts else ""), results
+    words = [text for text in texts if not text.startswith(_GIVEN_ALONG)] or texts
+    return (words[-1] if words else ""), results
+
+
+_GIVEN_ALONG = ("<file path=", "<folder path=", "[Picture ", "The user ran this command:\n")
+"""How texts begin that are no words of the person: they may hold lines that begin with $."""
