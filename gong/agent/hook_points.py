@@ -27,6 +27,7 @@ from msgspec.structs import replace as replace_fields
 from tape.context.view import Message
 from tape.model.entries import Approval, Assistant, Content, Context, Text, Usage, join_texts
 from tape.store.phase import ENTRIES
+from tape.text import shorten_to_width, to_single_line
 
 from ..hooks.dispatcher import HookDispatcher
 from ..hooks.hook import SessionFacts
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 MAX_STOP_BLOCKS = 8
 """How often in a row hooks may keep a run from ending."""
+_REASON_COLUMNS = 200
+"""How much a person sees of why a hook blocked: the model reads all of it."""
 _END_SECONDS = 5.0
 """How long watching hooks are waited for at the end of a session."""
 
@@ -182,6 +185,7 @@ class SessionHooks:
         approval = Approval(call.id, "deny", by="hook", rule=outcome.hook, reason=outcome.reason)
         recorder.append(approval)
         reason = outcome.reason or "no reason was given"
+        self._report_block(outcome.hook, f"blocked {prepared.tool.name}", reason)
         return ToolOutcome.error(f"Blocked by a hook: {reason}", kind="PermissionDenied")
 
     async def decide_permission(self, request: ApprovalRequest) -> ApprovalRecord | None:
@@ -201,6 +205,8 @@ class SessionHooks:
         if outcome.decision not in {"allow", "block"}:
             return None
         decision = "allow" if outcome.decision == "allow" else "deny"
+        if decision == "deny":
+            self._report_block(outcome.hook, f"denied {request.name}", outcome.reason)
         return ApprovalRecord(decision, "hook", outcome.hook, outcome.reason or None)
 
     async def change_result(
@@ -246,6 +252,7 @@ class SessionHooks:
             )
             return False
         self._stop_blocks += 1
+        self._report_block(outcome.hook, "keeps the agent working", outcome.reason)
         self._contexts.append(_build_context(outcome.reason or "Continue."))
         self.record_contexts(recorder)
         return True
@@ -338,6 +345,11 @@ class SessionHooks:
         if self._stop is None:
             self._stop = outcome.stop
         return outcome
+
+    def _report_block(self, hook: str, did: str, reason: str) -> None:
+        """Say which hook decided, and the begin of its reason."""
+        said = shorten_to_width(to_single_line(reason), _REASON_COLUMNS)
+        self._emit(events.Warn(f"hook {hook} {did}{f': {said}' if said else ''}"))
 
     def _facts(self) -> SessionFacts:
         recorder = self._recorder

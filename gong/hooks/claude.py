@@ -230,45 +230,110 @@ _DECISIONS: dict[object, str] = {
 }
 
 
+_INNER_FIELDS = (
+    *("permissionDecision", "permissionDecisionReason", "behavior"),
+    *("updatedToolOutput", "updatedMCPToolOutput"),
+)
+_OUTER_FIELDS = ("continue", "stopReason", "systemMessage", "reason", "decision")
+_RESTRICTIVE = {"ask": 1, "block": 2}
+
+
+def _list_misplaced(answer: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    """Return what to say of fields that stand on the wrong level of an answer."""
+    inner = [one for one in _INNER_FIELDS if one in answer]
+    if isinstance(answer.get("decision"), dict):
+        inner.append("decision")
+    outer = [one for one in _OUTER_FIELDS if one in own and not isinstance(own[one], dict)]
+    return [
+        *(f"{one} belongs in hookSpecificOutput, not at the top" for one in inner),
+        *(f"{one} belongs at the top, not in hookSpecificOutput" for one in outer),
+    ]
+
+
+def _read_misplaced(
+    call: HookCall, answer: Mapping[str, Any], own: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Return the strictest decision on the wrong level, and its reason; an allow counts nothing."""
+    given = [answer.get("permissionDecision"), own.get("decision")]
+    told = answer.get("permissionDecisionReason") or own.get("reason") or ""
+    if call.point == "permission":
+        nested = answer.get("decision")
+        table = nested if isinstance(nested, dict) else answer
+        given.append(table.get("behavior"))
+        told = told or table.get("message") or ""
+    meant = [_DECISIONS.get(one, "") for one in given if isinstance(one, str)]
+    strictest = max(meant, key=lambda one: _RESTRICTIVE.get(one, 0), default="")
+    return (strictest if strictest in _RESTRICTIVE else ""), str(told)
+
+
+class _Decision(NamedTuple):
+    """What an answer decides, wherever it says so."""
+
+    meant: Any
+    """As in `HookAnswer.decision`."""
+    reason: str
+    updated: Any
+    """New arguments, of any type; None for none."""
+    interrupts: bool = False
+    """Whether the run is to end with the call."""
+
+
+def _read_decision(
+    call: HookCall, answer: Mapping[str, Any], own: Mapping[str, Any], *, is_odd: bool
+) -> _Decision:
+    """Return what an answer decides; `is_odd` where fields stand on the wrong level."""
+    outer = answer.get("decision")
+    decision = own.get("permissionDecision") or ("" if isinstance(outer, dict) else outer) or ""
+    reason = own.get("permissionDecisionReason") or answer.get("reason") or ""
+    updated = own.get("updatedInput", answer.get("updatedInput", answer.get("updated_input")))
+    asked = own.get("decision")
+    if isinstance(asked, dict):  # the answer to PermissionRequest
+        decision = asked.get("behavior", "")
+        reason = asked.get("message") or reason
+        updated = asked.get("updatedInput", updated)
+    if not isinstance(decision, str) or decision not in {*_DECISIONS, "", "defer"}:
+        raise HookFailed(f"unknown decision {decision!r}: use allow, ask, deny or block")
+    meant = _DECISIONS.get(decision, "")
+    if is_odd:
+        stricter, why = _read_misplaced(call, answer, own)
+        if _RESTRICTIVE.get(stricter, 0) > _RESTRICTIVE.get(meant, 0):
+            meant, reason = stricter, why or reason
+    interrupts = isinstance(asked, dict) and asked.get("interrupt") is True and meant == "block"
+    return _Decision(meant, str(reason), updated, interrupts)
+
+
 def read_answer(call: HookCall, answer: Mapping[str, Any]) -> HookAnswer:
     """Return what the JSON that a hook wrote means; raises HookFailed for a field of a wrong type.
 
-    Fields that an event has no use for are ignored, as Claude Code does.
+    Fields that an event has no use for are ignored, as Claude Code does. One on the wrong level is
+    told to the user; if it refuses or asks it counts.
     """
     own = answer.get("hookSpecificOutput", {})
     if not isinstance(own, dict):
         raise HookFailed("hookSpecificOutput is not an object")
-    decision = own.get("permissionDecision") or answer.get("decision") or ""
-    reason = own.get("permissionDecisionReason") or answer.get("reason") or ""
-    updated = own.get("updatedInput", answer.get("updatedInput", answer.get("updated_input")))
-    if isinstance(asked := own.get("decision"), dict):  # the answer to PermissionRequest
-        decision = asked.get("behavior", "")
-        reason = asked.get("message") or reason
-        updated = asked.get("updatedInput", updated)
-    if decision not in {*_DECISIONS, "", "defer"}:
-        raise HookFailed(f"unknown decision {decision!r}: use allow, ask, deny or block")
-    meant: Any = _DECISIONS.get(decision, "")
+    remarks = _list_misplaced(answer, own)
+    decided = _read_decision(call, answer, own, is_odd=bool(remarks))
+    meant, reason = decided.meant, decided.reason
     texts = (_read_text(own, "additionalContext"), _read_text(answer, "additionalContext"))
     context = next(filter(None, (*texts, _read_text(answer, "additional_context"))), "")
     if call.point == "tool_result" and meant == "block":  # it has run: the model is told why
-        context = "\n".join(filter(None, (str(reason), context)))
-    if call.point not in {"tool_call", "permission"} and meant != "block":
+        context = "\n".join(filter(None, (reason, context)))
+    is_question = call.point in {"tool_call", "permission"}
+    if call.point not in GATES or not (is_question or meant == "block"):
         meant = ""
-    if call.point not in GATES:
-        meant = ""
-    stop = None
-    if isinstance(asked, dict) and asked.get("interrupt") is True and meant == "block":
-        stop = str(reason) or "a hook denied a call and ended the run"
-    if answer.get("continue") is False:
-        stop = _read_text(answer, "stopReason") or "a hook ended the run"
+    stop = (reason or "a hook denied a call and ended the run") if decided.interrupts else None
+    if answer.get("continue") is False or own.get("continue") is False:
+        told = _read_text(answer, "stopReason") or _read_text(own, "stopReason")
+        stop = told or "a hook ended the run"
         if call.point in {"tool_call", "input"}:
             meant, reason = "block", reason or stop
     return HookAnswer(
         decision=meant,
-        reason=str(reason),
-        changed=_read_updates(call, own, updated),
+        reason=reason,
+        changed=_read_updates(call, own, decided.updated),
         context=context,
-        message=_read_text(answer, "systemMessage"),
+        message=_read_text(answer, "systemMessage") or _read_text(own, "systemMessage"),
+        remarks=tuple(remarks),
         stop=stop,
     )
 

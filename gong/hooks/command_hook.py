@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -29,7 +31,7 @@ from .hook import GATES, NO_ANSWER, HookAnswer, HookCall, HookFailed, OnFailure
 from .matching import HookCondition, HookMatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .hook import Point
 
@@ -42,6 +44,10 @@ _MAX_SHOWN_CHARS = 300
 _CONTEXT_POINTS: frozenset[Point] = frozenset({"input", "session_start"})
 _TOOL_POINTS: frozenset[Point] = frozenset({"tool_call", "permission", "tool_result"})
 _NAME_CHARS = 60
+_NOT_STARTED = re.compile(
+    r"can't open|cannot open|can't find|cannot find|no such file|not found|permission denied",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,8 @@ class CommandHook:
         self._condition = HookCondition(rule.condition) if rule.condition else None
         self._project, self._variables = project, variables
         self._is_done = False
+        self.report_late: Callable[[CommandHook, Point, Exception], None] | None = None
+        """Called with a failure in the background; the first dispatcher sets it."""
         self._background: set[asyncio.Task[HookAnswer]] = set()
 
     @property
@@ -110,7 +118,7 @@ class CommandHook:
             return await work
         task = asyncio.create_task(asyncio.wait_for(work, self.timeout))
         self._background.add(task)
-        task.add_done_callback(self._forget_background)
+        task.add_done_callback(partial(self._end_background, call.point))
         return NO_ANSWER
 
     async def close(self) -> None:
@@ -122,10 +130,13 @@ class CommandHook:
         if left:
             await asyncio.wait(left, timeout=_CLOSE_SECONDS)
 
-    def _forget_background(self, task: asyncio.Task[HookAnswer]) -> None:
+    def _end_background(self, point: Point, task: asyncio.Task[HookAnswer]) -> None:
         self._background.discard(task)
-        if not task.cancelled():
-            task.exception()  # nobody waits for it
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, TimeoutError):
+            error = HookFailed(f"no answer in {self.timeout:g} s")
+        if isinstance(error, Exception) and self.report_late is not None:
+            self.report_late(self, point, error)
 
     def _find_name(self, call: HookCall) -> str | None:
         """Return the name that the matcher accepts, "" if it accepts all, None if it does not."""
@@ -144,7 +155,9 @@ class CommandHook:
             if call.point in GATES:
                 return HookAnswer("block", reason or f"the hook {self.name} gave no reason")
             if call.point == "tool_result":
-                return HookAnswer(context=reason)
+                # An interpreter ends with 2 where its script is missing
+                remarks = tuple(filter(_NOT_STARTED.search, reason.split("\n")[:1]))
+                return HookAnswer(context=reason, remarks=remarks)
             return HookAnswer(message=reason)
         if code != 0:
             said = " ".join((errors.strip() or output.strip()).split())[:_MAX_SHOWN_CHARS]

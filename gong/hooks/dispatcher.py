@@ -78,6 +78,10 @@ class HookDispatcher:
         self.hooks = list(hooks)
         self.report = report
         """Called with every failure."""
+        one: Any
+        for one in self.hooks:
+            if getattr(one, "report_late", self) is None:
+                one.report_late = self._report_late
         self._unfinished: set[asyncio.Task[HookAnswer]] = set()
         """Hooks that were skipped and have not ended."""
 
@@ -166,6 +170,10 @@ class HookDispatcher:
             error = HookFailed(f"it raised {type(error).__name__}")
         return self._fail(hook, call.point, error)
 
+    def _report_late(self, hook: Hook, point: Point, error: Exception) -> None:
+        """Report the failure of a hook in the background, which nobody waits for."""
+        self._fail(hook, point, error)
+
     def _fail(self, hook: Hook, point: Point, error: Exception) -> HookAnswer:
         """Report a failure, and return what it counts as."""
         if isinstance(error, HookFailed):
@@ -204,5 +212,6 @@ def _merge_answer(outcome: HookOutcome, hook: Hook, answer: HookAnswer) -> None:
         outcome.contexts.append(answer.context)
     if answer.message:
         outcome.messages.append(answer.message)
+    outcome.messages += (f"hook {hook.name}: {one}" for one in answer.remarks)
     if outcome.stop is None:
         outcome.stop = answer.stop

@@ -90,6 +90,8 @@ class HookAnswer:
     """Text for the model."""
     message: str = ""
     """Text for the user."""
+    remarks: tuple[str, ...] = ()
+    """What is wrong with the hook although it answered, for the user."""
     stop: str | None = None
     """Why the run ends after this step; None if it continues."""
 

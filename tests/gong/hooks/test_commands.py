@@ -12,7 +12,7 @@ from gong.agent import events
 from gong.agent.compaction import CompactionRequest
 from gong.hooks.claude import EVENTS, build_tool_input, list_tool_names, read_tool_input
 from gong.hooks.matching import HookCondition, HookMatcher
-from tape.model.entries import ToolStart, join_texts
+from tape.model.entries import Approval, ToolStart, join_texts
 from tests.gong.agent.conftest import call, seen, types
 from tests.gong.hooks.conftest import of, result_texts
 
@@ -505,3 +505,77 @@ def test_all_events_of_the_dialect_are_known():
         " Setup"
     )
     assert set(wanted.split()) <= set(EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "remarks"),
+    [
+        (
+            {"permissionDecision": "deny", "permissionDecisionReason": "no"},
+            [
+                "permissionDecision belongs in hookSpecificOutput, not at the top",
+                "permissionDecisionReason belongs in hookSpecificOutput, not at the top",
+            ],
+        ),
+        (
+            {"hookSpecificOutput": {"decision": "block", "reason": "no"}},
+            [
+                "reason belongs at the top, not in hookSpecificOutput",
+                "decision belongs at the top, not in hookSpecificOutput",
+            ],
+        ),
+        (
+            {"decision": "approve", "permissionDecision": "deny", "reason": "no"},
+            ["permissionDecision belongs in hookSpecificOutput, not at the top"],
+        ),
+    ],
+)
+async def test_a_refusal_on_the_wrong_level_counts_and_is_said(stage, answer, remarks):
+    _, happened, _ = await run_with(stage, "PreToolUse", answering(answer), ECHO, DONE)
+    assert result_texts(happened) == ["Blocked by a hook: no"]
+    said = [event.message for event in of(events.Warn, happened)]
+    assert [one.partition(": ")[2] for one in said[: len(remarks)]] == remarks
+    assert all(one.startswith("hook PreToolUse ") for one in said)
+    assert said[-1].endswith(" blocked bash: no")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"permissionDecision": "allow"}, {"hookSpecificOutput": {"decision": "approve"}}],
+)
+async def test_an_allow_on_the_wrong_level_counts_nothing(stage, answer):
+    session, happened, _ = await run_with(stage, "PreToolUse", answering(answer), ECHO, DONE)
+    (said,) = [event.message for event in of(events.Warn, happened)]
+    assert "belongs" in said
+    assert result_texts(happened) == ["out\n"]
+    assert not [
+        one.data
+        for one in session.recorder.path
+        if isinstance(one.data, Approval) and one.data.by == "hook"
+    ]
+
+
+async def test_a_script_that_is_not_there_is_named(stage):
+    _, happened, _ = await run_with(stage, "PreToolUse", "python3 nosuch.py", ECHO, DONE)
+    said = [event.message for event in of(events.Warn, happened)]
+    assert said[-1].startswith("hook PreToolUse python3 nosuch.py blocked bash: ")
+    assert "can't open file" in said[-1]
+
+
+async def test_a_script_that_is_not_there_is_named_after_a_call_too(stage):
+    _, happened, _ = await run_with(stage, "PostToolUse", "python3 nosuch.py", ECHO, DONE)
+    (said,) = [event.message for event in of(events.Warn, happened)]
+    assert said.startswith("hook PostToolUse python3 nosuch.py: ")
+    assert "can't open file" in said
+
+
+async def test_a_hook_that_fails_in_the_background_is_reported(stage):
+    stage.write(".gong/hooks.json", claude_file("PreToolUse", "exit 3", **{"async": True}))
+    stage.trust()
+    session = await stage.hooked([], ECHO, DONE)
+    reported = []
+    session.subscribe(reported.append)
+    await seen(session, "go")
+    await session.close()
+    (failed,) = of(events.HookError, reported)
+    assert (failed.hook, failed.error) == ("PreToolUse exit 3", "exit code 3")
