@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace as replace_fields
 
 from tape.context.view import Message
-from tape.model.entries import Text, Usage, User, join_texts
+from tape.model.entries import Mode, Text, Usage, User, join_texts
 
 from ..context.sent_history import HistoryFold
 from ..errors import (
@@ -44,6 +44,7 @@ from ..policy.approval import ConsultingPolicy, ModalPolicy, find_mode
 from ..policy.modes import parse_mode
 from ..sdk.objects import check_object_schema
 from ..tools.builtin import change_tools
+from ..tools.registry import TOOL_PRESETS
 from . import events, loop
 from .answer_form import ANSWER_TOOL, AnswerForm
 from .approvals import Approvals
@@ -485,8 +486,20 @@ class Session:
         return None if form is None else form.answer
 
     def use_tools(self, names: Iterable[str]) -> None:
-        """Offer these tools from the next call on; ConfigurationError for an unknown name."""
-        self.setup.tools.set_active(names)
+        """Offer these tools from the next call on, or those of one preset, such as `readonly`.
+
+        `default` alone are those of the model's family again, where the session began with them.
+        ConfigurationError for an unknown name. The tape shows what is offered from here on.
+        """
+        wanted, tools = tuple(names), self.setup.tools
+        if wanted == ("default",) and tools.forget_choice():
+            tools = self.setup.model.equip(tools, self.setup.tuning)
+            self._change_setup(tools=tools)
+        elif len(wanted) == 1 and wanted[0] in TOOL_PRESETS:
+            tools.set_active(tools.preset(wanted[0]))
+        else:
+            tools.set_active(wanted)
+        self._record(Mode(self.permission, tools.active))
 
     def use_policy(self, policy: Policy) -> None:
         """Let another policy decide from the next call on which calls may run."""

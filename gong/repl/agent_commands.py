@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, get_args
 
 from tape.context.view import view
@@ -18,6 +19,7 @@ from ..context.usage_report import measure_context_usage, render_context_usage
 from ..llm.models import EffortChoice, fit_effort
 from ..policy.approval import ModalPolicy
 from ..policy.modes import PermissionMode
+from ..tools.registry import TOOL_PRESETS
 from ..tools.todo import render_todos
 from .commands import CommandReply, add_command, format_model_name
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from ..agent.open_session import OpenSession
 
 _PROMPT_COLUMNS = 70
+_CLAUSE_END = re.compile(r"[.:;](?:\s|$)")
+"""Where the first clause of a tool's description ends."""
 
 
 @add_command("model", "[NAME]", "show or switch the model; NAME is provider/model", busy=True)
@@ -102,6 +106,25 @@ def _set_mode(host: OpenSession, name: str) -> CommandReply:
         return CommandReply(f"permission mode: {session.permission}, from the next call on")
     modes = ", ".join(PermissionMode)
     return CommandReply(f"permission mode: {session.permission}; set with /mode NAME: {modes}")
+
+
+@add_command(
+    "tools", "[NAMES|PRESET]", "list the tools, or offer others: readonly, default", busy=True
+)
+def _choose_tools(host: OpenSession, wanted: str) -> CommandReply:
+    session = host.session
+    if wanted:
+        session.use_tools(wanted.replace(",", " ").split())
+        return CommandReply(
+            f"tools: {', '.join(session.setup.tools.active)}, from the next call on"
+        )
+    rows = [
+        (one.name, _CLAUSE_END.split(one.description, maxsplit=1)[0])
+        for one in session.setup.tools.specs()
+    ]
+    hint = f"/tools read,grep offers these; a preset is {', '.join(TOOL_PRESETS)}"
+    width = max((len(name) for name, _ in rows), default=0)
+    return CommandReply("\n".join((*(f"{name:<{width}}  {about}" for name, about in rows), hint)))
 
 
 @add_command("context", "", "show context usage", busy=True)

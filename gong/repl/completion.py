@@ -26,6 +26,7 @@ from tape.text import show_controls
 from ..errors import GongError
 from ..llm.models import EffortChoice
 from ..policy.modes import PermissionMode
+from ..tools.registry import TOOL_PRESETS
 from .file_names import FolderNames, find_names
 from .mention_grammar import COMMAND_BEGIN, MENTION_BEGIN
 from .session_lists import list_branches, list_sessions
@@ -126,8 +127,9 @@ class InputCompleter(Completer):
                 return get_args(EffortChoice)
             case "mode" | "permissions":
                 return [*PermissionMode]
-            case "plan":
-                return ["on", "off"]
+            case "plan" | "tools":
+                tools = [*TOOL_PRESETS, *self._host.session.setup.tools.names]
+                return tools if name == "tools" else ["on", "off"]
         return []
 
 

@@ -46,7 +46,6 @@ PROGRAM_COMMANDS = tuple(
         ("diff", "[REF]", "show what this session did to files", "tape files -p", "HERE"),
         ("compare", "REF", "compare this branch with another one", "tape diff HERE"),
         ("tape", "[…]", "run a command of tape, as /tape log", "tape", "--help"),
-        ("tools", "", "list the tools", "gong tool list"),
         ("permissions", "[…]", "list the rules; add or rm one", "gong permissions", "list"),
         ("hooks", "", "list the hooks", "gong hooks list"),
         ("config", "[…]", "list the settings; get or set one", "gong config", "list"),

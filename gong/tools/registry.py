@@ -166,6 +166,8 @@ class ToolRegistry:
         """The tools that were added after the registry was made, as by a host."""
         self.profile: ProfileName | None = None
         """The profile whose tools are active; None for tools that were chosen."""
+        self._of_profile: tuple[tuple[str, ...] | None, ProfileName] | None = None
+        """The active tools before some were chosen, and their profile."""
         self.tolerated: frozenset[str] = frozenset()
         """Tools that run when they are called, though they are not offered."""
         self.truncation: Middleware = TruncationMiddleware(TruncationService())
@@ -195,6 +197,7 @@ class ToolRegistry:
         """Return a registry with the same tools, that can be changed by itself."""
         other = ToolRegistry(self._tools.values())
         other._chosen, other.registered = self._chosen, self.registered
+        other._of_profile = self._of_profile
         other.truncation = self.truncation
         return other
 
@@ -240,7 +243,16 @@ class ToolRegistry:
 
         They are no longer those of a profile, and stay when the model changes.
         """
-        self._chosen, self.profile, self.tolerated = self.validate(names), None, frozenset()
+        wanted = self.validate(names)
+        if self.profile is not None:
+            self._of_profile = (self._chosen, self.profile)
+        self._chosen, self.profile, self.tolerated = wanted, None, frozenset()
+
+    def forget_choice(self) -> bool:
+        """Let the tools of a profile be active again; return whether they ever were."""
+        if self.profile is None and self._of_profile is not None:
+            self._chosen, self.profile = self._of_profile
+        return self.profile is not None
 
     def activate(self, names: Iterable[str]) -> None:
         """Offer these tools beside the active ones; refused as `validate` says."""

@@ -11,6 +11,7 @@ from gong.repl.commands import (
     is_command,
 )
 from gong.tools.background import BackgroundCommand
+from tape.model.entries import Mode, ToolResult
 
 
 @pytest.fixture
@@ -181,3 +182,32 @@ async def test_tasks_lists_what_runs_in_the_background(here):
     background._commands["bg_1"] = BackgroundCommand("bg_1", "sleep 900")
     assert answer_command("/tasks", here, busy=True).text == "bg_1  sleep 900"
     background._commands.clear()
+
+
+async def test_tools_are_switched_while_talking(here):
+    """M218: presets can be switched while talking; the tape shows what is offered from there on."""
+    session = here.session
+    before = session.setup.tools.active
+    reply = answer_command("/tools readonly", here, busy=True)
+    assert reply == CommandReply("tools: read, grep, find, ls, from the next call on")
+    assert [one.name for one in session.setup.tools.specs()] == ["read", "grep", "find", "ls"]
+    modes = [one.data.tools for one in session.recorder.path if isinstance(one.data, Mode)]
+    assert modes == [("read", "grep", "find", "ls")]
+    await said(here, "run echo hi")
+    assert not any(isinstance(one.data, ToolResult) for one in session.recorder.path)
+    assert answer_command("/tools read, bash", here, busy=False).text.startswith(
+        "tools: read, bash"
+    )
+    assert answer_command("/tools default", here, busy=False).failed is False
+    assert session.setup.tools.active == before
+    assert answer_command("/tools nosuch", here, busy=False).failed
+    assert session.setup.tools.active == before
+    listed = answer_command("/tools", here, busy=False).text
+    assert [row.split()[0] for row in listed.splitlines()[:-1]] == list(before)
+
+
+async def test_tools_of_the_next_model_follow_its_family_after_a_preset(here):
+    session = here.session
+    session.use_tools(["readonly"])
+    session.use_tools(["default"])
+    assert session.setup.tools.profile == "default"
