@@ -8,7 +8,8 @@
     named by an editor              host      always
 
 Of several entries of one name the last counts. Both keys `mcpServers` and `servers` are read, and
-`mcpServers` is written. `${NAME}` and `${NAME:-default}` stand for variables in every text.
+`mcpServers` is written. `${NAME}` and `${NAME:-default}` stand for variables in every text; a
+default may have variables in it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ _KINDS: dict[str, TransportKind] = {
     "remote": "http",
     "sse": "sse",
 }
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-|\})")
+"""The beginning of a variable: up to its end, or to its default."""
+_BRACE = re.compile(r"\$\{|\}")
 STARTUP_SECONDS, CALL_SECONDS = 30.0, 600.0
 
 
@@ -237,23 +240,47 @@ def expand_variables(value: Any, environ: Mapping[str, str], where: str) -> Any:
 
     Raises ConfigurationError for a variable that is not set and has no default.
     """
-
-    def replace(found: re.Match[str]) -> str:
-        name, default = found[1], found[2]
-        given = environ.get(name) or default
-        if given is None:
-            raise ConfigurationError(
-                f"{where}: the variable {name} is not set; set it, or write ${{{name}:-default}}"
-            )
-        return given
-
     if isinstance(value, str):
-        return _VARIABLE.sub(replace, value)
+        return _expand_text(value, environ, where)
     if isinstance(value, list):
         return [expand_variables(one, environ, where) for one in value]
     if isinstance(value, dict):
         return {key: expand_variables(one, environ, where) for key, one in value.items()}
     return value
+
+
+def _expand_text(text: str, environ: Mapping[str, str], where: str) -> str:
+    """Return a text with its variables replaced, and those in a default that is used."""
+    parts: list[str] = []
+    at = 0
+    while (found := _VARIABLE.search(text, at)) is not None:
+        end, default = found.end(), None
+        if found[2] != "}":
+            end = _find_end(text, found.end())
+            if end < 0:
+                break  # no variable: its end is missing
+            default = text[found.end() : end - 1]
+        given = environ.get(found[1])
+        if not given and default is not None:
+            given = _expand_text(default, environ, where)
+        if given is None:
+            name = found[1]
+            raise ConfigurationError(
+                f"{where}: the variable {name} is not set; set it, or write ${{{name}:-default}}"
+            )
+        parts += text[at : found.start()], given
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+def _find_end(text: str, start: int) -> int:
+    """Return where a default ends, behind its brace; -1 where it does not."""
+    depth = 1
+    for found in _BRACE.finditer(text, start):
+        depth += 1 if found[0] == "${" else -1
+        if depth == 0:
+            return found.end()
+    return -1
 
 
 def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:

@@ -95,6 +95,29 @@ def test_variables_stand_in_every_text():
     assert (found.command, found.args, found.env) == ("x/b", ("",), {"K": "b"})
 
 
+@pytest.mark.parametrize(
+    ("text", "environ", "expected"),
+    [
+        ("${A:-${B}/x}", {"A": "a"}, "a"),
+        ("${A:-${B}/x}/y", {"B": "b"}, "b/x/y"),
+        ("${A:-${B:-${C}}}z", {"C": "c"}, "cz"),
+        ("${A:-${B:-}}", {}, ""),
+        ("${A:-{}", {}, "{"),
+        ("${A:-x", {}, "${A:-x"),
+        ("${A}${B}", {"A": "${B}", "B": "b"}, "${B}b"),
+        ("$A ${A-x} {}", {"A": "a"}, "$A ${A-x} {}"),
+    ],
+)
+def test_a_default_may_have_variables_in_it(text, environ, expected):
+    assert servers.expand_variables([text], environ, "f") == [expected]
+
+
+def test_a_variable_in_a_default_has_to_be_set_only_where_it_is_used():
+    assert servers.expand_variables("${A:-${B}}", {"A": "a"}, "f") == "a"
+    with pytest.raises(ConfigurationError, match="the variable B is not set"):
+        servers.expand_variables("${A:-${B}}", {}, "f")
+
+
 def test_both_keys_are_read_and_the_project_comes_last(place):
     """C45"""
     place.put(place.user, {"servers": {"a": {"command": "1"}}, "mcpServers": {"b": {"url": "2"}}})
