@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 from urllib.parse import quote
 
+import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
 
 from tape.formats.gemini import emit
@@ -111,7 +113,7 @@ def _encode_tools(request: Request) -> WireObject:
         {
             "name": tool.name,
             "description": tool.description,
-            "parametersJsonSchema": tool.parameters,
+            "parametersJsonSchema": _clean_references(tool.parameters),
         }
         for tool in request.tools
     ]
@@ -119,6 +121,23 @@ def _encode_tools(request: Request) -> WireObject:
         "tools": [{"functionDeclarations": declarations}],
         "toolConfig": {"functionCallingConfig": _encode_choice(request.tool_choice)},
     }
+
+
+def _clean_references(schema: Raw) -> Raw:
+    """Return a schema whose references stand alone: the API refuses words beside them."""
+    if b'"$ref"' not in bytes(schema):
+        return schema
+    return Raw(msgspec.json.encode(_remove_neighbours(msgspec.json.decode(schema))))
+
+
+def _remove_neighbours(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_remove_neighbours(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    if isinstance(node.get("$ref"), str):
+        node = {key: value for key, value in node.items() if key.startswith("$")}
+    return {key: _remove_neighbours(value) for key, value in node.items()}
 
 
 def _encode_choice(choice: ToolChoice) -> WireObject:

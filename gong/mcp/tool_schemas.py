@@ -1,0 +1,259 @@
+"""Schemas of tools as every provider takes them; pure.
+
+Servers send schemas that are not JSON Schema, and ones that some provider refuses, with the whole
+request. What is valid and taken by all is left as it is.
+
+    sent                                      for models
+    ----------------------------------------  -----------------------------------------------------
+    `type` "int", "str", "dict", upper case   the type that is meant; an unknown one is left out
+    null in the place of a schema or list     nothing; `properties` {} at the root
+    true, false in the place of a schema      {}, {"not": {}}
+    an array without `items`                  `items` {}
+    a list of `items` (draft 7)               `prefixItems`
+    `anyOf` and the like at the root          the properties of all; what all require is required
+    `$ref` at the root                        what it refers to
+    `$ref` to nothing, or to another file     {}
+    a property named "a b", "$top"            "a_b", "_top", and a call has the own name
+    another word that JSON Schema has not     nothing
+
+The server checks arguments itself, so what is left out here costs nothing but advice.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from jsonschema.exceptions import ValidationError
+
+_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLE = ("items", "not", "if", "then", "else", "contains", "propertyNames")
+_SINGLE_OR_BOOLEAN = ("additionalProperties", "unevaluatedProperties", "unevaluatedItems")
+_ANY_VALUE = {"const", "default"}
+"""Words whose value may be null."""
+_TYPES = {
+    **dict.fromkeys(("string", "str", "text"), "string"),
+    **dict.fromkeys(("integer", "int", "long"), "integer"),
+    **dict.fromkeys(("number", "float", "double", "decimal"), "number"),
+    **dict.fromkeys(("boolean", "bool"), "boolean"),
+    **dict.fromkeys(("object", "dict", "map"), "object"),
+    **dict.fromkeys(("array", "list", "tuple"), "array"),
+    **dict.fromkeys(("null", "none"), "null"),
+}
+_MOST_CHARS = 64
+"""Characters of the name of a property (Anthropic)."""
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.-]")
+_MOST_FAULTS = 1000
+_MOST_STEPS = 20
+"""References, and choices within choices, that are followed at the root."""
+
+
+class TranslatedSchema(NamedTuple):
+    """The schema of a tool's arguments."""
+
+    schema: dict[str, Any]
+    names: dict[str, str]
+    """Properties that have another name in `schema` → their own name."""
+
+
+class UnusableSchema(Exception):
+    """A schema cannot be made one that providers take; the text says why."""
+
+
+def translate_schema(sent: Mapping[str, Any]) -> TranslatedSchema:
+    """Return the schema of a tool for models; raises UnusableSchema."""
+    try:
+        schema = _translate_node({**sent, "type": "object"}, sent)
+        schema = _merge_choices(_inline_root(schema, 0), 0)
+        schema.setdefault("properties", {})
+        schema, names = _rename_properties(schema)
+        schema = _translate_node(schema, schema)  # what a reference led to may have moved
+        return TranslatedSchema(_remove_faults(schema), names)
+    except RecursionError:
+        raise UnusableSchema("its schema is nested too deeply") from None
+
+
+def _translate_node(node: Any, root: Mapping[str, Any]) -> Any:
+    """Return a schema without what is not JSON Schema; booleans become objects."""
+    if isinstance(node, bool):
+        return {} if node else {"not": {}}
+    if not isinstance(node, dict):
+        return {}
+    if "$ref" in node and _find_referred(node["$ref"], root) is None:
+        node = {key: value for key, value in node.items() if key != "$ref"}
+    if isinstance(node.get("items"), list):
+        node = {**node, "prefixItems": node["items"], "items": node.get("additionalItems")}
+        node.pop("additionalItems", None)
+    made = {key: _translate_word(key, value, root) for key, value in node.items()}
+    made = {key: value for key, value in made.items() if value is not None or key in _ANY_VALUE}
+    for limit, other in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(made.get(limit), bool):  # draft 4
+            is_exclusive = made.pop(limit)
+            if is_exclusive and other in made:
+                made[limit] = made.pop(other)
+    kind = made.get("type")
+    if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and not (
+        "items" in made or "prefixItems" in made
+    ):
+        made["items"] = {}
+    return made
+
+
+def _translate_word(key: str, value: Any, root: Mapping[str, Any]) -> Any:  # noqa: PLR0911 (a case each)
+    """Return the value of a word of a schema; None where it says nothing."""
+    if key in _ANY_VALUE or value is None:
+        return value
+    if key in _NAMED:
+        if not isinstance(value, dict):
+            return None
+        return {name: _translate_node(one, root) for name, one in value.items()}
+    if key in _LISTED:
+        return (
+            [_translate_node(one, root) for one in value] or None
+            if isinstance(value, list)
+            else None
+        )
+    if key in _SINGLE:
+        return _translate_node(value, root)
+    if key in _SINGLE_OR_BOOLEAN:
+        return value if isinstance(value, bool) else _translate_node(value, root)
+    if key == "type":
+        return _translate_type(value)
+    if key == "required":
+        named = value if isinstance(value, list) else []
+        return list(dict.fromkeys(one for one in named if isinstance(one, str))) or (
+            [] if value == [] else None
+        )
+    if key == "enum":
+        return value if isinstance(value, list) and value else None
+    return value
+
+
+def _translate_type(value: Any) -> Any:
+    if isinstance(value, list):
+        kinds = [_translate_type(one) for one in value]
+        return list(dict.fromkeys(kinds)) if kinds and all(kinds) else None
+    return _TYPES.get(value.lower()) if isinstance(value, str) else None
+
+
+def _find_referred(reference: Any, root: Mapping[str, Any]) -> Any:
+    """Return what a reference inside a schema refers to; None for any other."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    if reference[1:2] not in {"", "/"}:  # an anchor
+        return {} if _has_anchor(root, reference[1:]) else None
+    found: Any = root
+    for step in reference[2:].split("/") if reference[1:] else ():
+        name = unquote(step).replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+            found = found[int(name)]
+        elif isinstance(found, dict) and name in found:
+            found = found[name]
+        else:
+            return None
+    return found if isinstance(found, dict | bool) else None
+
+
+def _has_anchor(node: Any, name: str) -> bool:
+    inner: Iterable[Any] = ()
+    if isinstance(node, dict):
+        if name in {node.get("$anchor"), node.get("$dynamicAnchor")}:
+            return True
+        inner = node.values()
+    elif isinstance(node, list):
+        inner = node
+    return any(_has_anchor(one, name) for one in inner)
+
+
+def _inline_root(schema: dict[str, Any], steps: int) -> dict[str, Any]:
+    """Return a schema whose root is no reference."""
+    if "$ref" not in schema:
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "$ref"}
+    referred = _find_referred(schema["$ref"], schema)
+    if not isinstance(referred, dict) or referred is schema or steps > _MOST_STEPS:
+        return rest
+    return _inline_root({**referred, **rest}, steps + 1)
+
+
+def _merge_choices(schema: dict[str, Any], steps: int) -> dict[str, Any]:
+    """Return a schema without choices at its root: the properties of all of them."""
+    made = {key: value for key, value in schema.items() if key not in {*_LISTED, "not", "enum"}}
+    if steps > _MOST_STEPS:
+        return made
+    for key in ("allOf", "anyOf", "oneOf"):
+        choices = [
+            _merge_choices(_inline_root({**schema, **one}, 0) if "$ref" in one else one, steps + 1)
+            for one in schema.get(key, ())
+        ]
+        if not choices:
+            continue
+        properties = made.get("properties", {})
+        for choice in choices:
+            for name, one in choice.get("properties", {}).items():
+                known = properties.get(name, one)
+                properties = {**properties, name: _join_schemas(known, one)}
+            if choice.get("additionalProperties") not in {None, False}:
+                made.pop("additionalProperties", None)
+        required = [{*choice.get("required", ())} for choice in choices]
+        needed = set.union(*required) if key == "allOf" else set.intersection(*required)
+        made["properties"] = properties
+        named = [*made.get("required", ()), *sorted(needed)]
+        if named:
+            made["required"] = list(dict.fromkeys(named))
+    return made
+
+
+def _join_schemas(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema of values that one of two schemas takes."""
+    known = first["anyOf"] if [*first] == ["anyOf"] else [first]
+    return first if second in known else {"anyOf": [*known, second]}
+
+
+def _rename_properties(schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a schema whose properties have names that providers take, and their own names."""
+    properties = schema["properties"]
+    new = {name: _build_name(name, properties) for name in properties}
+    names = {made: name for name, made in new.items() if made != name}
+    if not names:
+        return schema, {}
+    schema = {**schema, "properties": {new[name]: one for name, one in properties.items()}}
+    if "required" in schema:
+        schema["required"] = [new.get(name, name) for name in schema["required"]]
+    return schema, names
+
+
+def _build_name(name: str, taken: Mapping[str, Any]) -> str:
+    made = _FOREIGN.sub("_", name)
+    if made == name and 0 < len(name) <= _MOST_CHARS:
+        return name
+    others = [one for one in taken if one != name and _FOREIGN.sub("_", one) == made]
+    if made and len(made) <= _MOST_CHARS and not others:
+        return made
+    digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{made[: _MOST_CHARS - 9]}_{digest}"
+
+
+def _remove_faults(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that is valid: words whose values are not are left out of it (in place)."""
+    from jsonschema.validators import Draft202012Validator  # noqa: PLC0415 (it loads slowly)
+
+    judge = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+    for _ in range(_MOST_FAULTS):
+        fault: ValidationError | None = next(iter(judge.iter_errors(schema)), None)
+        if fault is None:
+            return schema
+        place = [*fault.absolute_path]
+        if not place:
+            break
+        holder: Any = schema
+        for step in place[:-1]:
+            holder = holder[step]
+        del holder[place[-1]]
+    raise UnusableSchema("its schema is not JSON Schema")
