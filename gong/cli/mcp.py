@@ -23,7 +23,7 @@ from ..mcp.servers import (
     remove_server,
     save_server,
 )
-from ..mcp.session_servers import SessionServers, load_sdk
+from ..mcp.session_servers import SessionServers, describe_left_out, load_sdk
 from ..mcp.tool_names import name_tools
 from ..project import locate_folder
 from ..trust import read_project, trust_part
@@ -180,14 +180,18 @@ def _describe_server(server: ServerConfig, *, trusted: bool) -> ListedServer:
 def test_server(name: str, as_json: bool) -> None:
     """Start the server NAME, show what it offers, and end it. Exit code 1 if it fails.
 
-    --json prints one object: name, protocol, server, instructions, resources, prompts, the tools as
-    the server sent them, and in names what models call each tool, and what the server does.
+    A tool, resource or prompt that cannot be used is named in a warning. --json prints one object:
+    name, protocol, server, instructions, resources, prompts, the tools as the server sent them, in
+    names what models call each tool, and what the server does, in left_out {kind, name, why} of
+    what cannot be used.
     """
     server = _find_server(name)
     try:
         tried = asyncio.run(_try_server(server))
     except BaseExceptionGroup as group:  # of the SDK's tasks: the first one says it
         raise group.exceptions[0] from None
+    for one in tried["left_out"]:
+        print_warning(describe_left_out(name, one["kind"], one["name"], one["why"]))
     if as_json:
         print_json(tried)
         return
@@ -196,7 +200,7 @@ def test_server(name: str, as_json: bool) -> None:
     print_lines([f"{name}: {who or 'ready'}, protocol {tried['protocol']}"])
     for offered, tool in tried["names"].items():
         hint = next(one for one in tried["tools"] if one["name"] == tool)
-        print_lines([f"  {offered}  {to_single_line(hint.get('description', ''))[:90]}".rstrip()])
+        print_lines([f"  {offered}  {to_single_line(hint.get('description') or '')[:90]}".rstrip()])
     counts = ((len(tried["resources"]), "resources"), (len(tried["prompts"]), "prompts"))
     print_lines([f"  {number} {what}" for number, what in counts if number])
 
@@ -230,6 +234,12 @@ async def _try_server(server: ServerConfig) -> dict[str, Any]:
     try:
         client = await connection.ensure()
         tools = [_encode_value(one) for one in connection.tools]
+        resources, prompts = await connection.list_resources(), await connection.list_prompts()
+        left_out = (
+            *(("tool", one) for one in connection.left_out),
+            *(("resource", one) for one in connection.list_refused("resources")),
+            *(("prompt", one) for one in connection.list_refused("prompts")),
+        )
         return {
             "name": server.name,
             "protocol": client.protocol_version,
@@ -237,8 +247,11 @@ async def _try_server(server: ServerConfig) -> dict[str, Any]:
             "instructions": client.instructions or "",
             "tools": tools,
             "names": name_tools(server.name, [one["name"] for one in tools]),
-            "resources": [_encode_value(one) for one in await connection.list_resources()],
-            "prompts": [_encode_value(one) for one in await connection.list_prompts()],
+            "resources": [_encode_value(one) for one in resources],
+            "prompts": [_encode_value(one) for one in prompts],
+            "left_out": [
+                {"kind": kind, "name": one.name, "why": one.why} for kind, one in left_out
+            ],
         }
     finally:
         await connection.close()

@@ -26,10 +26,13 @@ from mcp import Client
 from mcp.client.caching import CacheConfig
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from ..errors import GongError
+from .answer_check import AnswerCheck, RefusedMember, describe_fault
 from .elicitation import answer_elicitation
-from .results import build_outcome
+from .results import build_outcome, describe_unfit_result
+from .tool_schemas import TranslatedSchema, UnusableSchema, translate_schema
 from .transports import open_transport
 
 if TYPE_CHECKING:
@@ -76,6 +79,10 @@ class ServerConnection:
         """Why it failed; empty otherwise."""
         self.tools: tuple[types.Tool, ...] = ()
         """Its tools as it told them, sorted by name; they stay while it is down."""
+        self.schemas: dict[str, TranslatedSchema] = {}
+        """The schemas of their arguments for models, by the tool's name."""
+        self.left_out: tuple[RefusedMember, ...] = ()
+        """The tools that it told and that cannot be used."""
         self.starts = 0
         """How often it was started."""
         self._folder, self._variables = folder, variables
@@ -87,6 +94,7 @@ class ServerConnection:
         self._stop = asyncio.Event()
         self._failures = 0
         self._next_start = 0.0
+        self._answers = AnswerCheck()
         self._is_stale = False
         """Whether the server has said that its tools changed."""
         self._expires: float | None = None
@@ -160,6 +168,7 @@ class ServerConnection:
         try:
             with anyio.fail_after(self.server.startup_seconds) as limit:
                 async with self._build_client() as client:
+                    self._answers.version = client.protocol_version
                     self.tools = await self._list_tools(client)
                     self._client, self.state, was_ready = client, "ready", True
                     self._failures, limit.deadline = 0, float("inf")
@@ -189,11 +198,13 @@ class ServerConnection:
         self._next_start = monotonic() + pause
 
     def _build_client(self) -> Client:
+        self._answers = AnswerCheck()
         transport = open_transport(
             self.server,
             self._variables,
             self._folder,
             self.log,
+            self._answers,
             auth=self._auth,
             on_end=self._stop.set,
         )
@@ -222,7 +233,27 @@ class ServerConnection:
             if not cursor:
                 break
         self._is_stale = False
-        return tuple(sorted(listed, key=lambda tool: tool.name))
+        return self._choose_usable(listed)
+
+    def _choose_usable(self, listed: list[types.Tool]) -> tuple[types.Tool, ...]:
+        """Return the tools that models can be offered, sorted by name; note the others."""
+        left_out = [*self._answers.refused.get("tools/list", ())]
+        usable: dict[str, types.Tool] = {}
+        schemas: dict[str, TranslatedSchema] = {}
+        for tool in listed:
+            if tool.name in usable:
+                left_out.append(RefusedMember(tool.name, "another tool has its name"))
+                continue
+            try:
+                schemas[tool.name] = translate_schema(tool.input_schema)
+            except UnusableSchema as error:
+                left_out.append(RefusedMember(tool.name, str(error)))
+                continue
+            if (schema := self._answers.output_schemas.get(tool.name)) is not None:
+                tool = tool.model_copy(update={"output_schema": schema})  # noqa: PLW2901
+            usable[tool.name] = tool
+        self.schemas, self.left_out = schemas, tuple(left_out)
+        return tuple(usable[name] for name in sorted(usable))
 
     @staticmethod
     def _is_modern(client: Client) -> bool:
@@ -286,7 +317,8 @@ class ServerConnection:
             result = await client.call_tool(
                 tool, arguments, self.server.call_seconds, progress_callback=show_progress
             )
-        return await build_outcome(self.server.name, tool, result, context)
+        remark = describe_unfit_result(result, self._answers.output_schemas.get(tool))
+        return await build_outcome(self.server.name, tool, result, context, remark)
 
     @contextmanager
     def _hold_context(self, context: ToolContext) -> Iterator[None]:
@@ -317,6 +349,10 @@ class ServerConnection:
     def _describe_failure(self) -> str:
         where = f" (its log: {self.log})" if self.server.kind == "stdio" else ""
         return f"the MCP server {self.server.name} is down: {self.error or 'it has ended'}{where}"
+
+    def list_refused(self, kind: Literal["resources", "prompts"]) -> tuple[RefusedMember, ...]:
+        """Return what of a list that was asked for is not as the protocol says."""
+        return tuple(self._answers.refused.get(f"{kind}/list", ()))
 
     async def list_resources(self) -> tuple[types.Resource, ...]:
         """Return what can be read from a server; nothing where it offers nothing."""
@@ -364,5 +400,6 @@ def _format_cause(error: BaseException) -> str:
     """Return the first cause in a group of errors, in one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    said = " ".join(str(error).split()) or type(error).__name__
-    return f"{said}"
+    if isinstance(error, ValidationError):
+        return f"its answer is not as the protocol says: {describe_fault(error)}"
+    return " ".join(str(error).split()) or type(error).__name__

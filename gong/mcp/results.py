@@ -7,9 +7,11 @@
     a sound, another file         words that say what it is and where it was saved; a sound, too
     a resource with text          its address and its text
     a link to a resource          its address, name and description
-    only `structuredContent`      that as JSON
+    `structuredContent`           that as JSON, where no text says the same
+    one that is not as the tool   what there is, and what is wrong
+    said it would be
 
-`structuredContent` and `_meta` are in the details, for people and programs.
+`structuredContent` and `_meta` are in the details, too, for people and programs.
 """
 
 from __future__ import annotations
@@ -35,9 +37,14 @@ from ..tools.pictures import show_picture
 from ..tools.tool import ToolOutcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tape.model.entries import Block
 
     from ..tools.tool import ToolContext
+
+_MOST_FAULT = 500
+"""Characters of what is wrong with a result."""
 
 
 class McpDetails(Struct, frozen=True, omit_defaults=True):
@@ -50,15 +57,44 @@ class McpDetails(Struct, frozen=True, omit_defaults=True):
     meta: dict[str, Any] = {}
 
 
+def describe_unfit_result(result: types.CallToolResult, schema: Any) -> str:
+    """Return how a result differs from the schema that its tool named; empty where it does not."""
+    if schema is None or result.is_error:
+        return ""
+    if result.structured_content is None and "structured_content" not in result.model_fields_set:
+        return "[The tool has an output schema but did not return structured content]"
+    from jsonschema.exceptions import SchemaError, best_match  # noqa: PLC0415 (it loads slowly)
+    from jsonschema.validators import validator_for  # noqa: PLC0415
+    from referencing import Registry  # noqa: PLC0415
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+
+    judge = validator_for(schema)
+    try:
+        judge.check_schema(schema)
+        fault = best_match(
+            judge(schema, registry=Registry()).iter_errors(result.structured_content)
+        )
+    except (SchemaError, Unresolvable, RecursionError):
+        return ""  # a schema that says nothing about the result
+    if fault is None:
+        return ""
+    where = ".".join(str(step) for step in fault.absolute_path)
+    said = fault.message if len(fault.message) <= _MOST_FAULT else f"{fault.message[:_MOST_FAULT]}…"
+    return f"[Not as the output schema of the tool says: {where}{': ' if where else ''}{said}]"
+
+
 async def build_outcome(
-    server: str, tool: str, result: types.CallToolResult, context: ToolContext
+    server: str, tool: str, result: types.CallToolResult, context: ToolContext, remark: str = ""
 ) -> ToolOutcome:
-    """Return the result of a call as the model gets it."""
+    """Return the result of a call as the model gets it; a remark about it stands at its end."""
     blocks: list[Block] = []
     for one in result.content:
         blocks += await _build_blocks(f"{server} {tool}", one, context)
-    if not blocks and result.structured_content is not None:
-        blocks.append(Text(json.dumps(result.structured_content, ensure_ascii=False)))
+    structured = result.structured_content
+    if structured is not None and not _is_said(structured, result.content):
+        blocks.append(Text(json.dumps(structured, ensure_ascii=False)))
+    if remark:
+        blocks.append(Text(remark))
     if not blocks:
         blocks.append(Text(f"{tool} {'failed' if result.is_error else 'answered'} without words."))
     details = McpDetails(server, tool, result.structured_content, result.meta or {})
@@ -71,6 +107,31 @@ async def build_outcome(
         for at, one in enumerate(blocks)
     )
     return ToolOutcome(spaced, details, is_error=result.is_error is True)
+
+
+def _is_said(structured: Any, content: Sequence[types.ContentBlock]) -> bool:
+    """Return whether the texts of a result are its structured content.
+
+    Servers repeat it as JSON, the SDKs for Python also what stands in its one field `result`: as
+    JSON or as it is, and a list item by item.
+    """
+    texts = [one.text for one in content if isinstance(one, types.TextContent)]
+    values = [structured]
+    if isinstance(structured, dict) and [*structured] == ["result"]:
+        values.append(structured["result"])
+    items = [_read_json(text) for text in texts]
+    return any(
+        value in items or value in texts or (isinstance(value, list) and value in (items, texts))
+        for value in values
+    )
+
+
+def _read_json(text: str) -> Any:
+    """Return the value of a JSON text; of another text the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 async def _build_blocks(

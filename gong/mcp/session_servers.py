@@ -22,6 +22,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tape.text import to_single_line
+
 from ..env.local import build_child_variables
 from ..errors import ConfigurationError, GongError
 from ..project import locate_project
@@ -86,7 +88,7 @@ class SessionServers:
         self._folder, self._environ, self._policy = folder, environ, policy
         self._wanted, self._version = wanted, version
         self._told: set[str] = set()
-        """The servers whose failure was told, until they are ready again."""
+        """The servers whose failure was told, until they are ready again; the remarks that were."""
         self._joined: dict[str, tuple[types.Tool, ...]] = {}
         """The lists of tools that were offered, by the server's name."""
         self._is_refused = False
@@ -169,6 +171,7 @@ class SessionServers:
                 self._told.discard(name)
                 if self._joined.get(name) != connection.tools:
                     self._replace_tools(tools, connection)
+                remarks += self._report_left_out(connection)
             elif connection.state == "failed" and name not in self._told:
                 self._told.add(name)
                 log = f" (log: {connection.log})" if connection.server.kind == "stdio" else ""
@@ -193,6 +196,14 @@ class SessionServers:
             self._add_tool(tools, name, self.offered[name])
         self._joined[connection.server.name] = connection.tools
 
+    def _report_left_out(self, connection: ServerConnection) -> list[str]:
+        """Return what to say of tools that cannot be used, each once."""
+        server = connection.server.name
+        said = [describe_left_out(server, "tool", *one) for one in connection.left_out]
+        new = [one for one in said if one not in self._told]
+        self._told.update(new)
+        return new
+
     def _is_wanted(self, name: str) -> bool:
         if self._wanted is None:
             return True
@@ -212,21 +223,32 @@ class SessionServers:
 
 
 def build_agent_tool(name: str, connection: ServerConnection, tool: types.Tool) -> AgentTool:
-    """Return a server's tool for a session: its schema as the server sent it."""
+    """Return a server's tool for a session, its schema as providers take it."""
+    adapted = connection.schemas[tool.name]
     return AgentTool(
         name=name,
         description=tool.description or tool.title or tool.name,
         arguments=AnyObject,
-        run=partial(_run_tool, connection, tool.name),
-        schema=tool.input_schema,
+        run=partial(_run_tool, connection, tool.name, adapted.names),
+        schema=adapted.schema,
         remark=describe_hints(connection.server.name, tool),
     )
 
 
 async def _run_tool(
-    connection: ServerConnection, tool: str, arguments: AnyObject, context: ToolContext
+    connection: ServerConnection,
+    tool: str,
+    names: Mapping[str, str],
+    arguments: AnyObject,
+    context: ToolContext,
 ) -> ToolOutcome:
-    return await connection.call(tool, arguments.value, context)
+    given = {names.get(name, name): value for name, value in arguments.value.items()}
+    return await connection.call(tool, given, context)
+
+
+def describe_left_out(server: str, kind: str, name: str, why: str) -> str:
+    """Return in one line which tool, resource or prompt of a server cannot be used, and why."""
+    return to_single_line(f"MCP server {server}: the {kind} {name} is left out: {why}")
 
 
 def describe_hints(server: str, tool: types.Tool) -> str:

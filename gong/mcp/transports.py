@@ -1,6 +1,7 @@
 """How a server is reached: a process that speaks on its pipes, or an address.
 
-A transport tells when its server is gone, because the SDK only tells whoever waits for an answer.
+A transport tells when its server is gone, because the SDK only tells whoever waits for an answer,
+and corrects odd answers before the SDK checks them (`answer_check`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 import anyio
+import mcp_types as types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.message import SessionMessage
 
 from ..private_files import locate_state_folder
 
@@ -25,9 +28,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     import httpx2
-    from mcp.client._transport import ReadStream, TransportStreams
-    from mcp.shared.message import SessionMessage
+    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 
+    from .answer_check import AnswerCheck
     from .servers import ServerConfig
 
 _MOST_LOG_BYTES = 1_000_000
@@ -47,11 +50,12 @@ async def open_transport(
     variables: Mapping[str, str],
     folder: str,
     log: Path,
+    answers: AnswerCheck,
     *,
     auth: httpx2.Auth | None = None,
     on_end: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[TransportStreams, None]:
-    """Reach a server; `on_end` is called when it ends its side.
+    """Reach a server; `on_end` is called when it ends its side, `answers` corrects its answers.
 
     A process gets `variables` and those of its entry, runs in `folder`, and writes its errors to
     `log`. Raises OSError where it cannot be started.
@@ -87,7 +91,7 @@ async def open_transport(
                 streamable_http_client(server.url, http_client=client)
             )
         reading, writing = streams
-        yield _WatchedStream(reading, on_end), writing
+        yield _WatchedStream(reading, on_end, answers), _NotedRequests(writing, answers)
 
 
 def _open_log(log: Path) -> TextIO:
@@ -99,12 +103,15 @@ def _open_log(log: Path) -> TextIO:
 
 
 class _WatchedStream:
-    """A stream of messages that tells when it is at its end."""
+    """A stream of messages, with answers corrected, that tells when it is at its end."""
 
     def __init__(
-        self, inner: ReadStream[SessionMessage | Exception], on_end: Callable[[], None]
+        self,
+        inner: ReadStream[SessionMessage | Exception],
+        on_end: Callable[[], None],
+        answers: AnswerCheck,
     ) -> None:
-        self._inner, self._on_end = inner, on_end
+        self._inner, self._on_end, self._answers = inner, on_end, answers
 
     @property
     def last_context(self) -> Any:
@@ -113,10 +120,19 @@ class _WatchedStream:
 
     async def receive(self) -> SessionMessage | Exception:
         try:
-            return await self._inner.receive()
+            return self._normalize_answer(await self._inner.receive())
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             self._on_end()
             raise
+
+    def _normalize_answer(self, received: SessionMessage | Exception) -> SessionMessage | Exception:
+        if isinstance(received, Exception) or not isinstance(
+            received.message, types.JSONRPCResponse
+        ):
+            return received
+        answer = received.message
+        result = self._answers.normalize_answer(answer.id, answer.result)
+        return SessionMessage(answer.model_copy(update={"result": result}), received.metadata)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -126,10 +142,38 @@ class _WatchedStream:
 
     async def __anext__(self) -> SessionMessage | Exception:
         try:
-            return await self._inner.__anext__()
+            return self._normalize_answer(await self._inner.__anext__())
         except (StopAsyncIteration, anyio.ClosedResourceError):
             self._on_end()
             raise
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
+
+
+class _NotedRequests:
+    """A stream of messages to a server whose requests are noted, for their answers."""
+
+    def __init__(self, inner: WriteStream[SessionMessage], answers: AnswerCheck) -> None:
+        self._inner, self._answers = inner, answers
+
+    async def send(self, item: SessionMessage, /) -> None:
+        if isinstance(item.message, types.JSONRPCRequest):
+            request = item.message
+            self._answers.note_request(request.id, request.method, request.params)
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
     async def __aenter__(self) -> Self:
         await self._inner.__aenter__()
