@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -166,6 +167,17 @@ class _Dialogue:
         session.answer(self.question_id, approve=is_approved, reason=reason)
 
 
+@dataclass(slots=True)
+class _EarlyWords:
+    """What was typed before a question took keys, into a prompt that was empty."""
+
+    text: str = ""
+    aside: str = ""
+    """Such words, while the answer is typed in the prompt."""
+    is_open: bool = False
+    """Whether what is typed now is such words."""
+
+
 class ConversationEnd(NamedTuple):
     """How a conversation ended."""
 
@@ -241,6 +253,7 @@ class _Conversation:
         self.question: ApprovalRequested | None = None
         """The question about a call that waits for a key."""
         self.asked_at = 0.0
+        self.early = _EarlyWords()
         self.editing = False
         """Whether the next text is the call of the question, edited."""
         self.refusing = False
@@ -428,17 +441,40 @@ class _Conversation:
     def _disarm_interrupt(self) -> None:
         """Clear the Ctrl+C state at each key; the key's own action runs afterwards."""
         self.armed, self.interrupted = self.interrupted, -TWICE_SECONDS
+        self._note_early_words()
 
     def _may_answer(self, decision: Answer) -> bool:
-        """Whether a key answers the open question: deaf at first, and while words are typed."""
+        """Whether a key answers the open question: deaf at first, and while words are typed.
+
+        What was typed too early is no reason not to answer, unless more was typed since.
+        """
         question = self.question
-        if question is None or self.refusing or self.editing or self.terminal.draft.text:
+        if question is None or self.refusing or self.editing:
             return False
         offers = bool(question.offered) or decision in {"once", "no", "edit"}
-        return offers and self.clock() - self.asked_at >= _DEAF_SECONDS
+        return offers and not self._is_deaf() and self._holds_early_words()
+
+    def _note_early_words(self) -> None:
+        """Note what stands in the prompt when the question begins to take keys."""
+        if self.early.is_open and not self._is_deaf():
+            self.early.text, self.early.is_open = self.terminal.draft.text, False
+
+    def _holds_early_words(self) -> bool:
+        """Whether nothing was typed into the prompt since the question takes keys."""
+        self._note_early_words()
+        return self.terminal.draft.text in {"", self.early.text}
+
+    def _is_deaf(self) -> bool:
+        return self.clock() - self.asked_at < _DEAF_SECONDS
 
     def _answer_question(self, decision: Answer) -> None:
-        """Answer the open question; a refusal waits for its reason."""
+        """Answer the open question; a refusal waits for its reason.
+
+        Of what was typed too early, keys that would have answered are dropped, and words stay.
+        """
+        words = self.early.text
+        self.early = _EarlyWords(aside="" if _ANSWER_KEYS.keys() >= {*words} else words)
+        self.terminal.draft.reset()
         if decision == "no":
             self.refusing = True
             return
@@ -452,10 +488,18 @@ class _Conversation:
         self, decision: Answer, reason: str = "", arguments: dict[str, Any] | None = None
     ) -> None:
         question, self.question, self.refusing = self.question, None, False
+        if self.early.aside:
+            asyncio.get_running_loop().call_soon(self._restore_words, self.early.aside)
+            self.early.aside = ""
         if question is not None:
             said = f"{decision}: {reason}" if reason else decision
             self.terminal.print([render_remark(f"answered {said}")])
             self.session.answer_approval(question.call_id, decision, reason, arguments=arguments)
+
+    def _restore_words(self, words: str) -> None:
+        """Put words that were typed too early back into the prompt, before what is there."""
+        draft = self.terminal.draft
+        draft.set_document(Document(f"{words}{draft.text}", len(words)))
 
     def _send_edit(self, text: str) -> None:
         """Ask about the call as it was edited; an empty line leaves it as it is."""
@@ -472,6 +516,8 @@ class _Conversation:
     def _name_awaited_answer(self) -> str:
         if self.refusing:
             return "reason, then Enter"
+        if not self.editing and not self._holds_early_words():
+            return "waits: empty the prompt, then 1 to 4 or e"
         return "edit, then Enter" if self.editing else "waits for 1 to 4 or e"
 
     def _is_timed(self) -> bool:
@@ -560,6 +606,7 @@ class _Conversation:
                 self.queued.append(queued)
             case ApprovalRequested():
                 self.question, self.asked_at = event, self.clock()
+                self.early.text, self.early.is_open = "", not self.terminal.draft.text
                 self._print_agent_question(event)
             case SubagentEnd(in_background=True):
                 self.terminal.print([describe_end(event)])
@@ -765,7 +812,7 @@ class _Conversation:
         again = self.clock() - self.interrupted < TWICE_SECONDS
         if again:
             state.append("Ctrl+C again quits")
-        if self.question is not None and self.clock() - self.asked_at >= _DEAF_SECONDS:
+        if self.question is not None and not self._is_deaf():
             state.append(self._name_awaited_answer())
         if self.begun is not None:
             if self.asked is not None:

@@ -444,6 +444,76 @@ async def test_quit_leaves_while_the_agent_works(host, talk):
         assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == ConversationEnd()
 
 
+@pytest.mark.parametrize(
+    ("early", "left"),
+    [("1", ""), ("4e", ""), ("y", "y"), ("hello", "hello")],
+    ids=["the key itself", "other keys", "another letter", "words"],
+)
+async def test_keys_pressed_before_a_question_takes_them_do_not_stop_its_answer(
+    host, talk, script, clock, folder, early, left
+):
+    """They are no answer; the question takes 1 to 4 afterwards, and words stay in the prompt."""
+    asked = {"tool_calls": [{"name": "bash", "args": {"command": "touch made"}}]}
+    here = await host(script(asked, {"text": "done"}))
+    here.session.use_permission("default")
+    here.session.ask_person()
+    async with talk(here, columns=100) as now:
+        now.type("begin\r")
+        await now.sees("? bash: touch made")
+        now.type(early)
+        await now.sees(f"\n> {early}")
+        assert not (folder / "made").exists()
+        clock.now += 1
+        now.type("1")
+        await now.sees("answered once")
+        await now.sees("\ndone\n")
+        await now.status("ready")
+        await now.until(
+            lambda: (
+                [row for row in now.window.rows() if row.startswith(">")][-1:]
+                == [f"> {left}".rstrip()]
+            ),
+            "the words",
+        )
+        now.type("\x15")
+    assert (folder / "made").exists()
+
+
+async def test_a_digit_in_words_that_are_typed_on_is_no_answer(host, talk, script, clock, folder):
+    asked = {"tool_calls": [{"name": "bash", "args": {"command": "touch made"}}]}
+    here = await host(script(asked, {"text": "done"}))
+    here.session.use_permission("default")
+    here.session.ask_person()
+    async with talk(here, columns=100) as now:
+        now.type("begin\r")
+        await now.sees("? bash: touch made")
+        now.type("retry")
+        await now.sees("\n> retry")
+        clock.now += 1
+        now.type(" 3 times")
+        await now.sees("\n> retry 3 times")
+        await now.status("empty the prompt, then 1 to 4 or e")
+        now.type("1\x15")
+        await now.status("waits for 1 to 4 or e")
+        assert not (folder / "made").exists()
+        now.type("4\r")
+        await now.sees("answered no")
+        await now.sees("\ndone\n")
+
+
+async def test_an_error_that_nobody_expected_is_a_line(host, talk):
+    def fail():
+        raise ValueError("of other code")
+
+    async with talk(await host()) as now:
+        await now.status("ready")
+        asyncio.get_running_loop().call_soon(fail)
+        await now.sees("internal error, the session continues: ValueError: of other code")
+        now.type("think\r")
+        await now.sees("I thought.")
+        await now.status("ready")
+
+
 async def test_the_end_of_the_input_leaves(host, talk):
     async with talk(await host()) as now:
         await now.status("ready")
