@@ -490,7 +490,7 @@ def retry(
 def fork(ref: str, task: str, *, store: str | None) -> int:
     """Create another workflow in the state of this one before TASK; `resume` runs it.
 
-    Files stay as they are: check out the commit that it is to begin at first.
+    No file is changed: check out the commit that it is to begin at first.
     """
     settings = load_settings(store=store)
     with open_store(config.locate_store(settings, os.environ)) as library:

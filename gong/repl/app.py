@@ -452,14 +452,14 @@ class _Conversation:
         if question is None or self.refusing or self.editing:
             return False
         offers = bool(question.offered) or decision in {"once", "no", "edit"}
-        return offers and not self._is_deaf() and self._holds_early_words()
+        return offers and not self._is_deaf() and self._has_only_early_words()
 
     def _note_early_words(self) -> None:
         """Note what stands in the prompt when the question begins to take keys."""
         if self.early.is_open and not self._is_deaf():
             self.early.text, self.early.is_open = self.terminal.draft.text, False
 
-    def _holds_early_words(self) -> bool:
+    def _has_only_early_words(self) -> bool:
         """Whether nothing was typed into the prompt since the question takes keys."""
         self._note_early_words()
         return self.terminal.draft.text in {"", self.early.text}
@@ -472,7 +472,7 @@ class _Conversation:
 
         Of what was typed too early, keys that would have answered are dropped, and words stay.
         """
-        words = self.early.text
+        words = self.terminal.draft.text
         self.early = _EarlyWords(aside="" if _ANSWER_KEYS.keys() >= {*words} else words)
         self.terminal.draft.reset()
         if decision == "no":
@@ -516,7 +516,7 @@ class _Conversation:
     def _name_awaited_answer(self) -> str:
         if self.refusing:
             return "reason, then Enter"
-        if not self.editing and not self._holds_early_words():
+        if not self.editing and not self._has_only_early_words():
             return "waits: empty the prompt, then 1 to 4 or e"
         return "edit, then Enter" if self.editing else "waits for 1 to 4 or e"
 

@@ -36,7 +36,7 @@ def describe_limit(
             what = event.message.partition(":")[2].strip().partition(".")[0]
             if not event.stopped:
                 return f"the model repeats itself: {what}"
-            again = "" if event.what == "text" else ", again after the model was told so"
+            again = "" if event.what == "text" else ", once more after a warning to the model"
             said = f"stopped: {what}{again}"
         case events.CostLimit():
             limit, spent = format_money(event.limit), format_money(event.spent)

@@ -35,7 +35,7 @@ _COLUMNS = 100
 _PATCH_LINES = 60
 _SCOPES: dict[Scope, str] = {
     "both": "talk and files",
-    "talk": "only the talk; files stay as they are",
+    "talk": "only the talk; no file is changed",
     "files": "only files; the talk stays",
 }
 

@@ -66,7 +66,7 @@ def _build_json(shown: dict[str, Any], report: AgentReport) -> ToolOutcome:
     return ToolOutcome.from_text(msgspec.json.encode(shown).decode(), _describe_report(report))
 
 
-_STARTED = "Started in the background as {}. You will be told when it ends."
+_STARTED = "Started in the background as {}. You get a message when it ends."
 _NO_AGENTS = "Sub-agents cannot be started here: do the work yourself."
 
 

@@ -128,7 +128,7 @@ class BackgroundCommands:
         quiet = replace(context, update=one.add_output)
         one.task = asyncio.create_task(self._follow(one, full_command, timeout_ms, quiet))
         return ToolOutcome.from_text(
-            f"Started in the background as {one.shell_id}. You will be told when it ends;"
+            f"Started in the background as {one.shell_id}. You get a message when it ends;"
             " bash_output shows what it has written, kill_shell ends it.",
             one.details,
         )

@@ -158,7 +158,7 @@ def ask_for_another_plan(plan: TaskPlan, why: str, done: Callable[[str], str]) -
         f"This requirement is being met by a plan of yours:\n\n{plan.requirement}\n\nThe tasks:\n"
         f"{tasks}\n\nThe plan does not fit any more:\n{why}\n\nLook at the code as it is. Change"
         " the tasks that are pending, or replace them and what failed by others with new ids; what"
-        " has begun stays as it is. Answer with the whole plan as this JSON object alone:"
+        " has begun is kept. Answer with the whole plan as this JSON object alone:"
         f" {PLAN_SHAPE}"
     )
 

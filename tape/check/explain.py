@@ -91,7 +91,7 @@ FINDING_TEXTS = {
     FindingKind.LINE: _FindingText(
         "The bytes of this line changed after it was written.",
         "This entry cannot be trusted. All other lines are intact, including those after it.",
-        "it stays as it is; restore the file from a copy, or " + _FORK_ADVICE,
+        "it is not changed; restore the file from a copy, or " + _FORK_ADVICE,
     ),
     FindingKind.DATA: _FindingText(
         "The hashes of this line match, but its data violates the format.",
@@ -102,7 +102,7 @@ FINDING_TEXTS = {
         "The time of this entry is not a valid date, or so late that none is left for the next "
         "entry. It does not come from a clock.",
         "The time of writing. Everything else is intact and can be read.",
-        "nothing: it stays as it is; readers use the next valid time, and later entries follow "
+        "nothing: it is not changed; readers use the next valid time, and later entries follow "
         "that",
     ),
     FindingKind.PLACE: _FindingText(

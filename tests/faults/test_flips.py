@@ -98,6 +98,6 @@ def test_a_damaged_end_is_told_from_damage_further_up(made):
         (_, means, actions) = explained()
     finally:
         path.write_bytes(whole)
-    assert (middle.todo.startswith("it stays as it is"), nothing) == (True, [])
+    assert (middle.todo.startswith("it is not changed"), nothing) == (True, [])
     assert "no good line follows it" in means[0].what
     assert actions == []  # the child tape goes on from that entry: nothing is moved under it

@@ -75,7 +75,7 @@ async def test_a_task_in_the_background_is_read_by_its_id(stage):
         call("TaskOutput", task_id="agent-1", timeout=60_000),
     )
     started, running, ended = results(session)
-    assert started == "Started in the background as agent-1. You will be told when it ends."
+    assert started == "Started in the background as agent-1. You get a message when it ends."
     assert "agent-1 running" in running
     assert ended == "late\n\n[agent-1 completed, 1 model call]"
     assert "context" not in types(session), "who has read the end is not told of it again"

@@ -202,4 +202,4 @@ async def test_a_type_that_always_runs_in_the_background(stage):
     write_type(stage, "slow", "background: true\n")
     session = await stage.run(stage.task({"text": "late"}, subagent_type="slow"))
     [started] = results(session)
-    assert started == "Started in the background as agent-1. You will be told when it ends."
+    assert started == "Started in the background as agent-1. You get a message when it ends."

@@ -44,7 +44,7 @@ def test_damage_is_explained_and_ends_with_4(tape, talk):
         "  lost: This entry cannot be trusted. All other lines are intact, "
         "including those after it.\n"
         f"  on it: branch main, tape {child[:8]}\n"
-        "  to do: it stays as it is; restore the file from a copy, or continue from before it: "
+        "  to do: it is not changed; restore the file from a copy, or continue from before it: "
         f"`tape fork {talk[:8]}@{second[7:19].decode()} --switch`\n"
         "\n"
         f"{talk[:8]}: 1 fault\n"
