@@ -1,16 +1,19 @@
 """Files put back on disk as a plan says: bytes, kind and exact mode, or absence.
 
-Each file is whole or untouched: written beside its place, synced and renamed. Deletions come first,
-so that a file can take the place of a folder that is empty then. A folder that is left empty by a
-deletion goes too, as in git. No link below the folder of the session is followed.
+Each file is whole or untouched: written without a name, synced, and put in its place, beside which
+it has a name only where another file is replaced. So a kill leaves none behind, but where the file
+system knows no files without a name. Deletions come first, so that a file can take the place of a
+folder that is empty then, and so that they make room. A folder that is left empty by a deletion
+goes too, as in git. No link below the folder of the session is followed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tape.errors import NotFound
 from tape.files.changes import KnownVersion, is_link_mode
@@ -81,13 +84,29 @@ def _is_folder(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114 (texts)
 
 
+_PASSING_ERRORS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE}
+)
+"""Errors of the disk or the machine, after which trying again helps: a full disk, a quota."""
+
+
+class RestoreFailures(NamedTuple):
+    """What could not be restored."""
+
+    why: dict[str, str]
+    """The reason by path."""
+    may_pass: bool
+    """Whether one of the reasons is the disk or the machine, so that trying again helps."""
+
+
 def restore_files(
     files: Iterable[FileRestore], load: Callable[[str], bytes], folder: str
-) -> dict[str, str]:
-    """Put files back; return why each of those failed that did, by path.
+) -> RestoreFailures:
+    """Put files back; return which failed.
 
-    `load` returns the bytes of a blob. What was restored stays when a later file fails.
+    `load` returns the bytes of a blob. What was restored stays when another file fails.
     """
+    may_pass = False
     top = locate_repository(folder) or folder
     failed: dict[str, str] = {}
     todo = sorted(files, key=lambda file: (file.target is not None, file.path))
@@ -103,6 +122,7 @@ def restore_files(
             _sync_folder(parent)
         except OSError as error:
             failed[path] = error.strerror or str(error)
+            may_pass |= error.errno in _PASSING_ERRORS
     for file in todo:
         if file.target is not None:
             try:
@@ -112,7 +132,8 @@ def restore_files(
                     _put_file(file.path, file.now, file.target, load)
             except OSError as error:
                 failed[file.path] = error.strerror or str(error)
-    return failed
+                may_pass |= error.errno in _PASSING_ERRORS
+    return RestoreFailures(failed, may_pass)
 
 
 def build_restore_patch(
@@ -168,11 +189,9 @@ def _put_file(
         else:
             if mode is None:
                 mode = int(now.mode, 8) if is_file and now is not None and now.mode else 0o644
-            _write_file(beside, data, stat.S_IMODE(mode))
-        if _is_folder(path):  # without files: each was deleted
-            for at, _, _ in os.walk(path, topdown=False):
-                os.rmdir(at)  # noqa: PTH106 (a text)
-        os.replace(beside, path)  # noqa: PTH105 (a text)
+            _put_new_file(path, beside, data, stat.S_IMODE(mode))
+        if os.path.lexists(beside):
+            _replace_by(beside, path)
     except BaseException:
         if os.path.lexists(beside):
             os.unlink(beside)  # noqa: PTH108 (a text)
@@ -180,13 +199,51 @@ def _put_file(
     _sync_folder(parent)
 
 
-def _write_file(path: str, data: bytes, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+def _replace_by(beside: str, path: str) -> None:
+    """Put a file in the place of another, or of folders without files: each was deleted."""
+    if _is_folder(path):
+        for at, _, _ in os.walk(path, topdown=False):
+            os.rmdir(at)  # noqa: PTH106 (a text)
+    os.replace(beside, path)  # noqa: PTH105 (a text)
+
+
+def _open_unnamed(folder: str, flags: int) -> int | None:
+    """Open a new file without a name; None where file system or platform know none."""
+    if not (hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")):  # noqa: PTH112 (a text)
+        return None
+    try:
+        return os.open(folder, flags | os.O_TMPFILE, 0o600)
+    except OSError:
+        return None
+
+
+def _put_new_file(path: str, beside: str, data: bytes, mode: int) -> None:
+    """Write a file to its path if nothing is there, else to `beside`."""
+    flags = os.O_WRONLY | os.O_CLOEXEC
+    fd = _open_unnamed(os.path.dirname(path), flags)  # noqa: PTH120 (a text)
+    is_named = fd is None
+    if fd is None:
+        fd = os.open(beside, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(fd, "wb") as file:
         file.write(data)
         file.flush()
         os.fchmod(file.fileno(), mode)
         os.fsync(file.fileno())
+        if not is_named:
+            try:
+                _give_name(file.fileno(), path)
+            except FileExistsError:
+                _give_name(file.fileno(), beside)
+
+
+def _give_name(fd: int, path: str) -> None:
+    """Give a file without a name one; raises FileExistsError where something has it."""
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # noqa: PTH120 (a text)
+    try:
+        # With a folder given Python follows the link in /proc, as open(2) advises
+        os.link(f"/proc/self/fd/{fd}", os.path.basename(path), dst_dir_fd=folder)  # noqa: PTH119
+    finally:
+        os.close(folder)
 
 
 def _sync_folder(path: str) -> None:

@@ -108,6 +108,8 @@ class RewindReport(NamedTuple):
     """Conflicts and lost files: they are as they were."""
     failed: dict[str, str]
     """Why files could not be restored, by path."""
+    is_unfinished: bool = False
+    """Whether the same again can restore them: the disk was full, say. The talk has not moved."""
 
 
 def plan_undo(
@@ -375,7 +377,9 @@ def _plan_files(
 def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
     """Do what a plan says; `writer` holds the branch it was made for.
 
-    A file that changed after the plan was made is left alone, and counts as failed. Raises
+    A file that changed after the plan was made is left alone, and counts as failed. Where the disk
+    or the machine kept files from being restored, the talk stays, so that the same plan made again
+    completes it. Raises
     UsageError if entries were added since, and WriteFailed, both before any file has changed, if
     the files as they are now cannot be kept.
     """
@@ -400,12 +404,14 @@ def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
             )
         )
         writer.barrier()
-    failed = late | restore_files(todo, lambda digest: tape.load(BlobRef(digest, 0)), plan.folder)
-    if plan.scope != "files":
+    failures = restore_files(todo, lambda digest: tape.load(BlobRef(digest, 0)), plan.folder)
+    failed = late | failures.why
+    # The talk stays where the same command can complete the files: they belong together
+    if plan.scope != "files" and not failures.may_pass:
         writer.rewind(plan.target, "go-on" if plan.reason == "redo" else plan.reason)
     done = tuple(file for file in planned if file.path not in failed)
     kept = plan.files.select("conflict") + plan.files.select("lost")
-    return RewindReport(plan, done, kept, failed)
+    return RewindReport(plan, done, kept, failed, failures.may_pass)
 
 
 def build_file_patches(

@@ -40,6 +40,9 @@ def describe_report(report: RewindReport, *, redo: str) -> str:
     """Return in one line what was done; `redo` is the command that reverses it."""
     plan = report.plan
     parts = []
+    if report.is_unfinished:
+        done = format_count(len(report.restored), "file")
+        return f"{plan.reason} is not complete: {done} restored; the same again completes it"
     if plan.prompts:
         parts.append(format_count(len(plan.prompts), "prompt"))
     parts.append(f"{format_count(len(report.restored), 'file')} restored")

@@ -177,7 +177,7 @@ def test_a_folder_left_empty_goes_also_outside_of_the_folder_in_force(tmp_path):
     made.write_text("x")
     version = look_at_file(str(made))
     todo = [FileRestore(str(made), "restore", version, None)]
-    assert restore_files(todo, lambda _: b"", str(tmp_path / "repo/sub")) == {}
+    assert restore_files(todo, lambda _: b"", str(tmp_path / "repo/sub")).why == {}
     assert sorted(path.name for path in (tmp_path / "repo").iterdir()) == [".git", "sub"]
 
 
