@@ -17,32 +17,29 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from acp import PROTOCOL_VERSION, RequestError, schema
 
 from tape.errors import TapeError
+from tape.model.entries import Assistant, ToolResult
 
 from ..agent import events
 from ..agent.documents import AttachedDocument
 from ..errors import GongError
 from ..hosting.hub import MOST_LISTED, HostedSession, HostOffer, RunFailed, SessionHub
+from .call_files import CallFiles
 from .editor_files import EditorFiles
-from .updates import (
-    build_call,
-    build_commands,
-    build_history,
-    build_plan,
-    build_updates,
-    read_arguments,
-)
+from .updates import SessionUpdates, build_commands, build_history, build_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from acp.interfaces import Client
+
+    from tape.model.entries import ChangedFile
 
 _MODES = {
     "default": "Ask before anything is changed or run",
@@ -83,8 +80,8 @@ _NO_ANSWER = "The user gave no answer."
 class AcpAgent:
     """The agent of one connection."""
 
-    def __init__(self, version: str, models: Callable[[], Iterable[str]]) -> None:
-        """`models` returns the names of the models that can be chosen."""
+    def __init__(self, version: str, models: Callable[[str], Iterable[str]]) -> None:
+        """`models` returns the names of the models that can be chosen in a folder."""
         self.hub: SessionHub
         """Set before the connection begins."""
         self._version, self._models = version, models
@@ -92,8 +89,8 @@ class AcpAgent:
         self._updates: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
         self._sender: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._answers: Counter[str] = Counter()
-        """Answers of each session that were sent here: they number the ids of its messages."""
+        self._shown: dict[str, SessionUpdates] = {}
+        """What was sent of each session."""
         self._files = schema.FileSystemCapabilities()
 
     def on_connect(self, conn: Client) -> None:
@@ -118,19 +115,21 @@ class AcpAgent:
         if hosted is None:
             return
         if not event.agent:
-            message = f"answer-{self._answers[event.session]}"
-            window = hosted.session.setup.model.window or 0
-            for update in build_updates(event, window, message):
+            shown, window = self._find_shown(hosted), hosted.session.setup.model.window or 0
+            for update in shown.take_event(event, window, partial(_find_files, hosted)):
                 self._updates.put_nowait((event.session, update))
         match event:
-            case events.MessageEnd() if not event.agent:
-                self._answers[event.session] += 1
             case events.ApprovalRequested():
-                self._start_task(self._ask_about_call(event))
+                self._start_task(self._ask_about_call(event, hosted))
             case events.PlanProposed() if event.waits:
                 self._start_task(self._ask_about_plan(event))
             case events.QuestionAsked() if event.waits:
                 self._start_task(self._ask_questions(event))
+
+    def _find_shown(self, hosted: HostedSession) -> SessionUpdates:
+        if hosted.id not in self._shown:
+            self._shown[hosted.id] = SessionUpdates(_build_files(hosted))
+        return self._shown[hosted.id]
 
     def _start_task(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -151,18 +150,9 @@ class AcpAgent:
         chosen = getattr(answer.outcome, "option_id", None)
         return chosen if isinstance(chosen, str) else None
 
-    async def _ask_about_call(self, event: events.ApprovalRequested) -> None:
-        arguments = read_arguments(event.args)
-        begun = build_call(event.call_id, event.name, arguments)
-        call = schema.ToolCallUpdate(
-            tool_call_id=event.call_id,
-            title=begun.title,
-            kind=begun.kind,
-            status="pending",
-            content=begun.content,
-            locations=begun.locations,
-            raw_input=arguments,
-        )
+    async def _ask_about_call(self, event: events.ApprovalRequested, hosted: HostedSession) -> None:
+        shown = self._find_shown(hosted)
+        call = shown.build_question(event.call_id, event.name, event.args)
         options = [
             schema.PermissionOption(option_id=one, name=name, kind=kind)
             for one, name, kind in _OPTIONS
@@ -270,7 +260,8 @@ class AcpAgent:
                 for one, text in texts.items()
             ],
         )
-        return {"modes": modes, "config_options": self._build_options(hosted)}
+        options = self._build_options(hosted)
+        return {"modes": modes, "config_options": options, "field_meta": _name_model(hosted)}
 
     async def new_session(
         self,
@@ -299,7 +290,8 @@ class AcpAgent:
             hosted = await self.hub.load(session_id, cwd, offer=offer)
         recorder, todos = hosted.session.recorder, hosted.session.todos
         assert recorder is not None, "a hosted session has a tape"
-        for update in build_history(recorder.path, recorder.tape.load):
+        past = _build_files(hosted)._replace(is_live=False)
+        for update in build_history(recorder.path, past):
             self._updates.put_nowait((hosted.id, update))
         if todos:
             self._updates.put_nowait((hosted.id, build_plan(todos)))
@@ -364,6 +356,7 @@ class AcpAgent:
         """Stop and close a session; its tape stays."""
         with _translate_errors():
             await self.hub.close(session_id)
+        self._shown.pop(session_id, None)
         return schema.CloseSessionResponse()
 
     async def set_session_mode(
@@ -397,6 +390,7 @@ class AcpAgent:
                 await self._updates.join()
         usage = done.usage
         return schema.PromptResponse(
+            field_meta=_name_model(hosted),
             stop_reason=_STOPS.get(done.stop_reason, "end_turn"),
             usage=schema.Usage(
                 total_tokens=usage.total,
@@ -420,10 +414,17 @@ class AcpAgent:
             raise RequestError.method_not_found(method)
         with _translate_errors():
             await self.hub.delete(session)
+        self._shown.pop(session, None)
         return {}
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
         """Ignore notifications of others."""
+
+    def end_runs(self) -> None:
+        """Stop every run: the editor is gone."""
+        self.hub.ask_nobody()
+        for hosted in self.hub.sessions.values():
+            hosted.session.abort()
 
     async def close(self) -> None:
         """Close all sessions, and stop asking."""
@@ -437,13 +438,38 @@ class AcpAgent:
     def _build_options(self, hosted: HostedSession) -> list[Any]:
         session = hosted.session
         current = session.setup.model.name
-        names = list(dict.fromkeys((current, *self._models())))
+        offered = self._models(session.setup.env.working_directory)
+        names = list(dict.fromkeys((current, *offered)))
         effort = session.setup.config.effort or "none"
         return [
             _build_select("mode", "Permission mode", "mode", session.permission, _MODES),
             _build_select("model", "Model", "model", current, names),
             _build_select("effort", "Effort", "thought_level", effort, _EFFORTS),
         ]
+
+
+def _name_model(hosted: HostedSession) -> dict[str, Any]:
+    """Return which model a session has, as `_meta` of an answer."""
+    return {"gong": {"model": hosted.session.setup.model.name}}
+
+
+def _build_files(hosted: HostedSession) -> CallFiles:
+    """Return the files that the calls of a session are about."""
+    session = hosted.session
+    recorder = session.recorder
+    assert recorder is not None, "a hosted session has a tape"
+    return CallFiles(partial(session.setup.env.resolve, exact=True), recorder.tape.load)
+
+
+def _find_files(hosted: HostedSession, call_id: str) -> Sequence[ChangedFile]:
+    """Return what was recorded of the files of a call that has just ended."""
+    recorder = hosted.session.recorder
+    for entry in reversed(recorder.path if recorder is not None else ()):
+        if isinstance(entry.data, ToolResult) and entry.data.call_id == call_id:
+            return entry.data.files
+        if isinstance(entry.data, Assistant):
+            break
+    return ()
 
 
 class _translate_errors:  # noqa: N801 (used like a function)

@@ -1,18 +1,20 @@
-"""What happens in a session → updates of the Agent Client Protocol, version 1; pure.
+"""What happens in a session → updates of the Agent Client Protocol, version 1.
 
 event                          update
 -----------------------------  -----------------------------------------------------------
 message_update                 agent_message_chunk, agent_thought_chunk
 steering_injected              user_message_chunk
-message_end                    tool_call, pending, for each call of the answer; usage_update
+message_end                    tool_call, pending, for each call of the answer; after the results
+                               of these calls usage_update, its size 0 if that is not known
 tool_start                     tool_call_update, in_progress
 tool_update                    tool_call_update, with the output so far
-tool_end                       tool_call_update, completed or failed, with the output
+tool_end                       tool_call_update, completed or failed, with changes and output
 todos                          plan
 mode_select                    current_mode_update
 named                          session_info_update
 
-Those of sub-agents are left out: their call shows their result.
+Each update of a call says again what the call is, for who has only that one. Events of sub-agents
+are left out: their call shows their result.
 """
 
 from __future__ import annotations
@@ -20,18 +22,18 @@ from __future__ import annotations
 import base64
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acp import helpers, schema
 
 from tape.errors import NotFound
+from tape.file_calls import FileRead, find_command, parse_named_call
 from tape.model.entries import (
     Assistant,
     Context,
     Image,
     Text,
     Thinking,
-    ToolCall,
     ToolResult,
     User,
     join_texts,
@@ -42,23 +44,24 @@ from tape.text import to_single_line
 from ..agent import events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tape.model.entries import BlobRef, Content
+    from tape.model.entries import ChangedFile, Content, ToolCall
     from tape.model.line import Entry
 
     from ..skills.skill import Skill
     from ..tools.dialogue import Todo
+    from .call_files import CallFiles
 
 _KINDS: dict[str, Any] = {
-    **dict.fromkeys(("read", "read_file", "view_image", "tape_read"), "read"),
-    **dict.fromkeys(("write", "edit", "apply_patch", "write_file", "edit_file"), "edit"),
+    **dict.fromkeys(("read", "read_many_files", "view_image", "tape_read"), "read"),
+    "grep_search": "search",
     **dict.fromkeys(("bash", "shell", "bash_output", "kill_shell"), "execute"),
     **dict.fromkeys(("grep", "find", "ls", "glob", "list_dir", "tape_search"), "search"),
     **dict.fromkeys(("enter_plan_mode", "exit_plan_mode"), "switch_mode"),
     **dict.fromkeys(("todo", "Task", "spawn_agent"), "think"),
 }
-"""Tool → the kind of its calls; others are "other"."""
+"""Tool → the kind of its calls; of others what they do to files tells it."""
 _CHUNKS: dict[str, Any] = {
     "user_message_chunk": schema.UserMessageChunk,
     "agent_message_chunk": schema.AgentMessageChunk,
@@ -68,89 +71,187 @@ _PATH_FIELDS = ("path", "file_path", "file")
 _MOST_TITLE = 120
 
 
-def build_call(call_id: str, name: str, arguments: dict[str, Any]) -> schema.ToolCallStart:
-    """Return the beginning of a call."""
-    return helpers.start_tool_call(
-        call_id,
-        describe_call(name, arguments),
-        kind=_KINDS.get(name, "other"),
-        status="pending",
-        locations=[schema.ToolCallLocation(path=one) for one in find_paths(arguments)] or None,
-        content=find_diffs(arguments) or None,
-        raw_input=arguments,
-    )
+class ShownCall(NamedTuple):
+    """A call as an editor shows it."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    files: CallFiles
+
+    @classmethod
+    def read(cls, call_id: str, name: str, raw: Any, files: CallFiles) -> ShownCall:
+        """Return a call; `raw` are its arguments as JSON."""
+        return cls(call_id, name, read_arguments(raw), files)
+
+    @property
+    def kind(self) -> Any:
+        """What it does, as the protocol has it."""
+        if self.name in _KINDS:
+            return _KINDS[self.name]
+        if find_command(self.name, self.arguments) is not None:
+            return "execute"
+        works = [one.work for one in parse_named_call(self.name, self.arguments)]
+        if not works:
+            return "other"
+        return "read" if all(isinstance(one, FileRead) for one in works) else "edit"
+
+    def build_start(self) -> schema.ToolCallStart:
+        """Return the beginning of a call."""
+        return helpers.start_tool_call(
+            self.call_id,
+            describe_call(self.name, self.arguments),
+            kind=self.kind,
+            status="pending",
+            locations=self.files.find_locations(self.name, self.arguments) or None,
+            content=self.files.build_diffs(self.name, self.arguments) or None,
+            raw_input=self.arguments,
+        )
+
+    def build_question(self) -> schema.ToolCallUpdate:
+        """Return the call as the user is asked about it."""
+        begun = self.build_start()
+        return schema.ToolCallUpdate(
+            tool_call_id=begun.tool_call_id,
+            title=begun.title,
+            kind=begun.kind,
+            status="pending",
+            content=begun.content,
+            locations=begun.locations,
+            raw_input=begun.raw_input,
+        )
+
+    def build_update(self, status: Any, content: list[Any] | None = None, **more: Any) -> Any:
+        """Return an update of the call."""
+        return helpers.update_tool_call(
+            self.call_id,
+            title=describe_call(self.name, self.arguments),
+            kind=self.kind,
+            status=status,
+            content=content,
+            raw_input=self.arguments,
+            **more,
+        )
+
+    def build_result(
+        self, content: Content, files: Sequence[ChangedFile], *, is_error: bool
+    ) -> schema.ToolCallProgress:
+        """Return the end of the call; `files` is what was recorded of them."""
+        text = join_texts(content)
+        shown = [] if is_error else self.files.build_result_diffs(self.name, self.arguments, files)
+        if text:
+            shown.append(helpers.tool_content(helpers.text_block(text)))
+        status = "failed" if is_error else "completed"
+        locations = self.files.find_locations(self.name, self.arguments) or None
+        update: schema.ToolCallProgress = self.build_update(
+            status, shown or None, locations=locations, raw_output={"output": text}
+        )
+        return update
 
 
 def describe_call(name: str, arguments: dict[str, Any]) -> str:
     """Return a call in one line: its command or its path."""
     what = next((arguments[key] for key in ("command", *_PATH_FIELDS, "pattern")
                  if isinstance(arguments.get(key), str)), "")  # fmt: skip
+    if not what:
+        what = ", ".join(one.path for one in parse_named_call(name, arguments))
     title = f"{name} {what}".strip().split("\n")[0]
     return title if len(title) <= _MOST_TITLE else f"{title[: _MOST_TITLE - 1]}…"
-
-
-def find_paths(arguments: dict[str, Any]) -> list[str]:
-    """Return the absolute paths that a call names."""
-    named = (arguments.get(key) for key in _PATH_FIELDS)
-    return [one for one in named if isinstance(one, str) and one.startswith("/")]
-
-
-def find_diffs(arguments: dict[str, Any]) -> list[Any]:
-    """Return the changes that the arguments of an edit or a write show."""
-    paths = [arguments[key] for key in _PATH_FIELDS if isinstance(arguments.get(key), str)]
-    new = arguments.get("new_string", arguments.get("content"))
-    old = arguments.get("old_string")
-    if not paths or not isinstance(new, str):
-        return []
-    return [helpers.tool_diff_content(paths[0], new, old if isinstance(old, str) else None)]
 
 
 def read_arguments(raw: Any) -> dict[str, Any]:
     """Return the arguments of a call as an object."""
     try:
         value = json.loads(bytes(raw) or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
 
-def build_updates(event: events.Event, window: int, message: str) -> Iterator[Any]:
-    """Yield the updates of an event of a session itself.
+class SessionUpdates:
+    """The updates of one session, as its events come."""
 
-    `window` is the model's context window in tokens, `message` the id of the coming answer.
-    """
-    match event:
-        case events.MessageUpdate(part="text", delta=text) if text:
-            yield _build_chunk("agent_message_chunk", text, message)
-        case events.MessageUpdate(part="thinking", delta=text) if text:
-            yield _build_chunk("agent_thought_chunk", text, message)
-        case events.SteeringInjected(text=text) if text:
-            yield helpers.update_user_message_text(text)
-        case events.MessageEnd():
-            for call in select_tool_calls(event.content):
-                yield build_call(call.id, call.name, read_arguments(call.args))
-            used = event.usage.total
-            yield schema.UsageUpdate(session_update="usage_update", used=used, size=window or used)
-        case events.TodosChanged():
-            yield build_plan(event.todos)
-        case events.ModeSelect():
-            yield helpers.update_current_mode(event.mode)
-        case events.SessionNamed():
-            kind: Any = "session_info_update"
-            yield schema.SessionInfoUpdate(session_update=kind, title=event.title)
-        case _:
-            yield from _build_call_updates(event)
+    def __init__(self, files: CallFiles) -> None:
+        self._files = files
+        self._answers = 0
+        """Answers so far: they number the ids of its messages."""
+        self._calls: dict[str, ShownCall] = {}
+        """Calls without a result yet, by their id."""
+        self._usage: schema.UsageUpdate | None = None
+        """What is to be sent after the results of an answer's calls."""
 
+    def build_question(self, call_id: str, name: str, raw: Any) -> schema.ToolCallUpdate:
+        """Return a call as the user is asked about it; `raw` are its arguments as JSON."""
+        return ShownCall.read(call_id, name, raw, self._files).build_question()
 
-def _build_call_updates(event: events.Event) -> Iterator[Any]:
-    match event:
-        case events.ToolExecutionStart():
-            yield helpers.update_tool_call(event.call_id, status="in_progress")
-        case events.ToolExecutionUpdate(tail=tail) if tail:
-            shown = helpers.tool_content(helpers.text_block(tail))
-            yield helpers.update_tool_call(event.call_id, status="in_progress", content=[shown])
-        case events.ToolExecutionEnd():
-            yield _build_result(event.call_id, event.content, is_error=event.is_error)
+    def take_event(
+        self, event: events.Event, window: int, find_files: Callable[[str], Sequence[ChangedFile]]
+    ) -> Iterator[Any]:
+        """Yield the updates of an event of the session itself.
+
+        `window` is the model's context window in tokens, 0 where it is not known; `find_files`
+        returns what a call that has ended did to files.
+        """
+        message = f"answer-{self._answers}"
+        match event:
+            case events.MessageUpdate(part="text", delta=text) if text:
+                yield _build_chunk("agent_message_chunk", text, message)
+            case events.MessageUpdate(part="thinking", delta=text) if text:
+                yield _build_chunk("agent_thought_chunk", text, message)
+            case events.SteeringInjected(text=text) if text:
+                yield helpers.update_user_message_text(text)
+            case events.MessageEnd():
+                self._answers += 1
+                yield from self._take_answer(event, window)
+            case events.TurnEnd() | events.RunEnd():
+                yield from self._flush_usage()
+            case events.TodosChanged():
+                yield build_plan(event.todos)
+            case events.ModeSelect():
+                yield helpers.update_current_mode(event.mode)
+            case events.SessionNamed():
+                kind: Any = "session_info_update"
+                yield schema.SessionInfoUpdate(session_update=kind, title=event.title)
+            case _:
+                yield from self._take_call_event(event, find_files)
+
+    def _take_call_event(
+        self, event: events.Event, find_files: Callable[[str], Sequence[ChangedFile]]
+    ) -> Iterator[Any]:
+        match event:
+            case events.ToolExecutionStart():
+                call = ShownCall.read(event.call_id, event.name, event.args, self._files)
+                self._calls[event.call_id] = call
+                yield call.build_update("in_progress")
+            case events.ToolExecutionUpdate(tail=tail) if tail:
+                shown = helpers.tool_content(helpers.text_block(tail))
+                yield self._find_call(event.call_id, "").build_update("in_progress", [shown])
+            case events.ToolExecutionEnd():
+                call = self._find_call(event.call_id, event.name)
+                self._calls.pop(event.call_id, None)
+                files = find_files(event.call_id)
+                yield call.build_result(event.content, files, is_error=event.is_error)
+
+    def _take_answer(self, event: events.MessageEnd, window: int) -> Iterator[Any]:
+        yield from self._flush_usage()
+        calls = select_tool_calls(event.content)
+        for one in calls:
+            call = ShownCall.read(one.id, one.name, _get_arguments(one), self._files)
+            self._calls[one.id] = call
+            yield call.build_start()
+        self._usage = schema.UsageUpdate(
+            session_update="usage_update", used=event.usage.total, size=window
+        )
+        if not calls:
+            yield from self._flush_usage()
+
+    def _flush_usage(self) -> Iterator[Any]:
+        usage, self._usage = self._usage, None
+        if usage is not None:
+            yield usage
+
+    def _find_call(self, call_id: str, name: str) -> ShownCall:
+        return self._calls.get(call_id, ShownCall(call_id, name, {}, self._files))
 
 
 def build_plan(todos: tuple[Todo, ...]) -> Any:
@@ -178,33 +279,34 @@ def _build_chunk(kind: Any, text: str, message: str) -> Any:
     return _CHUNKS[kind](session_update=kind, content=helpers.text_block(text), message_id=message)
 
 
-def _build_result(call_id: str, content: Content, *, is_error: bool) -> schema.ToolCallProgress:
-    text = join_texts(content)
-    shown = [helpers.tool_content(helpers.text_block(text))] if text else None
-    status: Any = "failed" if is_error else "completed"
-    return helpers.update_tool_call(
-        call_id, status=status, content=shown, raw_output={"output": text}
-    )
-
-
-def build_history(path: Iterable[Entry], load: Callable[[BlobRef], bytes]) -> Iterator[Any]:
+def build_history(path: Iterable[Entry], files: CallFiles) -> Iterator[Any]:
     """Yield the updates that show a session again from its beginning, compacted parts too.
 
-    `load` returns the bytes of a picture. A message's id is that of its entry.
+    A message's id is that of its entry.
     """
+    calls: dict[str, ShownCall] = {}
     for entry in path:
         match entry.data:
             case User(content=content) | Context(origin="document", content=content):
-                yield from _build_words("user_message_chunk", entry.id, content, load)
+                yield from _build_words("user_message_chunk", entry.id, content, files)
             case Assistant(content=content):
-                yield from _build_words("agent_message_chunk", entry.id, content, load)
-            case ToolResult(call_id=call, content=content, is_error=is_error):
-                yield _build_result(call, content, is_error=is_error)
+                yield from _build_words("agent_message_chunk", entry.id, content, files)
+                for one in select_tool_calls(content):
+                    call = ShownCall.read(one.id, one.name, _get_arguments(one), files)
+                    calls[one.id] = call
+                    yield call.build_start()
+            case ToolResult() as result:
+                unknown = ShownCall(result.call_id, result.name, {}, files)
+                call = calls.pop(result.call_id, unknown)
+                yield call.build_result(result.content, result.files, is_error=result.is_error)
 
 
-def _build_words(
-    kind: str, message: str, content: Content, load: Callable[[BlobRef], bytes]
-) -> Iterator[Any]:
+def _get_arguments(call: ToolCall) -> Any:
+    """Return the arguments of a call as JSON; text without a form is its `input`."""
+    return call.args if call.args_text is None else json.dumps({"input": call.args_text}).encode()
+
+
+def _build_words(kind: str, message: str, content: Content, files: CallFiles) -> Iterator[Any]:
     for block in content:
         match block:
             case Text() if block.text:
@@ -213,8 +315,6 @@ def _build_words(
                 yield _build_chunk("agent_thought_chunk", block.text, message)
             case Image():
                 with suppress(NotFound):
-                    data = base64.b64encode(load(block.blob)).decode()
+                    data = base64.b64encode(files.load(block.blob)).decode()
                     picture = helpers.image_block(data, block.mime)
                     yield _CHUNKS[kind](session_update=kind, content=picture, message_id=message)
-            case ToolCall():
-                yield build_call(block.id, block.name, read_arguments(block.args))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +16,7 @@ from tape.index.library import open_store
 
 from .. import __version__, config
 from ..credentials import Credentials
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, GongError
 from ..hosting.hub import SessionHub
 from ..llm.model_names import ModelNames
 from .options import load_settings, model_option, print_warning, store_option
@@ -40,7 +42,7 @@ def acp(*, store: str | None, model: str | None) -> None:
         raise ConfigurationError("gong acp needs `pip install 'gong[acp]'`") from error
     settings = load_settings(store=store)
     with open_store(config.locate_store(settings, os.environ)) as library:
-        agent = AcpAgent(__version__, lambda: list_usable_models(settings, os.environ))
+        agent = AcpAgent(__version__, partial(list_offered_models, model, os.environ))
         agent.hub = SessionHub(
             library,
             lambda folder: load_settings(folder, store=store),
@@ -51,6 +53,23 @@ def acp(*, store: str | None, model: str | None) -> None:
             warn=print_warning,
         )
         asyncio.run(_serve_editor(agent))
+
+
+def list_offered_models(model: str | None, environ: Mapping[str, str], folder: str) -> list[str]:
+    """Return the models that a session in a folder can choose, as provider/model.
+
+    They are the named ones (`model`, GONG_MODEL, the configuration), whether or not they can be
+    called, and those of the providers that there is a key for.
+    """
+    files = {name: value for name, value in environ.items() if name != "GONG_MODEL"}
+    settings = config.load_settings(environ, {}, folder)
+    configured = config.load_settings(files, {}, folder).model
+    names = ModelNames.from_settings(settings)
+    named = []
+    for one in (model, environ.get("GONG_MODEL"), configured):
+        with suppress(GongError):  # a wrong name is told where it is used
+            named += [names.resolve_name(one)] if one else []
+    return [*dict.fromkeys((*named, *list_usable_models(settings, environ)))]
 
 
 def list_usable_models(settings: Settings, environ: Mapping[str, str]) -> list[str]:
@@ -69,10 +88,9 @@ async def _serve_editor(agent: AcpAgent) -> None:
     from ..acp.connection import serve_editor  # noqa: PLC0415 (an extra)
 
     sys.stdout.flush()
-    own, sys.stdout = sys.stdout, os.fdopen(os.dup(1), "w")  # the connection closes it
+    output = os.dup(1)
     os.dup2(2, 1)
     try:
-        await serve_editor(agent)
+        await serve_editor(agent, output)
     finally:
-        sys.stdout = own
         await agent.close()

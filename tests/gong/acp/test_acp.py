@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from acp.schema import (
 )
 
 from gong import __version__
+from gong.cli.acp import list_offered_models
 from gong.config import Settings
 from gong.hosting.hub import HostOffer, SessionHub
 from tests import warm
@@ -37,12 +39,13 @@ class Client:
     """An editor: it notes updates, and answers questions about calls as it is told."""
 
     def __init__(self, choice):
-        self.choice, self.updates, self.asked = choice, [], []
+        self.choice, self.updates, self.asked, self.questions = choice, [], [], []
         self.was_asked = asyncio.Event()
         self.unsaved, self.written, self.read, self.saves = {}, {}, [], True
 
     async def request_permission(self, session_id, tool_call, options, **_):
         self.asked.append((tool_call.title, [option.option_id for option in options]))
+        self.questions.append(tool_call)
         self.was_asked.set()
         if self.choice == "wait":
             await asyncio.sleep(60)
@@ -99,10 +102,14 @@ def edit(tmp_path):
     (work / "notes.txt").write_text("a zebra\n")
 
     @asynccontextmanager
-    async def opened(choice="once", *, files=False, answers=None):
+    async def opened(choice="once", *, files=False, answers=None, tools=()):
         client = Client(choice)
         env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
         (tmp_path / "script.json").write_text(json.dumps(answers))
+        if tools:
+            config = tmp_path / ".config/gong/config.toml"
+            config.parent.mkdir(parents=True)
+            config.write_text(f"tools = {json.dumps(tools)}")
         model = "offline/rules" if answers is None else f"scripted/{tmp_path}/script.json"
         command = [str(warm.find_commands() / "gong"), "acp", "-m", model]
         async with spawn_agent_process(client, *command, env=env, cwd=work) as (agent, process):
@@ -349,6 +356,195 @@ async def test_skills_are_commands_that_can_be_typed(edit):
         commands = {one.name: one for one in told.available_commands}
         assert {"commit", "review-pr"} <= {*commands}
         assert commands["review-pr"].input.root.hint
+
+
+PATCH = """*** Begin Patch
+*** Update File: notes.txt
+@@
+-a zebra
++an otter
+*** Add File: sub/new.txt
++new
+*** End Patch"""
+CHANGES = {
+    "edit": (
+        {"path": "notes.txt", "oldText": "zebra", "newText": "heron"},
+        [("notes.txt", "zebra", "heron")],
+        [("notes.txt", "a zebra\n", "a heron\n")],
+    ),
+    "edit_file": (
+        {"file_path": "notes.txt", "old_string": "zebra", "new_string": "heron"},
+        [("notes.txt", "zebra", "heron")],
+        [("notes.txt", "a zebra\n", "a heron\n")],
+    ),
+    "replace": (
+        {"file_path": "notes.txt", "old_string": "zebra", "new_string": "heron"},
+        [("notes.txt", "zebra", "heron")],
+        [("notes.txt", "a zebra\n", "a heron\n")],
+    ),
+    "write": (
+        {"path": "notes.txt", "content": "b\n"},
+        [("notes.txt", "a zebra\n", "b\n")],
+        [("notes.txt", "a zebra\n", "b\n")],
+    ),
+    "write_file": (
+        {"file_path": "new.txt", "content": "b\n"},
+        [("new.txt", None, "b\n")],
+        [("new.txt", None, "b\n")],
+    ),
+    "apply_patch": (
+        {"input": PATCH},
+        [("notes.txt", "a zebra\n", "an otter\n"), ("sub/new.txt", None, "new\n")],
+        [("notes.txt", "a zebra\n", "an otter\n"), ("sub/new.txt", None, "new\n")],
+    ),
+}
+
+
+def read_diffs(update, folder):
+    """Return the diffs of an update, their paths relative to a folder."""
+    return [
+        (one.path.removeprefix(f"{folder}/"), one.old_text, one.new_text)
+        for one in update.content or ()
+        if one.type == "diff"
+    ]
+
+
+@pytest.mark.parametrize("tool", CHANGES)
+async def test_a_change_is_shown_as_a_diff_before_it_after_it_and_on_load(edit, tool):
+    arguments, planned, done = CHANGES[tool]
+    read = {"tool_calls": [{"name": "read", "args": {"path": "notes.txt"}}]}
+    answers = [read, *call(tool, **arguments)]
+    async with edit("once", answers=answers, tools=["read", tool]) as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("do it")])
+        paths = [f"{folder}/{path}" for path, _, _ in planned]
+        (question,) = client.questions
+        begun = [one for one in client.updates if one.session_update == "tool_call"][-1]
+        for one in (begun, question):
+            assert read_diffs(one, folder) == planned
+            assert [place.path for place in one.locations] == paths
+        steps = [one for one in client.updates if one.session_update == "tool_call_update"]
+        assert {one.tool_call_id for one in steps} > {begun.tool_call_id}
+        own = [one for one in steps if one.tool_call_id == begun.tool_call_id]
+        assert [one.status for one in own] == ["in_progress", "completed"]
+        assert {(one.title, one.kind) for one in own} == {(begun.title, "edit")}
+        assert [one.raw_input for one in own] == [arguments, arguments]
+        assert read_diffs(own[-1], folder) == done
+        assert [place.path for place in own[-1].locations] == paths
+        await agent.close_session(session_id=made.session_id)
+        client.updates.clear()
+        await agent.load_session(cwd=folder, session_id=made.session_id, mcp_servers=[])
+        again = [one for one in client.updates if "tool_call" in one.session_update][-2:]
+        assert [(one.title, one.kind, one.raw_input) for one in again] == [
+            (begun.title, "edit", arguments)
+        ] * 2
+        assert read_diffs(again[-1], folder) == done
+        assert [place.path for place in again[-1].locations] == paths
+
+
+async def test_a_change_that_failed_shows_no_diff_at_its_end(edit):
+    answers = call("edit", path="notes.txt", oldText="tiger", newText="x")
+    async with edit("once", answers=answers) as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("do it")])
+        (end,) = [one for one in client.updates if getattr(one, "status", "") == "failed"]
+        assert [one.type for one in end.content] == ["content"]
+        assert end.locations[0].path == f"{folder}/notes.txt"
+
+
+async def test_usage_comes_after_the_results_of_an_answer(edit):
+    calls = [{"name": "read", "args": {"path": "notes.txt"}} for _ in range(2)]
+    answers = [{"tool_calls": calls}, {"text": "done"}]
+    async with edit("once", answers=answers) as (client, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        await agent.prompt(session_id=made.session_id, prompt=[text_block("do it")])
+        assert [one for one in client.kinds if one != "available_commands_update"] == [
+            *("tool_call", "tool_call"),
+            *("tool_call_update",) * 4,
+            "usage_update",
+            "agent_message_chunk",
+            "usage_update",
+        ]
+        sizes = [one.size for one in client.updates if one.session_update == "usage_update"]
+        assert sizes == [0, 0]  # the window of a scripted model is not known
+
+
+async def test_models_that_are_named_are_offered_and_answers_say_which_one_runs(edit, tmp_path):
+    config = tmp_path / ".config/gong/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('model = "scripted/configured.json"\n')
+    async with edit("once", answers=[{"text": "hello"}]) as (_, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        own = f"scripted/{tmp_path}/script.json"
+        chosen = next(one for one in made.config_options if one.id == "model")
+        assert chosen.current_value == own
+        assert [one.value for one in chosen.options][:2] == [own, "scripted/configured.json"]
+        assert made.field_meta == {"gong": {"model": own}}
+        done = await agent.prompt(session_id=made.session_id, prompt=[text_block("hi")])
+        assert done.field_meta == {"gong": {"model": own}}
+
+
+def test_the_model_of_the_environment_is_offered_beside_that_of_the_file(tmp_path):
+    config = tmp_path / ".config/gong/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('model = "scripted/file.json"\n[aliases]\nfast = "scripted/fast.json"\n')
+    environ = {"HOME": str(tmp_path), "GONG_MODEL": "fast"}
+    assert list_offered_models("scripted/flag.json", environ, str(tmp_path)) == [
+        "scripted/flag.json",
+        "scripted/fast.json",
+        "scripted/file.json",
+    ]
+    assert list_offered_models("nobody/none", {"HOME": str(tmp_path)}, str(tmp_path)) == [
+        "scripted/file.json"
+    ]
+
+
+def write_line(identity, method, **params):
+    """Return a request as a line."""
+    message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params}
+    return json.dumps(message).encode() + b"\n"
+
+
+DEEP = b"[" * 200_000 + b"]" * 200_000
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_lines_that_are_no_request_are_answered_and_the_connection_lives(tmp_path, is_file):
+    """M178: an answer that nobody waits for is an error."""
+    lines = [
+        b"not JSON\n",
+        DEEP + b"\n",
+        b'{"id": 1, "method": "initialize", "params": ' + DEEP + b"}\n",
+        b"[]\n",
+        b'{"id": [1], "method": "initialize"}\n',
+        b'{"jsonrpc": "2.0", "id": 7, "result": {}}\n',
+        b'{"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": {}}}\n',
+        b"\n",
+        write_line(2, "initialize", protocolVersion=1),
+        write_line(3, "session/list", cwd=str(tmp_path)).strip(),
+    ]
+    asked, answered = tmp_path / "in", tmp_path / "out"
+    asked.write_bytes(b"".join(lines))
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    command = [warm.BIN / "gong", "acp"]
+    if is_file:
+        with asked.open("rb") as reads, answered.open("wb") as writes:
+            done = subprocess.run(
+                command, stdin=reads, stdout=writes, stderr=-1, check=True, env=env
+            )
+        out = answered.read_bytes()
+    else:
+        done = subprocess.run(
+            command, input=asked.read_bytes(), capture_output=True, check=True, env=env
+        )
+        out = done.stdout
+    found = [json.loads(line) for line in out.splitlines()]
+    codes = [(one["id"], one.get("error", {}).get("code")) for one in found]
+    assert codes[-1][1] is codes[-2][1] is None
+    assert sorted(one for one, _ in codes[-2:]) == [2, 3]
+    assert codes[:-2] == [(None, -32700)] * 3 + [(None, -32600)] * 3
+    assert found[5]["error"]["message"] == "no request 7 waits for an answer"
+    assert done.stderr == b""
 
 
 def test_the_entry_of_the_registry_is_that_of_this_version():
