@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from tape.model.entries import ToolCall, join_texts, select_tool_calls
+from tape.model.entries import Thinking, ToolCall, join_texts, select_tool_calls
 from tape.text import format_seconds, measure_width, shorten_to_width
 
 from ..agent import events
@@ -186,10 +186,10 @@ class Screen:
                 self.turn, self.has_failed = 0, False
                 return []
             case events.TurnStart():
-                self.turn = event.turn
+                self.turn, self._saying = event.turn, "thinking"
                 return []
             case events.MessageStart():
-                self._saying = ""
+                self._saying = "thinking"
                 return []
             case events.CompactionStart():
                 self._saying = "summarising"
@@ -345,6 +345,10 @@ class Screen:
         self._saying = ""
         if event.stop_reason not in _EXPECTED_STOPS:
             lines += self.remark(f"the answer ended early: {event.stop_reason}")
+        elif not select_tool_calls(event.content) and not join_texts(event.content).strip():
+            thought = any(isinstance(block, Thinking) for block in event.content)
+            said = "the answer has no text: the model only thought" if thought else "empty answer"
+            lines += self.remark(said)
         return lines
 
     def _render_heading(self, call_id: str, columns: int, more: str = "") -> StyledLine:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.terminal import CTRL_C, DOWN, ENTER, ESC
+from tests.e2e.terminal import CTRL_C, DOWN, ENTER, ESC, Terminal
 
 
 @pytest.fixture
@@ -336,3 +336,53 @@ def test_a_label_is_set_and_removed_in_the_tree(place, chat):
         now.type("begin" + ENTER)
         now.wait_for(f"label begin {said} ")
         assert len(place.json("tape", "label", "--json")) == there
+
+
+def read_status(terminal):
+    """Return the last row of the screen, and the colours in it."""
+    cells = terminal.screen.buffer[terminal.screen.lines - 1].values()
+    return terminal.rows()[-1], {cell.fg for cell in cells if cell.data.strip()}
+
+
+def test_the_status_line_begins_again_in_another_session(place):
+    """M198, M199, M225: red after an error; a switch of sessions resets it, and its todos."""
+    todo = {"todos": [{"content": "one thing", "status": "pending"}]}
+    model = place.script(
+        {"tool_calls": [{"name": "todo", "args": todo}]},
+        {"error": {"class": "ContentFiltered", "message": "refused"}},
+    )
+    command = [str(place.bin / "gong"), "chat", "-m", model]
+    with Terminal(command, cwd=place.folder, env=place.env, columns=100) as now:
+        now.wait_for("ready")
+        now.wait_for_keys()
+        _, plain = read_status(now)
+        now.say("begin")
+        now.wait_for("refused")
+        now.wait_for("main · ready", on_screen=True)
+        now.wait_for("one thing", on_screen=True)
+        now.wait_until(lambda: read_status(now)[1] != plain, "another colour")
+        now.say("/new")
+        now.wait_until(lambda: "new session · ready" in read_status(now)[0], "the new session")
+        now.wait_until(lambda: read_status(now)[1] == plain, "the plain colour")
+        assert not [row for row in now.rows()[-4:] if "one thing" in row]
+
+
+def test_the_commands_and_flags_of_the_terminal_are_there(place):
+    """M200: slash commands, flags, commands of the program, and what `version` prints."""
+    flags = place.run("gong", "chat", "--help").stdout
+    for flag in ("-m,", "-v,", "-t,", "--permission", "--session", "--compact", "--review"):
+        assert f" {flag}" in flags, flag
+    commands = place.run("gong", "--help").stdout
+    for name in ("auth", "work", "config", "version", "workflow"):
+        assert f"\n  {name} " in commands, name
+    command = [str(place.bin / "gong"), "chat", "-m", "offline/rules"]
+    with Terminal(command, cwd=place.folder, env=place.env, rows=90) as now:
+        now.wait_for("ready")
+        now.wait_for_keys()
+        now.say("/help")
+        text = now.wait_for("/keys lists the keys")
+        for name in ("model", "cost", "compact", "review"):
+            assert f"\n/{name} " in text, name
+        now.say("/commit")
+        now.wait_for("main · ready", on_screen=True)
+        assert "unknown command /commit" not in now.text()

@@ -11,6 +11,7 @@ from gong.agent.compaction import CompactionRequest
 from gong.agent.opening import open_session
 from gong.agent.recorder import find_newest_anchor
 from gong.config import PermissionSettings, Settings
+from gong.policy.modes import PermissionMode
 from tape.model.entries import Approval, Mode
 from tests.gong.agent.conftest import call, seen, types
 
@@ -58,6 +59,21 @@ async def test_a_change_is_an_entry_before_the_next_call_and_an_event_m175(stage
     ]
     assert decided[1].tools == session.setup.tools.active
     assert types(session).index("mode") < len(types(session)) - 1
+
+
+async def test_a_mode_that_somebody_else_changed_counts_at_the_next_prompt(stage):
+    """M236: the mode is read from the session at every message, whoever changed it."""
+    touch = [{"tool_calls": [call("bash", command=f"touch {name}")]} for name in ("one", "two")]
+    session = await stage.session(touch[0], DONE, touch[1], DONE, permissions=DEFAULT)
+    await seen(session, "first")
+    assert not (stage.folder / "one").exists()
+    policy = session.setup.policy
+    policy.mode = PermissionMode.ACCEPT_EDITS  # not by the session: its policy is shared
+    await seen(session, "second")
+    assert (stage.folder / "two").exists()
+    assert (session.permission, modes(session)) == ("accept_edits", ["accept_edits"])
+    session.use_permission("plan")
+    assert session.permission == "plan"
 
 
 async def test_a_change_before_the_first_prompt_is_recorded_with_it(stage):

@@ -213,6 +213,7 @@ async def test_shift_tab_goes_on_to_the_next_permission_mode_m175(host, talk):
 
 
 async def test_ctrl_c_stops_the_run_and_keeps_the_draft(host, talk, clock):
+    """M200: Ctrl+C once cancels."""
     async with talk(await host()) as now:
         now.type("run sleep 30\r")
         await now.status("working 0 s · bash")
@@ -240,6 +241,7 @@ async def test_esc_stops_the_run(host, talk):
 
 
 async def test_a_second_ctrl_c_within_two_seconds_leaves(host, talk, clock):
+    """M200: Ctrl+C twice exits."""
     async with talk(await host()) as now:
         now.type("run sleep 30\r")
         await now.status("· bash")
@@ -512,6 +514,39 @@ async def test_an_error_that_nobody_expected_is_a_line(host, talk):
         now.type("think\r")
         await now.sees("I thought.")
         await now.status("ready")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"text": "half of", "stop_reason": "length"}, "the answer ended early: length"),
+        ({"text": ""}, "empty answer"),
+        ({"text": " \n"}, "empty answer"),
+        ({"thinking": "hm"}, "the answer has no text: the model only thought"),
+    ],
+)
+async def test_an_answer_that_is_cut_or_has_no_text_says_so(host, talk, script, answer, said):
+    """M237: cut by length, empty, or without text."""
+    async with talk(await host(script(answer, {"text": "whole"}))) as now:
+        now.type("begin\r")
+        await now.sees(f"\n{said}\n")
+        await now.status("ready")
+        now.type("again\r")
+        await now.sees("\nwhole\n")
+        await now.status("ready")
+        assert now.window.text().count(said) == 1
+
+
+async def test_each_round_says_that_the_model_thinks_and_which(host, talk, script):
+    """M199, M225: "thinking" and the number of the model call in every round; then neither."""
+    wait = {"tool_calls": [{"name": "ls", "args": {}}], "delay_ms": 700}
+    async with talk(await host(script(wait, wait, {"text": "done", "delay_ms": 700}))) as now:
+        now.type("begin\r")
+        await now.status(" · thinking")
+        await now.status(" · thinking · round 2")
+        await now.status(" · thinking · round 3")
+        await now.status("main · ready")
+        assert "round" not in now.window.rows()[-1]
 
 
 async def test_the_end_of_the_input_leaves(host, talk):
