@@ -31,7 +31,7 @@ async def answer_request(  # noqa: PLR0911 (an error each)
     """Return the answer to a request: {id, result} or {id, error}."""
     try:
         request = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return build_error(None, PARSE_ERROR, f"this line is not JSON: {error}")
     if not isinstance(request, dict):
         return build_error(None, INVALID_REQUEST, "a request is an object: {id, method, params}")
@@ -45,7 +45,7 @@ async def answer_request(  # noqa: PLR0911 (an error each)
         return build_error(identity, UNKNOWN_METHOD, f"no method {name!r}; there are: {known}")
     try:
         params = msgspec.convert(request.get("params") or {}, type=method.params)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         return build_error(identity, INVALID_PARAMS, f"{name}: {error}")
     try:
         return {"id": identity, "result": await method.run(hub, params)}

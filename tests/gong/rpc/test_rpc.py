@@ -168,10 +168,39 @@ def test_two_sessions_run_side_by_side(client, session):
     client.read_answer(first)
 
 
+def test_an_answer_without_an_open_question_is_an_error(client, session):
+    """M178, M225: before a question, for another call or session, after it, and after the run."""
+
+    def refuse(method, **params):
+        return client.ask(method, **{"session": session, **params})["data"]["class"]
+
+    other = client.ask("session/new", cwd=str(client.work))["session"]
+    once, unknown = {"decision": "once"}, {"call_id": "none"}
+    assert refuse("approve", **unknown, **once) == "ConfigurationError"
+    assert refuse("answer", question="none", answers="x") == "ConfigurationError"
+    number = client.send("prompt", session=session, text="run touch zebra.txt")
+    call = client.wait_for("approval_request")["call_id"]
+    assert refuse("approve", **unknown, **once) == "ConfigurationError"
+    assert refuse("approve", session=other, call_id=call, **once) == "ConfigurationError"
+    assert refuse("answer", question=call, answers="yes") == "ConfigurationError"
+    assert client.ask("approve", session=session, call_id=call, decision="no") == {}
+    assert refuse("approve", call_id=call, **once) == "ConfigurationError"
+    client.read_answer(number)
+    assert refuse("approve", call_id=call, **once) == "ConfigurationError"
+    client.ask("close", session=session)
+    assert refuse("approve", call_id=call, **once) == "UnknownSession"
+    assert not (client.work / "zebra.txt").exists()
+
+
+DEEP = b"[" * 200_000 + b"]" * 200_000
+
+
 @pytest.mark.parametrize(
     ("line", "code"),
     [
         (b"not json", -32700),
+        (DEEP, -32700),
+        (b'{"id":7,"method":"session/list","params":' + DEEP + b"}", -32700),
         (b"\xff\xfe", -32700),
         (b"[]", -32600),
         (b'{"method":"close"}', -32600),

@@ -79,6 +79,15 @@ def server(tmp_path):
     made.process.communicate()
 
 
+def test_json_without_an_end_costs_its_request_only(server):
+    deep = b"[" * 200_000 + b"]" * 200_000
+    for body in (deep, b'{"id":1,"method":"session/list","params":' + deep + b"}"):
+        connection, response = server.connect("POST", "/rpc", body)
+        assert json.loads(response.read())["error"]["code"] == -32700
+        connection.close()
+    assert server.ask("session/list")["sessions"] == []
+
+
 def test_a_prompt_is_answered_and_its_events_are_streamed(server):
     session = server.ask("session/new", cwd=str(server.work))["session"]
     found = {}
