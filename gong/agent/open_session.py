@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from .run_context import prepare_request
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tape.index.library import Library
     from tape.store.tape import Hit
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from ..tools.registry import ToolRegistry
     from .front_end import ModelFactory
     from .recorder import VisibleHistory
-    from .run_context import AgentModel, PreparedRequest
+    from .run_context import AgentModel, PreparedRequest, ToolSource
     from .session import Session
 
 
@@ -52,13 +54,23 @@ class SessionPreview:
     max_output: int
     """Maximum tokens of one answer; 0 is the model's own limit."""
 
-    def next_request(self, model: AgentModel) -> PreparedRequest:
-        """Return the request of the next call to a model."""
+    async def collect_tools(
+        self, model: AgentModel, sources: Sequence[ToolSource]
+    ) -> tuple[ToolRegistry, list[str]]:
+        """Return the tools that a model is offered, those of sources too, and what to warn of."""
+        tools = model.equip(self.tools, self.models.settings.tuning)
+        remarks: list[str] = []
+        for source in sources:
+            remarks += await source.offer(tools, has_person=False)
+        return tools, remarks
+
+    def next_request(self, model: AgentModel, tools: ToolRegistry | None = None) -> PreparedRequest:
+        """Return the request of the next call to a model; None are its tools without sources."""
         tape = self.hit.tape
-        tools = model.equip(self.tools, self.models.settings.tuning).specs()
+        tools = tools or model.equip(self.tools, self.models.settings.tuning)
         return prepare_request(
             model,
-            tools,
+            tools.specs(),
             *self.history,
             session=tape.id,
             load=tape.load,

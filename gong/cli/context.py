@@ -13,7 +13,7 @@ from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import print_lines
 from tape.context.view import view
 
-from ..agent.opening import choose_model, find_session, read_session
+from ..agent.opening import choose_model, find_session, load_tool_sources, read_session
 from ..context.usage_report import measure_context_usage, render_context_usage
 from .options import (
     add_prompt_options,
@@ -56,7 +56,7 @@ def context(  # noqa: PLR0917 (click passes them by name)
     """Show how the context window is used; with --json the exact request of the next call.
 
     --json prints {request, tokens, repairs}; request is the body that would be sent from this
-    folder. No API key is needed.
+    folder. No API key is needed. MCP servers are started for their tools, and ended.
     """
     settings = load_settings(store=store, tools=parse_tool_names(tools))
     override = read_prompt_override(base, base_file, appended)
@@ -80,7 +80,15 @@ async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
     models = past.models
     async with models.client:
         model = models.describe(choose_model(front, models, past.history.path))
-        prepared = past.next_request(model)
+        sources = load_tool_sources(front)
+        try:
+            tools, remarks = await past.collect_tools(model, sources)
+        finally:
+            for source in sources:
+                await source.close()
+        for remark in remarks:
+            front.warn(remark)
+        prepared = past.next_request(model, tools)
         size, repair = prepared.measure(), prepared.repair
         if not as_json:
             used = measure_context_usage(
@@ -90,7 +98,7 @@ async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
                 size=size,
                 instructions=model.instructions.files,
             )
-            remarks = (*model.instructions.remarks, model.instructions.hint or "")
+            remarks = [*model.instructions.remarks, model.instructions.hint or ""]
             print_lines([model.name, *render_context_usage(used).split("\n")])
             print_lines([remark for remark in remarks if remark])
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from contextlib import aclosing
 
@@ -12,6 +13,7 @@ from gong.config import PermissionSettings
 from gong.repl import mcp_commands
 from gong.repl.commands import answer_command
 from tape.model.entries import Approval, Audio, Context, Image, ToolResult, join_texts
+from tests import warm
 from tests.gong.agent.conftest import call, seen
 from tests.gong.mcp.conftest import SAMPLE
 from tests.gong.mcp.sample_server import NOTHING, ODD
@@ -216,6 +218,24 @@ async def test_no_process_is_left_after_the_session(stage):
     await seen(session, "hi")
     await session.close()
     assert session.setup.sources[0].connections["sample"].state == "stopped"
+
+
+async def test_the_tools_of_servers_are_in_the_request_that_is_shown(stage):
+    """`gong context` shows what `gong chat` sends, and names servers that fail."""
+    dead = {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]}
+    stage.use(sample=SAMPLE, dead=dead)
+    session = await stage.session({"text": "one"})
+    await seen(session, "hi")
+    offered = [spec.name for spec in session.setup.tools.specs()]
+    model = session.setup.model.name
+    await session.close()
+    home = str(stage.folder.parent)
+    env = {"PATH": os.environ["PATH"], "HOME": home, "TAPE_HOME": f"{home}/store"}
+    command = [warm.BIN / "gong", "context", "--json", "-m", model]
+    done = warm.run_text(command, cwd=stage.folder, env=env)
+    assert [one["name"] for one in json.loads(done.stdout)["request"]["tools"]] == offered
+    assert "sample__echo" in offered
+    assert done.stderr.startswith("gong: MCP server dead is left out: ")
 
 
 def documents(session):
