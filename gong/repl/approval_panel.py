@@ -53,7 +53,15 @@ def render_question(event: ApprovalRequested, columns: int) -> list[StyledLine]:
                 rest=[StyledPart(INDENT * 2)],
             )
         ),
-        StyledLine(f"{INDENT}{escape_text(keys)} · 4 no (a reason, then Enter) · e edits", "note"),
+        *(
+            join_parts(row, "note")
+            for row in wrap_parts(
+                [StyledPart(f"{escape_text(keys)} · 4 no (a reason, then Enter) · e edits")],
+                columns,
+                first=[StyledPart(INDENT)],
+                rest=[StyledPart(INDENT * 2)],
+            )
+        ),
     ]
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, get_args
 from prompt_toolkit.completion import Completer, Completion, ThreadedCompleter
 
 from tape.errors import TapeError
-from tape.text import show_controls
+from tape.text import shorten_to_width, show_controls
 
 from ..errors import GongError
 from ..llm.models import EffortChoice
@@ -47,6 +47,8 @@ _PAUSE_SECONDS = 0.02
 """Files are looked up this long after a key, once it is on the screen."""
 _ARGUMENT = re.compile(r"/(?P<name>[^\s/]+)[^\S\n]+(?P<argument>[^\n]*)\Z")
 _META_CHARS = 60
+_USAGE_COLUMNS = 26
+"""How wide a command and its argument are in the menu: what it does has the rest."""
 
 
 class InputCompleter(Completer):
@@ -76,12 +78,12 @@ class InputCompleter(Completer):
 
     def _complete_command(self, typed: str) -> Iterator[Completion]:
         commands = {**list_skill_commands(self._host), **self._commands}
-        for name in find_names(commands, typed, len(commands)):
+        for name in find_names(commands, typed, len(commands)) if typed else sorted(commands):
             argument, about = commands[name]
             yield Completion(
                 f"{name} " if argument else name,
                 -len(typed),
-                display=f"/{name} {argument}".rstrip(),
+                display=shorten_to_width(f"/{name} {argument}".rstrip(), _USAGE_COLUMNS),
                 display_meta=about,
             )
 

@@ -8,11 +8,11 @@ from gong.repl.approval_panel import mark_parts, render_question
 from gong.repl.lines import StyledLine, StyledPart
 
 
-def ask(name, arguments, *reasons, offered=(), dangerous=False):
+def ask(name, arguments, *reasons, offered=(), dangerous=False, columns=100):
     args = Raw(msgspec.json.encode(arguments))
     why = "; ".join(reasons)
     event = ApprovalRequested("c1", name, why, offered, dangerous, args, reasons)
-    return render_question(event, 40)
+    return render_question(event, columns)
 
 
 def test_the_parts_that_are_asked_about_are_marked_in_the_whole_command():
@@ -52,3 +52,13 @@ def test_a_command_that_controls_the_terminal_is_shown_harmless():
     (line,) = mark_parts("echo \x1b[2J\u202e", ["\x1b[2J"])
     assert line.text == "echo ␛[2J<U+202E>"
     assert StyledPart("␛[2J", "risky") in line.parts
+
+
+def test_the_keys_are_broken_between_words():
+    edit = {"path": "a", "oldText": "x", "newText": "y"}
+    rows = [line.text for line in ask("edit", edit, "edits a", offered=("Edit(a)",), columns=40)]
+    assert rows[-3:] == [
+        "  1 once · 2 this session · 3 always:",
+        "    Edit(a) · 4 no (a reason, then",
+        "    Enter) · e edits",
+    ]
