@@ -19,14 +19,17 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import secrets
 import sqlite3
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ..clock import format_timestamp
+from ..damage import warn_of_damage
 from ..store.disk import Folder, open_file
 from .fast import APPLICATION_ID, INDEX_NAME, SCHEMA_VERSION, connect_index, read_marks
 
@@ -250,6 +253,10 @@ _TEXT_TABLES = ("said", "words")
 """The full-text tables; each has one column, `text`."""
 _ERASE_BATCH = 500
 """Rows erased in one transaction, which blocks other writers."""
+_MERGE_PAGES = 200
+"""Pages of the full-text index that are merged in one transaction."""
+_PATIENCE_SECONDS = 2.0
+"""After so long a person is told what takes so long."""
 
 
 def erase_removed_words(db: Connection) -> None:
@@ -257,7 +264,7 @@ def erase_removed_words(db: Connection) -> None:
 
     Reading blocks no other process. Raises sqlite3.Error.
     """
-    if db.execute("SELECT 1 FROM removed LIMIT 1").fetchone() is None:
+    if db.execute("SELECT 1 FROM removed WHERE key > 0 LIMIT 1").fetchone() is None:
         return
     db.execute("CREATE TABLE temp.going (source, doc, place, term)")
     try:
@@ -280,7 +287,8 @@ def erase_removed_words(db: Connection) -> None:
 def _erase_batch(db: Connection) -> bool:
     """Erase some rows that no other process erased meanwhile; return whether there were any."""
     with write_transaction(db):
-        keys = [key for (key,) in db.execute("SELECT key FROM removed LIMIT ?", (_ERASE_BATCH,))]
+        found = db.execute("SELECT key FROM removed WHERE key > 0 LIMIT ?", (_ERASE_BATCH,))
+        keys = [key for (key,) in found]
         for key in keys:
             found = db.execute(
                 "SELECT source, term FROM temp.going WHERE doc = ? ORDER BY source, place", (key,)
@@ -300,10 +308,42 @@ def _erase_batch(db: Connection) -> bool:
     return bool(keys)
 
 
+def request_scrub(db: Connection) -> None:
+    """Record that traces of erased words have to go from the file, until `scrub_index` is done.
+
+    It is a row of `removed` below 0, where no entry has its key.
+    """
+    with write_transaction(db):
+        db.execute("INSERT OR IGNORE INTO removed VALUES (?)", (-1 - secrets.randbits(62),))
+
+
+def is_scrub_wanted(db: Connection) -> bool:
+    """Return whether traces of erased words have to go from the file."""
+    return db.execute("SELECT 1 FROM removed WHERE key < 0 LIMIT 1").fetchone() is not None
+
+
 def scrub_index(db: Connection) -> None:
-    """Remove all traces of erased words from the file: rows and delete markers."""
+    """Remove all traces of erased words from the file: rows and delete markers.
+
+    It works in slices, so that other writers wait for one of them at most. If it takes long, it
+    says so. Raises sqlite3.Error.
+    """
+    wanted = db.execute("SELECT key FROM removed WHERE key < 0").fetchall()
     db.execute("PRAGMA temp_store = MEMORY")  # never on a disk
+    begun, is_told = monotonic(), False
     erase_removed_words(db)
     for source in _TEXT_TABLES:
-        db.execute(f"INSERT INTO {source} ({source}) VALUES ('optimize')")  # noqa: S608 (ours)
+        pages = -_MERGE_PAGES  # below 0: of all segments
+        is_left = True
+        while is_left:
+            before = db.total_changes
+            with write_transaction(db):
+                db.execute(f"INSERT INTO {source} ({source}, rank) VALUES ('merge', ?)", (pages,))  # noqa: S608 (ours)
+            # fts5: fewer than two changes mean that nothing was left to merge
+            is_left, pages = db.total_changes - before > 1, _MERGE_PAGES
+            if not is_told and monotonic() - begun > _PATIENCE_SECONDS:
+                is_told = True
+                warn_of_damage("erasing redacted words from the index; this may take a minute")
+    with write_transaction(db):
+        db.executemany("DELETE FROM removed WHERE key = ?", wanted)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

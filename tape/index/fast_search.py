@@ -160,7 +160,7 @@ def search_fast(
     def question(
         db: Connection,
     ) -> list[tuple[RankedEntry, str, Marks, FoundPrompt | None]] | None:
-        erases = db.execute("SELECT 1 FROM removed LIMIT 1").fetchone()
+        erases = db.execute("SELECT 1 FROM removed WHERE key > 0 LIMIT 1").fetchone()
         if erases or not is_caught_up(db, home):
             return None
         with closing(_LineReader(home)) as lines:

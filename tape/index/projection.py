@@ -35,8 +35,10 @@ from .database import (
     drop_index,
     get_file_identity,
     is_damage,
+    is_scrub_wanted,
     open_database,
     rename_damaged,
+    request_scrub,
     scrub_index,
     write_transaction,
 )
@@ -102,7 +104,7 @@ class Index:
         self._db: Connection | None = None
         self._file: tuple[int, int] | None = None
         self._log = WriterLog(store.path)
-        self._has_store = False
+        self._has_store = self._has_written = False
         self._writing: Counter[str] = Counter()
         self._caught: dict[str, int] = {}
         self._moved: dict[str, tuple[set[int], Changes]] = {}
@@ -114,6 +116,7 @@ class Index:
         deleted, and the next reader rebuilds it.
         """
         self._writing[tape] += 1
+        self._has_written = True
         if self._writing[tape] == 1 or self._log.is_replaced():
             self._note_writer(tape)
 
@@ -182,12 +185,17 @@ class Index:
         with suppress(*_SKIPPED_ERRORS):
             self._run_with_recovery(work)
 
-    def on_redact(self, tape: str) -> None:
-        """Read a redaction, leaving nothing in the file of what was known before."""
+    def on_redact(self, tape: str, *, scrubs: bool) -> None:
+        """Read a redaction, leaving nothing in the file of what was known before.
+
+        Without `scrubs` that is done when this is closed, or at the end of a later writer.
+        """
 
         def work(db: Connection) -> None:
+            request_scrub(db)
             self._read_tape(db, tape)
-            scrub_index(db)
+            if scrubs:
+                scrub_index(db)
 
         try:
             self._run_with_recovery(work)
@@ -225,7 +233,18 @@ class Index:
         )
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the file; the next use opens it again.
+
+        After writing, what a redaction left in the file is scrubbed first, under nobody's lock.
+        """
+        has_written, self._has_written = self._has_written, False
+        if self._db is not None and has_written:
+            with suppress(Error):  # a later writer does it
+                if is_scrub_wanted(self._db):
+                    scrub_index(self._db)
+        self._close_file()
+
+    def _close_file(self) -> None:
         db, self._db, self._file = self._db, None, None
         if db is not None:
             db.close()
@@ -252,14 +271,14 @@ class Index:
             if not is_damage(error):
                 raise
         file = self._file or get_file_identity(self._home)
-        self.close()
+        self._close_file()
         rename_damaged(self._home, file, self._store.clock)
         return work(self._open_current())
 
     def _open_current(self) -> Connection:
         """Return the connection to the file that is there now."""
         if self._db is None or self._file is None or self._file != get_file_identity(self._home):
-            self.close()
+            self._close_file()
             file = get_file_identity(self._home)
             self._db = open_database(
                 self._home, partial(require_store, self._store, self._home), self._store.clock

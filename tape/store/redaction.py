@@ -8,7 +8,7 @@ The order of the steps, each synced before the next; a crash between any two lea
 | 2 append the `redact` entry, which names the targets | the rest is done by `resume_redaction` |
 | 3 overwrite copies in quarantine, delete blobs | the targets still name their blobs |
 | 4 overwrite the data: `null` first, then spaces | it starts with `null`, as no entry's data does |
-| 5 erase it from the index, remove the mark | the next writer finds nothing left to do |
+| 5 erase it from the index, remove the mark | the next writer does so, and scrubs at its end |
 
 So the redact entry names everything that still has to be overwritten, and the data, which names its
 blobs, goes after them. `complete_redaction` continues from any step; running it twice is harmless.
@@ -47,8 +47,8 @@ class RedactableTape(Protocol):
     phases: Phases
     blobs: Blobs
 
-    def forget_redacted(self) -> None:
-        """Remove what was overwritten from the index."""
+    def forget_redacted(self, *, scrubs: bool) -> None:
+        """Remove what was overwritten from the index; with `scrubs` all traces of it, at once."""
 
 
 class RedactionEntry(NamedTuple):
@@ -128,8 +128,11 @@ def has_stale_redaction_mark(folder: Folder) -> bool:
         return False
 
 
-def complete_redaction(tape: RedactableTape) -> RedactionResult:
+def complete_redaction(tape: RedactableTape, *, scrubs: bool = True) -> RedactionResult:
     """Overwrite all data that redact entries name and that still exists, with its blobs and copies.
+
+    Without `scrubs` its words stay in the file of the index, found by no search, until this program
+    or a later one has nothing else to do: that takes long for a large index.
 
     The redact entries are synced first: a program may have been killed between its write and its
     sync. Raises WriteFailed.
@@ -146,7 +149,7 @@ def complete_redaction(tape: RedactableTape) -> RedactionResult:
     for target in targets:
         with tape.phases.folder.sub(target.phase) as folder:
             blank_spans(folder, ENTRIES, [(target.start, len(target.data))])
-    tape.forget_redacted()
+    tape.forget_redacted(scrubs=scrubs)
     return RedactionResult(tuple(target.entry for target in targets), blobs, copies)
 
 
@@ -157,10 +160,10 @@ def resume_redaction(tape: RedactableTape) -> None:
         return
     if mark is None:  # an older program left no mark: the newest entry is a redact entry
         if next(find_unredacted_entries(tape.phases, tape.phases.read_redacted_ids()), None):
-            complete_redaction(tape)
+            complete_redaction(tape, scrubs=False)
         return
     with mark:
-        complete_redaction(tape)
+        complete_redaction(tape, scrubs=False)
         mark.remove()
 
 

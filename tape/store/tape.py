@@ -490,10 +490,10 @@ class Tape:
             if self.projection is not None:
                 self.projection.on_end(self, None)
 
-    def forget_redacted(self) -> None:
-        """Remove redacted data from the index."""
+    def forget_redacted(self, *, scrubs: bool) -> None:
+        """Remove redacted data from the index; with `scrubs` all traces of it, at once."""
         if self.projection is not None:
-            self.projection.on_redact(self.id)
+            self.projection.on_redact(self.id, scrubs=scrubs)
 
     @contextmanager
     def hold_all_locks(self, *, but: str | None = None) -> Iterator[None]:

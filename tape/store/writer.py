@@ -79,8 +79,8 @@ class Projection(Protocol):
     def on_end(self, tape: WritableTape, changes: Changes | None) -> None:
         """Process the end of a writer; without `changes` anything may have changed."""
 
-    def on_redact(self, tape: str) -> None:
-        """Delete derived copies of redacted data."""
+    def on_redact(self, tape: str, *, scrubs: bool) -> None:
+        """Delete derived copies of redacted data; with `scrubs` all traces of them, at once."""
 
 
 class WritableTape(RedactableTape, Protocol):
