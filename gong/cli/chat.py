@@ -516,6 +516,20 @@ def _import_conversation() -> None:
         import_module(name)
 
 
+def _require_skill(host: OpenSession, asked: str) -> None:
+    """Raise UsageError for a prompt such as `/nosuch` that names no skill, nor a server prompt."""
+    from ..repl.commands import is_command  # noqa: PLC0415 (only for such prompts)
+    from ..repl.mcp_commands import is_server_prompt  # noqa: PLC0415 (as above)
+    from ..repl.skill_commands import is_skill  # noqa: PLC0415 (as above)
+
+    if is_command(asked) and not is_skill(asked, host) and not is_server_prompt(asked, host):
+        name = asked.split(maxsplit=1)[0]
+        raise click.UsageError(
+            f"{name} is no skill: gong skills list names them, and commands such as /cost are for"
+            f" the terminal (start with a space to send it to the model)"
+        )
+
+
 async def _run_prompt(
     open_front: OpenFront,
     past: Continuation | None,
@@ -536,6 +550,8 @@ async def _run_prompt(
         sys.stdout.flush()
 
     async with _open_chat(open_front, past, model, verbose=verbose) as host:
+        if asked.startswith("/"):
+            _require_skill(host, asked)
         if verbose:
             from .verbose import CallReporter  # noqa: PLC0415 (only with -v)
 

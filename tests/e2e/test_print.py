@@ -343,3 +343,14 @@ def test_v_says_how_a_provider_is_reached_and_how_each_call_went(place):
     model = place.script({"text": "ok"})
     told = place.run("gong", "-v", "-p", "x", "-m", model).stderr.splitlines()
     assert re.fullmatch(r"gong: call 1: stop after \d+\.\d s, \d+ tokens in, 1 out", told[-1])
+
+
+@pytest.mark.parametrize("prompt", ["/nosuch", "/cost", "/nosuch with words"])
+def test_an_unknown_command_is_not_sent_to_the_model(place, prompt):
+    """Exit 2, and no session; a path, and a line that begins with a space, are words."""
+    done = place.run("gong", "-p", prompt, "-m", "offline/rules", code=2)
+    assert f"{prompt.split()[0]} is no skill" in done.stderr
+    assert place.tapes() == []
+    for words in ("/etc/hosts is what?", f" {prompt}"):
+        place.run("gong", "-p", words, "-m", "offline/rules")
+    assert len(place.tapes()) == 2
