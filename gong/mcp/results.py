@@ -112,13 +112,13 @@ async def build_outcome(
 def _is_said(structured: Any, content: Sequence[types.ContentBlock]) -> bool:
     """Return whether the texts of a result are its structured content.
 
-    Servers repeat it as JSON, the SDKs for Python also what stands in its one field `result`: as
-    JSON or as it is, and a list item by item.
+    Servers repeat it as JSON, or what stands in its only field: as JSON or as it is, and a list
+    item by item.
     """
     texts = [one.text for one in content if isinstance(one, types.TextContent)]
     values = [structured]
-    if isinstance(structured, dict) and [*structured] == ["result"]:
-        values.append(structured["result"])
+    if isinstance(structured, dict) and len(structured) == 1:
+        values += structured.values()
     items = [_read_json(text) for text in texts]
     return any(
         value in items or value in texts or (isinstance(value, list) and value in (items, texts))

@@ -120,6 +120,10 @@ RESULTS = {
         {"content": [{"type": "text", "text": '{\n "n": 1}'}], "structuredContent": {"n": 1}},
         '{\n "n": 1}',
     ),
+    "field": (
+        {"content": [{"type": "text", "text": "a\nb"}], "structuredContent": {"text": "a\nb"}},
+        "a\nb",
+    ),
     "wrapped": (
         {
             "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
