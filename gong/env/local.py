@@ -34,7 +34,7 @@ from .files import (
 )
 from .processes import RunningCommand, SupervisorClient
 from .protocol import DirEntry, ExecResult, Platform, resolve_path
-from .search import find_below, is_plain_search, search_below
+from .search import find_below, is_plain_search, run_search, search_below
 from .search_programs import list_with_fd, search_with_ripgrep, search_with_scanner
 
 if TYPE_CHECKING:
@@ -209,14 +209,14 @@ class LocalEnvironment:
         place = self._resolve_path(path)
         if root is not None:  # ripgrep opens files by their names
             if is_plain_search(search):
-                return await asyncio.to_thread(search_below, place, search, root)
+                return await run_search(search_below, place, search, root)
             return await search_with_scanner(place, search, root)
         program = self._find_program("rg")
         found = await search_with_ripgrep(program, place, search) if program else None
         if found is not None:
             return found
         if is_plain_search(search):
-            return await asyncio.to_thread(search_below, place, search)
+            return await run_search(search_below, place, search)
         return await search_with_scanner(place, search)
 
     async def glob(
@@ -225,10 +225,10 @@ class LocalEnvironment:
         """Look with fd where it is installed; see the protocol."""
         place = self._resolve_path(path)
         if root is not None:
-            return await asyncio.to_thread(find_below, place, pattern, root)
+            return await run_search(find_below, place, pattern, root)
         program = self._find_program("fd", "fdfind")
         found = await list_with_fd(program, place, pattern) if program else None
-        return await asyncio.to_thread(find_below, place, pattern) if found is None else found
+        return await run_search(find_below, place, pattern) if found is None else found
 
     async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there; a dangling link is nothing."""

@@ -1,7 +1,8 @@
 """Searching files without other programs: the walk, the ignore rules, the names and the lines.
 
-The functions block. What a .gitignore file leaves out is not entered, nor is a folder .git; links
-are not followed. Everything comes in the order of names, folder by folder.
+The functions block: `run_search` runs one in a thread, and stops it. What a .gitignore file leaves
+out is not entered, nor is a folder .git; links are not followed. Everything comes in the order of
+names, folder by folder.
 
 Ignore rules are those of gitignore(5). The last rule that matches decides, and those of a deeper
 folder come after those above it; what is in a folder that is left out is never asked about:
@@ -19,14 +20,17 @@ A pattern of lines that is more than plain text is for `scanner`, a process that
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import errno
 import os
 import re
 import stat
+import threading
 import warnings
+from contextvars import ContextVar, copy_context
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 from .files import open_folder, read_regular_file, stat_below
 from .globs import MAX_PATTERN_CHARACTERS, compile_glob, compile_ignore_glob
@@ -41,6 +45,28 @@ if TYPE_CHECKING:
 
     _Found = tuple[str, bool, os.DirEntry[str]]
     """Path below the folder, whether it is a folder itself, and what the system said of it."""
+
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+_STOP: ContextVar[threading.Event | None] = ContextVar("search_stop", default=None)
+"""Set where the search of this thread is no longer wanted."""
+
+
+class SearchStopped(Exception):
+    """Nobody waits for this search any more."""
+
+
+async def run_search(
+    search: Callable[_Given, _Made], *given: _Given.args, **named: _Given.kwargs
+) -> _Made:
+    """Return what a search of this module returns; it ends at its next folder once cancelled."""
+    stop, context = threading.Event(), copy_context()
+    context.run(_STOP.set, stop)
+    try:
+        return await asyncio.to_thread(context.run, lambda: search(*given, **named))
+    finally:
+        stop.set()
 
 
 _WILD = re.compile(r"[*?\[\\]")
@@ -138,7 +164,10 @@ def search_below(place: str, search: Search, root: str | None = None) -> LineMat
     """Return the lines that match, in the files below a folder or in one file."""
     matches = build_line_test(search)
     found: list[LineMatch] = []
+    stop = _STOP.get()
     for path, name in list_files_below(place, search.glob, root):
+        if stop is not None and stop.is_set():
+            raise SearchStopped
         for number in find_line_numbers(read_file_lines(path, root), matches):
             found.append(LineMatch(name, number))
             if len(found) == search.limit:
@@ -203,6 +232,8 @@ def _walk_entries(
     names = {name for name, _, _ in entries}
     ignored = _load_rules(folder, _EXCLUDE_FILE, None) if GIT in names else outer
     ignored = _load_rules(folder, IGNORE_FILE, ignored) if IGNORE_FILE in names else ignored
+    if (stop := _STOP.get()) is not None and stop.is_set():
+        raise SearchStopped
     for name, is_dir, entry in entries:
         if name == GIT or (ignored and ignored.is_ignored(f"{folder}/{name}", is_dir=is_dir)):
             continue

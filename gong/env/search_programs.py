@@ -27,7 +27,7 @@ from . import scanner
 from .globs import compile_glob
 from .protocol import LineMatch, LineMatches, ListedPath
 from .scanner import read_file_lines
-from .search import GIT, IGNORE_FILE, compile_expression, list_files_below
+from .search import GIT, IGNORE_FILE, compile_expression, list_files_below, run_search
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -143,7 +143,7 @@ async def search_with_scanner(place: str, search: Search, root: str | None = Non
     With `root` no link below it is followed.
     """
     compile_expression(search)
-    files = await asyncio.to_thread(lambda: tuple(list_files_below(place, search.glob, root)))
+    files = await run_search(lambda: tuple(list_files_below(place, search.glob, root)))
     flags = [scanner.IGNORE_CASE] if search.ignore_case else []
     command = (
         sys.executable,

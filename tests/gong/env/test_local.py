@@ -2,6 +2,7 @@ import asyncio
 import os
 import resource
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from gong.env.local import LocalEnvironment
 from gong.env.processes import NEWEST_BYTES
+from gong.env.search import find_below, run_search
 from gong.errors import ConfigurationError, FolderGone
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/home/me"}
@@ -269,3 +271,24 @@ def test_it_says_where_it_is(tmp_path):
     assert env.resolve("@~/x") == "/home/me/x"
     assert env.platform in ("linux", "darwin")
     assert env.os_version
+
+
+async def test_a_search_in_a_thread_ends_when_nobody_waits_for_it(tmp_path):
+    (tmp_path / "a").mkdir()
+    begun, ended = threading.Event(), threading.Event()
+
+    def look():
+        begun.set()
+        try:
+            while find_below(str(tmp_path), "*"):
+                pass
+        finally:
+            ended.set()
+
+    looking = asyncio.create_task(run_search(look))
+    assert await asyncio.to_thread(begun.wait, 60)
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    assert await asyncio.to_thread(ended.wait, 60)
+    assert [one.path for one in find_below(str(tmp_path), "*")] == ["a"]
