@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 SKIPPED = "Skipped due to queued user message"
 """The result of a call that was skipped because of steering."""
 _MAX_SHOWN_CHARS = 20_000  # maximum characters of output in the result of a stopped command
+_MOST_AT_ONCE = 16
+"""Calls of a group that run at the same moment; starting a program takes the loop's time."""
 _MAX_TAIL_CHARS = 2_000  # maximum characters of output so far in each event
 
 
@@ -76,14 +78,19 @@ def _group_calls(tools: ToolRegistry, calls: Sequence[ToolCall]) -> Iterator[lis
 async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) -> None:
     """Run calls in parallel and record their results in call order, also when stopped."""
     try:
-        allowed = [(one, prepared) for one in running if (prepared := await one.admit())]
+        allowed = []
+        for one in running:
+            if (prepared := await one.admit()) is not None:
+                allowed.append((one, prepared))
+            await asyncio.sleep(0)  # of thousands of calls each may be the last before Ctrl+C
         # After a power cut, a call with effects must not look as if it had never begun.
         if any(prepared.tool.replay == "unsafe" for _, prepared in allowed):
             context.recorder.barrier()
         with context.queues.allow_interrupt():
+            slots = asyncio.Semaphore(_MOST_AT_ONCE)
             async with asyncio.TaskGroup() as group:
                 for one, prepared in allowed:
-                    group.create_task(one.run(prepared))
+                    group.create_task(one.run(prepared, slots))
         for one in running:
             await one.find_changes()
     except asyncio.CancelledError:
@@ -191,7 +198,12 @@ class _RunningCall:
         await asyncio.wait({self.finding})
         self.files = self.finding.result()
 
-    async def run(self, prepared: PreparedCall) -> None:
+    async def run(self, prepared: PreparedCall, slots: asyncio.Semaphore) -> None:
+        """Run the call in a free slot, and set its result."""
+        async with slots:
+            await self._run_prepared(prepared)
+
+    async def _run_prepared(self, prepared: PreparedCall) -> None:
         """Run the call and set its result; its output goes to the front ends as it arrives."""
         context, recorder = self.context, self.context.recorder
         config = context.setup.config

@@ -5,14 +5,17 @@ In a usual run each third event is taken, with TEST_BUDGET=2 every one.
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gong.config import PermissionSettings
+from gong.tools.tool import AgentTool, AnyObject, ToolOutcome
 from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.context.repair import repair
 from tape.context.view import Target, view
-from tape.model.entries import Assistant, ToolResult, ToolStart, select_tool_calls
+from tape.model.entries import Assistant, ToolResult, ToolStart, join_texts, select_tool_calls
 from tests.gong.agent.conftest import Stage, call, seen
 from tests.tape.making import BUDGET
 
@@ -92,3 +95,37 @@ async def test_a_run_that_is_stopped_at_any_event_leaves_a_balanced_tape(tmp_pat
         assert isinstance(session.recorder.path[-1].data, Assistant), where
         for host in stage.hosts:
             await host.close()
+
+
+async def test_many_calls_that_read_run_a_few_at_a_time_and_stop_together(tmp_path):
+    """Of 300 calls side by side none is started after the stop, and each has its result."""
+    stage = Stage(tmp_path)
+    waiting = [call("watch", number=number) for number in range(300)]
+    session = await stage.session({"tool_calls": waiting}, *AFTER)
+    started, running, most = [], 0, 0
+
+    async def watch(arguments, _context):
+        nonlocal running, most
+        started.append(arguments.value["number"])
+        running += 1
+        most = max(most, running)
+        try:
+            if len(started) <= 100:
+                return ToolOutcome.from_text("seen")
+            if len(started) == 100 + most:
+                session.abort()
+            await asyncio.Event().wait()
+        finally:
+            running -= 1
+
+    schema = {"type": "object", "properties": {"number": {"type": "integer"}}}
+    tool = AgentTool("watch", "Watches.", AnyObject, watch, replay="safe", schema=schema)
+    session.setup.tools.register(tool)
+    session.setup.tools.activate(("watch",))
+    await seen(session, "go")
+    assert (most, running) == (16, 0)
+    assert sorted(started) == [*range(116)]
+    done = [one.data for one in session.recorder.path if isinstance(one.data, ToolResult)]
+    assert [join_texts(one.content) for one in done[:100]] == ["seen"] * 100
+    assert list_unbalanced_calls(session.recorder.path) == []
+    await session.close()
