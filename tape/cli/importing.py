@@ -34,6 +34,7 @@ from ..exchange.session_sources import (
 )
 from ..formats.registry import FORMATS
 from ..formats.sessions.registry import SESSION_FORMATS
+from ..formats.sessions.steps import describe_left_out
 from ..reference import SESSION_TOOLS
 from ..store.store import Beginning
 from ..text import SHORT, format_count
@@ -110,8 +111,9 @@ def import_(
     it, FILE one. Branches stay branches, compactions become anchors, and sub-agents tapes of their
     own. Importing again adds what is new, to the same tape; `claude:UUID` is a REF of it. --watch
     follows sessions that are being written. As JSON it is {tapes [{id, path, title, added, damaged,
-    unknown, branches, tool, session, source}], failed [{source, why}]}: entries added, lines that
-    could not be read, and lines that were kept whole because they were not understood.
+    unknown, branches, tool, session, source, version, left_out}], failed [{source, why}]}: entries
+    added, lines that could not be read, lines that were kept whole because they were not
+    understood, and how many things of each kind are not on the tape ({"repeated": 2}).
 
     A FILE of ours is what `tape export` wrote, the entries of one path as `tape log --json` prints
     them, or lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and
@@ -357,6 +359,9 @@ def _print_sessions(
         if tape.damaged:
             lines = format_count(tape.damaged, "line")
             print_warning(f"{tape.id[:SHORT]}: {lines} could not be read: left out")
+        for kind, number in tape.left_out.items():
+            if tape.added:
+                print_warning(f"{tape.id[:SHORT]}: {describe_left_out(kind, number)}")
         if tape.added:
             count = format_count(tape.added, "entry")
             print_lines([f"{tape.id[:SHORT]}  {count} added  {tape.tool}  {tape.title}"])

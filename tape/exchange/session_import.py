@@ -85,6 +85,8 @@ class ImportedTape(Struct, frozen=True):
     """The file."""
     version: int | None = None
     """Version of the file's format, where it has one."""
+    left_out: dict[str, int] = {}
+    """What is not on the tape, as `describe_left_out` knows it → how many."""
 
 
 def import_session(
@@ -133,6 +135,7 @@ def import_session(
         session.id,
         source,
         session.version,
+        {kind: count for kind, count in session.left_out.items() if count},
     )
     inner = [
         one
@@ -262,8 +265,7 @@ class _TapeFiller:
         self._read_entries()
         root = self.ends[ROOT]
         before = self.added
-        self.session.damaged = 0
-        self.session.unknown.clear()
+        self.session.begin_reading()
         own = set(self.writers)
         try:
             for step in self.session.read_steps(tape.blobs.put):

@@ -23,6 +23,7 @@ from ..anthropic.parse import AnthropicReader
 from ..parsing import CallBinder, to_plain_text
 from .steps import (
     NEWEST,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -60,8 +61,11 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
         reader = AnthropicReader(put, CallBinder())
+        ids = ReadIds(made)
         for number, value in enumerate(messages):
             message = read_object(value)
+            if ids.is_repeated(message.get("messageId")):
+                continue
             sent = read_object(message.get("meta")).get("sentAt")
             time = read_time(sent or read_object(message.get("usage")).get("timestamp"))
             payloads = tuple(_convert_message(made, reader, message, value))

@@ -48,6 +48,7 @@ from ..wire import decode_json, drop_fields, encode_json, pack_raw
 from .steps import (
     NEWEST,
     ROOT,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -109,6 +110,7 @@ class _StepReader:
 
     def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
         """Yield a step for each line that says something; of a line written twice, the last."""
+        ids = ReadIds(self.session)
         numbered = chain(enumerate(map(decode_object, filter(bytes.strip, lines))), [(0, {})])
         for (number, value), (_, after) in pairwise(numbered):
             if value is None:
@@ -117,6 +119,8 @@ class _StepReader:
             index = value.get("step_index")
             same = ("step_index", "type")
             if index is not None and all(value.get(one) == (after or {}).get(one) for one in same):
+                continue
+            if "created_at" in value and ids.is_repeated(encode_json(value)):
                 continue
             payloads = tuple(self._convert(value))
             identity = f"#{number}"

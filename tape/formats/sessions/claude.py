@@ -1,7 +1,8 @@
 """Transcripts of Claude Code, `~/.claude/projects/FOLDER/UUID.jsonl`, → steps.
 
 Every line names its parent. One answer of the model stands in several lines with one `message.id`,
-perhaps with results of its calls between them, so a line's parent is not always what came before:
+perhaps with results of its calls between them, so a line's parent is not always what came before.
+Lines are written again when a session is resumed, compacted or forked: the first of a uuid counts.
 
     line of the file                     step
     -----------------------------------  ---------------------------------------------------------
@@ -48,6 +49,7 @@ from ..wire import pack_raw
 from .steps import (
     NEWEST,
     ROOT,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -99,8 +101,10 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     `read_lines` gives its lines from the beginning, each time it is called.
     """
     found = _Scan()
+    ids = ReadIds()
     for line in read_lines():
-        if (value := decode_object(line)) is not None:
+        value = decode_object(line)
+        if value is not None and not ids.is_repeated(value.get("uuid")):
             found.add(value)
     is_agent = found.side_lines > 0 and not found.main_lines
     session = name if _is_uuid(name) or not found.session else found.session
@@ -279,11 +283,13 @@ class _StepReader:
         yield from queue
 
     def _read_lines(self, lines: Iterable[bytes]) -> Iterator[WireObject]:
-        """Yield the lines of the chain that is read, and count those that cannot be read."""
+        """Yield the lines of the chain that is read; count those repeated, or not readable."""
+        ids = ReadIds(self.session)
         for line in lines:
             value = decode_object(line)
             if value is not None and self._is_mine(value):
-                yield value
+                if not ids.is_repeated(value.get("uuid")):
+                    yield value
             elif value is None and line.strip():
                 self.session.damaged += self.chain is None
 
@@ -319,8 +325,8 @@ class _StepReader:
         parent = self._find_parent(line)
         self.count += 1
         identity = read_text(line.get("uuid"))
-        if not identity or identity in self.aliases:
-            identity = f"{identity}#{self.count}"
+        if not identity:
+            identity = f"#{self.count}"
         self.aliases[identity] = identity
         return identity, parent
 

@@ -43,6 +43,7 @@ from ..openai_responses.parse import OpenAIResponsesReader
 from ..parsing import CallBinder, to_file_block_from_url
 from .steps import (
     ROOT,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -121,6 +122,18 @@ def _unwrap_line(value: WireObject) -> WireObject:
     return value
 
 
+def _find_identity(value: WireObject, line: bytes) -> Any:
+    """Return what a line shares with no other: the id of its item or call, else all of it.
+
+    Two lines with one time and the same words are one line, written twice.
+    """
+    item = read_object(_unwrap_line(value).get("payload"))
+    call = read_text(item.get("call_id"))
+    if read_text(value.get("type")) in {"response_item", *_BARE, *_OUTPUTS} and call:
+        return f"{item.get('type')} {call} {item.get('name')}"
+    return line if "timestamp" in value else None
+
+
 def _select_time(value: WireObject) -> WireObject:
     return {"timestamp": value["timestamp"]} if "timestamp" in value else {}
 
@@ -154,6 +167,7 @@ class _StepReader:
         self.prompts: list[str] = []
         """The step before each prompt, oldest first."""
         self.parent, self.count = ROOT, 0
+        self.ids = ReadIds(session)
 
     def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
         """Yield the steps of a file's lines."""
@@ -163,7 +177,7 @@ class _StepReader:
             value = decode_object(line)
             if value is None:
                 self.session.damaged += 1
-            else:
+            elif not self.ids.is_repeated(_find_identity(value, line)):
                 yield from self._convert(_unwrap_line(value))
         self._end_answer()
         yield from self._release()

@@ -36,6 +36,7 @@ from ..parsing import CallBinder, build_tool_call, to_plain_text
 from ..wire import drop_fields, encode_json, pack_raw
 from .steps import (
     NEWEST,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -105,10 +106,13 @@ class _StepReader:
 
     def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
         """Yield a step for each event that says something."""
+        ids = ReadIds(self.session)
         for number, line in enumerate(lines):
             event = decode_object(line)
             if event is None:
                 self.session.damaged += bool(line.strip())
+                continue
+            if ids.is_repeated(event.get("id")):
                 continue
             payloads = tuple(self._convert(event))
             if payloads:

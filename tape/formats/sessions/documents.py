@@ -39,6 +39,7 @@ from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_pl
 from ..wire import encode_json, pack_raw
 from .steps import (
     NEWEST,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -140,8 +141,11 @@ class _AtifReader:
 
     def read(self, steps: list[Any]) -> Iterator[SourceStep]:
         """Yield a step for each of the trajectory."""
+        ids = ReadIds(self.session)
         for number, value in enumerate(steps):
             step = read_object(value)
+            if ids.is_repeated(step.get("step_id")):
+                continue
             time = read_time(step.get("timestamp"))
             yield SourceStep(f"#{number}", NEWEST, time, tuple(self._convert(step, value)))
 

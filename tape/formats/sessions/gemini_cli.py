@@ -33,6 +33,7 @@ from ..parsing import CallBinder, build_tool_call, to_plain_text
 from ..wire import drop_fields, encode_json, pack_raw
 from .steps import (
     NEWEST,
+    REPEATED,
     SourceSession,
     SourceStep,
     decode_object,
@@ -67,10 +68,11 @@ def is_gemini_line(value: WireObject) -> bool:
 
 def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
     """Return the session in a chat; `name` is the file's name without its ending."""
-    header, messages, damaged = _read_chat(read_lines())
+    header, messages, damaged, repeated = _read_chat(read_lines())
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
         made.damaged = damaged
+        made.left_out[REPEATED] = repeated
         return _StepReader(made, put).read(header, messages)
 
     made = SourceSession(
@@ -85,15 +87,20 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     return made
 
 
-def _read_chat(lines: Iterable[bytes]) -> tuple[WireObject, list[Any], int]:
-    """Return the header of a chat, its messages, and how many lines cannot be read."""
+def _read_chat(lines: Iterable[bytes]) -> tuple[WireObject, list[Any], int, int]:
+    """Return the header of a chat, its messages, and how many lines are lost, and repeated."""
     data = b"\n".join(lines)
     whole = decode_object(data)
-    if whole is not None and ("messages" in whole or "history" in whole):
-        return whole, read_list(whole.get("messages") or whole.get("history")), 0
-    header: WireObject = {}
     messages: dict[str, Any] = {}
-    damaged = 0
+    damaged = repeated = 0
+    if whole is not None and ("messages" in whole or "history" in whole):
+        given = read_list(whole.get("messages") or whole.get("history"))
+        for number, message in enumerate(given):
+            identity = read_text(read_object(message).get("id")) or f"#{number}"
+            repeated += messages.get(identity) == message
+            messages[identity] = message
+        return whole, [*messages.values()], 0, repeated
+    header: WireObject = {}
     for number, line in enumerate(filter(bytes.strip, data.split(b"\n"))):
         value = decode_object(line)
         if value is None:
@@ -103,8 +110,10 @@ def _read_chat(lines: Iterable[bytes]) -> tuple[WireObject, list[Any], int]:
         elif not header and "type" not in value:
             header = value
         else:
-            messages[read_text(value.get("id")) or f"#{number}"] = value
-    return header, [*messages.values()], damaged
+            identity = read_text(value.get("id")) or f"#{number}"
+            repeated += messages.get(identity) == value
+            messages[identity] = value
+    return header, [*messages.values()], damaged, repeated
 
 
 class _StepReader:

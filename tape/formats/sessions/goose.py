@@ -44,6 +44,7 @@ from ..parsing import CallBinder, build_tool_call, to_file_block, to_plain_text
 from ..wire import drop_fields, encode_json, pack_raw
 from .steps import (
     NEWEST,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -114,12 +115,15 @@ class _StepReader:
     def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
         """Yield a step for each message; of a compaction, see above."""
         before: tuple[str, WireObject] = "", {}
+        ids = ReadIds(self.session)
         numbered = ((number, line) for number, line in enumerate(lines) if line.strip())
         following = chain(numbered, [(0, b"")])
         for (number, line), (_, next_line) in pairwise(following):
             value = decode_object(line)
             if value is None:
                 self.session.damaged += 1
+                continue
+            if value.get("id") and ids.is_repeated(line):  # parts of one message share its id
                 continue
             if "role" not in value and number == 0:
                 continue

@@ -64,6 +64,7 @@ from ..parsing import (
 from ..wire import encode_json, pack_raw
 from .steps import (
     ROOT,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -301,6 +302,7 @@ class _UpdateReader(_Reader):
         self.time: int | None = None
         """When the prompt or the answer that is being read began."""
         self.answered: set[str] = set()
+        self.ids = ReadIds(session)
 
     def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
         """Yield a step for each prompt, answer, result and the like."""
@@ -414,6 +416,8 @@ class _UpdateReader(_Reader):
 
     def _add_call(self, update: WireObject) -> None:
         identity = read_text(update.get("toolCallId"))
+        if self.ids.is_repeated(identity):
+            return
         asked = self.asked.get(identity, {})
         tool = read_object(read_object(update.get("_meta")).get("x.ai/tool"))
         name = read_text(tool.get("name")) or read_text(asked.get("name"))

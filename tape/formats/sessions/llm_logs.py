@@ -33,6 +33,7 @@ from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_pl
 from ..wire import encode_json, pack_raw
 from .steps import (
     ROOT,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -90,6 +91,7 @@ class _StepReader:
     def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
         """Yield a step for each message."""
         newest = ROOT
+        ids = ReadIds(self.session)
         for line in lines:
             value = decode_object(line)
             if value is None:
@@ -98,6 +100,8 @@ class _StepReader:
             if "llm_session" in value:
                 continue
             identity = read_text(value.get("llm_message")) or None
+            if ids.is_repeated(identity):
+                continue
             turn = read_object(value.get("turn"))
             payloads = tuple(self._convert(value, turn))
             parent = read_text(value.get("parent")) or ROOT

@@ -40,6 +40,7 @@ from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_pl
 from ..wire import encode_json, pack_raw
 from .steps import (
     ROOT,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_documents,
@@ -116,9 +117,12 @@ class _StepReader:
     def read(self, messages: list[Any]) -> Iterator[SourceStep]:
         """Yield a step for each message."""
         parent = ROOT
+        ids = ReadIds(self.session)
         for number, value in enumerate(messages):
             message = read_object(value)
             info = read_object(message.get("info"))
+            if ids.is_repeated(info.get("id")):
+                continue
             parts = [read_object(part) for part in read_list(message.get("parts"))]
             match info.get("role"):
                 case "user":

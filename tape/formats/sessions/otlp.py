@@ -31,6 +31,7 @@ from ..parsing import CallBinder, build_tool_call, to_file_block, to_plain_text
 from ..wire import decode_json, encode_json, pack_raw
 from .steps import (
     NEWEST,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -118,7 +119,10 @@ class _SpanReader:
 
     def read(self, spans: list[tuple[WireObject, WireObject]]) -> Iterator[SourceStep]:
         """Yield a step for each chat, and for each message before it."""
+        ids = ReadIds(self.session)
         for number, (span, facts) in enumerate(spans):
+            if ids.is_repeated(span.get("spanId")):
+                continue
             operation = read_text(facts.get("gen_ai.operation.name"))
             if operation not in {"chat", "invoke_agent"}:
                 continue

@@ -45,7 +45,16 @@ from ...model.entries import (
 from ..parsing import build_tool_call, build_wire, to_plain_text
 from ..wire import drop_fields, pack_raw
 from .pi_file import parse_pi_session, split_branches
-from .steps import ROOT, SourceSession, SourceStep, read_count, read_object, read_text, read_time
+from .steps import (
+    REPEATED,
+    ROOT,
+    SourceSession,
+    SourceStep,
+    read_count,
+    read_object,
+    read_text,
+    read_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -81,6 +90,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
         made.damaged = file.skipped
+        made.left_out[REPEATED] = file.repeated
         return _StepReader(made, file, put).read()
 
     names = [one.get("name") for one in file.entries if one.get("type") == "session_info"]

@@ -40,6 +40,8 @@ class PiSession(NamedTuple):
     """Number of lines that are no entries."""
     version: int
     """Version of the file as it was written."""
+    repeated: int = 0
+    """Number of lines with the id of an earlier one, which are left out."""
 
 
 def parse_pi_session(data: bytes) -> PiSession:
@@ -61,9 +63,13 @@ def parse_pi_session(data: bytes) -> PiSession:
         )
     entries = [one for one in objects[1:] if one is not None and isinstance(one.get("type"), str)]
     skipped = len(lines) - 1 - len(entries)
-    return PiSession(
-        {**header, "version": VERSION}, migrate_entries(entries, known), skipped, known
-    )
+    made = migrate_entries(entries, known)
+    first: dict[Any, PiEntry] = {}
+    for number, entry in enumerate(made):
+        identity = entry.get("id")
+        first.setdefault(identity if isinstance(identity, str) else number, entry)
+    repeated = len(made) - len(first)
+    return PiSession({**header, "version": VERSION}, [*first.values()], skipped, known, repeated)
 
 
 def migrate_entries(entries: Sequence[PiEntry], version: int) -> list[PiEntry]:

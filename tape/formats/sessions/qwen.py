@@ -41,6 +41,7 @@ from ..parsing import CallBinder, to_plain_text
 from ..wire import drop_fields, encode_json, pack_raw
 from .steps import (
     ROOT,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -123,13 +124,16 @@ class _StepReader:
     def read(self, lines: Iterable[bytes]) -> Iterator[SourceStep]:
         """Yield a step for each record that says something."""
         newest = ROOT
+        ids = ReadIds(self.session)
         for line in lines:
             record = decode_object(line)
             if record is None:
                 self.session.damaged += bool(line.strip())
                 continue
             identity = read_text(record.get("uuid"))
-            if not identity or identity in self.parents:
+            if ids.is_repeated(identity):
+                continue
+            if not identity:
                 payload = self.session.keep_whole("record", record)
                 yield SourceStep(None, newest, None, (payload,))
                 continue

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ...model.entries import Assistant, Custom, Git
 from ...reference import compute_tape_id
+from ...text import format_count
 from ..wire import decode_json, pack_raw
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class SourceSession:
     """Lines that could not be read."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Kind of line that was kept whole, but not understood → how many."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """What is not on the tape → how many: kinds that `describe_left_out` knows."""
 
     @property
     def tape_id(self) -> str:
@@ -94,6 +97,46 @@ class SourceSession:
         name = name[:_LONGEST_KIND].strip("_") or "line"
         self.unknown[name] += 1
         return Custom(f"{self.tool}.{name}", pack_raw(value))
+
+    def begin_reading(self) -> None:
+        """Begin to count: the file is read once more."""
+        self.damaged = 0
+        self.unknown.clear()
+        self.left_out.clear()
+
+
+REPEATED = "repeated"
+_LEFT_OUT = {REPEATED: ("line", "written a second time: left out")}
+"""What a reader may leave out → what that is, and what is said of it."""
+
+
+def describe_left_out(kind: str, count: int) -> str:
+    """Return what is said to people of so many things that are not on a tape."""
+    what, said = _LEFT_OUT[kind]
+    return f"{format_count(count, what)} {said}"
+
+
+class ReadIds:
+    """Ids of what was read: the first line with an id counts, and later ones are left out.
+
+    Agents write lines a second time when a session is resumed, compacted or forked.
+    """
+
+    def __init__(self, session: SourceSession | None = None) -> None:
+        self._session = session
+        self._ids: set[int] = set()
+
+    def is_repeated(self, identity: Any) -> bool:
+        """Return whether an id was there before, and count that; no id is never repeated."""
+        if identity == "" or not isinstance(identity, str | bytes | int):
+            return False
+        key = hash(identity)  # keyed by a random number per process; a tenth of the memory
+        if key not in self._ids:
+            self._ids.add(key)
+            return False
+        if self._session is not None:
+            self._session.left_out[REPEATED] += 1
+        return True
 
 
 def strip_model(payload: Payload) -> Payload:

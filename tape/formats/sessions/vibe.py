@@ -27,6 +27,7 @@ from ..wire import pack_raw
 from .chat_messages import read_chat_message
 from .steps import (
     NEWEST,
+    ReadIds,
     SourceSession,
     SourceStep,
     decode_object,
@@ -71,11 +72,14 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     def read_steps(put: Put) -> Iterator[SourceStep]:
         reader = OpenAIChatReader(put, CallBinder())
         number = 0
+        ids = ReadIds(made)
         for line in read_lines():
             value = decode_object(line)
             if value is None:
                 made.damaged += bool(line.strip())
             elif "role" in value or "session_id" not in value:
+                if ids.is_repeated(value.get("message_id")):
+                    continue
                 number += 1
                 payloads = tuple(_convert_message(made, reader, value, model))
                 yield SourceStep(f"#{number}", NEWEST, None, payloads)
