@@ -31,7 +31,8 @@ from urllib.parse import urlsplit
 from tape.file_calls import parse_named_call
 
 from ..shell.expansion import Argument
-from .actions import is_guarded
+from .actions import build_run_action, is_guarded
+from .configured import find_extending_file
 from .invocation import DangerLevel, PathContext
 from .judge import choose_worst, judge_command_line
 from .modes import READING, SEVERITY, Action, Part, PermissionMode
@@ -171,7 +172,8 @@ class CallJudge:
             return [floor]
         if self.mode is PermissionMode.BYPASS:
             return []
-        actions = tuple(dict.fromkeys((*judged.actions, *self._list_other_repositories(judged))))
+        more = (*self._list_other_repositories(judged), *_list_configured_uses(judged))
+        actions = tuple(dict.fromkeys((*judged.actions, *more)))
         decided = self._judge_line(line, judged, actions)
         if floor is not None and (decided is None or decided.decision != "deny"):
             return [floor]
@@ -377,6 +379,8 @@ class CallJudge:
 
     def _ask_about_file(self, family: str, what: str, both: Sequence[str]) -> Part:
         """Decide by the modes in which a person sits."""
+        if family == "read" and all(map(self.places.is_public, both)):
+            return READING
         offered = build_path_rule(family, both[0])
         if not all(map(self._is_inside_roots, both)):
             return Part("ask", f"{what}, outside of the folders", offered=offered)
@@ -445,6 +449,16 @@ class CallJudge:
 
 
 _SHOWN_CHARS = 120
+
+
+def _list_configured_uses(judged: CommandJudge) -> Iterator[Action]:
+    """Yield an action for each reading command that a file of its folder makes do more."""
+    for command, uses in judged.uses.items():
+        for use in uses:
+            file = find_extending_file(use)
+            if file is not None:
+                reason = f"{file} makes {use.name} do more than read"
+                yield build_run_action(Argument(use.name), use, (), command.source, reason)
 
 
 def _build_question(rule: PermissionRule) -> Part:

@@ -89,7 +89,7 @@ def _check_unknown_program(use: Invocation) -> str | None:
 def _check_program_behind(use: Invocation) -> str | None:
     """Look at the arguments of a program that is not known as if it ran them."""
     words = load_tables().words
-    if not use.name or use.name in words.containers or load_tables().find_reader(use.name):
+    if not use.name or use.name in words.containers or load_tables().is_reader(use.name):
         return None
     seen: Counter[str] = Counter()
     for index, one in enumerate(use.arguments):

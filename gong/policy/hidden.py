@@ -107,9 +107,7 @@ def can_run_input(name: str) -> bool:
         in {*known, *words.removers, *words.senders, *words.downloaders} - _SPAWNING_PROGRAMS
     ):
         return False
-    return load_tables().find_reader(name) is None and not has_pattern_match(
-        name, words.interpreters
-    )
+    return not load_tables().is_reader(name) and not has_pattern_match(name, words.interpreters)
 
 
 _SPAWNING_PROGRAMS = {

@@ -81,6 +81,8 @@ class PathContext:
     """Folders whose files may be read unasked."""
     folders: tuple[str | None, ...]
     """Folders in which the command may run; None for an unknown one."""
+    repository: str | None = None
+    """The root of the git repository around `start`; None for none, or an unknown one."""
 
     def paths(self, argument: Argument) -> tuple[str, ...]:
         """Return the absolute paths that an argument may mean; none if unknown."""
@@ -189,10 +191,16 @@ class PathContext:
             _can_match_hidden(path, one) for path in paths for one in patterns
         )
 
+    def is_public(self, path: str) -> bool:
+        """Whether a file only says what machine this is."""
+        return has_pattern_match(path, _load_place_table().public)
+
     def is_readable(self, argument: Argument) -> bool:
         """Whether it is known and names nothing outside the folders that may be read."""
         paths = self.paths(argument)
         if argument.known and has_pattern_match(argument.text, _STREAMS):
+            return True
+        if argument.known and not argument.glob and len(paths) == 1 and self.is_public(paths[0]):
             return True
         if not argument.known or len(paths) != (
             1 if argument.text[:1] == "/" else len(self.folders)

@@ -456,7 +456,9 @@ class CommandJudge:
         if (first.text.startswith("/") and not folder) or _BLANK.search(name):
             return False  # `'git status'` is no git: its name has a blank
         if name in SETTING_BUILTINS:
-            return is_only_setting(name, use.arguments)
+            return is_only_setting(name, use.arguments) or is_only_reading(
+                name, use.arguments, use.places
+            )
         if name == "xargs":
             return is_harmless_xargs(use)
         if name == "find":

@@ -7,11 +7,20 @@ wildcard, an option whose value may be a device.
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from ..shell.expansion import Argument
-from .read_only_uses import find_listed_archive, find_script_files, is_script_program
+from .read_only_uses import (
+    find_library_tool_files,
+    find_listed_archive,
+    find_queried_database,
+    find_script_files,
+    is_local_request,
+    is_plain_calculation,
+    is_script_program,
+)
 from .tables import has_pattern_match, has_reading_subcommands, load_tables
 
 if TYPE_CHECKING:
@@ -224,13 +233,27 @@ def is_only_reading(name: str, arguments: Arguments, places: PathContext) -> boo
     """Whether a program changes nothing and reads only what may be read unasked."""
     if _is_version_request(name, arguments):
         return True
-    if is_script_program(name):
-        files = find_script_files(name, arguments)
+    if name == "tar" or is_script_program(name):
+        find = find_listed_archive if name == "tar" else partial(find_script_files, name)
+        files = find(arguments)
         return files is not None and all(_is_readable_file(one, places) for one in files)
-    if name == "tar":
-        archive = find_listed_archive(arguments)
-        return archive is not None and all(_is_readable_file(one, places) for one in archive)
+    if is_plain_calculation(name, arguments) or is_local_request(name, arguments):
+        return True
+    files = find_library_tool_files(name, arguments)
+    if files is None:
+        files = find_queried_database(name, arguments)
+    if files is not None:
+        return all(_is_readable_file(one, places) for one in files)
     return _is_within_reader(name, arguments, places)
+
+
+def find_reader_of(
+    program: str, arguments: Arguments, places: PathContext
+) -> ReadOnlyCommand | None:
+    """Return the limits within which a use of a program only reads, None where it may do more."""
+    name, arguments = _split_subcommand(program, arguments, places)
+    reader = load_tables().find_reader(name)
+    return reader if reader is not None and _is_within_limits(reader, arguments) else None
 
 
 def _is_within_reader(program: str, arguments: Arguments, places: PathContext) -> bool:
@@ -244,19 +267,27 @@ def _is_within_reader(program: str, arguments: Arguments, places: PathContext) -
         for one in arguments
     ):
         return False  # it may run gpg, or a program of the configuration
-    if any(one.glob and not _is_readable_file(one, places) for one in arguments):
-        return False  # its names are those of files, whatever the program does with them
-    if any(
-        places.is_sensitive(one._replace(glob=True))
-        for one in _list_chosen_files(program, arguments)
+    globs = (one for one in arguments if one.glob)  # names of files, whatever they are given to
+    chosen = (one._replace(glob=True) for one in _list_chosen_files(program, arguments))
+    if not all(_is_readable_file(one, places) for one in globs) or any(
+        map(places.is_sensitive, chosen)
     ):
         return False
-    if program in {"cd", "pushd"}:
-        given = list_operands(arguments) or (Argument(places.home),)
-        home = not list_operands(arguments) and not places.is_readable(given[0])
-        if home or any(one.text == "-" for one in given):
-            return False  # it leads home, or to where it was before
+    if program in {"cd", "pushd"} and (leads := _find_lead(arguments, places)) is not None:
+        return leads
+    if reader.opens and None in places.folders and not list_operands(arguments, reader.valued):
+        return False  # it reads a folder that is not known
     return not reader.opens or _is_opening_readable(name, reader, arguments, places)
+
+
+def _find_lead(arguments: Arguments, places: PathContext) -> bool | None:
+    """Return whether `cd` may be followed where no path tells it; None where a path does."""
+    given = list_operands(arguments)
+    if not given:
+        return places.is_readable(Argument(places.home))
+    if [one.text for one in arguments] == ["-"]:
+        return True  # to a folder that is unknown to the commands after it
+    return False if any(one.text == "-" for one in given) else None
 
 
 def _list_chosen_files(program: str, arguments: Arguments) -> Iterator[Argument]:
@@ -299,12 +330,17 @@ def _split_subcommand(
             arguments = arguments[2:]
         else:
             break
+    while arguments[:1] and arguments[0].text in load_tables().selecting.get(name, ()):
+        arguments = arguments[2:]
     if not arguments or not arguments[0].known:
         return name, arguments
     two = f"{name} {' '.join(one.text for one in arguments[:2])}"
     if two in load_tables().readers and arguments[1:2] and arguments[1].known:
         return two, arguments[2:]
-    return f"{name} {arguments[0].text}", arguments[1:]
+    one = f"{name} {arguments[0].text}"
+    if one not in load_tables().readers and name in load_tables().readers:
+        return name, arguments
+    return one, arguments[1:]
 
 
 def _is_within_limits(reader: ReadOnlyCommand, arguments: Arguments) -> bool:

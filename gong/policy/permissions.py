@@ -96,8 +96,10 @@ class PermissionPolicy:
     def places(self) -> PathContext:
         """The folders that a call is judged against."""
         from .invocation import PathContext  # noqa: PLC0415 (a tenth of the time of a start)
+        from .repositories import find_repository  # noqa: PLC0415 (the same)
 
-        return PathContext(self.cwd, self.home, self.roots, (self.cwd,))
+        repository = find_repository(self.cwd)
+        return PathContext(self.cwd, self.home, self.roots, (self.cwd,), repository)
 
     async def __call__(self, prepared: PreparedCall) -> Verdict:
         """Decide about a call; ask a person where the rules and the mode say so."""

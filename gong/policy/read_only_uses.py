@@ -1,10 +1,11 @@
-"""Uses of sed, awk and tar that do no more than to print what they read; pure.
+"""Uses of languages, databases and archives that do no more than to print what they read; pure.
 
 What is not known to be harmless is not: files written, commands run, other files opened.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING
 
@@ -115,3 +116,147 @@ def find_listed_archive(arguments: Arguments) -> Arguments | None:
     archive = archives[0]
     local = ":" not in archive.text  # `host:file` is on another machine
     return (archive,) if local and archive.known and not archive.glob else None
+
+
+_PYTHON = re.compile(r"python3?(?:\.\d+)?")
+_PURE_CALLS = {
+    "print",
+    "len",
+    "sum",
+    "min",
+    "max",
+    "abs",
+    "round",
+    "sorted",
+    "range",
+    "int",
+    "float",
+}
+_PURE_CALLS |= {"str", "repr", "hex", "oct", "bin", "ord", "chr", "list", "tuple", "set", "divmod"}
+_PURE_NODES = (
+    *(ast.Module, ast.Expr, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare),
+    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Call, ast.keyword, ast.Name, ast.Load),
+    *(ast.List, ast.Tuple, ast.Set, ast.Dict, ast.IfExp, ast.Subscript, ast.Slice),
+    *(ast.JoinedStr, ast.FormattedValue),
+)
+_NODE_VALUE = re.compile(
+    r"process\.(?:version|arch|platform|versions(?:\.\w+)?)|[\d\s.+*/()%-]+"
+    r"|console\.log\((?:[\d\s.+*/%-]+|process\.(?:version|arch|platform))\);?"
+)
+_CODE_ARGUMENTS = 2
+
+
+def is_plain_calculation(name: str, arguments: Arguments) -> bool:
+    """Whether a use of Python or Node prints values that its own text makes, and no more."""
+    if len(arguments) != _CODE_ARGUMENTS or not all(one.known for one in arguments):
+        return False
+    option, text = (one.text for one in arguments)
+    if name in {"node", "nodejs"}:
+        return option in {"-p", "-e"} and _NODE_VALUE.fullmatch(text) is not None
+    return option == "-c" and _PYTHON.fullmatch(name) is not None and _is_pure_python(text)
+
+
+def _is_pure_python(text: str) -> bool:
+    try:
+        nodes = [*ast.walk(ast.parse(text))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    names = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
+    return all(
+        isinstance(one, _PURE_NODES)
+        and (not isinstance(one, ast.Name) or (one.id in _PURE_CALLS and id(one) in names))
+        and (not isinstance(one, ast.Call) or isinstance(one.func, ast.Name))
+        and (not isinstance(one, ast.keyword) or one.arg in {"sep", "end", "key", "reverse"})
+        for one in nodes
+    )
+
+
+def find_library_tool_files(name: str, arguments: Arguments) -> Arguments | None:
+    """Return the files that `python -m json.tool` reads, None for any other use of a program.
+
+    Python looks for modules in the folder first: what lies there is for the caller to judge.
+    """
+    if _PYTHON.fullmatch(name) is None or not all(one.known for one in arguments):
+        return None
+    if [one.text for one in arguments[:_CODE_ARGUMENTS]] != ["-m", "json.tool"]:
+        return None
+    rest = arguments[_CODE_ARGUMENTS:]
+    files = tuple(one for one in rest if one.text[:1] != "-" or one.text == "-")
+    options = {one.text for one in rest} - {one.text for one in files}
+    return files if len(files) <= 1 and options <= _JSON_TOOL_OPTIONS else None
+
+
+_JSON_TOOL_OPTIONS = {"--sort-keys", "--no-ensure-ascii", "--json-lines", "--compact", "--tab"}
+
+_SQLITE_OPTIONS = {"-header", "-noheader", "-csv", "-json", "-line", "-column", "-table", "-box"}
+_SQLITE_OPTIONS |= {"-markdown", "-list", "-batch", "-bail", "-readonly"}
+_SQLITE_READS = re.compile(
+    r"\s*(?:\.(?:tables|schema|indexes|indices|databases|dbinfo)\b[\w \t%]*"
+    r"|(?:select|with|explain|values|pragma\s+(?:table_info|index_list|user_version|schema_version"
+    r"|integrity_check|quick_check|foreign_key_list|table_list|database_list))\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SQLITE_DOES_MORE = re.compile(
+    r"\b(?:readfile|writefile|edit|load_extension|fsdir|zipfile|sqlar\w*|attach|vacuum|insert"
+    r"|update|delete|replace\s+into|fts3_tokenizer)\b|^\s*\..*\n|\n\s*\.",
+    re.IGNORECASE,
+)
+
+
+def find_queried_database(name: str, arguments: Arguments) -> Arguments | None:
+    """Return the file that `sqlite3 -readonly FILE QUERY` asks, None for any other use."""
+    if name != "sqlite3" or not all(one.known and not one.glob for one in arguments):
+        return None
+    given = [one for one in arguments if one.text[:1] != "-"]
+    options = {one.text.replace("--", "-", 1) for one in arguments if one.text[:1] == "-"}
+    if len(given) < _CODE_ARGUMENTS or "-readonly" not in options or options - _SQLITE_OPTIONS:
+        return None
+    reads = all(
+        _SQLITE_READS.fullmatch(one.text) and not _SQLITE_DOES_MORE.search(one.text)
+        for one in given[1:]
+    )
+    is_address = given[0].text.startswith(("file:", ":"))
+    return (given[0],) if reads and not is_address else None
+
+
+_LOCAL = re.compile(
+    r"(?:https?://)?(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?"
+    r"(?:[/?#][\w./?#&=%,:+~-]*)?"
+)
+_REQUEST_FLAGS = re.compile(
+    r"-[sSfiIvk]+|--(?:silent|show-error|fail|include|head|verbose|compressed)"
+)
+_REQUEST_VALUES = {
+    "-m": re.compile(r"[\d.]+"),
+    "--max-time": re.compile(r"[\d.]+"),
+    "--connect-timeout": re.compile(r"[\d.]+"),
+    "--retry": re.compile(r"\d+"),
+    "-H": re.compile(r"(?i:accept|content-type|user-agent): *[\w./*;=, +-]*"),
+    "-X": re.compile(r"GET|HEAD|OPTIONS"),
+    "-o": re.compile(r"/dev/null|-"),
+    "-w": re.compile(r"(?:(?!%output|@)[^@])*"),
+}
+_WGET_FLAGS = re.compile(r"-q?O-|-qO-|-q|-nv|--quiet|--spider|-S")
+
+
+def is_local_request(name: str, arguments: Arguments) -> bool:
+    """Whether curl or wget asks a server of this machine for something, and sends nothing more.
+
+    A redirection is not followed (curl), and the answer goes to the output.
+    """
+    if name not in {"curl", "wget"} or not all(one.known and not one.glob for one in arguments):
+        return False
+    addresses, prints, left = 0, name == "curl", iter(one.text for one in arguments)
+    for text in left:
+        if _LOCAL.fullmatch(text):
+            addresses += 1
+        elif name == "wget":
+            if not _WGET_FLAGS.fullmatch(text):
+                return False
+            prints |= text.endswith("O-") or text == "--spider"
+        elif text in _REQUEST_VALUES:
+            if not _REQUEST_VALUES[text].fullmatch(next(left, "\n")):
+                return False
+        elif not _REQUEST_FLAGS.fullmatch(text):
+            return False
+    return prints and addresses == 1

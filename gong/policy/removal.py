@@ -51,8 +51,8 @@ def _strip_wildcard(word: str) -> str:
 
 
 def _list_parents(folder: str) -> Iterator[str]:
-    while folder != "/":
-        folder = posixpath.dirname(folder)
+    while (above := posixpath.dirname(folder)) != folder:  # `//` is its own parent, too
+        folder = above
         yield folder
 
 
@@ -132,7 +132,7 @@ def _list_find_commands(arguments: Arguments) -> Iterator[Arguments]:
 
 def _list_program_names(command: Arguments) -> Iterator[str]:
     """Yield the names that may be programs in a command, texts for a shell included."""
-    if command and load_tables().find_reader(read_program_name(command[0])) is not None:
+    if command and load_tables().is_reader(read_program_name(command[0])):
         return
     for one in command:
         yield from (word.rsplit("/", 1)[-1].lower() for word in _WORDS.split(one.text))

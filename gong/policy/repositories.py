@@ -33,11 +33,11 @@ def is_in_other_repository(use: Invocation, start: str, home: str) -> bool:
         folders = tuple(
             None if where is None else resolve_cd_target(where, one, home) for one in folders
         )
-    own = _find_repository(start)
-    return any(one is None or _find_repository(one) != own for one in folders)
+    own = find_repository(start)
+    return any(one is None or find_repository(one) != own for one in folders)
 
 
-def _find_repository(folder: str) -> str | None:
+def find_repository(folder: str) -> str | None:
     """Return the nearest folder upwards, links resolved, that holds a `.git`; None without one."""
     folder = os.path.realpath(folder)
     while not os.path.lexists(posixpath.join(folder, ".git")):

@@ -280,8 +280,8 @@ def _find_printed_values(
     ran: tuple[Invocation, ...], commands: int, state: ShellState
 ) -> tuple[str | None, ...]:
     """Return the possible outputs of a substitution's commands; empty if unknown."""
-    if not ran:
-        return ()
+    if not ran or (commands == len(ran) == 1 and (top := _find_top_folder(ran[0])) is not None):
+        return (top,) if ran else ()
     if ran[-1].name == "pwd" and all(one.name in {"pwd", *_MOVES} for one in ran):
         ends = (folder for one in ran if one.name == "pwd" for folder in one.places.folders)
         return tuple(dict.fromkeys(ends))
@@ -320,6 +320,13 @@ def _find_named_places(use: Invocation, state: ShellState) -> Iterator[str]:
         yield from (one.text for one in given[:1] if use.places.is_foreign(one))
     elif use.name == "ls" and has_any_option(use.arguments, ["-d"]):
         yield from (one.text for one in given)
+
+
+def _find_top_folder(use: Invocation) -> str | None:
+    """Return what `git rev-parse --show-toplevel` prints in the session's folder."""
+    asked = [one.text for one in use.arguments] == ["rev-parse", "--show-toplevel"]
+    asks = use.name == "git" and asked and use.places.folders == (use.places.start,)
+    return use.places.repository if asks else None
 
 
 _WHERE = re.compile(r"~[-+](?=/|$)")

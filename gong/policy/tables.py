@@ -55,6 +55,12 @@ class ReadOnlyCommand(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of which one has to be there."""
     valued: tuple[str, ...] = ()
     """Options that take the next argument, which is no file."""
+    runs: bool = False
+    """Whether it may run what it is given, where it is used in another way."""
+    configs: tuple[str, ...] = ()
+    """Names of the files, in the folder or above it, that configure the program."""
+    unless: str = ""
+    """What, as a regular expression, such a file must not hold: there it does more than to read."""
 
 
 class WrapperCommand(Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,6 +97,8 @@ class PlaceTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Ends of paths, as patterns: files that are run at a later time, unasked."""
     keys: tuple[str, ...]
     """Below a home: what decides who may log in, and where."""
+    public: tuple[str, ...]
+    """Files that say what machine this is, and no more: they may be read unasked."""
     harmless_devices: tuple[str, ...]
     secrets: tuple[str, ...]
     """Private keys and passwords, as patterns."""
@@ -157,10 +165,17 @@ class DangerTables(Struct, frozen=True, forbid_unknown_fields=True):
     wrappers: dict[str, WrapperCommand]
     valued: dict[str, tuple[str, ...]]
     """By program: the options before a subcommand that take the next argument."""
+    selecting: dict[str, tuple[str, ...]]
+    """By program: those of them that only choose what the subcommand is about."""
     calls: tuple[tuple[str, str], ...]
     """Pattern and reason: what the code of another language must not hold."""
     statements: tuple[tuple[str, str], ...]
     """Pattern and reason: dangerous statements for a database."""
+
+    def is_reader(self, name: str) -> bool:
+        """Whether a program never runs what it is given."""
+        reader = self.find_reader(name)
+        return reader is not None and not reader.runs
 
     def find_reader(self, name: str) -> ReadOnlyCommand | None:
         """Return the limits of a command that changes nothing, None when it is not known."""

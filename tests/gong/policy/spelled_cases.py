@@ -98,7 +98,6 @@ ORDINARY_CODE = [
     "python3 -c \"import os; os.remove('a.txt')\"",
     "python3 -c \"xs=[1]; xs.remove('.')\"",
     "python3 -c \"d={'a':1}; d.delete('/')\"",
-    'python3 -c "print(\'remove \\".\\" at the end\')"',
     "python3 -c \"import glob; print(glob.glob('*'))\"",
     'node -e \'require("fs").rmSync("dist", {recursive:true})\'',
     "ruby -e 'FileUtils.rm_rf(\"tmp/cache\")'",

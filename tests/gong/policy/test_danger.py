@@ -120,7 +120,7 @@ def test_paths_are_judged_against_the_folders_that_are_given():
     assert classify_command("cat ../lib/a", "/src/app", "/root", roots).level is DangerLevel.SAFE
 
 
-@pytest.mark.parametrize("command", ["less a", "vim a", "man ls", "top"])
+@pytest.mark.parametrize("command", ["less -k keys a", "vim a", "top"])
 def test_what_waits_for_keys_is_asked_about_with_advice(command):
     program = command.split()[0]
     assert judged(command).reason == (
@@ -334,3 +334,13 @@ def test_what_stands_before_a_newline_hides_nothing_it_does_not_quote(before):
     level = judged(f"{before}\ngit reset --hard").level
     assert open_ended or level is DangerLevel.DANGEROUS
     assert level > DangerLevel.SAFE or before.endswith("\\")  # there the line goes on
+
+
+@pytest.mark.parametrize("program", ["docker exec web", "podman run -it x", "docker run -v a:b x"])
+@pytest.mark.parametrize(
+    "address", ["http://localhost/a", "x:////", "a://", "://b", "x://..", "y:/"]
+)
+def test_an_address_given_to_a_container_is_judged_to_its_end(program, address):
+    level = judged(f"{program} curl {address}").level
+    assert level is DangerLevel.ASK
+    assert judged(f"{program} rm -rf {address}").level >= DangerLevel.ASK

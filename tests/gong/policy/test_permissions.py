@@ -245,7 +245,7 @@ def test_a_link_is_judged_by_where_it_leads(tmp_path):
         ("npm test && rm -rf x", ()),
         ("git ls-files | xargs prettier --write", ("Bash(prettier:*)",)),
         ("PYTHONPATH=. pytest -q", ("Bash(PYTHONPATH=. pytest -q)",)),
-        ("python -c 'print(1)'", ("Bash(python -c 'print(1)')",)),
+        ("python -c 'exit(1)'", ("Bash(python -c 'exit(1)')",)),
         ("python -m pytest -x", ("Bash(python -m pytest:*)",)),
         ("curl https://x.org", ("Bash(curl https://x.org)",)),
         ("prettier $F", ("Bash(prettier $F)",)),
