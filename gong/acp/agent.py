@@ -148,7 +148,7 @@ class AcpAgent:
         except RequestError:
             return None
         chosen = getattr(answer.outcome, "option_id", None)
-        return chosen if isinstance(chosen, str) else None
+        return chosen if chosen in {one.option_id for one in options} else None
 
     async def _ask_about_call(self, event: events.ApprovalRequested, hosted: HostedSession) -> None:
         shown = self._find_shown(hosted)

@@ -7,17 +7,18 @@ open         ──answer, or the end of the run──▶  no question
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
 
 from ..errors import ConfigurationError
-from ..policy.approval import ApprovalAnswer
+from ..policy.approval import ANSWERS, ApprovalAnswer
 from . import events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ..policy.approval import Answer, ApprovalRequest
 
@@ -69,7 +70,17 @@ class Approvals:
         reason: str = "",
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        """Answer a question; raises ConfigurationError where none is open for this call."""
+        """Answer a question; the question stays open where this raises.
+
+        Raises ConfigurationError where none is open for this call, and for an unknown decision.
+        """
+        if not isinstance(decision, str) or decision not in ANSWERS:
+            known = "once, session, always, no or edit"
+            raise ConfigurationError(f"{decision!r} is not a decision about a call: use {known}")
+        if not isinstance(reason, str):
+            raise ConfigurationError(f"the reason of a decision is a text, not {reason!r}")
+        if not isinstance(arguments, Mapping | None):
+            raise ConfigurationError(f"the arguments of a call are a mapping, not {arguments!r}")
         if (decision == "edit") is (arguments is None):
             raise ConfigurationError("an edit, and nothing else, needs the new arguments")
         question = self._open.get(call_id)

@@ -168,6 +168,10 @@ class SessionDialogue:
         if is_plan is (approve is None):
             need = "approve=True or False" if is_plan else "answers"
             raise ConfigurationError(f"question {question_id} is answered with {need}")
+        if not isinstance(approve, bool | None):
+            raise ConfigurationError(f"a plan is approved with True or False, not {approve!r}")
+        if not isinstance(reason, str):
+            raise ConfigurationError(f"the reason of an answer is a text, not {reason!r}")
         if approve is not None:
             question.answer.set_result(PlanDecision(approve, reason))
         else:
@@ -263,16 +267,23 @@ def _assign_answers(questions: Sequence[Question], answers: Answers) -> dict[str
     """
     if isinstance(answers, str):
         answers = (answers,)
+    if not isinstance(answers, Mapping | list | tuple):
+        raise ConfigurationError(f"answers are texts in a list, or by question, not {answers!r}")
     if isinstance(answers, Mapping):
         given = dict(answers)
     elif len(answers) <= len(questions):
         given = {one.question: answer for one, answer in zip(questions, answers, strict=False)}
     else:
         raise ConfigurationError(f"{len(answers)} answers to {len(questions)} questions")
-    if unknown := set(given) - {one.question for one in questions}:
-        raise ConfigurationError(f"it was not asked: {', '.join(sorted(unknown))}")
+    if unknown := given.keys() - {one.question for one in questions}:
+        raise ConfigurationError(f"it was not asked: {', '.join(sorted(map(str, unknown)))}")
     chosen = {one.question: given.get(one.question, ()) for one in questions}
-    return {
-        text: (answer,) if isinstance(answer, str) else tuple(answer)
-        for text, answer in chosen.items()
-    }
+    return {text: _read_answer(answer) for text, answer in chosen.items()}
+
+
+def _read_answer(answer: object) -> tuple[str, ...]:
+    """Return the texts of one answer; raises ConfigurationError for anything else."""
+    texts = (answer,) if isinstance(answer, str) else answer
+    if not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
+        raise ConfigurationError(f"an answer is a text, or a list of texts, not {answer!r}")
+    return tuple(texts)

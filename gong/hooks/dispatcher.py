@@ -164,11 +164,21 @@ class HookDispatcher:
             return self._fail(hook, call.point, HookFailed("it cancelled itself"))
         error = task.exception()
         if error is None:
-            return task.result()
+            return self._check_answer(hook, call.point, task.result())
         # SystemExit and the like of a hook must not end the session.
         if not isinstance(error, Exception):
             error = HookFailed(f"it raised {type(error).__name__}")
         return self._fail(hook, call.point, error)
+
+    def _check_answer(self, hook: Hook, point: Point, answer: object) -> HookAnswer:
+        """Return the answer of a hook where it is one, with a decision that there is."""
+        if not isinstance(answer, HookAnswer):
+            wrong = f"it returned {type(answer).__name__}, not HookAnswer"
+        elif not isinstance(answer.decision, str) or answer.decision not in _RANKS:
+            wrong = f"unknown decision {answer.decision!r}: use allow, ask or block"
+        else:
+            return answer
+        return self._fail(hook, point, HookFailed(wrong))
 
     def _report_late(self, hook: Hook, point: Point, error: Exception) -> None:
         """Report the failure of a hook in the background, which nobody waits for."""

@@ -5,7 +5,15 @@ Values and protocols only: front ends and sessions need them, and none of the ru
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    get_args,
+    runtime_checkable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +66,7 @@ class ApprovalRequest(NamedTuple):
 
 Answer = Literal["once", "session", "always", "no", "edit"]
 """`edit` asks the policy again, about the call with other arguments."""
+ANSWERS: frozenset[str] = frozenset(get_args(Answer))
 
 
 class ApprovalAnswer(NamedTuple):

@@ -82,6 +82,8 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Decision:
         verdict = await policy(prepared)
         if not isinstance(verdict, Verdict):
             raise TypeError(f"a policy answers a Verdict, not {type(verdict).__name__}")  # noqa: TRY301 (told like the rest)
+        if not isinstance(verdict.allowed, bool):
+            raise TypeError(f"a verdict allows with True or False, not {verdict.allowed!r}")  # noqa: TRY301 (as above)
     except Exception as error:  # noqa: BLE001 - whatever a policy raises, the call must not run
         failure = format_error_line(error)
         text = f"Not run: the policy that decides about calls failed: {failure}"

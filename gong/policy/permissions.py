@@ -26,7 +26,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
-from .approval import ApprovalAnswer, ApprovalRecord, ApprovalRequest, Asker, Consultant, Ruling
+from .approval import (
+    ANSWERS,
+    ApprovalAnswer,
+    ApprovalRecord,
+    ApprovalRequest,
+    Asker,
+    Consultant,
+    Ruling,
+)
 from .decision import EditedVerdict, RecordedVerdict, Verdict
 from .modes import READING, SEVERITY, Part, PermissionMode, parse_mode
 from .refusals import Locale, choose_locale, format_declined, format_refusal
@@ -140,6 +148,8 @@ class PermissionPolicy:
                 text = format_refusal("timeout", self.locale, why=f"{self.timeout:g} s")
                 record = ApprovalRecord("deny", "timeout", None, ruling.why)
                 return RecordedVerdict.build(record, text)
+            if answer.decision not in ANSWERS:  # of an asker that is not ours
+                raise ConfigurationError(f"{answer.decision!r} is not a decision about a call")
             if answer.decision == "edit":
                 return EditedVerdict.build(answer.arguments or arguments)
             if answer.decision == "no":

@@ -12,6 +12,7 @@ from gong.agent.events import ApprovalRequested
 from gong.agent.session import SessionState
 from gong.config import PermissionSettings
 from gong.errors import ConfigurationError
+from gong.policy.approval import ApprovalAnswer
 from gong.policy.decision import Verdict
 from tape.model.entries import Approval
 from tests.gong.agent.conftest import call, seen, types
@@ -144,3 +145,56 @@ async def test_reading_and_bypass_are_decisions_too(stage, mode, made):
     kinds = types(session)
     before = [kinds[at - 1] for at, kind in enumerate(kinds) if kind == "tool.start"]
     assert set(before) <= {"approval", "checkpoint"}
+
+
+@pytest.mark.parametrize(
+    "word", ["deny", "reject", "", None, False, True, "allow", "yes", "ONCE", 1]
+)
+async def test_only_a_known_decision_answers_a_question(stage, word):
+    """M178: anything else is an error, and the question stays open."""
+    touch = {"tool_calls": [call("bash", command="touch one")]}
+    session = await stage.session(touch, {"text": "done"}, permissions=DEFAULT)
+    session.ask_person()
+    refused = []
+
+    def answer(event):
+        if isinstance(event, ApprovalRequested):
+            with pytest.raises(ConfigurationError, match="is not a decision about a call"):
+                session.answer_approval(event.call_id, word)
+            refused.append(session.state)
+            session.answer_approval(event.call_id, "no")
+
+    session.subscribe(answer)
+    await seen(session, "go")
+    assert refused == [SessionState.AWAITING_INPUT]
+    assert not (stage.folder / "one").exists()
+    assert [(one.decision, one.by, one.rule) for one in approvals(session)] == [
+        ("deny", "user", None)
+    ]
+
+
+@pytest.mark.parametrize("decision", ["deny", "", None, False, True])
+async def test_an_asker_of_a_host_that_answers_something_else_denies(stage, decision):
+    touch = {"tool_calls": [call("bash", command="touch one")]}
+    session = await stage.session(touch, {"text": "done"}, permissions=DEFAULT)
+
+    async def ask(request):
+        return ApprovalAnswer(decision)
+
+    session.setup.policy.ask = ask
+    await seen(session, "go")
+    assert not (stage.folder / "one").exists()
+    assert [(one.decision, one.by) for one in approvals(session)] == [("deny", "failure")]
+    assert session.setup.policy.granted == []
+
+
+@pytest.mark.parametrize("allowed", ["deny", "no", 1, "allow"])
+async def test_a_verdict_allows_with_true_alone(stage, allowed):
+    async def policy(prepared):
+        return Verdict(allowed)
+
+    touch = {"tool_calls": [call("bash", command="touch one")]}
+    session = await stage.session(touch, {"text": "done"})
+    session.setup = replace(session.setup, policy=policy)
+    await seen(session, "go")
+    assert not (stage.folder / "one").exists()

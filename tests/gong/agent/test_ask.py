@@ -365,3 +365,40 @@ async def test_a_person_begins_and_ends_plan_mode(stage):
     session.use_permission("accept_edits")
     session.use_permission("plan")
     assert session.leave_plan_mode() == "accept_edits"
+
+
+@pytest.mark.parametrize("approve", ["no", "deny", 1, "yes"])
+async def test_a_plan_is_approved_by_true_alone_m194(stage, approve):
+    """M194: any other value is an error, and the plan waits on."""
+    session = await stage.session(*plan_script())
+    session.ask_person()
+    states = []
+
+    def answer(event):
+        with pytest.raises(ConfigurationError, match="approved with True or False"):
+            session.answer(event.question_id, approve=approve)
+        states.append(session.state)
+        session.answer(event.question_id, approve=False)
+
+    react(session, "plan_proposed", answer)
+    await seen(session, "go")
+    assert states == [SessionState.AWAITING_INPUT]
+    assert session.setup.policy.mode == "plan"
+
+
+@pytest.mark.parametrize("answers", [5, [5], {"Which?": 5}, [[5]], b"a", [b"a"]])
+async def test_answers_are_texts_m225(stage, answers):
+    """M225: anything else is an error, and the question stays open."""
+    session = await stage.session(ASKS, DONE)
+    session.ask_person()
+    refused = []
+
+    def answer(event):
+        with pytest.raises(ConfigurationError):
+            session.answer(event.question_id, answers)
+        refused.append(answers)
+        session.abort()
+
+    react(session, "question", answer)
+    await seen(session, "go")
+    assert refused == [answers]
