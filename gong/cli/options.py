@@ -39,6 +39,14 @@ def complete_model(
 store_option = click.option(
     "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
 )
+answer_timeout_option = click.option(
+    "--answer-timeout",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a question waits for an answer: then a call is denied. 0: for ever.",
+)
 model_option = click.option(
     "-m",
     "--model",

@@ -16,7 +16,13 @@ from ..hosting.hub import SessionHub
 from ..rpc.dispatch import answer_request
 from ..rpc.methods import build_json_schema
 from ..rpc.stdio import LineWriter, serve_lines
-from .options import load_settings, model_option, print_warning, store_option
+from .options import (
+    answer_timeout_option,
+    load_settings,
+    model_option,
+    print_warning,
+    store_option,
+)
 
 
 @click.command(
@@ -27,8 +33,9 @@ from .options import load_settings, model_option, print_warning, store_option
 )
 @store_option
 @model_option
+@answer_timeout_option
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of all lines, and end.")
-def rpc(*, store: str | None, model: str | None, schema: bool) -> None:
+def rpc(*, store: str | None, model: str | None, answer_timeout: float, schema: bool) -> None:
     """Run sessions for another program: a request on each line of standard input.
 
     A request is {id, method, params}; its answer {id, result} or {id, error {code, message}}.
@@ -51,5 +58,6 @@ def rpc(*, store: str | None, model: str | None, schema: bool) -> None:
             program=f"gong/{__version__}",
             model=model,
             warn=print_warning,
+            answer_seconds=answer_timeout or None,
         )
         asyncio.run(serve_lines(hub, writer, partial(answer_request, hub)))

@@ -19,7 +19,13 @@ from ..errors import ConfigurationError
 from ..hosting.hub import SessionHub
 from ..rpc.dispatch import answer_request
 from ..rpc.http import LOCAL_NAMES, EventLog, serve_http
-from .options import load_settings, model_option, print_warning, store_option
+from .options import (
+    answer_timeout_option,
+    load_settings,
+    model_option,
+    print_warning,
+    store_option,
+)
 
 if TYPE_CHECKING:
     from tape.index.library import Library
@@ -28,11 +34,18 @@ if TYPE_CHECKING:
 @click.command(epilog=format_examples("gong serve --port 0"))
 @store_option
 @model_option
+@answer_timeout_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 chooses a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--allow-remote", is_flag=True, help="Allow a --host that other machines reach.")
 def serve(
-    *, store: str | None, model: str | None, port: int, host: str, allow_remote: bool
+    *,
+    store: str | None,
+    model: str | None,
+    answer_timeout: float,
+    port: int,
+    host: str,
+    allow_remote: bool,
 ) -> None:
     """Run sessions for other programs over HTTP: the methods of `gong rpc`, events as a stream.
 
@@ -47,11 +60,15 @@ def serve(
         )
     settings = load_settings(store=store)
     with open_store(config.locate_store(settings, os.environ)) as library:
-        asyncio.run(_serve_library(library, store, model, (host, port)))
+        asyncio.run(_serve_library(library, store, model, (host, port), answer_timeout))
 
 
 async def _serve_library(
-    library: Library, store: str | None, model: str | None, where: tuple[str, int]
+    library: Library,
+    store: str | None,
+    model: str | None,
+    where: tuple[str, int],
+    answer_timeout: float,
 ) -> None:
     log = EventLog()
     hub = SessionHub(
@@ -62,6 +79,7 @@ async def _serve_library(
         program=f"gong/{__version__}",
         model=model,
         warn=print_warning,
+        answer_seconds=answer_timeout or None,
     )
     await serve_http(hub, partial(answer_request, hub), log, where, _print_address)
 

@@ -151,12 +151,18 @@ class SessionHub:
         program: str,
         model: str | None = None,
         warn: Callable[[str], None] = lambda _: None,
+        answer_seconds: float | None = None,
     ) -> None:
-        """`load_settings` returns those for a folder; `model` is for sessions that name none."""
+        """`load_settings` returns those for a folder; `model` is for sessions that name none.
+
+        A question waits `answer_seconds` for an answer: then a call is denied, and the model
+        decides its own question. None waits for ever: a person sits there.
+        """
         self.library = library
         self.sessions: dict[str, HostedSession] = {}
         self._load_settings, self._environ, self._emit = load_settings, environ, emit
         self.program, self._model, self._warn = program, model, warn
+        self._answer_seconds = answer_seconds
 
     def find(self, session: str) -> HostedSession:
         """Return a session that is held here; raise UnknownSession."""
@@ -268,7 +274,7 @@ class SessionHub:
     def _hold(self, opened: OpenSession) -> HostedSession:
         hosted = HostedSession(opened)
         session = opened.session
-        session.ask_person()
+        session.ask_person(self._answer_seconds)
         session.subscribe(partial(self._take_event, hosted), agents=True)
         session.build_run_context()
         self.sessions[hosted.id] = hosted

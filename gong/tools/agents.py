@@ -211,14 +211,18 @@ async def run_task_output(arguments: TaskOutputArguments, context: ToolContext) 
     return ToolOutcome.from_text(text.strip(), _describe_report(report))
 
 
+_IN_TURN = {"send_input", "close_agent"}
+"""What changes a sub-agent that is there waits for the calls before it: they may be about it."""
+
+
 def _build_tool(name: str, description: str, arguments: type[Struct], run: Any) -> AgentTool:
-    """Return a tool that runs beside others of its kind: what it starts is judged call by call."""
+    """Return a tool; those that start or wait run side by side, judged call by call."""
     return AgentTool(
         name=name,
         description=description,
         arguments=arguments,
         run=run,
-        parallel=True,
+        parallel=name not in _IN_TURN,
         stopped="It was stopped, and its sub-agent with it.",
         find_targets=find_no_targets,
     )

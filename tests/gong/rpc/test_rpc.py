@@ -11,6 +11,7 @@ import sys
 import jsonschema
 import pytest
 
+from gong.cli.rpc import rpc
 from gong.rpc.methods import METHODS, build_json_schema
 from tests import warm
 
@@ -106,6 +107,26 @@ def test_a_call_that_is_denied_does_not_run(client, session):
     ended = next(line for line in client.lines if line.get("type") == "tool_end")
     assert "not now" in ended["content"][0]["text"]
     assert not (client.work / "zebra.txt").exists()
+
+
+def test_a_call_that_nobody_decides_about_is_denied_after_its_time(tmp_path):
+    """M177, C33: 300 seconds, or --answer-timeout; the run goes on."""
+    made = Client(tmp_path, "--answer-timeout", "0.2")
+    try:
+        new = made.ask("session/new", cwd=str(made.work))["session"]
+        done = made.ask("prompt", session=new, text="run touch zebra.txt")
+        assert done["stop_reason"] == "stop"
+        asked = next(line for line in made.lines if line.get("type") == "approval_request")
+        late = made.ask("approve", session=new, call_id=asked["call_id"], decision="once")
+        assert "no question is open" in late["message"]
+        ended = next(line for line in made.lines if line.get("type") == "tool_end")
+        assert "0.2 s" in ended["content"][0]["text"]
+        assert not (made.work / "zebra.txt").exists()
+    finally:
+        made.process.kill()
+        made.process.communicate()
+    default = next(one.default for one in rpc.params if one.name == "answer_timeout")
+    assert default == 300
 
 
 def test_cancel_stops_a_run_that_waits(client, session):

@@ -192,6 +192,29 @@ async def test_so_many_run_in_the_background_at_once(stage):
     assert json.loads(results(session)[3]) == {"agent_id": "agent-1", "status": "cancelled"}
 
 
+async def test_a_close_in_the_same_answer_waits_for_the_calls_before_it(stage):
+    """M019, C12: only calls that read, start or wait run side by side."""
+    slow = stage.spawn({"text": "the result", "delay_ms": 300})
+    session = await stage.run(
+        slow, [call("wait", agent_id="agent-1"), call("close_agent", agent_id="agent-1")]
+    )
+    waited, closed = map(json.loads, results(session)[1:])
+    assert (waited["output"], waited["success"]) == ("the result", True)
+    assert closed == {"agent_id": "agent-1", "status": "completed"}
+
+
+async def test_more_input_in_the_same_answer_comes_before_the_wait_after_it(stage):
+    one = stage.spawn({"text": "one", "delay_ms": 100}, {"text": "two"})
+    more = [
+        call("wait", agent_id="agent-1"),
+        call("send_input", agent_id="agent-1", message="and?"),
+        call("wait", agent_id="agent-1"),
+    ]
+    session = await stage.run(one, more)
+    first, _, second = map(json.loads, results(session)[1:])
+    assert (first["output"], second["output"]) == ("one", "two")
+
+
 async def test_tasks_that_are_waited_for_take_turns(stage):
     session = await stage.run(
         [stage.task({"text": str(n), "delay_ms": 50}) for n in range(5)], max_subagents=2
