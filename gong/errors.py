@@ -11,6 +11,7 @@ GongError                      1
 │   └── CompactionCancelled    1  a hook cancelled the compaction
 ├── OperationCancelled         1  a hook cancelled a fork or a switch
 ├── NothingToUndo              1  there is no compaction or handoff to undo
+├── FilesElsewhere             1  files to undo are in another environment
 ├── SummaryUnusable            1  a model's summary is unusable
 ├── NoObject                   1  an answer does not match the requested schema
 └── ModelError                 1  a model call failed; `provider`, `status`, `retryable` say how
@@ -89,6 +90,22 @@ class SummaryUnusable(GongError):
 
 class NothingToUndo(GongError):
     """The branch has no compaction, prompt or undo that could be undone."""
+
+
+class FilesElsewhere(GongError):
+    """Files that would go back were changed in another environment; nothing was done.
+
+    `environments` are their names, `paths` the files.
+    """
+
+    def __init__(self, environments: tuple[str, ...], paths: tuple[str, ...]) -> None:
+        self.environments, self.paths = environments, paths
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""  # noqa: PLR2004 (enough)
+        super().__init__(
+            f"nothing was undone: these files were changed in {', '.join(environments)}, not on"
+            f" this machine: {', '.join(paths[:3])}{more}; restore them there, or let the"
+            " conversation alone go back"
+        )
 
 
 class NoObject(GongError):

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from tape.model.entries import NO_JSON, Approval, Text, ToolResult, ToolStart
 
+from ..checkpoints.file_recorder import describe_environment
 from ..context.tape_search import TapeRecall
 from ..policy.decision import EditedVerdict, RecordedVerdict, decide_call
 from ..tools import tool
@@ -166,7 +167,8 @@ class _RunningCall:
             return None
         await self._record_checkpoint(prepared)
         args = NO_JSON if prepared.call is call else prepared.call.args  # hook or person changed it
-        context.recorder.append(ToolStart(call.id, call.name, args, prepared.tool.replay))
+        where = describe_environment(context.setup.env)
+        context.recorder.append(ToolStart(call.id, call.name, args, prepared.tool.replay, where))
         self.started, self.stopped = True, prepared.tool.stopped
         return prepared
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tape.files.changes import find_recorded_versions
-from tape.model.entries import Checkpoint, FileState
+from tape.model.entries import Checkpoint, FileState, OtherEnvironment
 
 from ..env.local import LocalEnvironment, run_to_end
 from ..env.protocol import is_inside_folder
@@ -250,6 +250,23 @@ def find_local_environment(env: ExecutionEnvironment) -> LocalEnvironment | None
     while isinstance(env, EnvironmentWrapper):
         env = env.inner
     return env if isinstance(env, LocalEnvironment) else None
+
+
+def describe_environment(env: ExecutionEnvironment) -> OtherEnvironment | None:
+    """Return how the tape names where calls act; None for this machine.
+
+    An environment may have a `name`; without one it is called as its class.
+    """
+    if find_local_environment(env) is not None:
+        return None
+    inner = env
+    while isinstance(inner, EnvironmentWrapper):
+        inner = inner.inner
+    named = getattr(inner, "name", None)
+    kind = type(inner).__name__.removesuffix("Environment").lower() or "other"
+    return OtherEnvironment(
+        named if isinstance(named, str) and named else kind, env.working_directory
+    )
 
 
 def shorten_path(path: str, folder: str) -> str:

@@ -50,7 +50,7 @@ from tape.model.entries import (
     join_texts,
 )
 
-from ..errors import NothingToUndo
+from ..errors import FilesElsewhere, NothingToUndo
 from .restore import (
     build_restore_patch,
     describe_disk_file,
@@ -121,7 +121,8 @@ def plan_undo(
 ) -> RewindPlan:
     """Return what going back to before the newest prompts would do.
 
-    Raises NothingToUndo where the branch has fewer prompts.
+    Raises NothingToUndo where the branch has fewer prompts, and FilesElsewhere where files that
+    would go back are in another environment.
     """
     head = tape.head(branch)
     try:
@@ -170,10 +171,23 @@ def _plan_back(
     entries = tape.entries(head)
     folder = _find_folder(entries)
     since = [change for change in list_file_changes(entries) if change.n > target.header.n]
-    files = RestorePlan(()) if scope == "talk" else _plan_files(since, folder, overwrite)
+    files = RestorePlan(())
+    if scope != "talk":
+        _refuse_elsewhere(since)
+        files = _plan_files(since, folder, overwrite)
     prompts = () if scope == "files" else _list_prompts(entries, target.header.n)
     to = head if scope == "files" else target
     return RewindPlan(reason, scope, to, target.entry, prompts, files, folder, head.entry)
+
+
+def _refuse_elsewhere(changes: Sequence[PathChange]) -> None:
+    """Raise FilesElsewhere where changes were made in another environment than this machine."""
+    elsewhere = [one for one in changes if one.environment is not None]
+    if elsewhere:
+        raise FilesElsewhere(
+            tuple(dict.fromkeys(one.environment or "" for one in elsewhere)),
+            tuple(dict.fromkeys(one.path for one in elsewhere)),
+        )
 
 
 def plan_redo(tape: Tape, branch: str, overwrite: Collection[str] = ()) -> RewindPlan:
@@ -289,6 +303,7 @@ def _plan_forward(
     base = entries[begin - 1]
     done = [change for change in list_file_changes(entries) if change.n > base.n]
     folder = _find_folder(entries)
+    _refuse_elsewhere(done)
     files = _plan_files(done, folder, overwrite)
     if not restore.moves_talk:
         return RewindPlan("redo", "files", head, base.id, (), files, folder)

@@ -122,7 +122,7 @@ def describe_changed_files(recorder: Recorder, folder: str) -> str:
         changes = list_file_changes(recorder.tape.entries(recorder.head(), skipped=lambda _: None))
     except (TapeError, OSError):  # the session can be continued all the same
         return ""
-    left = {change.path: change.after for change in changes}
+    left = {change.path: change.after for change in changes if change.environment is None}
     changed = [
         os.path.relpath(path, folder)
         for path, version in left.items()

@@ -11,6 +11,7 @@ What an entry says of files, where paths are relative to the folder in force at 
                                             `recorded` is False, and bytes are known of a whole
                                             text only
     checkpoint of a restore                 each file became what the checkpoint says
+    tool.start with `environment`           its files are there: `NAME:/path`
     tool.start without a result             the files of its checkpoint may be anything now
 
 A version of a file is None where it does not exist. Where its bytes are not known it has no digest,
@@ -72,7 +73,7 @@ class PathChange(NamedTuple):
     """What one entry did to one file."""
 
     path: str
-    """Absolute, without "." and ".."."""
+    """Absolute, without "." and ".."; in another environment behind its name and a colon."""
     op: ChangeOp
     source: str | None
     """The old absolute path of a renamed file."""
@@ -88,6 +89,8 @@ class PathChange(NamedTuple):
     """How many prompts stand before it."""
     recorded: bool = True
     """False where only the arguments of a call tell of it."""
+    environment: str | None = None
+    """The name of the environment it was made in; None for the machine of the session."""
     is_restore: bool = False
 
 
@@ -100,6 +103,7 @@ class _OpenCall(NamedTuple):
     start: Entry | None
     checkpoint: Checkpoint | None
     cwd: str
+    environment: str | None = None
 
 
 class WorkFolder(NamedTuple):
@@ -145,11 +149,19 @@ def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion |
     """Return each file as its newest record tells, by path as recorded; None where it is gone.
 
     A checkpoint tells of a file as the call found it, or as a restore left it. What was told before
-    the session went to another folder is left out.
+    the session went to another folder is left out, and what was done in another environment.
     """
     found: dict[str, KnownVersion | None] = {}
+    entries = [*entries]
+    elsewhere = {
+        entry.data.call_id
+        for entry in entries
+        if isinstance(entry.data, ToolStart) and entry.data.environment is not None
+    }
     for entry in entries:
         match entry.data:
+            case Checkpoint(call_id=call_id) | ToolResult(call_id=call_id) if call_id in elsewhere:
+                pass
             case Meta(cwd=str()):
                 found.clear()
             case Checkpoint(files=states):
@@ -205,14 +217,20 @@ class _ChangeReader:
                 for call in select_tool_calls(content):
                     self.calls[call.id] = _OpenCall(call, NO_JSON, None, None, self.cwd)
             case ToolStart(call_id=call_id, args=args) if call_id in self.calls:
-                self.calls[call_id] = self.calls[call_id]._replace(start=entry, ran=args)
+                begun = self.calls[call_id]._replace(start=entry, ran=args)
+                if (other := entry.data.environment) is not None:
+                    folder = f"{other.name}:{other.folder}"
+                    begun = begun._replace(cwd=folder, environment=other.name)
+                self.calls[call_id] = begun
             case Checkpoint(why="restore"):
                 yield from self._note_changes(self._read_restore(entry, entry.data))
             case Checkpoint(call_id=str(call_id)) if call_id in self.calls:
                 self.calls[call_id] = self.calls[call_id]._replace(checkpoint=entry.data)
             case ToolResult(call_id=call_id):
                 asked = self.calls.pop(call_id, None)
-                yield from self._note_changes(self._read_result(entry, entry.data, asked))
+                where = None if asked is None else asked.environment
+                made = self._read_result(entry, entry.data, asked)
+                yield from self._note_changes(one._replace(environment=where) for one in made)
             case _:
                 pass
 
@@ -224,7 +242,8 @@ class _ChangeReader:
             for state in call.checkpoint.files:
                 path = _resolve_path(call.cwd, state.path)
                 lost = KnownVersion(None, why="the call that may have changed it did not end")
-                yield self._build_change(call.start, path, "unknown", _read_before(state), lost)
+                change = self._build_change(call.start, path, "unknown", _read_before(state), lost)
+                yield change._replace(environment=call.environment)
 
     def _note_changes(self, changes: Iterable[PathChange]) -> Iterator[PathChange]:
         for change in changes:
@@ -319,4 +338,6 @@ def _read_versions(file: ChangedFile) -> tuple[KnownVersion | None, KnownVersion
 
 
 def _resolve_path(cwd: str, path: str) -> str:
-    return posixpath.normpath(posixpath.join(cwd, path))
+    """Return an absolute path; `cwd` in another environment is `NAME:/folder`, as is the result."""
+    name, mark, folder = cwd.rpartition(":") if cwd[:1] != "/" else ("", "", cwd)
+    return name + mark + posixpath.normpath(posixpath.join(folder, path))

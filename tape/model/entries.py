@@ -373,6 +373,15 @@ class Assistant(Payload, frozen=True, gc=False):
     error: Failure | None = None
 
 
+class OtherEnvironment(Struct, frozen=True, gc=False):
+    """Another place than the machine of the session, in which a call acts."""
+
+    name: str
+    """What it is called: container, ssh."""
+    folder: str
+    """Its absolute path there from which relative ones start."""
+
+
 class ToolStart(Payload, frozen=True, gc=False):
     """A tool body is about to run; `args` only if they differ from the call's."""
 
@@ -381,6 +390,8 @@ class ToolStart(Payload, frozen=True, gc=False):
     name: str
     args: Raw = NO_JSON
     replay: str = keep_default("unsafe")
+    environment: OtherEnvironment | None = None
+    """Where it acts, and its files are; None for the machine of the session."""
 
 
 class ChangedFile(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
 
+from gong.agent.rewind import plan_undo
 from gong.checkpoints.file_recorder import IN_BACKGROUND
 from gong.config import CheckpointSettings, PermissionSettings
+from gong.errors import FilesElsewhere
 from tape.model.entries import Checkpoint, ToolResult, ToolStart
 from tape.store.store import Store
 from tests.gong.agent.conftest import call, seen
+from tests.gong.env.memory import MemoryEnvironment
 
 OLD, NEW = "one\n", "two\n"
 FREE = {"permissions": PermissionSettings(mode="bypass", read_before_write=False)}
@@ -233,6 +237,44 @@ async def test_another_environment_records_file_tools_and_says_so(stage):
     assert [(one.op, one.after) for one in payloads(session, ToolResult)[1].files] == [
         ("created", digest(NEW))
     ]
+
+
+@pytest.mark.parametrize("records", [True, False])
+async def test_files_of_another_environment_are_never_undone_here(stage, records):
+    """A file of this machine has the same name, and what the other one was left with."""
+    other = MemoryEnvironment({"calc.py": b"a - b\n"}, str(stage.folder))
+    (stage.folder / "calc.py").write_text("a + b\n")
+    (stage.folder / "new.txt").write_text(NEW)
+    edit = call("edit", path="calc.py", oldText="a - b", newText="a + b")
+    session = await stage.session(
+        {"tool_calls": [edit, call("write", path="new.txt", content=NEW)]},
+        {"text": "done"},
+        {"tool_calls": [call("write", path="here.txt", content=NEW)]},
+        {"text": "done"},
+        **FREE,
+    )
+    if not records:
+        session.setup = replace(session.setup, file_recorder=None)
+    here = session.use_environment(other)
+    await seen(session, "go")
+    assert other.files[f"{stage.folder}/calc.py"] == b"a + b\n"
+    for plan in (plan_undo, lambda one: plan_undo(one, scope="files")):
+        with pytest.raises(FilesElsewhere, match="changed in memory, not on this machine") as told:
+            plan(session)
+        assert told.value.paths == tuple(
+            f"memory:{stage.folder}/{name}" for name in ("calc.py", "new.txt")
+        )
+    session.use_environment(here)
+    await seen(session, "and here")
+    report = session.apply_rewind(plan_undo(session))
+    assert [one.path for one in report.restored] == [str(stage.folder / "here.txt")] * records
+    assert (stage.folder / "calc.py").read_text() == "a + b\n"
+    assert (stage.folder / "new.txt").read_text() == NEW
+    with pytest.raises(FilesElsewhere):
+        plan_undo(session)
+    session.apply_rewind(plan_undo(session, scope="talk"))
+    assert (stage.folder / "new.txt").read_text() == NEW
+    assert other.files[f"{stage.folder}/new.txt"] == NEW.encode()
 
 
 class Elsewhere:
