@@ -1,16 +1,18 @@
 """Notice a model that goes in circles: the same calls or the same text again and again. Pure.
 
-| pattern | calls that must agree | in what |
-|---|---|---|
-| cycle of 1, 2 or 3 | the last `window` calls, in whole cycles: 10, 10, 9 | arguments |
-| same result | the last 4 | arguments and result |
-| same error | the last 3 | arguments, and each result is an error |
-| two in turn | the last 6: A B A B A B | arguments and result |
+A pattern is a cycle of 1, 2 or 3 calls, alike in name and arguments, that fills the last `window`
+calls: 10, 10, 9. It is counted for itself, and again after `window` further calls:
 
-A pattern found makes one steering message. It is found again only after `window` further calls, and
-then without a message. The third finding of any kind ends the run. New input of a person makes
-a new guard. Text that repeats inside one answer ends that answer: see `TextGuard`. (The cycle is
-that of mission.md M018 and C14, the others are those of OpenHands.)
+| a pattern is found | then |
+|---|---|
+| the first time, at 10 calls | the model is told |
+| the second time, at 20 | it is counted |
+| the third time, at 30 | the run ends |
+
+Only where the results repeat too is a pattern counted after it was told: calls whose results change
+get somewhere, such as those that wait for a server. Calls that wait for a task are not looked at.
+New input of a person makes a new guard. Text that repeats inside one answer ends that answer: see
+`TextGuard`. (mission.md M018 and C14.)
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
 WINDOW = 10
 """Calls that a cycle is looked for in."""
 MAX_FINDINGS = 3
-"""Findings after which the run ends."""
+"""Findings of one pattern after which the run ends."""
 _MAX_CYCLE = 3
-_SAME_RESULT, _SAME_ERROR, _TWO_IN_TURN = 4, 3, 6
+_WAITING_TOOLS = {"bash_output", "taskoutput", "wait"}
 
 
 class Repetition(NamedTuple):
@@ -47,7 +49,16 @@ class _CallTrace(NamedTuple):
 
     call: str
     result: str
-    is_error: bool
+
+
+class _Pattern(NamedTuple):
+    """A cycle that the newest calls follow."""
+
+    length: int
+    """Calls of its whole cycles."""
+    calls: tuple[str, ...]
+    """The calls of a cycle, sorted: A B A B and B A B A are one pattern, seen a call later."""
+    has_same_results: bool
 
 
 class RepetitionGuard:
@@ -58,37 +69,37 @@ class RepetitionGuard:
         self._traces: list[_CallTrace] = []
         self._count = 0
         """Calls since the start, also those that are forgotten."""
-        self._found_at: dict[tuple[str, ...], int] = {}
-        """Each pattern and how many calls there were when it was found last."""
-        self._findings = 0
+        self._found: dict[tuple[str, ...], tuple[int, int]] = {}
+        """Calls of a pattern → how often it was found, and how many calls there were then."""
 
     def record_calls(
         self, calls: Sequence[ToolCall], results: Sequence[ToolResult]
     ) -> Repetition | None:
         """Add the calls of a turn with their results; return a pattern that is found with them."""
         for call, result in zip(calls, results, strict=True):
+            if call.name.lower() in _WAITING_TOOLS:
+                continue
             args = bytes(call.args) if call.args_text is None else call.args_text.encode()
             said = repr(result.content).encode("utf-8", "surrogatepass")
-            trace = _CallTrace(
-                f"{call.name} {hashlib.sha256(args).hexdigest()}",
-                hashlib.sha256(said).hexdigest(),
-                result.is_error,
-            )
-            self._traces.append(trace)
-        self._count += len(calls)
-        del self._traces[: -max(self.window, _TWO_IN_TURN)]
-        for kind, length in _find_patterns(self._traces, self.window):
-            # Sorted, as A B A B and B A B A are one pattern, seen a call later.
-            key = (kind, *sorted({one.call for one in self._traces[-length:]}))
-            found_at = self._found_at.get(key)
-            if found_at is None or self._count - found_at >= self.window:
-                self._found_at[key] = self._count
-                self._findings += 1
-                message = (
-                    f"Loop detected: the last {length} tool calls follow a repeating pattern."
-                    " Try a different approach."
+            self._traces.append(
+                _CallTrace(
+                    f"{call.name} {hashlib.sha256(args).hexdigest()}",
+                    hashlib.sha256(said).hexdigest(),
                 )
-                return Repetition(message, found_at is None, self._findings >= MAX_FINDINGS)
+            )
+            self._count += 1
+        del self._traces[: -self.window]
+        for pattern in _find_patterns(self._traces, self.window):
+            findings, found_at = self._found.get(pattern.calls, (0, 0))
+            is_counted = pattern.has_same_results and self._count - found_at >= self.window
+            if findings and not is_counted:
+                continue
+            self._found[pattern.calls] = findings + 1, self._count
+            message = (
+                f"Loop detected: the last {pattern.length} tool calls follow a repeating pattern."
+                " Try a different approach."
+            )
+            return Repetition(message, not findings, findings + 1 >= MAX_FINDINGS)
         return None
 
 
@@ -148,22 +159,16 @@ class TextGuard:
         return False
 
 
-def _find_patterns(traces: Sequence[_CallTrace], window: int) -> list[tuple[str, int]]:
-    """Return name and length of every pattern that the newest calls follow."""
-    calls = [one.call for one in traces]
+def _find_patterns(traces: Sequence[_CallTrace], window: int) -> list[_Pattern]:
+    """Return every cycle that the newest calls follow, the shortest first."""
     found = []
     for cycle in range(1, _MAX_CYCLE + 1):
         length = window - window % cycle
-        if length > cycle and _is_cycle(calls[-length:], cycle, length):
-            found.append((f"cycle of {cycle}", length))
-    both = [(one.call, one.result) for one in traces]
-    if _is_cycle(both[-_SAME_RESULT:], 1, _SAME_RESULT):
-        found.append(("same result", _SAME_RESULT))
-    failed = traces[-_SAME_ERROR:]
-    if all(one.is_error for one in failed) and _is_cycle(calls[-_SAME_ERROR:], 1, _SAME_ERROR):
-        found.append(("same error", _SAME_ERROR))
-    if _is_cycle(both[-_TWO_IN_TURN:], 2, _TWO_IN_TURN):
-        found.append(("two in turn", _TWO_IN_TURN))
+        newest = traces[-length:]
+        calls = [one.call for one in newest]
+        if length > cycle and _is_cycle(calls, cycle, length):
+            has_same_results = _is_cycle(newest, cycle, length)
+            found.append(_Pattern(length, tuple(sorted(calls[:cycle])), has_same_results))
     return found
 
 

@@ -139,13 +139,12 @@ async def test_a_model_that_repeats_itself_is_told_once_and_then_stopped_m018(st
     told = only(found, "loop_detection")
     assert [one.stopped for one in told] == [False, False, True]
     steered = [event.text for event in only(found, "steering_injected")]
-    assert steered == [
-        f"Loop detected: the last {count} tool calls follow a repeating pattern."
+    assert "".join(steered) == (
+        "Loop detected: the last 10 tool calls follow a repeating pattern."
         " Try a different approach."
-        for count in (4, 10)
-    ]
-    assert types(session).count("context") == 2
-    assert found[-1].turns == 14
+    )
+    assert types(session).count("context") == 1
+    assert found[-1].turns == 30
 
 
 async def test_loop_detection_can_be_switched_off(stage):

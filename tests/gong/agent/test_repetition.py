@@ -48,24 +48,56 @@ def test_other_calls_are_no_loop(words):
     assert find(words) == []
 
 
-def test_the_third_finding_ends_the_run_and_only_the_first_of_a_pattern_is_told_c14():
-    found = find("a" * 30)
+def find_with_results(words: str, window: int = 10) -> list[tuple[int, Repetition]]:
+    """Return what is found where each call has its own result, again and again."""
+    guard = RepetitionGuard(window)
+    found = [(number, record(guard, word, f"of {word}")) for number, word in enumerate(words, 1)]
+    return [(number, one) for number, one in found if one is not None]
+
+
+@pytest.mark.parametrize("unit", ["a", "ab"])
+def test_the_third_finding_of_a_pattern_ends_the_run_and_the_first_is_told_c14(unit):
+    found = find_with_results(unit * (30 // len(unit)))
     assert [number for number, _ in found] == [10, 20, 30]
     assert [one.is_new for _, one in found] == [True, False, False]
     assert [one.is_last for _, one in found] == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("words", "failed", "at"), [("aaaa", False, 4), ("aaa", True, 3), ("ababab", False, 6)]
-)
-def test_calls_with_the_same_result_are_found_sooner(words, failed, at):
+def test_patterns_are_counted_each_for_itself_c14():
+    """Three different ones are no third finding of any."""
+    found = find_with_results("a" * 10 + "b" * 10 + "c" * 10 + "d" * 10)
+    assert [(number, one.is_new, one.is_last) for number, one in found] == [
+        (number, True, False) for number in (10, 20, 30, 40)
+    ]
+
+
+def test_what_was_told_counts_again_after_other_calls_c14():
+    found = find_with_results("a" * 10 + "bcdefghi" + "a" * 10 + "ihgfedcb" + "a" * 10)
+    assert [(number, one.is_new, one.is_last) for number, one in found] == [
+        (10, True, False),
+        (28, False, False),
+        (46, False, True),
+    ]
+
+
+@pytest.mark.parametrize("words", ["aaaa", "aaaaaaaaa", "abababab"])
+def test_fewer_calls_than_the_window_are_no_loop_whatever_they_return(words):
+    assert find_with_results(words) == []
     guard = RepetitionGuard()
-    found = [record(guard, word, f"said {word}", failed=failed) for word in words]
-    assert [number for number, one in enumerate(found, 1) if one] == [at]
+    assert not any(record(guard, word, "no", failed=True) for word in words)
 
 
-def test_new_results_of_the_same_call_are_progress_until_the_window_is_full():
-    assert find("aaaaaaaaa") == []
+def test_calls_whose_results_change_are_told_once_and_never_stopped():
+    [(number, found)] = find("a" * 100)
+    assert (number, found.is_new, found.is_last) == (10, True, False)
+
+
+@pytest.mark.parametrize("tool", ["bash_output", "TaskOutput", "wait"])
+def test_waiting_for_a_task_is_no_loop(tool):
+    guard = RepetitionGuard()
+    call = ToolCall("c", tool, Raw(b'{"shell_id":"bg_1"}'))
+    result = ToolResult("c", tool, (Text("nothing new"),))
+    assert not any(guard.record_calls([call], [result]) for _ in range(50))
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=60))
