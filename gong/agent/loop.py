@@ -7,6 +7,7 @@ waits for the disk before it continues. What follows an answer, the first line t
     the answer, and what waits                        then
     ================================================  ====================================
     it failed, also after one repeated call           the run ends with the error
+    it neither says nor calls anything                the call is repeated, once
     its calls are the third finding of a repetition   the run ends
     it has calls, none with the object that the run   another turn
     has to end with; or steering waits
@@ -115,7 +116,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
             rounds += 1
             names = ", ".join(call.name for call in calls)
             context.emit(events.AgentState("tool_calling", names, turns))
-            await run_tools(context, calls)
+            await run_tools(context, calls, is_cut=stop == "length")
         elapsed_ms = context.measure_elapsed_ms(begun)
         context.emit(events.TurnEnd(turns, len(calls), elapsed_ms))
         if calls and _is_going_in_circles(context, calls):
@@ -258,7 +259,7 @@ def _is_over_budget(context: RunContext) -> bool:
 
 
 async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Answer:
-    """Make one model call; repeat it once if a changed request may be accepted."""
+    """Make one model call; repeat it once if a changed request may be accepted, or for words."""
     answer, is_changed = await _call_after_hooks(context, prepared), False
     # Estimates may be wrong and windows unknown: the provider's refusal is the last check.
     if isinstance(answer.error, ContextLengthExceeded):
@@ -270,6 +271,9 @@ async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Ans
         context.emit(events.Warn("the provider refused the history: retrying with a plainer one"))
     if is_changed:
         answer = await _call_after_hooks(context, prepare_next_call(context))
+    elif answer.is_wordless:
+        context.emit(events.Warn(f"{prepared.model.provider} sent an answer without words · try 2"))
+        answer = await _call_after_hooks(context, prepared.mark_repair_recorded())
     if answer.error is not None and (advice := find_advice(answer.error)):
         context.emit(events.Warn(advice))
     return answer

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Raw
 
 from tape.context.view import Message
-from tape.model.entries import NO_JSON, Assistant, Error, Failure, Text, User
+from tape.model.entries import NO_JSON, Assistant, Error, Failure, Text, User, is_wordless
 from tape.text import shorten_to_width, to_single_line
 
 from ..errors import (
@@ -77,6 +77,8 @@ class Answer(NamedTuple):
     error: ModelError | None = None
     is_paused: bool = False
     """Whether the provider paused: sending the answer back unchanged continues it."""
+    is_wordless: bool = False
+    """Whether it came whole and neither says nor calls anything."""
 
 
 def find_advice(error: ModelError) -> str | None:
@@ -228,7 +230,8 @@ def _record_answer(
         if remark not in state.remarks:
             context.emit(events.Warn(remark))
     state.remarks.update(response.warnings)
-    return Answer(content, stop, is_paused=response.is_paused)
+    has_nothing = stop == "stop" and not response.is_paused and is_wordless(content)
+    return Answer(content, stop, is_paused=response.is_paused, is_wordless=has_nothing)
 
 
 def _record_repetition(
@@ -245,11 +248,20 @@ def _record_repetition(
     return Answer(content, "stop")
 
 
+_CUTTING_PROVIDERS = frozenset({"zai"})
+"""Providers that answer a prompt above the context window after cutting it, without an error."""
+
+
 def _find_silent_fault(model: AgentModel, answer: StreamAccumulator) -> ModelError | None:
     """Return an error that the provider did not report, else None."""
     if answer.finish is None:
         return StreamError("the answer ended before it was complete", provider=model.provider)
-    if not is_silent_overflow(answer.finish.stop_reason, answer.usage, model.window):
+    if not is_silent_overflow(
+        answer.finish.stop_reason,
+        answer.usage,
+        model.window,
+        cuts_prompts=model.provider in _CUTTING_PROVIDERS,
+    ):
         return None
     return ContextLengthExceeded(
         f"the conversation did not fit {model.name}, which takes {model.window:,} "

@@ -410,6 +410,10 @@ class PreparedRequest(NamedTuple):
         """What was repaired; None if nothing was."""
         return self.history.repair
 
+    def mark_repair_recorded(self) -> PreparedRequest:
+        """Return the same request for another call, which need not record the repair again."""
+        return self._replace(history=self.history._replace(unrecorded=None))
+
     def measure(self) -> ContextSize:
         """Return the size of the call."""
         return self.history.size.measure(self.request)

@@ -28,7 +28,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from tape.model.entries import NO_JSON, Approval, Text, ToolResult, ToolStart
+from tape.model.entries import NO_JSON, Approval, Text, ToolResult, ToolStart, join_texts
 
 from ..checkpoints.file_recorder import describe_environment
 from ..context.tape_search import TapeRecall
@@ -57,10 +57,20 @@ _MOST_AT_ONCE = 16
 _MAX_TAIL_CHARS = 2_000  # maximum characters of output so far in each event
 
 
-async def run_tools(context: RunContext, calls: Sequence[ToolCall]) -> None:
-    """Give every call its result, in order; after steering the rest is skipped."""
+_CUT_CALL = (
+    "The answer was cut at the limit of its length, so this call may be incomplete and was not run."
+    " Make it again with less in it, for example a file in several parts."
+)
+
+
+async def run_tools(context: RunContext, calls: Sequence[ToolCall], *, is_cut: bool) -> None:
+    """Give every call its result, in order; after steering the rest is skipped.
+
+    Of an answer that `is_cut` at the limit of its length, invalid arguments are told to be a
+    consequence of that.
+    """
     for group in _group_calls(context.setup.tools, calls):
-        running = [_RunningCall(context, call) for call in group]
+        running = [_RunningCall(context, call, is_cut=is_cut) for call in group]
         if not context.queues.steering:
             await _run_call_group(context, running)
             continue
@@ -116,11 +126,21 @@ def _edit_call(prepared: PreparedCall, edited: Mapping[str, Any]) -> ToolCall:
     return replace(call, name=prepared.tool.name, args=args, args_text=None)
 
 
+def _explain_cut(refused: tool.ToolOutcome) -> tool.ToolOutcome:
+    """Return why a call of a cut answer cannot run: where its arguments are invalid, the cut."""
+    if refused.kind != "ValidationError":
+        return refused
+    text = f"{_CUT_CALL} {join_texts(refused.content)}"
+    return tool.ToolOutcome.error(text, kind=refused.kind)
+
+
 class _RunningCall:
     """One call on its way: admitted or refused, run, and its result recorded."""
 
-    def __init__(self, context: RunContext, call: ToolCall) -> None:
+    def __init__(self, context: RunContext, call: ToolCall, *, is_cut: bool) -> None:
         self.context, self.call = context, call
+        self.is_cut = is_cut
+        """Whether the answer that makes the call was cut at the limit of its length."""
         self.shown = ""
         """The output so far."""
         self.begun: int | None = None
@@ -142,6 +162,8 @@ class _RunningCall:
         self.begun = context.setup.clock()
         context.emit(events.ToolExecutionStart(call.id, call.name, "running", call.args))
         prepared = context.setup.tools.prepare(call)
+        if self.is_cut and isinstance(prepared, tool.ToolOutcome):
+            prepared = _explain_cut(prepared)
         if context.setup.hooks is not None and not isinstance(prepared, tool.ToolOutcome):
             prepare = context.setup.tools.prepare
             prepared = await context.setup.hooks.check_call(context.recorder, prepare, prepared)

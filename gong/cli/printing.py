@@ -36,7 +36,7 @@ from ..agent import events
 from ..agent.answer_form import ANSWER_TOOL
 from ..policy.approval import find_mode
 from ..policy.modes import PermissionMode
-from ..repl.notices import describe_compaction, describe_limit
+from ..repl.notices import describe_compaction, describe_limit, describe_short_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -53,6 +53,7 @@ _CLOSED_ERRORS = {errno.EPIPE, errno.EIO}
 """Error numbers of a write to a closed pipe or terminal."""
 LIMIT_EXIT = 8
 DENIED_EXIT = 7
+CUT_EXIT = 9
 
 
 class PrintedCall(Struct, frozen=True):
@@ -117,6 +118,8 @@ class RunWatcher:
         self.end = events.RunEnd("error", 0, Usage(), 0)
         self.first: str | None = None
         """Id of the user entry that the run answers."""
+        self._last: events.MessageEnd | None = None
+        """The newest answer."""
         self._emit, self._warn, self._is_kept = emit, warn, is_kept
 
     @property
@@ -124,7 +127,7 @@ class RunWatcher:
         """Whether events are written."""
         return self._emit is not None
 
-    def take_event(self, event: events.Event) -> None:  # noqa: C901 (a case each)
+    def take_event(self, event: events.Event) -> None:  # noqa: C901, PLR0912 (a case each)
         """Record one event."""
         if self._emit is not None:
             self._emit(encode_event(event))
@@ -146,12 +149,23 @@ class RunWatcher:
                 self._warn(message)
             case events.HookError(hook=hook, error=error):
                 self._warn(f"hook {hook}: {error}")
+            case events.MessageEnd():
+                self._last = event
             case events.RunEnd():
                 self.end = event
-                if event.stop_reason == "aborted" and not self.exit_code:
-                    self.exit_code = signals.INTERRUPTED_EXIT
+                if not self.exit_code:
+                    self._finish_run(event.stop_reason)
             case _:
                 pass
+
+    def _finish_run(self, stop_reason: str) -> None:
+        """Set the exit code of a run that was stopped, or whose last answer is not a whole one."""
+        last = self._last
+        if stop_reason == "aborted":
+            self.exit_code = signals.INTERRUPTED_EXIT
+        elif last and (said := describe_short_answer(last.content, last.stop_reason)):
+            self._warn(said)
+            self.exit_code, self.error = CUT_EXIT, Failure("AnswerIncomplete", said)
 
 
 async def answer_prompt(

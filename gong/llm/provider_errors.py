@@ -222,13 +222,18 @@ def find_window_in_error(text: str) -> int | None:
 _NEARLY_FULL = 0.99
 
 
-def is_silent_overflow(stop_reason: str, usage: Usage, window: int | None) -> bool:
+def is_silent_overflow(
+    stop_reason: str, usage: Usage, window: int | None, *, cuts_prompts: bool
+) -> bool:
     """Return whether an answer that looks complete was made from a prompt that did not fit.
 
-    Such a prompt is larger than the context window, or fills it and left no room for an answer.
+    Such a prompt fills the context window and left no room for an answer, or it is larger and its
+    provider is known to cut such prompts. Otherwise the context window is larger than we know: the answer
+    is whole.
     """
     if window is None:
         return False
     prompt = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
     starved = stop_reason == "length" and usage.output == 0
-    return prompt > window or (starved and prompt >= _NEARLY_FULL * window)
+    is_cut = cuts_prompts and prompt > window
+    return is_cut or (starved and prompt >= _NEARLY_FULL * window)

@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from tape.model.entries import Thinking, ToolCall, join_texts, select_tool_calls
+from tape.model.entries import ToolCall, join_texts, select_tool_calls
 from tape.text import format_seconds, measure_width, shorten_to_width
 
 from ..agent import events
@@ -36,7 +36,7 @@ from .lines import (
     wrap_parts,
 )
 from .markdown import MarkdownStream
-from .notices import render_notice
+from .notices import describe_short_answer, render_notice
 from .tool_cards import (
     describe_call,
     describe_readings,
@@ -61,7 +61,6 @@ SHARED_OUTPUT_ROWS = 2
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)")
 """What a progress bar has written over."""
 _OUTPUT_CHARS = 4_000
-_EXPECTED_STOPS = {"stop", "tool_calls"}
 
 
 @dataclass(slots=True)
@@ -343,11 +342,7 @@ class Screen:
         lines = self._finish_block(columns)
         self._calls |= {call.id: call for call in select_tool_calls(event.content)}
         self._saying = ""
-        if event.stop_reason not in _EXPECTED_STOPS:
-            lines += self.remark(f"the answer ended early: {event.stop_reason}")
-        elif not select_tool_calls(event.content) and not join_texts(event.content).strip():
-            thought = any(isinstance(block, Thinking) for block in event.content)
-            said = "the answer has no text: the model only thought" if thought else "empty answer"
+        if said := describe_short_answer(event.content, event.stop_reason):
             lines += self.remark(said)
         return lines
 

@@ -110,6 +110,14 @@ def join_texts(content: Iterable[Block]) -> str:
     return "".join(block.text for block in content if isinstance(block, Text))
 
 
+def is_wordless(content: Iterable[Block]) -> bool:
+    """Return whether an answer says nothing and calls nothing: it is empty, or only thought."""
+    return all(
+        isinstance(block, Thinking) or (isinstance(block, Text) and not block.text.strip())
+        for block in content
+    )
+
+
 def select_tool_calls(content: Iterable[Block]) -> tuple[ToolCall, ...]:
     """Return the tool calls in order."""
     return tuple([block for block in content if type(block) is ToolCall])  # isinstance is slow

@@ -33,6 +33,7 @@ CODES = {
     6: "authentication",
     7: "denied",
     8: "turn or cost limit reached",
+    9: "the answer is cut, empty or only thought",
     75: "transient: try again",
     130: "interrupted",
 }

@@ -56,6 +56,7 @@ ENDS: dict[str, tuple[tuple[int, str], ...]] = {
         BUSY,
         (6, "the model's key is missing or refused"),
         (8, "-p stopped at a limit (--max-turns, --max-cost, --max-time)"),
+        (9, "-p, and the answer is cut, empty or only thought"),
         (75, "-p, and the provider was busy or unreachable, also on the last retry"),
     ),
     "compact": ((1, "there is nothing to compact, or nothing to undo"), FINDS, BUSY),

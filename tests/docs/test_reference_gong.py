@@ -174,10 +174,15 @@ def test_a_provider_that_stays_busy_ends_with_75(gong, tmp_path):
     gong("chat", "-m", "scripted/busy.json", "-p", "hello", code=75)
 
 
+def test_an_answer_that_was_cut_ends_with_9(gong, tmp_path):
+    (tmp_path / "cut.json").write_text(json.dumps([{"text": "half", "stop_reason": "length"}]))
+    gong("chat", "-m", "scripted/cut.json", "-p", "hello", code=9)
+
+
 def test_every_code_a_verb_may_end_with_is_seen():
     told = {(name, code) for name, ends in ENDS.items() for code, _ in ends}
     seen = {(verb_of(line), code) for code, line in SPOILT}
-    assert told - seen == {("doctor", 1), ("chat", 75)}
+    assert told - seen == {("doctor", 1), ("chat", 9), ("chat", 75)}
 
 
 def verb_of(line: str) -> str:

@@ -193,6 +193,53 @@ def test_the_limit_of_turns_ends_with_8(place):
     assert (document["turns"], document["is_error"]) == (2, True)
 
 
+NOTHING, THOUGHT = {"text": ""}, {"thinking": "hm"}
+SHORT = {
+    "cut": (
+        [{"text": "half of", "stop_reason": "length"}],
+        ("half of", "the answer was cut at the limit of its length (max_output_tokens)"),
+    ),
+    "empty twice": ([NOTHING, NOTHING], ("", "the answer is empty")),
+    "thought twice": ([THOUGHT, THOUGHT], ("", "the answer has no text: the model only thought")),
+    "stopped by a filter": (
+        [{"text": "I will", "stop_reason": "content_filter"}],
+        ("I will", "the answer ended early: content_filter"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SHORT)
+def test_an_answer_that_is_not_whole_ends_with_9_and_says_why(place, case):
+    answers, (result, why) = SHORT[case]
+    argv = ("gong", "chat", "-p", "go", "-m", place.script(*answers))
+    document = place.json(*argv, "--output-format", "json", code=9)
+    assert (document["result"], document["is_error"], document["turns"]) == (result, True, 1)
+    assert document["error"] == {"class": "AnswerIncomplete", "message": why}
+    assert len([one for one in entries(place) if one["type"] == "assistant"]) == len(answers)
+    done = place.run(*argv, code=9)
+    assert done.stdout == (f"{result}\n" if result else "")
+    assert done.stderr.splitlines()[-1] == f"gong: {why}"
+
+
+@pytest.mark.parametrize("first", [NOTHING, THOUGHT])
+def test_an_answer_without_words_is_asked_for_once_more(place, first):
+    model = place.script(first, {"text": "forty-two"})
+    done = place.run("gong", "chat", "-p", "go", "-m", model)
+    assert done.stdout == "forty-two\n"
+    assert "scripted sent an answer without words · try 2" in done.stderr
+
+
+def test_a_call_that_was_cut_is_not_run_and_the_model_learns_why(place):
+    cut = {"tool_calls": [{"name": "write", "args_text": '{"path": "a.txt", "conte'}]}
+    model = place.script({**cut, "stop_reason": "length"}, {"text": "in parts, then"})
+    place.run("gong", "chat", "-p", "go", "-m", model)
+    (result,) = (one for one in entries(place) if one["type"] == "tool.result")
+    said = result["data"]["content"][0]["text"]
+    assert said.startswith("The answer was cut at the limit of its length, so this call may be")
+    assert "Invalid arguments for tool: write" in said
+    assert not (place.folder / "a.txt").exists()
+
+
 def test_no_tools_means_none_are_offered(place):
     model = place.script(call("ls", path="."), {"text": "ok"})
     argv = ("gong", "chat", "-p", "go", "-m", model, "--tools", "none", "--output-format", "json")

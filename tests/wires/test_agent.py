@@ -13,16 +13,17 @@ from gong.agent.opening import open_session
 from gong.agent.recorder import Recorder
 from gong.config import PermissionSettings, Settings
 from tape.index.library import Library
-from tape.model.entries import Assistant, Document, Error, Image, Opaque, Text, User
+from tape.model.entries import Assistant, Document, Error, Image, Opaque, Text, User, join_texts
 from tape.store.store import Beginning, Store
 from tests.wires import anthropic
+from tests.wires import openai_chat as chat
 from tests.wires import openai_responses as responses
 from tests.wires.server import Reply, WireServer, json_reply, sse
 from tests.wires.table import WIRES, every_wire
 
 PNG = b"\x89PNG\r\n\x1a\n and what follows"
 PDF = b"%PDF-1.7 and what follows"
-ANTHROPIC, RESPONSES, *_ = WIRES
+ANTHROPIC, RESPONSES, CHAT, *_ = WIRES
 
 
 class Stage:
@@ -135,11 +136,35 @@ async def test_a_paused_answer_is_sent_back_as_it_is_and_goes_on(stage):
     assert seen[-1].stop_reason == "stop"
 
 
-async def test_a_pause_with_nothing_said_ends_the_run(stage):
+async def test_a_pause_with_nothing_said_is_asked_again_once(stage):
     paused = sse(anthropic.start(), *anthropic.stop("pause_turn"))
-    async with WireServer(Reply(paused)) as server:
+    async with WireServer(Reply(paused), Reply(paused)) as server:
         await stage.seen(ANTHROPIC, server, "search")
-        assert len(server.requests) == 1
+        first, second = (one.body for one in server.requests)
+    assert first == second
+
+
+async def test_an_answer_whose_turn_has_not_ended_is_continued(stage):
+    """Responses: `end_turn: false` means that the model has more to say."""
+    begun = sse(responses.start(), *responses.message(0, "First."), responses.end(end_turn=False))
+    async with WireServer(Reply(begun), Reply(RESPONSES.said("Second."))) as server:
+        session, seen = await stage.seen(RESPONSES, server, "tell me")
+        first, second = (one.body["input"] for one in server.requests)
+    assert second[: len(first)] == first
+    assert [item["role"] for item in second[len(first) :]] == ["assistant"]
+    texts = [join_texts(data.content) for data in told(session) if isinstance(data, Assistant)]
+    assert texts == ["First.", "Second."]
+    assert seen[-1].stop_reason == "stop"
+
+
+@every_wire
+async def test_an_answer_without_words_is_asked_for_again_on_each_wire(stage, wire):
+    empty = wire.write(*wire.begin, *wire.end)
+    async with WireServer(Reply(empty), Reply(wire.said("There."))) as server:
+        _, seen = await stage.seen(wire, server, "hi")
+        assert len(server.requests) == 2
+    assert [event.stop_reason for event in seen if isinstance(event, events.RunEnd)] == ["stop"]
+    assert any("try 2" in said for said in warnings(seen))
 
 
 async def test_a_refusal_is_told_and_kept_with_its_reason(stage):
@@ -155,17 +180,28 @@ async def test_a_refusal_is_told_and_kept_with_its_reason(stage):
 
 async def test_a_prompt_that_was_cut_without_a_word_fails_the_call(stage):
     """M148: z.ai answers as if nothing had happened."""
-    small = {"anthropic/model-x": {"context_window": 9}}
-    async with WireServer(Reply(ANTHROPIC.said("Hm?"))) as server:
-        session, seen = await stage.seen(ANTHROPIC, server, "hi", models=small)
+    small = {"zai/model-x": {"context_window": 9}}
+    usage = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11}
+    body = CHAT.write(*CHAT.begin, *CHAT.say("Hm?"), chat.chunk(finish="stop", usage=usage), "DONE")
+    async with WireServer(Reply(body)) as server:
+        session, seen = await stage.seen(CHAT._replace(preset="zai"), server, "hi", models=small)
         assert len(server.requests) == 1
     (failure,) = (event for event in seen if isinstance(event, events.RunFailure))
     assert failure.error_class == "ContextLengthExceeded"
-    assert "did not fit anthropic/model-x, which takes 9 tokens" in failure.message
+    assert "did not fit zai/model-x, which takes 9 tokens" in failure.message
     answer, error = told(session)[-2:]
     assert (answer.stop_reason, answer.content) == ("error", (Text("Hm?"),))
     assert isinstance(error, Error)
     assert any("continue with one that takes more (-m)" in said for said in warnings(seen))
+
+
+async def test_a_whole_answer_to_a_prompt_above_the_known_window_is_kept(stage):
+    small = {"anthropic/model-x": {"context_window": 9}}
+    async with WireServer(Reply(ANTHROPIC.said("Here."))) as server:
+        session, seen = await stage.seen(ANTHROPIC, server, "hi", models=small)
+    assert not [event for event in seen if isinstance(event, events.RunFailure)]
+    *_, answer = told(session)
+    assert (answer.stop_reason, answer.content) == ("stop", (Text("Here."),))
 
 
 PATCH = "*** Begin Patch\n*** Add File: hello.txt\n+Hello\n*** End Patch\n"

@@ -186,8 +186,10 @@ def test_other_refusals(status, message, code, kind):
     ],
 )
 def test_a_silent_overflow_shows_in_the_usage(stop, usage, window, found):
-    """M148: more prompt than window, or a full one that left no room."""
-    assert is_silent_overflow(stop, usage, window) is found
+    """M148: more prompt than window where its provider cuts, or a full one that left no room."""
+    assert is_silent_overflow(stop, usage, window, cuts_prompts=True) is found
+    kept = found and stop == "length"
+    assert is_silent_overflow(stop, usage, window, cuts_prompts=False) is kept
 
 
 KEYS = [

@@ -517,24 +517,27 @@ async def test_an_error_that_nobody_expected_is_a_line(host, talk):
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answers", "said"),
     [
-        ({"text": "half of", "stop_reason": "length"}, "the answer ended early: length"),
-        ({"text": ""}, "empty answer"),
-        ({"text": " \n"}, "empty answer"),
-        ({"thinking": "hm"}, "the answer has no text: the model only thought"),
+        (
+            [{"text": "half of", "stop_reason": "length"}],
+            "the answer was cut at the limit of its length (max_output_tokens)",
+        ),
+        ([{"text": ""}] * 2, "the answer is empty"),
+        ([{"text": " \n"}] * 2, "the answer is empty"),
+        ([{"thinking": "hm"}] * 2, "the answer has no text: the model only thought"),
     ],
 )
-async def test_an_answer_that_is_cut_or_has_no_text_says_so(host, talk, script, answer, said):
+async def test_an_answer_that_is_cut_or_has_no_text_says_so(host, talk, script, answers, said):
     """M237: cut by length, empty, or without text."""
-    async with talk(await host(script(answer, {"text": "whole"}))) as now:
+    async with talk(await host(script(*answers, {"text": "whole"}))) as now:
         now.type("begin\r")
         await now.sees(f"\n{said}\n")
         await now.status("ready")
         now.type("again\r")
         await now.sees("\nwhole\n")
         await now.status("ready")
-        assert now.window.text().count(said) == 1
+        assert now.window.text().count(said) == len(answers)
 
 
 async def test_each_round_says_that_the_model_thinks_and_which(host, talk, script):

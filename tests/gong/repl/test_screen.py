@@ -455,10 +455,16 @@ def test_steering_that_was_taken_is_shown_as_words_of_the_person(shown):
     ]
 
 
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
-def test_an_answer_that_was_cut_says_so(shown, reason):
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        ("length", "the answer was cut at the limit of its length (max_output_tokens)"),
+        ("content_filter", "the answer ended early: content_filter"),
+    ],
+)
+def test_an_answer_that_was_cut_says_so(shown, reason, why):
     assert shown(text("So"), said(stop_reason=reason)) == [
-        *(StyledLine(""), StyledLine("So"), StyledLine(f"the answer ended early: {reason}", "note"))
+        *(StyledLine(""), StyledLine("So"), StyledLine(why, "note"))
     ]
 
 

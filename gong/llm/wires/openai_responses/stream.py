@@ -31,6 +31,7 @@ from tape.model.entries import NO_JSON
 
 from ...accumulate import TextBuffer
 from ...types import (
+    PAUSE_STOP,
     Finish,
     OpaqueBlock,
     ReasoningDelta,
@@ -129,6 +130,8 @@ class OpenAIResponsesStreamDecoder:
         self._failures = failures
         self._started = False
         self._reason: str | None = None
+        self._is_paused = False
+        """Whether the model has more to say: the answer, sent back as it is, continues."""
         self._counts: WireObject = {}
         self._blocks = 0
         self._has_calls = False
@@ -163,7 +166,8 @@ class OpenAIResponsesStreamDecoder:
         stop: StopReason = "tool_calls" if self._has_calls else "stop"
         if self._reason is not None:
             stop = _STOPS.get(self._reason, "length")
-        yield Finish(stop, self.usage(), self._reason or "completed")
+        raw = PAUSE_STOP if self._is_paused else self._reason or "completed"
+        yield Finish(stop, self.usage(), raw)
 
     def usage(self) -> Usage:
         """Return the usage so far."""
@@ -214,6 +218,7 @@ class OpenAIResponsesStreamDecoder:
         details = read_object(response.get("incomplete_details"))
         is_cut = response.get("status") == "incomplete" or details.get("reason")
         self._reason = str(details.get("reason") or "incomplete") if is_cut else None
+        self._is_paused = not is_cut and response.get("end_turn") is False
         self.finished = True
 
     def _update_counts(self, response: WireObject) -> None:
