@@ -228,8 +228,8 @@ def is_silent_overflow(
     """Return whether an answer that looks complete was made from a prompt that did not fit.
 
     Such a prompt fills the context window and left no room for an answer, or it is larger and its
-    provider is known to cut such prompts. Otherwise the context window is larger than we know: the answer
-    is whole.
+    provider is known to cut such prompts. Otherwise the context window is larger than we know, and
+    the answer is whole.
     """
     if window is None:
         return False
