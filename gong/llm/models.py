@@ -298,6 +298,10 @@ _EDITION_SUFFIX = re.compile(
 _DOT_IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
 
 
+_HOUR_FACTOR = 2
+"""A prompt that is cached for an hour costs twice its input (Anthropic, the only one that does)."""
+
+
 class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """USD per million tokens; without a cache price, cached tokens cost as much as input."""
 
@@ -310,11 +314,13 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Return the cost of `usage` in USD."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
+        hour = min(usage.cache_write_hour or 0, usage.cache_write or 0)
         dollars = (
             usage.input * self.input
             + usage.output * self.output
             + (usage.cache_read or 0) * read
-            + (usage.cache_write or 0) * write
+            + ((usage.cache_write or 0) - hour) * write
+            + hour * self.input * _HOUR_FACTOR
         )
         return dollars / _MILLION
 

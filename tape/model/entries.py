@@ -129,7 +129,10 @@ def keep_default(value: Any) -> Any:
 
 
 class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Tokens of one model call: `input` without cached tokens, `total` of all."""
+    """Tokens of one model call: `input` without cached tokens, `total` of all.
+
+    `cache_write_hour` is the part of `cache_write` that the provider keeps for an hour.
+    """
 
     input: int = keep_default(0)
     output: int = keep_default(0)
@@ -137,6 +140,7 @@ class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
     cache_read: int | None = None
     cache_write: int | None = None
     total: int = keep_default(0)
+    cache_write_hour: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
         """Add field by field; None + None is None, otherwise None counts as 0."""
@@ -147,6 +151,7 @@ class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
             _add_counts(self.cache_read, other.cache_read),
             _add_counts(self.cache_write, other.cache_write),
             self.total + other.total,
+            _add_counts(self.cache_write_hour, other.cache_write_hour),
         )
 
 

@@ -110,6 +110,69 @@ async def test_an_answer_that_is_no_stream_fails(wire, body):
     assert type(await error_for(wire, reply)) is errors.StreamError
 
 
+WHOLE_BODIES = {
+    "anthropic": {
+        "id": "msg_1",
+        "type": "message",
+        "model": "claude-x",
+        "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "Hello."}],
+        "usage": {"input_tokens": 10, "output_tokens": 5},
+    },
+    "openai": {
+        "id": "resp_1",
+        "object": "response",
+        "model": "gpt-x",
+        "status": "completed",
+        "output": [
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": "Hello.", "annotations": []}],
+            }
+        ],
+        "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15},
+    },
+    "openai-chat": {
+        "id": "c_1",
+        "object": "chat.completion",
+        "model": "gpt-x",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": "Hello."},
+            }
+        ],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+    },
+    "google": [
+        {
+            "candidates": [{"content": {"parts": [{"text": "Hello."}]}, "finishReason": "STOP"}],
+            "usageMetadata": {
+                "promptTokenCount": 10,
+                "candidatesTokenCount": 5,
+                "totalTokenCount": 15,
+            },
+        }
+    ],
+}
+"""An answer of each API that was not streamed."""
+
+
+@every_wire
+@pytest.mark.parametrize("indent", [None, 2])
+async def test_an_answer_that_is_not_streamed_is_read_whole(wire, indent):
+    """Some hosts ignore that a stream was asked for."""
+    body = json.dumps(WHOLE_BODIES[wire.preset], indent=indent).encode()
+    (events,) = await events_for(wire, Reply(body, content_type="application/json"))
+    answer = accumulated(events)
+    assert (answer.text, answer.stop_reason) == ("Hello.", "stop")
+    assert (answer.usage.input, answer.usage.output, answer.usage.total) == (10, 5, 15)
+
+
 @every_wire
 @pytest.mark.parametrize("indent", [None, 2])
 async def test_an_error_in_the_place_of_an_answer_is_told(wire, indent):

@@ -32,6 +32,8 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from tape.formats.wire import decode_json, encode_json
+
 from ...errors import InvalidRequest, ModelError
 from ..accumulate import join_deltas
 from ..types import Allowance, Finish, RateLimit
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from ..types import ChoiceMode, Request, StreamEvent
     from .connection import EndpointClient, HttpReply
     from .http_client import EncodedRequest
+    from .json_values import WireObject
     from .meter import AnswerMeter
 
 
@@ -207,6 +210,10 @@ class Decoder(Protocol):
         """Yield the stream events of one server-sent event; raises ModelError."""
         ...
 
+    def split_answer(self, answer: WireObject) -> list[WireObject]:
+        """Return the events that a stream would have sent of a whole answer; [] of other JSON."""
+        ...
+
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the last events of a finished answer."""
         ...
@@ -336,7 +343,7 @@ class WireProvider:
             beside.warnings = call.warnings
             async with self._connection.open_reply(call) as reply:
                 beside.headers = reply.headers
-                async with aclosing(self._read_events(reply, meter)) as found:
+                async with aclosing(self._read_events(reply, decoder)) as found:
                     async for batch in found:
                         kept = beside if request.raw else None
                         for event in join_deltas(_decode_batch(decoder, batch, kept)):
@@ -353,13 +360,15 @@ class WireProvider:
                 yield beside.complete_event(event)
 
     async def _read_events(
-        self, reply: HttpReply, meter: AnswerMeter
+        self, reply: HttpReply, decoder: Decoder
     ) -> AsyncGenerator[list[bytes], None]:
         """Yield the data of the events that came together.
 
+        A host that does not stream sends the answer as one JSON object: it becomes its events.
         Raises ModelError at the end, where no answer may end.
         """
-        events, seen = EventParser(meter.sizes.event), b""
+        meter = decoder.meter
+        events, body = EventParser(meter.sizes.event), bytearray()
         deadline = _Deadline(self._limits, meter, self._failures)
         while (chunk := await deadline.read_chunk(reply)) is not None:
             meter.take_bytes(reply.unpacked, reply.received)
@@ -377,14 +386,27 @@ class WireProvider:
             if too_long is not None:
                 most = format_size_limit(meter.sizes.event)
                 meter.refuse_answer(f"sent {too_long} of more than {most}")
-            # without any event the body is an error's, or no answer at all
+            # without any event the body is a whole answer, an error's, or none at all
             if not deadline.begun:
-                seen = (seen + chunk)[:_SHOWN]
-        raise (
-            self._failures.build_stopped_error()
-            if deadline.begun
-            else self._failures.build_no_answer_error(seen)
-        )
+                body += chunk[: meter.sizes.event - len(body)]
+        if not deadline.begun:
+            batch = [encode_json(event) for event in _split_body(decoder, bytes(body))]
+            if not batch:
+                raise self._failures.build_no_answer_error(bytes(body[:_SHOWN]))
+            yield batch
+        raise self._failures.build_stopped_error()
+
+
+def _split_body(decoder: Decoder, body: bytes) -> list[WireObject]:
+    """Return the events of a body that is JSON, an object or an array of them."""
+    try:
+        value = decode_json(body)
+    except (ValueError, RecursionError):
+        return []
+    parts = value if isinstance(value, list) else [value]
+    return [
+        event for part in parts if isinstance(part, dict) for event in decoder.split_answer(part)
+    ]
 
 
 def _decode_batch(

@@ -453,10 +453,12 @@ def _read_usage(usage: WireObject) -> Usage:
     given, said = read_count(usage.get("input_tokens")), read_count(usage.get("output_tokens"))
     reads = read_count(usage.get("cache_read_input_tokens"))
     writes = read_count(usage.get("cache_creation_input_tokens"))
+    hour = read_object(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
     return Usage(
         input=given,
         output=said,
         cache_read=reads or None,
         cache_write=writes or None,
         total=given + said + reads + writes,
+        cache_write_hour=read_count(hour) or None,
     )

@@ -677,3 +677,15 @@ async def test_recorded_streams_give_the_recorded_answer(path, chunk, crlf):
     assert [hashlib.sha256(text.encode()).hexdigest() for text in signatures] == [
         signature["sha256"] for signature in expected.get("signatures", [])
     ]
+
+
+async def test_what_is_cached_for_an_hour_is_counted_apart():
+    usage = {
+        "input_tokens": 1000,
+        "output_tokens": 1,
+        "cache_read_input_tokens": 10_000,
+        "cache_creation_input_tokens": 3000,
+        "cache_creation": {"ephemeral_5m_input_tokens": 1000, "ephemeral_1h_input_tokens": 2000},
+    }
+    answer = await answer_for(start(usage=usage), *text_block(0, "Hi"), *stop("end_turn"))
+    assert (answer.usage.cache_write, answer.usage.cache_write_hour) == (3000, 2000)

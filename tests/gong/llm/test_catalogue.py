@@ -193,6 +193,7 @@ MODEL = ModelInfo(
     [
         (Usage(500, 100, total=600), (500 * 2 + 100 * 10) / 1e6),
         (Usage(100, 10, cache_read=800, cache_write=100, total=1010), 710 / 1e6),
+        (Usage(100, 0, cache_write=100, cache_write_hour=60, total=200), 540 / 1e6),
         (Usage(101, 10, cache_read=800, cache_write=100, total=1011), 1424 / 1e6),
         (Usage(10, 10, reasoning=8, total=20), 120 / 1e6),
     ],

@@ -114,10 +114,11 @@ async def test_only_encrypted_thinking_is_redacted():
         [call(0, '{"n":', "a"), call(0, "1}", None, "read"), call(1, "{}", "b", "ls")],
         [call(0, {"n": 1}, "a", "read"), call(1, "{}", "b", "ls")],
         [call(0, '{"n":1}', "a", "read"), call(1, None, "b", "ls")],
+        [call(0, "", "a", "read"), call(1, '{"n":'), call(1, "1}"), call(2, "{}", "b", "ls")],
     ],
     ids=[
         *("as OpenAI does", "resent ids", "empty ids", "no index", "no index, resent ids"),
-        *("always index 0", "late name", "object", "no arguments"),
+        *("always index 0", "late name", "object", "no arguments", "arguments apart"),
     ],
 )
 async def test_calls_are_told_apart_however_their_host_marks_the_pieces(pieces):

@@ -75,7 +75,7 @@ _STOPS: dict[str, StopReason] = {
 
 _COUNTED = (
     *("input_tokens", "output_tokens", "thinking_tokens"),
-    *("cache_read_input_tokens", "cache_creation_input_tokens"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens", "ephemeral_1h_input_tokens"),
 )
 _STARTED_BY = {"text_delta": "text", "thinking_delta": "thinking"}
 """Pieces that show what block they are of."""
@@ -158,6 +158,12 @@ class AnthropicStreamDecoder:
                 f"sent a malformed {event.type} event: {error!r}"
             ) from error
 
+    def split_answer(self, answer: WireObject) -> list[WireObject]:
+        """Return the start of a stream, with a whole answer in it, and its end."""
+        if answer.get("type") != "message":
+            return []
+        return [{"type": "message_start", "message": answer}, {"type": "message_stop"}]
+
     def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last event of a stream that stopped with `error` before it was finished.
 
@@ -190,6 +196,7 @@ class AnthropicStreamDecoder:
             reasoning=thought,
             cache_read=self._counts.get("cache_read_input_tokens"),
             cache_write=self._counts.get("cache_creation_input_tokens"),
+            cache_write_hour=self._counts.get("ephemeral_1h_input_tokens") or None,
         )
         cached = (counted.cache_read or 0) + (counted.cache_write or 0)
         return replace(counted, total=counted.input + counted.output + cached)
@@ -296,7 +303,11 @@ class AnthropicStreamDecoder:
 
     def _update_counts(self, usage: WireObject | None) -> None:
         """Take newer counts; a field that is null or left out keeps its older one."""
-        counts = {**(usage or {}), **read_object((usage or {}).get("output_tokens_details"))}
+        given = read_object(usage)
+        details = (
+            read_object(given.get(name)) for name in ("output_tokens_details", "cache_creation")
+        )
+        counts = {name: value for part in (given, *details) for name, value in part.items()}
         self._counts |= parse_counts(counts, _COUNTED)
 
 

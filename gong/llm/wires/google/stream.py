@@ -140,6 +140,10 @@ class GoogleStreamDecoder:
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise self._failures.build_stream_error(f"sent a malformed chunk: {error}") from error
 
+    def split_answer(self, answer: WireObject) -> list[WireObject]:
+        """Return a whole answer, or one chunk of it, as the event of a stream."""
+        return [answer] if "candidates" in answer else []
+
     def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last events of a stream that ended, or stopped with `error`."""
         if self._stop is None:

@@ -8,7 +8,7 @@ Hosts leave out index or id, resend both, or give every call the same index. A p
 | known | another | yes | a new one |
 | known | none | yes | a new one, where the arguments so far are a whole object |
 | none | known | | of that id |
-| none | none | no | the newest |
+| none, new | none | no | the newest |
 
 Two calls from a host that gives every call the index 0 and sends no ids:
 
@@ -132,8 +132,9 @@ class OpenAICalls:
         """Return the call that a piece with this name and these arguments belongs to."""
         place, call_id = piece.get("index"), read_text(piece.get("id"))
         found = self._by_index.get(place) if isinstance(place, int) else None
-        # without an index the id tells, or the piece continues the newest call
-        if place is None:
+        # without an index the id tells, or the piece continues the newest call; so does one whose
+        # index is new and that has neither id nor name
+        if place is None or (found is None and not call_id and not name):
             same = (call for call in self.all if call.id == call_id)
             newest = self.all[-1] if self.all and not name else None
             found = next(same, None) if call_id else newest

@@ -174,6 +174,10 @@ class OpenAIChatStreamDecoder:
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise self._failures.build_stream_error(f"sent a malformed event: {error!r}") from error
 
+    def split_answer(self, answer: WireObject) -> list[WireObject]:
+        """Return a whole answer as the one event that a stream would have sent of it."""
+        return [answer] if answer.get("choices") else []
+
     def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last events of a stream that failed with `error` before its end.
 

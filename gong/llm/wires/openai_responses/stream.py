@@ -88,6 +88,8 @@ _WHOLES = {
 """Events that say a part is done → the field with all of it."""
 _PARTS = {"output_text": "text", "refusal": "refusal"}
 """Part of a message → the field with its words."""
+_ENDS = frozenset({"completed", "incomplete", "failed", "cancelled"})
+"""Status of a whole answer, as the events that end a stream name it."""
 _BETWEEN = "\n\n"
 
 
@@ -156,6 +158,14 @@ class OpenAIResponsesStreamDecoder:
             raise self._failures.build_stream_error(
                 f"sent a malformed {kind}: {error!r}"
             ) from error
+
+    def split_answer(self, answer: WireObject) -> list[WireObject]:
+        """Return a whole answer as the event that ends a stream."""
+        if not isinstance(answer.get("output"), list):
+            return []
+        status = answer.get("status")
+        kind = status if status in _ENDS else "completed"
+        return [{"type": f"response.{kind}", "response": answer}]
 
     def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last event of a stream that stopped with `error` before it was finished."""
