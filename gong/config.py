@@ -165,6 +165,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Tools of Python packages: `module:object`, or entry points of the group gong.tools."""
     effort: Literal["none", "low", "medium", "high", "xhigh"] | None = None
     """How hard models think; none, and None, leave it to them. [models."NAME"] has its own."""
+    foreign_thinking: Literal["text", "drop"] = "text"
+    """Readable thinking of another model: sent as plain text before its answer, or left out."""
     context_window: PositiveCount | None = None
     """Context window in tokens of models whose own is not known."""
     instructions: bool = True
@@ -184,7 +186,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     hooks: tuple[dict[str, Any], ...] = ()
     """Your hooks, one table [[hooks]] each: see docs/hooks.md."""
     block_images: bool = False
-    """Send no pictures that a person attaches."""
+    """Send no pictures: neither those that a person attaches nor those that tools read."""
     max_image_size: PositiveCount = 1_000_000
     """Largest picture that a person attaches, in bytes."""
     keys: dict[str, str | tuple[str, ...]] = field(default_factory=dict)

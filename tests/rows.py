@@ -30,7 +30,6 @@ NOT_BUILT = {
     "front ends, flags and settings of the program": "M197 M200 M201",
     "other places to act in": "M125 M126 M220",
     "providers of clouds and command lines, what each can do": "M138-M140 M142 M151 M226",
-    "thinking of another model as plain text": "M154",
     "reviews and workflows": "M228",
     "the web, language servers": "M195 M196",
     "sessions of other agents, and the seeds' fields of a session": "M203",

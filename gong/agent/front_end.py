@@ -166,6 +166,8 @@ class ModelFactory:
             effort=(info.effort if info else None) or self.settings.effort,
             options=self.names.get_options(name),
             sees_images=self.names.sees_images(provider, model),
+            blocks_images=self.settings.block_images,
+            foreign_thinking=self.settings.foreign_thinking,
             profile=profile,
             instructions=instructions,
             equip=lambda tools, tuning: apply_profile(tools, profile, tuning),

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from tape.context.view import Message, View
+    from tape.context.view import ForeignThinking, Message, View
     from tape.model.entries import Anchor, BlobRef, Cost, Repair, Usage
     from tape.model.line import Entry
 
@@ -131,6 +131,10 @@ class AgentModel:
     options: Raw = field(default_factory=lambda: NO_JSON)
     """A JSON object of the provider's own, for the body of each request."""
     sees_images: bool = True
+    blocks_images: bool = False
+    """Whether the user wants no pictures to be sent."""
+    foreign_thinking: ForeignThinking = "text"
+    """What becomes of the readable thinking of other models."""
     max_output: int | None = None
     """Maximum tokens of one answer, None if unknown."""
     reasons: bool | None = None
@@ -166,7 +170,14 @@ class AgentModel:
     @property
     def target(self) -> Target:
         """The model that messages are repaired for."""
-        return Target(self.endpoint, self.api, self.id, self.sees_images)
+        return Target(
+            self.endpoint,
+            self.api,
+            self.id,
+            self.sees_images,
+            self.blocks_images,
+            self.foreign_thinking,
+        )
 
 
 class ToolSource(Protocol):
@@ -438,7 +449,7 @@ def prepare_request(
     the session, None for the model's own, and `max_output` its limit of an answer in tokens, 0 for
     the model's own.
     """
-    target = Target("", "", "", model.target.sees_images) if plain else model.target
+    target = replace(model.target, endpoint="", api="", model="") if plain else model.target
     history = (fold or HistoryFold()).follow(model.id, target, path, kept)
     fitted = fit_effort(
         effort or model.effort, model.name, efforts=model.efforts, reasons=model.reasons

@@ -134,6 +134,12 @@ _NO_OUTPUT = (Text("(no output)"),)
 _OMITTED_IMAGE = Text("(image omitted: model does not support images)")
 
 
+_BLOCKED_IMAGE = Text("(image omitted: block_images is set)")
+
+ForeignThinking = Literal["keep", "text", "drop"]
+"""Thinking of another model: as thinking without its signature, as plain text, or left out."""
+
+
 class Target(Struct, frozen=True):
     """The model that messages are for; `wire` data is sent only if the first three fields match.
 
@@ -145,6 +151,10 @@ class Target(Struct, frozen=True):
     api: str
     model: str
     sees_images: bool = True
+    blocks_images: bool = False
+    """Whether the user wants no pictures to be sent."""
+    foreign_thinking: ForeignThinking = "keep"
+    """What becomes of the readable thinking of other models."""
 
 
 class _WireMark(Struct, frozen=True):
@@ -232,9 +242,18 @@ def _select_visible_block(block: Block, target: Target, *, foreign: bool) -> Blo
             return None
         case Opaque() | Thinking(redacted=True):
             return None if foreign else block
-        case Thinking(text=text) if not text and (foreign or block.wire == NO_JSON):
-            return None
-        case Image() if not target.sees_images:
-            return _OMITTED_IMAGE
-        case Text() | Thinking() | Image() | Document() | Audio() | ToolCall():
+        case Thinking():
+            return _select_thinking(block, target.foreign_thinking if foreign else None)
+        case Image() if target.blocks_images or not target.sees_images:
+            return _BLOCKED_IMAGE if target.blocks_images else _OMITTED_IMAGE
+        case Text() | Image() | Document() | Audio() | ToolCall():
             return replace(block, wire=NO_JSON) if foreign and block.wire != NO_JSON else block
+
+
+def _select_thinking(block: Thinking, choice: ForeignThinking | None) -> Block | None:
+    """Return what is sent of readable thinking: its model's own as it is, else by `choice`."""
+    if choice is None:
+        return block if block.text or block.wire != NO_JSON else None
+    if choice == "drop" or not block.text.strip():
+        return None
+    return Text(block.text) if choice == "text" else replace(block, wire=NO_JSON)

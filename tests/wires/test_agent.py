@@ -6,6 +6,7 @@ from base64 import b64encode
 from contextlib import aclosing
 
 import pytest
+from msgspec import Raw
 
 from gong.agent import events
 from gong.agent.front_end import FrontEnd
@@ -13,7 +14,17 @@ from gong.agent.opening import open_session
 from gong.agent.recorder import Recorder
 from gong.config import PermissionSettings, Settings
 from tape.index.library import Library
-from tape.model.entries import Assistant, Document, Error, Image, Opaque, Text, User, join_texts
+from tape.model.entries import (
+    Assistant,
+    Document,
+    Error,
+    Image,
+    Opaque,
+    Text,
+    Thinking,
+    User,
+    join_texts,
+)
 from tape.store.store import Beginning, Store
 from tests.wires import anthropic
 from tests.wires import openai_chat as chat
@@ -111,6 +122,41 @@ async def test_a_model_that_does_not_see_is_told_of_a_picture_in_words(stage, wi
         sent = json.dumps(server.requests[0].body)
     assert b64encode(PNG).decode() not in sent
     assert "(image omitted: model does not support images)" in sent
+
+
+def thought_elsewhere(recorder):
+    """Record an answer of another model, with thinking that only its provider signed."""
+    recorder.append(User((Text("First."),)))
+    secret = Raw(b'{"signature":"signed-elsewhere"}')
+    thoughts = (Thinking("I weigh it.", wire=secret), Thinking("", redacted=True, wire=secret))
+    answer = Assistant((*thoughts, Text("Yes.")), "other", "other-api", "https://other", "m")
+    recorder.append(answer)
+    recorder.barrier()
+    return recorder
+
+
+@every_wire
+@pytest.mark.parametrize("choice", ["text", "drop"])
+async def test_thinking_of_another_model_is_plain_text_or_nothing(stage, wire, choice):
+    """M154: without tags, before the answer it led to, never signed."""
+    async with WireServer(Reply(wire.said("Good."))) as server:
+        past = thought_elsewhere(stage.recorder())
+        await stage.seen(wire, server, "then?", past, foreign_thinking=choice)
+        sent = json.dumps(server.requests[0].body)
+    assert ("I weigh it." in sent) is (choice == "text")
+    assert sent.find("I weigh it.") < sent.index("Yes.")
+    assert "signed-elsewhere" not in sent
+    assert "think>" not in sent
+
+
+@every_wire
+async def test_blocked_pictures_of_tools_are_not_sent(stage, wire):
+    """M202: block_images holds for pictures that are on the tape, whoever brought them."""
+    async with WireServer(Reply(wire.said("I see none."))) as server:
+        await stage.seen(wire, server, "what?", shown(stage.recorder()), block_images=True)
+        sent = json.dumps(server.requests[0].body)
+    assert b64encode(PNG).decode() not in sent
+    assert "(image omitted: block_images is set)" in sent
 
 
 SEARCHED = [

@@ -226,6 +226,18 @@ class TestWhatATargetMaySee:
         assert found.repair is None
 
     @pytest.mark.parametrize(
+        ("choice", "sent"),
+        [("text", (Text(text="hm"),)), ("drop", ()), ("keep", (Thinking("hm"),))],
+    )
+    def test_thinking_of_another_model_is_text_or_left_out(self, choice, sent):
+        """M154: plain, in its place before the answer, never signed; redacted never."""
+        other = replace(TARGET, model="other", foreign_thinking=choice)
+        found = mended(self.mine, result("a"), target=other).messages[0].content
+        assert found == (Text(text="t"), *sent, ToolCall(id="a", name="bash"))
+        same = replace(TARGET, foreign_thinking=choice)
+        assert mended(self.mine, result("a"), target=same).messages[0].content == self.mine.content
+
+    @pytest.mark.parametrize(
         ("target", "stays"),
         [
             (Target("", "api", ""), True),
