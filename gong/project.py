@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Literal
 from tape.folders import locate_repository
 
 from .errors import FolderGone
+from .git_programs import may_name_programs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PartKind = Literal["hooks", "settings", "mcp", "skills", "commands", "agents"]
+PartKind = Literal["hooks", "settings", "mcp", "skills", "commands", "agents", "git"]
 
 PLACES: tuple[tuple[PartKind, str], ...] = (
     ("settings", ".gong/config.toml"),
@@ -36,6 +37,8 @@ PLACES: tuple[tuple[PartKind, str], ...] = (
     ("agents", ".claude/agents"),
 )
 """What a project may bring, relative to its root; a folder counts with everything below it."""
+GIT_SETTINGS = ".git/config"
+"""The settings of the repository: only the programs that they name count."""
 SKILL_FOLDERS = (".gong/skills", ".agents/skills", ".claude/skills")
 """Folders of skills, relative to a folder of a project: each folder above counts, to its root."""
 COMMAND_FOLDER = ".claude/commands"
@@ -84,7 +87,8 @@ def list_places(folder: str, environ: Mapping[str, str]) -> list[tuple[PartKind,
     root = str(locate_project(folder))
     nearer = [os.path.relpath(one, root) for one in list_project_folders(folder, environ)[:-1]]
     kinds = [(kind, path) for kind, path in PLACES if kind in {"skills", "commands"}]
-    return [*PLACES, *((kind, f"{at}/{path}") for at in nearer for kind, path in kinds)]
+    places = (*PLACES, ("git", GIT_SETTINGS))
+    return [*places, *((kind, f"{at}/{path}") for at in nearer for kind, path in kinds)]
 
 
 def has_skills(folder: str, environ: Mapping[str, str], config_folder: str) -> bool:
@@ -130,4 +134,5 @@ def has_project_parts(
                 for path in (*SKILL_FOLDERS, COMMAND_FOLDER)
             )
         )
+        or (kind in {None, "git"} and may_name_programs(root))
     )

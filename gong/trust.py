@@ -1,4 +1,4 @@
-"""Which projects may run what they bring: hooks, settings, MCP servers, skills, agents.
+"""Which projects may run what they bring: hooks, settings, MCP servers, skills, agents, filters.
 
 A repository that was cloned can hold files that make a program run. They take effect only after
 the user said yes to them, and only as they were then: the answer names the hash of each part, so
@@ -20,23 +20,29 @@ import fcntl
 import hashlib
 import os
 import re
+import subprocess
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tape.text import replace_surrogates
+
 from .errors import ConfigurationError
 from .front_matter import parse_front_matter
+from .git_programs import list_git_programs, may_name_programs
 from .private_files import locate_state_folder, write_private_file
 from .project import COMMAND_FOLDER, SKILL_FOLDERS, list_places, locate_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from .git_programs import GitProgram
     from .project import PartKind
 
 PartState = Literal["trusted", "refused", "new"]
@@ -45,6 +51,7 @@ _SHARED_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 """Settings of another program: only their hooks count here."""
 _LABEL_NOISE = {"hooks", "mcpServers", "servers"}
 """Keys that tell nothing about what runs."""
+_GIT_SECONDS = 10.0
 _WORD = re.compile(r"""[^\s'"`=;|&()<>]+""")
 _PROJECT_VARIABLE = re.compile(r"\$\{?(?:CLAUDE|GONG)_PROJECT_DIR\}?/*")
 
@@ -108,7 +115,17 @@ def read_project(folder: str, environ: Mapping[str, str]) -> Project:
     answers = _Answers()
     with suppress(ConfigurationError):
         answers = _read_answers(locate_trust_file(environ)).projects.get(str(root), answers)
-    return Project(root, tuple(_read_parts(root, list_places(folder, environ), answers)))
+    return Project(root, tuple(_read_parts(root, list_places(folder, environ), answers, environ)))
+
+
+def list_untrusted_git_programs(folder: str, environ: Mapping[str, str]) -> tuple[GitProgram, ...]:
+    """Return the programs that the repository of a folder names and the user did not trust."""
+    if not may_name_programs(folder):
+        return ()
+    project = read_project(folder, environ)
+    if not project.list_untrusted("git"):
+        return ()
+    return list_git_programs(str(project.root), partial(_ask_git, project.root, environ))
 
 
 def trust_project(project: Project, environ: Mapping[str, str]) -> None:
@@ -140,39 +157,82 @@ def revoke_trust(project: Project, environ: Mapping[str, str]) -> None:
 
 
 def _read_parts(
-    root: Path, places: Sequence[tuple[PartKind, str]], answers: _Answers
+    root: Path,
+    places: Sequence[tuple[PartKind, str]],
+    answers: _Answers,
+    environ: Mapping[str, str],
 ) -> Iterator[ProjectPart]:
     for kind, path in places:
-        place = root / path
-        content, value = b"", None
-        if place.is_dir():
-            files = [*_walk_files(place)]
-            names = {file.relative_to(place).parts[0] for file in files}
-            if path.endswith((*SKILL_FOLDERS, COMMAND_FOLDER)):
-                names = {describe_skill(place, file) for file in files} - {""} or names
-            runs = tuple(sorted(names))
-        elif place.is_file():
-            files = []
-            try:
-                content = place.read_bytes()
-            except OSError:
-                continue  # whoever reads it later cannot either
-            value = _parse_part(path, content)
-            if path in _SHARED_SETTINGS and isinstance(value, dict):
-                value = value.get("hooks")
-                content = msgspec.json.encode({"hooks": value})
-            if not value:
-                continue
-            runs = tuple(dict.fromkeys(_describe_runs(value)))
-            files = [*_list_named_files(root, value)]
-        else:
+        read = _read_git_part(root, environ) if kind == "git" else _read_part(root, path)
+        if read is None:
             continue
-        digest = _hash_part(root, content, files)
+        digest = _hash_part(root, read.content, read.files)
         if answers.trusted.get(path) == digest:
             state: PartState = "trusted"
         else:
             state = "refused" if answers.refused.get(path) == digest else "new"
-        yield ProjectPart(kind, path, state, digest, content, runs)
+        yield ProjectPart(kind, path, state, digest, read.content, read.runs)
+
+
+class _ReadPart(NamedTuple):
+    """What a place holds: its bytes, what it runs for people, and the files that belong to it."""
+
+    content: bytes
+    runs: tuple[str, ...]
+    files: list[Path]
+
+
+def _read_part(root: Path, path: str) -> _ReadPart | None:
+    """Return what is at a path of a project; None where there is nothing to trust."""
+    place = root / path
+    if place.is_dir():
+        files = [*_walk_files(place)]
+        names = {file.relative_to(place).parts[0] for file in files}
+        if path.endswith((*SKILL_FOLDERS, COMMAND_FOLDER)):
+            names = {describe_skill(place, file) for file in files} - {""} or names
+        return _ReadPart(b"", tuple(sorted(names)), files)
+    if not place.is_file():
+        return None
+    try:
+        content = place.read_bytes()
+    except OSError:
+        return None  # whoever reads it later cannot either
+    value = _parse_part(path, content)
+    if path in _SHARED_SETTINGS and isinstance(value, dict):
+        value = value.get("hooks")
+        content = msgspec.json.encode({"hooks": value})
+    if not value:
+        return None
+    runs = tuple(dict.fromkeys(_describe_runs(value)))
+    return _ReadPart(content, runs, [*_list_named_files(root, value)])
+
+
+def _read_git_part(root: Path, environ: Mapping[str, str]) -> _ReadPart | None:
+    """Return the programs that the settings of a project's repository name; None without any."""
+    programs = list_git_programs(str(root), partial(_ask_git, root, environ))
+    if not programs:
+        return None
+    runs = tuple(replace_surrogates(f"{one.key}: {one.value}") for one in programs)
+    files = [*_list_named_files(root, [{"command": one.value} for one in programs])]
+    return _ReadPart(msgspec.json.encode(runs), runs, files)
+
+
+def _ask_git(root: Path, environ: Mapping[str, str], argv: Sequence[str]) -> bytes | None:
+    """Return what git prints in a folder, without variables that name another repository."""
+    variables = {name: text for name, text in environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(  # noqa: S603 (git, with fixed words)
+            argv,
+            cwd=root,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode else done.stdout
 
 
 def _parse_part(path: str, content: bytes) -> Any:

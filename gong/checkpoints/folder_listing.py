@@ -8,7 +8,7 @@
     both                                                    names that are not UTF-8
 
 Never listed: `.git`, and the folders of `skip` (the tapes themselves). Git is run so that it writes
-nothing and runs no file system monitor.
+nothing, and runs no program that the repository names.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from ..git_programs import GIT, build_overrides, list_git_programs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +34,6 @@ HEAVY_FOLDERS = frozenset(
     )
 )
 """Folders that programs fill, and fill again; not listed where no repository says what counts."""
-_SAFE_SETTINGS = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 _UNSET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_NAMESPACE")
 """Variables that would make git look at another repository."""
 _GIT_SECONDS = 60.0
@@ -125,8 +126,18 @@ def run_git(
     data: bytes = b"",
     accepted: Sequence[int] = (0,),
 ) -> bytes | None:
-    """Return what git answers in a folder; None where it fails, is missing or takes too long."""
-    argv = ("git", "--no-optional-locks", *_SAFE_SETTINGS, *words)
+    """Return what git answers in a folder; None where it fails, is missing or takes too long.
+
+    It runs no filter that the repository's own settings name.
+    """
+
+    def ask(argv: Sequence[str]) -> bytes | None:
+        return env.run_program(argv, folder, unset=_UNSET, seconds=_GIT_SECONDS)
+
+    options = build_overrides(list_git_programs(folder, ask))
+    if options is None:
+        return None
+    argv = (*GIT, "--no-optional-locks", *options, *words)
     return env.run_program(
         argv, folder, data, unset=_UNSET, accepted=accepted, seconds=_GIT_SECONDS
     )

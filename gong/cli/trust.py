@@ -28,9 +28,9 @@ def trust(yes: bool, revoke: bool, as_json: bool) -> None:
     """Show what this project brings that could run; with --yes, trust it.
 
     These are hooks, settings, MCP servers, skills, commands and agents in .gong, .claude,
-    .agents and .mcp.json. A part that changes afterwards has to be trusted again. --json prints
-    {project, trusted, parts: [{kind, path, state, digest, runs}]}; state is trusted, refused or
-    new.
+    .agents and .mcp.json, and programs that the settings of its repository name for git. A part
+    that changes afterwards has to be trusted again. --json prints {project, trusted, parts:
+    [{kind, path, state, digest, runs}]}; state is trusted, refused or new.
     """
     if yes and revoke:
         raise click.UsageError("--yes and --revoke cannot be combined")

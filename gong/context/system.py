@@ -26,6 +26,7 @@ checked out. Where no files show one, git is not started.
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,6 +35,7 @@ from tape.model.entries import Git
 from tape.text import shorten_to_width, to_single_line
 
 from ..errors import ConfigurationError
+from ..git_programs import GIT
 from .instructions import Instructions, render_instructions
 
 if TYPE_CHECKING:
@@ -43,17 +45,28 @@ if TYPE_CHECKING:
     from ..llm.types import ToolSpec
 
 
-_GIT = (
-    # an untrusted repository names programs as fsmonitor, to verify signatures, and in a bare
-    # repository that hides among its files
-    "git --no-optional-locks -c core.fsmonitor=false -c safe.bareRepository=explicit"
-    " -c log.showSignature=false"
-)
+_GIT = f"{shlex.join(GIT)} --no-optional-locks"
 _STATUS_MARK = "-- status --"
+_FIND_FILTERS = rf"""IFS='
+'
+set -f
+for setting in $({_GIT} config --show-scope --name-only --get-regexp \
+  '^filter\..*\.(clean|smudge|process|required)$' 2>/dev/null); do
+  name=${{setting#*$'\t'}}
+  case $setting in
+    global*|system*|command*) continue ;;
+    *=*) exit 1 ;;
+    *.required) set -- "$@" -c "$name=false" ;;
+    *) set -- "$@" -c "$name=" ;;
+  esac
+done
+unset IFS
+"""
+"""Puts options into the shell's arguments with which no filter of the repository runs."""
 _STATUS_COMMAND = (
-    f"{_GIT} log -n 8 --format='%h %s' 2>/dev/null; echo '{_STATUS_MARK}';"
-    f" {_GIT} status --porcelain=v2 --branch --untracked-files=normal --ignore-submodules=dirty"
-    " 2>/dev/null"
+    f"{_GIT} log -n 8 --format='%h %s' 2>/dev/null; echo '{_STATUS_MARK}';\n{_FIND_FILTERS}"
+    f'{_GIT} "$@" status --porcelain=v2 --branch --untracked-files=normal'
+    " --ignore-submodules=dirty 2>/dev/null"
 )
 """Prints the newest commits, the mark, and the state; the commits first, as they are quick."""
 _STATUS_TIMEOUT_MS = 2_000

@@ -57,6 +57,7 @@ from .searched_files import find_searched_files, find_unnamed_files, may_hold_cr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from ..git_programs import GitProgram
     from .judge import CommandJudge
 
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
@@ -120,6 +121,8 @@ class CallJudge:
     granted: tuple[PermissionRule, ...] = ()
     """Which of them a person allowed for this session."""
     locale: Locale = "en"
+    find_git_programs: Callable[[], Sequence[GitProgram]] = lambda: ()
+    """Returns the programs that the repository names for git and that the user did not trust."""
     unnamed: dict[str, list[str]] = field(default_factory=dict)
     """What was found of files that a call reads unnamed, by the call; kept by who asks twice."""
 
@@ -172,7 +175,11 @@ class CallJudge:
             return [floor]
         if self.mode is PermissionMode.BYPASS:
             return []
-        more = (*self._list_other_repositories(judged), *_list_configured_uses(judged))
+        more = (
+            *self._list_other_repositories(judged),
+            *self._list_git_programs(judged),
+            *_list_configured_uses(judged),
+        )
         actions = tuple(dict.fromkeys((*judged.actions, *more)))
         decided = self._judge_line(line, judged, actions)
         if floor is not None and (decided is None or decided.decision != "deny"):
@@ -199,6 +206,20 @@ class CallJudge:
                 ):
                     reason = "uses git in another repository, whose settings may run programs"
                     yield Action("other", command.source, reason, hidden=True, reads=True)
+
+    def _list_git_programs(self, judged: CommandJudge) -> Iterator[Action]:
+        """Yield an action for each use of git that may run programs which nobody trusted."""
+        commands = [
+            command
+            for command, uses in judged.uses.items()
+            if any(one.name == "git" for one in uses)
+        ]
+        if not commands or not (programs := self.find_git_programs()):
+            return
+        names = _clip_text(", ".join(key for key, _ in programs))
+        reason = f"the repository names programs for git to run ({names}): gong trust shows them"
+        for command in commands:
+            yield Action("other", command.source, reason, hidden=True)
 
     def _judge_danger(self, judged: CommandJudge) -> Part | None:
         """Return what the floor says: nothing, a refusal, or a question that no rule answers."""

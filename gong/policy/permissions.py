@@ -23,9 +23,11 @@ import os
 import posixpath
 import tempfile
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
+from ..git_programs import may_name_programs
 from .approval import (
     ANSWERS,
     ApprovalAnswer,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..config import PermissionSettings
+    from ..git_programs import GitProgram
     from ..tools.tool import PreparedCall
     from .call_judge import CallJudge
     from .invocation import PathContext
@@ -87,6 +90,8 @@ class PermissionPolicy:
     save: Callable[[str], None] | None = None
     """Called with each rule that a person allows for good."""
     locale: Locale = "en"
+    find_git_programs: Callable[[], Sequence[GitProgram]] = lambda: ()
+    """Returns the programs that the repository names for git and that the user did not trust."""
     granted: list[PermissionRule] = field(default_factory=list)
     """Rules that a person allowed for this session."""
     run_rules: RuleSet = NO_RULES
@@ -182,7 +187,15 @@ class PermissionPolicy:
         run = self.run_rules
         allow = (*self.rules.allow, *granted, *run.allow)
         rules = replace(self.rules, deny=(*self.rules.deny, *run.deny)) if run.deny else self.rules
-        judge = CallJudge(self.places, self.mode, rules, allow, granted, self.locale)
+        judge = CallJudge(
+            self.places,
+            self.mode,
+            rules,
+            allow,
+            granted,
+            self.locale,
+            find_git_programs=self.find_git_programs,
+        )
         parts = judge.judge(name, arguments)
         ruling = self._choose_ruling(parts)
         if ruling.decision != "ask":
@@ -249,4 +262,13 @@ def build_policy(
         RuleSet.parse(settings.allow, settings.deny, settings.ask),
         tuple(posixpath.normpath(posixpath.join(cwd, one)) for one in folders),
         locale=choose_locale(environ),
+        find_git_programs=partial(_find_git_programs, cwd, environ),
     )
+
+
+def _find_git_programs(cwd: str, environ: Mapping[str, str]) -> tuple[GitProgram, ...]:
+    if not may_name_programs(cwd):
+        return ()
+    from ..trust import list_untrusted_git_programs  # noqa: PLC0415 (few repositories name any)
+
+    return list_untrusted_git_programs(cwd, environ)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .invocation import Invocation
 
 
+_BARE_ENTRIES = ("HEAD", "objects", "refs")
+"""What git looks for in a bare repository."""
+
+
 def is_in_other_repository(use: Invocation, start: str, home: str) -> bool:
     """Return whether a use of git may be about another repository than that of `start`.
 
@@ -38,11 +42,20 @@ def is_in_other_repository(use: Invocation, start: str, home: str) -> bool:
 
 
 def find_repository(folder: str) -> str | None:
-    """Return the nearest folder upwards, links resolved, that holds a `.git`; None without one."""
+    """Return the nearest folder upwards, links resolved, that is a repository; None without one.
+
+    That is one that holds a `.git`, or what a bare repository holds.
+    """
     folder = os.path.realpath(folder)
-    while not os.path.lexists(posixpath.join(folder, ".git")):
+    while not _is_repository(folder):
         above = posixpath.dirname(folder)
         if above == folder:
             return None
         folder = above
     return folder
+
+
+def _is_repository(folder: str) -> bool:
+    if os.path.lexists(posixpath.join(folder, ".git")):
+        return True
+    return all(os.path.lexists(posixpath.join(folder, name)) for name in _BARE_ENTRIES)

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.folders import locate_repository
 
 from ..errors import ConfigurationError
+from ..git_programs import GIT, build_overrides
 from ..private_files import locate_state_folder
+from ..trust import list_untrusted_git_programs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
 class Worktree(NamedTuple):
@@ -90,10 +90,17 @@ async def run_git(variables: Mapping[str, str], folder: str, *words: str) -> str
 
 
 async def read_git(variables: Mapping[str, str], folder: str, *words: str) -> str:
-    """Return what git prints; raises ConfigurationError with what it says where it fails."""
+    """Return what git prints; raises ConfigurationError with what it says where it fails.
+
+    Programs that the repository's own settings name do not run, unless the user trusts them.
+    """
+    options = build_overrides(list_untrusted_git_programs(folder, variables))
+    if options is None:
+        raise ConfigurationError(f"{folder}: the names of its filters hold a =; git is not run")
     try:
         process = await asyncio.create_subprocess_exec(
-            *_GIT,
+            *GIT,
+            *options,
             *words,
             cwd=folder,
             env=variables,

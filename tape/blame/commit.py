@@ -41,6 +41,9 @@ LOG_REF = "refs/notes/ai"
 TRACE_REF = "refs/notes/agent-trace"
 """Where Agent Trace is kept."""
 
+_RUN_NOTHING = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+"""Options of git with which it runs no monitor and no hook that the repository names."""
+
 
 class Repository:
     """A git repository, by the folder it was asked about."""
@@ -55,7 +58,7 @@ class Repository:
 
         try:
             done = run(  # noqa: S603 (fixed words)
-                ["git", "--no-pager", "--literal-pathspecs", *words],  # noqa: S607
+                ["git", "--no-pager", "--literal-pathspecs", *_RUN_NOTHING, *words],  # noqa: S607
                 cwd=self.folder,
                 input=stdin,
                 capture_output=True,
