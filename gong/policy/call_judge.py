@@ -33,7 +33,7 @@ from tape.file_calls import parse_named_call
 from ..shell.expansion import Argument
 from .actions import build_run_action, is_guarded
 from .configured import find_extending_file
-from .invocation import DangerLevel, PathContext
+from .invocation import DangerLevel, PathContext, is_inside
 from .judge import choose_worst, judge_command_line
 from .modes import READING, SEVERITY, Action, Part, PermissionMode
 from .refusals import Locale, format_danger, format_refusal
@@ -52,7 +52,13 @@ from .rules import (
     is_skill_covered,
     is_tool_covered,
 )
-from .searched_files import find_searched_files, find_unnamed_files, may_hold_credentials
+from .searched_files import (
+    LinkResolver,
+    find_linked_paths,
+    find_searched_files,
+    find_unnamed_files,
+    may_hold_credentials,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -173,8 +179,11 @@ class CallJudge:
         floor = self._judge_danger(judged)
         if floor is not None and floor.decision == "deny":
             return [floor]
+        uses = [use for each in judged.uses.values() for use in each]
         if self.mode is PermissionMode.BYPASS:
-            return []
+            return self._judge_linked_secrets(
+                find_linked_paths(uses, judged.inputs, self.places.roots)
+            )
         more = (
             *self._list_other_repositories(judged),
             *self._list_git_programs(judged),
@@ -194,8 +203,17 @@ class CallJudge:
             parts = [one._replace(offered="") for one in parts]
         if any(one.tool == "bash" and one.is_open for one in self.allow):
             return parts
-        uses = [use for each in judged.uses.values() for use in each]
-        return [*parts, *self._judge_unnamed_files(line, find_unnamed_files(uses))]
+        unnamed = find_unnamed_files(uses, judged.inputs, self.places.roots)
+        return [*parts, *self._judge_unnamed_files(line, unnamed)]
+
+    def _judge_linked_secrets(self, paths: Iterable[str]) -> list[Part]:
+        """Refuse private keys behind links, where nobody is asked about what is read."""
+        parts = [
+            self._judge_file("read", path)
+            for path in paths
+            if self._is_secret(os.path.realpath(path))
+        ]
+        return [one for one in parts if one.decision == "deny"]
 
     def _list_other_repositories(self, judged: CommandJudge) -> Iterator[Action]:
         """Yield an action for each use of git in another repository, which no word of it shows."""
@@ -374,19 +392,20 @@ class CallJudge:
         asking = (*self.rules.deny, *self.rules.ask)
         rules = [one for one in asking if one.tool == "read" and not one.is_open]
         asks = self.mode is not PermissionMode.DONT_ASK
-        for path in paths:
-            leads = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
+        resolve = LinkResolver().resolve
+        for path in dict.fromkeys(paths):
+            leads = resolve(path)
             both = (path,) if leads == path else (path, leads)
             if any(self._is_covered(rule, one) for rule in rules for one in both):
                 yield path
-            elif asks and any(may_hold_credentials(one) for one in both):
-                if any(map(self._is_sensitive, both)):
+            elif any(may_hold_credentials(one) for one in both):
+                if any(map(self._is_sensitive if asks else self._is_secret, both)):
                     yield path
-            elif asks and leads != path and not self._is_inside_roots(leads):
+            elif asks and leads != path and not self._may_read(leads):
                 yield path
 
     def _is_inside_roots(self, path: str) -> bool:
-        return any(_is_below(path, root) for root in self.places.roots)
+        return any(is_inside(path, root) for root in self.places.roots)
 
     def _find_file_danger(self, family: str, both: Sequence[str]) -> str:
         """Return why the floor refuses a file; empty where it does not."""
@@ -416,11 +435,17 @@ class CallJudge:
         argument = Argument(path)
         return self.places.is_sensitive(argument) or self.places.is_secret(argument)
 
+    def _may_read(self, path: str) -> bool:
+        return self._is_inside_roots(path) or self.places.is_public(path)
+
+    def _is_secret(self, path: str) -> bool:
+        return self.places.is_secret(Argument(path))
+
     def _is_plain_edit(self, path: str) -> bool:
         """Whether accept_edits may edit a file unasked."""
         inside = self._is_inside_roots(path)
         start = self.places.start
-        own = path[len(start) :] if _is_below(path, start) else path
+        own = path[len(start) :] if is_inside(path, start) else path
         settings = any(end.removesuffix("*") in f"{own}/" for end in _SETTINGS)
         return inside and not settings and not is_guarded(Argument(path), self.places)
 
@@ -493,10 +518,6 @@ def _describe_action(action: Action) -> str:
 def _clip_text(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def find_command(arguments: Mapping[str, Any]) -> str | None:

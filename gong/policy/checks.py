@@ -239,7 +239,7 @@ def _is_private_file(argument: Argument, places: PathContext) -> bool:
 
 def _check_written_files(use: Invocation) -> str | None:
     """Look at the files a program writes."""
-    if any(use.places.is_protected(one) for one in _list_written_files(use)):
+    if any(map(use.places.is_protected_behind_links, _list_written_files(use))):
         return "writes to the system, a device, or what decides who may log in"
     return None
 

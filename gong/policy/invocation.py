@@ -1,6 +1,7 @@
 """Findings, paths and programs as values: `Judgement`, `PathContext`, `Invocation`; pure.
 
-Paths are judged by their letters alone, against folders given as values. An invocation is one
+Paths are judged by their letters, against folders given as values; what is removed also by where
+its folder lies, if a function tells. An invocation is one
 program with its arguments and what is around it: what every check looks at. It has its own paths
 since a later command may ask for those of an earlier one: `$(pwd)`.
 """
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from .tables import PlaceTable, has_pattern_match, load_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from ..shell.expansion import Argument, Arguments
 
 
@@ -83,6 +86,8 @@ class PathContext:
     """Folders in which the command may run; None for an unknown one."""
     repository: str | None = None
     """The root of the git repository around `start`; None for none, or an unknown one."""
+    resolve: Callable[[str], str] | None = None
+    """Returns where a folder really lies, links followed; None judges by letters alone."""
 
     def paths(self, argument: Argument) -> tuple[str, ...]:
         """Return the absolute paths that an argument may mean; none if unknown."""
@@ -99,7 +104,7 @@ class PathContext:
             return False
         if _DRIVE.fullmatch(argument.text):
             return True
-        return any(self._is_vital_path(path, argument) for path in self.paths(argument))
+        return any(self._is_vital_path(path, argument) for path in self._list_lost_paths(argument))
 
     def _is_vital_path(self, path: str, argument: Argument) -> bool:
         parts = path.split("/")
@@ -116,13 +121,13 @@ class PathContext:
         return every and self._is_precious_path(folder, known=argument.known)
 
     def _is_precious_path(self, path: str, *, known: bool) -> bool:
-        if any(_is_inside(own, path) for own in (self.start, self.home)):
+        if any(is_inside(own, path) for own in (self.start, self.home)):
             return True
         if any(fnmatchcase(path, f"{self.home}/{one}") for one in _load_place_table().home):
             return True
         if path in self._list_histories(path):
             return True
-        if _is_inside(path, self.start) and self._is_owned_folder(self.start):
+        if is_inside(path, self.start) and self._is_owned_folder(self.start):
             return False
         if path.rpartition("/")[0] in _HOMES:
             return True
@@ -141,11 +146,11 @@ class PathContext:
     def _is_system_path(self, path: str) -> bool:
         """Whether a path belongs to the system, and is not of the session or a home."""
         if any(
-            _is_inside(path, own) and self._is_owned_folder(own) for own in (self.start, self.home)
+            is_inside(path, own) and self._is_owned_folder(own) for own in (self.start, self.home)
         ):
             return False
         names = _load_place_table()
-        return path in names.tops or any(_is_inside(path, one) for one in names.system)
+        return path in names.tops or any(is_inside(path, one) for one in names.system)
 
     def _is_owned_folder(self, folder: str) -> bool:
         """Whether the content of a folder is the user's, even if the folder is the system's."""
@@ -153,24 +158,53 @@ class PathContext:
 
     def is_foreign(self, argument: Argument) -> bool:
         """Whether it names a whole system: the root folder or one of its parts."""
-        return any(self._is_system_path(path) or path == "/" for path in self.paths(argument))
+        lost = self._list_lost_paths(argument)
+        return any(self._is_system_path(path) or path == "/" for path in lost)
+
+    def _list_lost_paths(self, argument: Argument) -> tuple[str, ...]:
+        """Return the paths, and where those behind a linked folder really lie.
+
+        What is removed under the name of a link is the link, so the last name is not followed.
+        """
+        paths = self.paths(argument)
+        if self.resolve is None:
+            return paths
+        text = argument.text
+        starts = (
+            ("",) if text[:1] == "/" else [f"{one}/" for one in self.folders if one is not None]
+        )
+        found = (f"{start}{text}".rpartition("/") for start in starts)
+        real = (_normalize_path(f"{self.resolve(folder)}/{name}") for folder, _, name in found)
+        return tuple(dict.fromkeys((*paths, *real)))
 
     def is_protected(self, argument: Argument) -> bool:
         """Whether writing there changes the system, a device or who may log in."""
         return any(self._is_protected_path(path) for path in self.paths(argument))
 
+    def is_protected_behind_links(self, argument: Argument) -> bool:
+        """Whether writing a file of that name changes these: by its letters, or through a link."""
+        if self.is_protected(argument):
+            return True
+        paths = self.paths(argument)
+        if self.resolve is None or not self._is_in_folders(paths):
+            return False
+        return any(self._is_protected_path(self.resolve(path)) for path in paths)
+
+    def _is_in_folders(self, paths: Iterable[str]) -> bool:
+        return all(any(is_inside(path, root) for root in self.roots) for path in paths)
+
     def _is_protected_path(self, path: str) -> bool:
         names = _load_place_table()
         if has_pattern_match(path, names.harmless_devices):
             return False
-        if any(_is_inside(path, f"{self.home}/{one}") for one in names.keys):
+        if any(is_inside(path, f"{self.home}/{one}") for one in names.keys):
             return True
         return self._is_system_path(path) and path not in names.shared
 
     def is_device(self, argument: Argument) -> bool:
         """Whether it names a disk or another device of the machine."""
         return any(
-            _is_inside(path, "/dev") and path != "/dev" and self._is_protected_path(path)
+            is_inside(path, "/dev") and path != "/dev" and self._is_protected_path(path)
             for path in self.paths(argument)
         ) or bool(_DRIVE.fullmatch(argument.text))
 
@@ -206,7 +240,7 @@ class PathContext:
             1 if argument.text[:1] == "/" else len(self.folders)
         ):
             return False
-        return all(any(_is_inside(path, root) for root in self.roots) for path in paths)
+        return self._is_in_folders(paths)
 
 
 def resolve_cd_target(text: str, folder: str | None, home: str) -> str | None:
@@ -243,7 +277,8 @@ def _can_match_folder(pattern: str, folder: str) -> bool:
     return len(wanted) <= len(parts) and pattern.count("*") <= _MOST_STARS and fits
 
 
-def _is_inside(path: str, folder: str) -> bool:
+def is_inside(path: str, folder: str) -> bool:
+    """Return whether a path is a folder, or below it, by its letters."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

@@ -67,6 +67,7 @@ from .scope import (
     judge_assignment,
     judge_redirection,
     list_given_texts,
+    list_input_paths,
     list_printed_texts,
     list_xargs_arguments,
     resolve_substitutions,
@@ -138,6 +139,8 @@ class CommandJudge:
     written: WrittenFiles = field(default_factory=WrittenFiles)
     removes: bool = False
     """Whether a text that it runs, and no action tells, removes something."""
+    inputs: list[str] = field(default_factory=list)
+    """Files that are redirected into commands, absolute and not made plain."""
     actions: list[Action] = field(default_factory=list)
     """What the command line does that is neither safe nor dangerous; a wrapper holds its own."""
 
@@ -276,6 +279,8 @@ class CommandJudge:
                     self.add_finding(level, reason, redirect.source, action)
                 if ">" in redirect.operator:
                     yield target
+                elif target.known:
+                    self.inputs += list_input_paths(target, at.places)
 
     def _judge_assignments(self, at: Scope) -> tuple[str, ...]:
         """Judge what is assigned; return the variables which the program after them obeys."""

@@ -112,7 +112,9 @@ class PermissionPolicy:
         from .repositories import find_repository  # noqa: PLC0415 (the same)
 
         repository = find_repository(self.cwd)
-        return PathContext(self.cwd, self.home, self.roots, (self.cwd,), repository)
+        return PathContext(
+            self.cwd, self.home, self.roots, (self.cwd,), repository, os.path.realpath
+        )
 
     async def __call__(self, prepared: PreparedCall) -> Verdict:
         """Decide about a call; ask a person where the rules and the mode say so."""

@@ -67,7 +67,7 @@ def judge_redirection(
         return (
             DangerLevel.SAFE if readable or harmless else DangerLevel.ASK
         ), "reads a file elsewhere"
-    if places.is_protected(target):
+    if places.is_protected_behind_links(target):
         return (
             DangerLevel.DANGEROUS,
             "writes to the system, a device, or what decides who may log in",
@@ -77,6 +77,14 @@ def judge_redirection(
     if target.known and (descriptor or harmless):
         return DangerLevel.SAFE, ""
     return DangerLevel.ASK, "writes to a file"
+
+
+def list_input_paths(target: Argument, places: PathContext) -> Iterator[str]:
+    """Yield the files that an input redirection may mean, absolute and not made plain."""
+    if target.text.startswith("/"):
+        yield target.text
+    elif not target.text.isdigit():  # a descriptor
+        yield from (f"{one}/{target.text}" for one in places.folders if one is not None)
 
 
 def is_harmless_variable(name: str) -> bool:

@@ -5,7 +5,9 @@
     rg x                         those that are not hidden and not ignored
     find . -exec head {} +       those that find lists, by their names
     find . | xargs cat           the same
-    cat notes                    where the link leads
+    cat notes, cat < notes       where the link leads, also one further up: `cat linked/file`
+    cd linked && ls              the same, of the folder that it runs in
+    rg -L, find -L, tree -l      the links below a folder, where the option follows them
 
 Asks the disk which names there are; no file is opened but .gitignore, and nothing is run. At most
 `MOST_NAMES` names are looked at, those near the top first. Folders of packages hold none of the
@@ -24,11 +26,18 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..env.search import list_files_below
-from .matching import find_option_value, has_any_option, list_operands, read_program_name
+from .invocation import is_inside
+from .matching import (
+    find_option_value,
+    find_reader_of,
+    has_any_option,
+    list_operands,
+    read_program_name,
+)
 from .tables import load_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..shell.expansion import Argument, Arguments
     from .invocation import Invocation
@@ -54,6 +63,31 @@ _PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox
 _GREPS = {"grep", "egrep", "fgrep", "zgrep"}
 _SEARCHERS = {"rg", "ag"}
 _FINDERS = {"find", "fd", "fdfind", "ls", "git"}
+_OPENS_NOTHING = {
+    "echo",
+    "printf",
+    "test",
+    "[",
+    "[[",
+    "cd",
+    "pushd",
+    "popd",
+    "pwd",
+    "true",
+    "false",
+}
+_OPENS_NOTHING |= {"readlink", "realpath", "basename", "dirname", "which", "type", "command"}
+_SHOWS_LINKS = {"ls", "stat", "file", "find", "du", "tree"}
+_FOLLOWS = {
+    "find": ("-L", "-follow"),
+    "tree": ("-l",),
+    "du": ("-L", "--dereference"),
+    "ls": ("-L", "--dereference"),
+    "fd": ("-L", "--follow"),
+    "fdfind": ("-L", "--follow"),
+    "rg": ("-L", "--follow"),
+}
+"""Options with which a program goes through the links below its folders."""
 _TELLS_NO_CONTENT = {"wc", "cksum", "sum", "md5sum", "sha1sum", "sha224sum", "sha256sum"}
 _TELLS_NO_CONTENT |= {"sha384sum", "sha512sum", "b2sum", "file", "echo", "basename", "dirname"}
 _SCRIPTED = {"sed", "awk", "gawk", "mawk", "nawk"}
@@ -82,15 +116,25 @@ class _Tree(NamedTuple):
     """Patterns of which a name has to fit one; none for any."""
     without: tuple[str, ...] = ()
     """Patterns of names, of files and folders, that are left out."""
+    only_links: bool = False
+    """Whether nothing but links is of interest: the names below are no secret."""
 
 
-def find_unnamed_files(uses: Iterable[Invocation]) -> Iterator[str]:
-    """Yield the absolute paths of files that programs read although no word of them names them."""
+def find_unnamed_files(
+    uses: Iterable[Invocation], inputs: Iterable[str], roots: Sequence[str]
+) -> Iterator[str]:
+    """Yield the absolute paths of files that programs read although no word of them names them.
+
+    `inputs` are the files that are redirected into commands; they and `roots` are as
+    `find_linked_paths` takes them.
+    """
     trees: list[_Tree] = []
+    uses = tuple(uses)
     for use in uses:
         trees += _list_trees(use)
         if _is_showing(use.name):
-            yield from _find_operands(use)
+            yield from _find_matches(use)
+    yield from find_linked_paths(uses, inputs, roots)
     yield from islice(
         (path for tree in dict.fromkeys(trees) for path in _list_tree(tree)), MOST_NAMES
     )
@@ -104,6 +148,22 @@ def find_searched_files(folder: str, glob: str | None) -> Iterator[str]:
                 yield path
     except (OSError, ValueError):  # not there, or no glob: the tool will say so
         return
+
+
+class LinkResolver:
+    """Tells where paths lie on the disk; each folder is looked up once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def resolve(self, path: str) -> str:
+        """Return where an absolute path leads, links followed."""
+        folder, _, name = path.rpartition("/")
+        real = self._folders.get(folder)
+        if real is None:
+            real = self._folders[folder] = os.path.realpath(folder or "/")
+        found = f"{real.rstrip('/')}/{name}"
+        return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114
 
 
 def may_hold_credentials(path: str) -> bool:
@@ -139,20 +199,70 @@ def _is_showing(name: str) -> bool:
     return name in _SCRIPTED or (reader is not None and reader.opens)
 
 
-def _find_operands(use: Invocation) -> Iterator[str]:
-    """Yield what wildcards stand for, and names that are links."""
+def _find_matches(use: Invocation) -> Iterator[str]:
+    """Yield what wildcards stand for."""
     for one in use.arguments:
-        if not one.known or not one.text or one.text[:1] == "-":
-            continue
-        for path in use.places.paths(one):
-            if one.glob:
+        if one.known and one.glob and one.text[:1] != "-":
+            for path in use.places.paths(one):
                 yield from islice(iglob(path, include_hidden=False), MOST_NAMES)  # noqa: PTH207
-            elif os.path.islink(path):  # noqa: PTH114 (a name of any kind)
-                yield path
+
+
+def find_linked_paths(
+    uses: Iterable[Invocation], inputs: Iterable[str], roots: Sequence[str]
+) -> Iterator[str]:
+    """Yield the paths of what commands read through a link in one of the folders `roots`.
+
+    `inputs` are absolute, and not made plain: behind a link `..` means another folder than before
+    it.
+    """
+    found = list(inputs)
+    for use in uses:
+        if not _is_opening(use):
+            continue
+        found += (one for one in use.places.folders if one is not None)
+        for one in use.arguments:
+            for text in (one.text, one.text.partition("=")[2]):
+                if one.known and text and text[:1] != "-":
+                    found += _list_opened(use, one._replace(text=text))
+    for path in dict.fromkeys(found):
+        plain, real = os.path.normpath(path), os.path.realpath(path)
+        # Links elsewhere are the system's, and what they are named is judged by its letters.
+        if real != plain and any(is_inside(plain, root) for root in roots):
+            yield plain if os.path.realpath(plain) == real else path
+
+
+def _is_opening(use: Invocation) -> bool:
+    """Whether a program opens files, or folders, and is not known to change anything."""
+    tables = load_tables()
+    if use.name in _OPENS_NOTHING:
+        return False
+    return (
+        use.name in tables.words.fetchers
+        or find_reader_of(use.name, use.arguments, use.places) is not None
+    )
+
+
+def _list_opened(use: Invocation, argument: Argument) -> Iterator[str]:
+    """Yield the paths, absolute and not made plain, that a program opens for an argument."""
+    start = [""] if argument.text[:1] == "/" else [f"{one}/" for one in _list_here(use)]
+    for path in (f"{one}{argument.text}" for one in start):
+        matches = islice(iglob(path), MOST_NAMES) if argument.glob else (path,)  # noqa: PTH207
+        for each in matches:
+            # The link itself is shown, unless it leads to a folder.
+            is_shown = use.name in _SHOWS_LINKS and not os.path.isdir(each)  # noqa: PTH112
+            yield os.path.dirname(each) if is_shown else each  # noqa: PTH120
 
 
 def _list_trees(use: Invocation) -> Iterator[_Tree]:
     """Yield the folders whose files a program reads."""
+    follows = _FOLLOWS.get(use.name)
+    if follows is not None and has_any_option(use.arguments, follows):
+        named = [one for one in use.arguments if one.known and one.text[:1] != "-"]
+        like = _Tree("", only_links=True)
+        yield from _build_trees(tuple(named), use, like)
+        yield from (like._replace(folder=one) for one in _list_here(use) if not named)
+        if use.name == "rg" and len(named) == 1:  # what is looked for
+            yield from (like._replace(folder=one) for one in _list_here(use))
     if use.name in _GREPS:
         given = has_any_option(use.arguments, _RECURSIVE)
         if given or _find_value(use, "-d", "--directories") == "recurse":
@@ -261,7 +371,10 @@ def _find_values(arguments: Arguments, options: tuple[str, ...]) -> Iterator[str
 
 def _list_tree(tree: _Tree) -> Iterator[str]:
     """Yield the files of a tree, by its limits; what cannot be listed is passed over."""
-    if tree.ignored:
+    found: Iterator[str]
+    if tree.only_links:
+        found = (path for path in _walk_folder(tree) if os.path.islink(path))  # noqa: PTH114
+    elif tree.ignored:
         found = _walk_folder(tree)
     else:
         found = (

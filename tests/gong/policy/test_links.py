@@ -1,0 +1,164 @@
+"""What a command reaches is judged by where it really lies: links of a cloned repository."""
+
+from __future__ import annotations
+
+import pytest
+
+from gong.policy.modes import parse_mode
+from gong.policy.permissions import PermissionPolicy
+from gong.policy.rules import RuleSet
+
+HOME = "/home/ada"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with links out of it (to a file, a key, a folder), and some that stay inside."""
+    docs = tmp_path / "work/docs"
+    docs.mkdir(parents=True)
+    (docs / "a.txt").write_text("a\n")
+    (docs / "notes").symlink_to("/etc/fstab")
+    (docs / "key").symlink_to(f"{HOME}/.ssh/id_rsa")
+    (docs / "etc").symlink_to("/etc")
+    (docs / "inner").symlink_to("a.txt")
+    (docs / "here").symlink_to("../docs")
+    (docs / "release").symlink_to("/etc/os-release")
+    return tmp_path / "work"
+
+
+def judge(folder, command, mode="default", **rules):
+    policy = PermissionPolicy(str(folder), HOME, parse_mode(mode), RuleSet.parse(**rules))
+    return policy.judge("bash", {"command": command})
+
+
+OUTSIDE = [
+    "head -1 docs/etc/shadow",
+    "cat < docs/notes",
+    "cat docs/notes",
+    "cat docs/etc/hostname",
+    'echo "$(<docs/notes)"',
+    "while read l; do echo $l; done < docs/notes",
+    "mapfile -t x < docs/notes; echo $x",
+    "cat 0< docs/notes",
+    "rg -L root docs",
+    "rg -L root",
+    "rg --files -L",
+    "rg root docs/etc",
+    "grep -R root docs",
+    "grep root docs/notes",
+    "find -L docs -name x",
+    "find docs/etc/ -name x",
+    "fd -L x docs",
+    "tree -l",
+    "tree -l docs",
+    "du -L docs",
+    "ls -RL docs",
+    "ls docs/etc",
+    "ls docs/etc/",
+    "stat docs/etc/passwd",
+    "file docs/etc/passwd",
+    "cd docs/etc && cat passwd",
+    "cd docs/etc && ls",
+    "cd docs/etc; head -n 1 *",
+    "pushd docs/etc; cat passwd",
+    "(cd docs/etc; cat passwd)",
+    "cd docs; cd etc; ls",
+    "cat docs/etc/../hostname",
+    "cat docs/etc/host*",
+    "wc -l docs/n*",
+    "head docs/{notes,a.txt}",
+    "diff docs/notes docs/a.txt",
+    "sort docs/etc/passwd",
+    "md5sum docs/notes",
+    "jq . docs/notes",
+    "sed -n 1p docs/notes",
+    "awk 1 docs/notes",
+    'for f in docs/*; do cat "$f"; done',
+    "find docs -type l -exec cat {} +",
+    "ls docs | xargs cat",
+    "bash -c 'cat docs/notes'",
+    "cat docs/here/notes",
+    "cat docs/key",
+]
+
+
+@pytest.mark.parametrize("command", OUTSIDE)
+def test_what_lies_outside_asks_under_any_name_m176(folder, command):
+    """M176: in the modes with a person; a plan may not read it either."""
+    for mode in ("default", "accept_edits", "plan"):
+        assert judge(folder, command, mode).decision == "ask", mode
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat docs/inner",
+        "cat docs/here/a.txt",
+        "cat < docs/inner",
+        "cd docs/here && cat a.txt && ls",
+        "ls -l docs",
+        "ls -R docs",
+        "tree docs",
+        "find docs -type l",
+        "rg x",
+        "grep -r x docs",
+        "cat docs/release",
+        "ls -l docs/notes",
+        "readlink -f docs/notes",
+        "test -f docs/notes && echo there",
+        "cat docs/a.txt",
+    ],
+)
+def test_what_stays_inside_or_is_only_named_does_not(folder, command):
+    assert judge(folder, command).decision == "allow"
+
+
+@pytest.mark.parametrize(
+    "command", ["cat docs/key", "cat < docs/key", 'echo "$(<docs/key)"', "cat docs/k*"]
+)
+def test_a_private_key_behind_a_link_is_refused_where_nobody_is_asked(folder, command):
+    assert judge(folder, command, "dont_ask").decision == "deny"
+    if "*" not in command:  # bypass looks at what is named
+        assert judge(folder, command, "bypass").decision == "deny"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > docs/etc/passwd",
+        "echo x >> docs/key",
+        "echo x | tee docs/etc/passwd",
+        "cp docs/a.txt docs/etc/passwd",
+        "sed -i s/a/b/ docs/etc/passwd",
+        "touch docs/etc/x",
+        "cd docs/etc && echo x > passwd",
+        "rm -rf docs/etc/*",
+        "rm -rf docs/etc/",
+        "cd docs/etc && rm -rf *",
+        "rm -rf docs/here/etc/*",
+    ],
+)
+@pytest.mark.parametrize("mode", ["default", "accept_edits", "dont_ask", "bypass"])
+def test_the_floor_holds_behind_links(folder, command, mode):
+    """M177: the system is not changed under the name of a link."""
+    assert judge(folder, command, mode).decision == "deny"
+
+
+def test_the_link_itself_may_be_removed(folder):
+    for command in ("rm docs/etc", "rm -rf docs/etc", "unlink docs/key"):
+        assert judge(folder, command, "bypass").decision == "allow"
+        assert judge(folder, command).decision == "ask"
+
+
+def test_a_rule_that_denies_files_holds_behind_links(folder):
+    for mode in ("default", "dont_ask"):
+        ruling = judge(folder, "cat < docs/notes", mode, deny=("Read(/etc/**)",))
+        assert (ruling.decision, ruling.rule) == ("deny", "Read(/etc/**)")
+
+
+def test_what_is_offered_allows_the_next_call(folder):
+    ruling = judge(folder, "cat docs/etc/hostname; cat < docs/notes")
+    assert [one.partition("(")[0] for one in ruling.offered] == ["Read", "Read"]
+    again = judge(folder, "cat docs/etc/hostname; cat < docs/notes", allow=ruling.offered)
+    assert again.decision == "allow"
+    assert judge(folder, "cat docs/etc/shadow", allow=ruling.offered).decision == "ask"
