@@ -252,6 +252,7 @@ async def _assemble_session(
     if recorder is None and model.instructions.hint is not None:
         front.warn(model.instructions.hint)
     policy = build_policy(settings.permissions, folder, environ)
+    policy.own_folders += (str(front.library.store.path),)
     policy.save = partial(save_rule, locate_config_file(environ))
     setup = SessionSetup(
         model=model,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from .matching import has_any_option, has_option, list_operands
 from .modes import Action
-from .tables import has_pattern_match, is_startup_file, load_tables
+from .tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -195,7 +195,7 @@ def is_guarded(argument: Argument, places: PathContext) -> bool:
     """Whether a file is sensitive: it may hold credentials, or is run at a later time."""
     if places.is_sensitive(argument) or places.is_secret(argument):
         return True
-    return any(map(is_startup_file, places.paths(argument)))
+    return any(map(places.find_later_reason, places.paths(argument)))
 
 
 def _find_reader(use: Invocation) -> ReadOnlyCommand | None:

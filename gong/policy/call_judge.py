@@ -36,6 +36,7 @@ from .configured import find_extending_file
 from .invocation import DangerLevel, PathContext, is_inside
 from .judge import choose_worst, judge_command_line
 from .modes import READING, SEVERITY, Action, Part, PermissionMode
+from .own_files import OWN_REASON, find_own_command, is_own_file, list_changed_files
 from .refusals import Locale, format_danger, format_refusal
 from .repositories import is_in_other_repository
 from .rules import (
@@ -57,6 +58,7 @@ from .searched_files import (
     find_linked_paths,
     find_searched_files,
     find_unnamed_files,
+    list_copied_files,
     may_hold_credentials,
 )
 
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..git_programs import GitProgram
+    from .invocation import Invocation
     from .judge import CommandJudge
 
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
@@ -96,15 +99,6 @@ _READ_PATHS: tuple[str, ...] = (
     "paths",
 )
 _READ_PATHS += ("file_paths", "target_file", "root", "folder", "notebook_path", "dir", "file")
-_SETTINGS: tuple[str, ...] = (
-    "/.gong/*",
-    "/.claude/*",
-    "/.mcp.json",
-    "/.git/*",
-    "/.vscode/*",
-    "/.github/workflows/*",
-)
-"""Ends of paths whose change changes what runs later: editing them always asks."""
 
 
 _SEARCHING_TOOLS = {"grep", "grep_search", "search_file_content", "grep_files", "search_files"}
@@ -127,6 +121,8 @@ class CallJudge:
     granted: tuple[PermissionRule, ...] = ()
     """Which of them a person allowed for this session."""
     locale: Locale = "en"
+    own_folders: tuple[str, ...] = ()
+    """Where gong keeps its settings, keys, answers about trust, and tapes."""
     find_git_programs: Callable[[], Sequence[GitProgram]] = lambda: ()
     """Returns the programs that the repository names for git and that the user did not trust."""
     unnamed: dict[str, list[str]] = field(default_factory=dict)
@@ -180,10 +176,16 @@ class CallJudge:
         if floor is not None and floor.decision == "deny":
             return [floor]
         uses = [use for each in judged.uses.values() for use in each]
+        own = self._judge_own_changes(judged.actions, uses)
         if self.mode is PermissionMode.BYPASS:
-            return self._judge_linked_secrets(
-                find_linked_paths(uses, judged.inputs, self.places.roots)
-            )
+            linked = find_linked_paths(uses, judged.inputs, self.places.roots)
+            return [*own, *self._judge_linked_secrets(linked)]
+        return [*self._judge_parts(line, judged, uses, floor), *own]
+
+    def _judge_parts(
+        self, line: str, judged: CommandJudge, uses: Sequence[Invocation], floor: Part | None
+    ) -> list[Part]:
+        """Judge the parts of a command line by rules and mode; `floor` is a question or nothing."""
         more = (
             *self._list_other_repositories(judged),
             *self._list_git_programs(judged),
@@ -205,6 +207,34 @@ class CallJudge:
             return parts
         unnamed = find_unnamed_files(uses, judged.inputs, self.places.roots)
         return [*parts, *self._judge_unnamed_files(line, unnamed)]
+
+    def _judge_own_changes(
+        self, actions: Sequence[Action], uses: Sequence[Invocation]
+    ) -> list[Part]:
+        """Ask about what changes gong's own rights or records, whatever the mode."""
+        changed = dict.fromkeys(list_changed_files(actions, uses))
+        parts = [
+            self._judge_own_file(path) for path in changed if is_own_file(path, self.own_folders)
+        ]
+        if command := find_own_command(uses):
+            parts.append(self._ask_about_own(f"{_clip_text(command)}: changes {OWN_REASON}"))
+        return parts
+
+    def _judge_own_file(self, path: str) -> Part:
+        """Ask about a change of one of gong's own files, unless a rule names this very file."""
+        denied = (one for one in self.rules.deny if one.tool == "edit")
+        if rule := next((one for one in denied if self._is_covered(one, path)), None):
+            return self._build_denial(rule)
+        for rule in self.allow:
+            names_it = "(" in rule.text and not set(rule.text).intersection("*?[")
+            if rule.tool == "edit" and names_it and self._is_covered(rule, path, below=False):
+                return self._build_allowance(rule)
+        return self._ask_about_own(f"edits {path}: {OWN_REASON}")
+
+    def _ask_about_own(self, why: str) -> Part:
+        if self.mode in {PermissionMode.PLAN, PermissionMode.LOCKED}:
+            return self._refuse(self.mode, why)
+        return Part("ask", why, by="own", offered="")
 
     def _judge_linked_secrets(self, paths: Iterable[str]) -> list[Part]:
         """Refuse private keys behind links, where nobody is asked about what is read."""
@@ -338,9 +368,7 @@ class CallJudge:
             return self._build_allowance(rule)
 
         def ask() -> Part:
-            edits = {each for one in action.edits for each in (one, os.path.realpath(one))}
-            accepts = self.mode is PermissionMode.ACCEPT_EDITS and bool(edits)
-            if accepts and all(map(self._is_plain_edit, edits)):
+            if self.mode is PermissionMode.ACCEPT_EDITS and self._is_plain_change(action):
                 return Part("allow")
             return Part("ask", why, offered="" if action.removes else build_action_rule(action))
 
@@ -362,6 +390,8 @@ class CallJudge:
         if floor:
             text = format_danger(path, floor, self.locale)
             return Part("deny", f"{path}: {floor}", by="danger", text=text)
+        if family == "edit" and is_own_file(path, self.own_folders):
+            return self._judge_own_file(path)
         if self.mode is PermissionMode.BYPASS:
             return Part("allow")
         what = f"{'edits' if family == 'edit' else 'reads'} {path}"
@@ -422,6 +452,9 @@ class CallJudge:
         if family == "read" and all(map(self.places.is_public, both)):
             return READING
         offered = build_path_rule(family, both[0])
+        later = next(filter(None, map(self.places.find_later_reason, both)), "")
+        if family == "edit" and later:
+            return Part("ask", f"{what}: {later}", offered=offered)
         if not all(map(self._is_inside_roots, both)):
             return Part("ask", f"{what}, outside of the folders", offered=offered)
         if any(map(self._is_sensitive, both)):
@@ -441,13 +474,20 @@ class CallJudge:
     def _is_secret(self, path: str) -> bool:
         return self.places.is_secret(Argument(path))
 
+    def _is_plain_change(self, action: Action) -> bool:
+        """Whether accept_edits may run a plain command for files unasked."""
+        edits: list[str] | None = [*action.edits]
+        if edits and action.words[0] in {"cp", "mv"}:
+            edits = list_copied_files(edits)
+        if not edits:
+            return False
+        both = {each for one in (*action.edits, *edits) for each in (one, os.path.realpath(one))}
+        return all(map(self._is_plain_edit, both))
+
     def _is_plain_edit(self, path: str) -> bool:
         """Whether accept_edits may edit a file unasked."""
         inside = self._is_inside_roots(path)
-        start = self.places.start
-        own = path[len(start) :] if is_inside(path, start) else path
-        settings = any(end.removesuffix("*") in f"{own}/" for end in _SETTINGS)
-        return inside and not settings and not is_guarded(Argument(path), self.places)
+        return inside and not is_guarded(Argument(path), self.places)
 
     # other tools
 

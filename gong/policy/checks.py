@@ -239,12 +239,13 @@ def _is_private_file(argument: Argument, places: PathContext) -> bool:
 
 def _check_written_files(use: Invocation) -> str | None:
     """Look at the files a program writes."""
-    if any(map(use.places.is_protected_behind_links, _list_written_files(use))):
+    if any(map(use.places.is_protected_behind_links, list_written_files(use))):
         return "writes to the system, a device, or what decides who may log in"
     return None
 
 
-def _list_written_files(use: Invocation) -> Iterator[Argument]:
+def list_written_files(use: Invocation) -> Iterator[Argument]:
+    """Yield the files that a program writes, as far as its words tell."""
     words, given = load_tables().words, list_operands(use.arguments)
     if use.name in words.writers:
         yield from given

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..shell.expansion import Argument
 from .matching import EXECUTES_COMMANDS, find_option_value, list_operands
 from .scope import list_printed_texts
-from .tables import has_pattern_match, is_startup_file, load_tables
+from .tables import find_later_reason, has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -242,7 +242,7 @@ class WrittenFiles:
                 written = (*use.given, *list_printed_texts(use))
                 for path in paths:
                     self.texts.setdefault(path, []).extend(written)
-                    later += written if is_startup_file(path) else ()
+                    later += written if find_later_reason(path) else ()
         return tuple(dict.fromkeys(later))
 
     def find_run_texts(self, first: Argument, use: Invocation) -> tuple[bool, tuple[str, ...]]:

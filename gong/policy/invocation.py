@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase, translate
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from .tables import PlaceTable, has_pattern_match, load_tables
+from .tables import PlaceTable, find_later_reason, has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,6 +70,7 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]*\*?")
 
 _STREAMS = ("/dev/null", "/dev/stdin", "/dev/fd/[0-9]*")
 """Paths of already opened input, or of no input."""
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 (a folder like the temporary one, in memory)
 _HOMES = {"/home", "/Users"}
 
 
@@ -149,6 +150,8 @@ class PathContext:
             is_inside(path, own) and self._is_owned_folder(own) for own in (self.start, self.home)
         ):
             return False
+        if is_inside(path, _SHARED_MEMORY) and path != _SHARED_MEMORY:
+            return False
         names = _load_place_table()
         return path in names.tops or any(is_inside(path, one) for one in names.system)
 
@@ -195,11 +198,17 @@ class PathContext:
 
     def _is_protected_path(self, path: str) -> bool:
         names = _load_place_table()
-        if has_pattern_match(path, names.harmless_devices):
+        if self.is_harmless_device(path):
             return False
         if any(is_inside(path, f"{self.home}/{one}") for one in names.keys):
             return True
+        if is_inside(path, _SHARED_MEMORY):
+            return False
         return self._is_system_path(path) and path not in names.shared
+
+    def is_harmless_device(self, path: str) -> bool:
+        """Whether what is written there goes nowhere, or to the terminal."""
+        return has_pattern_match(path, _load_place_table().harmless_devices)
 
     def is_device(self, argument: Argument) -> bool:
         """Whether it names a disk or another device of the machine."""
@@ -224,6 +233,11 @@ class PathContext:
         return argument.glob and any(
             _can_match_hidden(path, one) for path in paths for one in patterns
         )
+
+    def find_later_reason(self, path: str) -> str | None:
+        """Return why changing a file makes programs run at a later time; None where it does not."""
+        own = path.removeprefix(self.start) if is_inside(path, self.start) else path
+        return find_later_reason(own)
 
     def is_public(self, path: str) -> bool:
         """Whether a file only says what machine this is."""

@@ -183,6 +183,9 @@ def find_option_value(arguments: Arguments, option: str) -> Argument | None:
     return None
 
 
+_TARGET_OPTIONS = ("-t", "--target-directory")
+
+
 def is_rule_met(
     rule: DangerRule, arguments: Arguments, places: PathContext, valued: tuple[str, ...]
 ) -> bool:
@@ -198,6 +201,8 @@ def is_rule_met(
     ):
         return False
     rest = given[len(rule.words) :]
+    if rule.keeps_last and len(rest) > 1 and not has_any_option(arguments, _TARGET_OPTIONS):
+        rest = rest[:-1]
     texts = [one.text for one in arguments if one not in given[: len(rule.words)]]
     return (
         (not rule.options or has_any_option(arguments, rule.options))

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
 from ..git_programs import may_name_programs
+from ..private_files import locate_config_file, locate_state_folder
 from .approval import (
     ANSWERS,
     ApprovalAnswer,
@@ -90,6 +91,8 @@ class PermissionPolicy:
     save: Callable[[str], None] | None = None
     """Called with each rule that a person allows for good."""
     locale: Locale = "en"
+    own_folders: tuple[str, ...] = ()
+    """Where gong keeps its settings, keys, answers about trust, and tapes."""
     find_git_programs: Callable[[], Sequence[GitProgram]] = lambda: ()
     """Returns the programs that the repository names for git and that the user did not trust."""
     granted: list[PermissionRule] = field(default_factory=list)
@@ -196,6 +199,7 @@ class PermissionPolicy:
             allow,
             granted,
             self.locale,
+            self.own_folders,
             find_git_programs=self.find_git_programs,
         )
         parts = judge.judge(name, arguments)
@@ -264,6 +268,11 @@ def build_policy(
         RuleSet.parse(settings.allow, settings.deny, settings.ask),
         tuple(posixpath.normpath(posixpath.join(cwd, one)) for one in folders),
         locale=choose_locale(environ),
+        own_folders=(
+            str(locate_config_file(environ).parent),
+            str(locate_state_folder(environ)),
+            environ.get("TAPE_HOME") or posixpath.join(home, ".tape"),
+        ),
         find_git_programs=partial(_find_git_programs, cwd, environ),
     )
 

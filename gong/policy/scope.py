@@ -63,7 +63,7 @@ def judge_redirection(
         if places.is_secret(target):
             return DangerLevel.DANGEROUS, "reads a private key or password"
         readable = places.is_readable(target) and not places.is_sensitive(target)
-        harmless = target.known and text.startswith("/dev/") and not places.is_protected(target)
+        harmless = target.known and places.is_harmless_device(text)
         return (
             DangerLevel.SAFE if readable or harmless else DangerLevel.ASK
         ), "reads a file elsewhere"
@@ -73,7 +73,7 @@ def judge_redirection(
             "writes to the system, a device, or what decides who may log in",
         )
     descriptor = "&" in operator and re.fullmatch(r"\d+|-", text)
-    harmless = text.startswith("/dev/") and text != "/dev/tty"
+    harmless = places.is_harmless_device(text) and text != "/dev/tty"
     if target.known and (descriptor or harmless):
         return DangerLevel.SAFE, ""
     return DangerLevel.ASK, "writes to a file"

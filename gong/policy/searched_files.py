@@ -166,6 +166,27 @@ class LinkResolver:
         return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114
 
 
+_MAX_COPIED = 2_000
+
+
+def list_copied_files(paths: Sequence[str]) -> list[str] | None:
+    """Return the files that a copy or move of absolute paths to the last of them may make.
+
+    None where there are more than 2,000: any file may be among them.
+    """
+    *sources, target = paths
+    copied = []
+    for source in sources:
+        # `cp -r a/. b` makes b/x of a/x, `cp -r a b` b/a/x
+        for place in (target, os.path.join(target, os.path.basename(source))):  # noqa: PTH118, PTH119
+            copied.append(place)
+            for folder, _, names in os.walk(source):
+                copied += (f"{place}{folder[len(source) :]}/{name}" for name in names)
+                if len(copied) > _MAX_COPIED:
+                    return None
+    return copied
+
+
 def may_hold_credentials(path: str) -> bool:
     """Whether a path may be that of a sensitive file: a quick look, before it is judged.
 

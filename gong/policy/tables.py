@@ -28,6 +28,8 @@ class DangerRule(Struct, frozen=True, forbid_unknown_fields=True):
     """Patterns of which an argument after the words fits one."""
     place: PlaceKind | None = None
     """What an operand after the words has to name."""
+    keeps_last: bool = False
+    """Whether the last of several operands is the place for the others, and loses nothing."""
     unless: tuple[str, ...] = ()
     """Options that make it harmless."""
     spares: Literal["files", "paths"] | None = None
@@ -93,8 +95,6 @@ class PlaceTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Folders anybody writes into."""
     home: tuple[str, ...]
     """Patterns below a home whose loss cannot be made good."""
-    startup: tuple[str, ...]
-    """Ends of paths, as patterns: files that are run at a later time, unasked."""
     keys: tuple[str, ...]
     """Below a home: what decides who may log in, and where."""
     public: tuple[str, ...]
@@ -160,6 +160,10 @@ class DangerTables(Struct, frozen=True, forbid_unknown_fields=True):
 
     words: ProgramNames
     places: PlaceTable
+    later: dict[str, tuple[str, ...]]
+    """Reason → ends of paths, as patterns: files that make programs run at a later time."""
+    own: dict[str, tuple[str, ...]]
+    """Program → words, as patterns: commands that change what gong may do, or what it kept."""
     rules: tuple[DangerRule, ...]
     readers: dict[str, ReadOnlyCommand]
     wrappers: dict[str, WrapperCommand]
@@ -192,10 +196,9 @@ def load_tables() -> DangerTables:
     import tomllib  # noqa: PLC0415 (only where a command is looked at)
 
     data = files(__package__) / "data"
-    parts = [
-        tomllib.loads((data / name).read_text("utf-8")) for name in ("danger.toml", "commands.toml")
-    ]
-    return msgspec.convert({**parts[0], **parts[1]}, DangerTables)
+    names = ("danger.toml", "commands.toml", "later.toml")
+    parts = [tomllib.loads((data / name).read_text("utf-8")) for name in names]
+    return msgspec.convert({**parts[0], **parts[1], **parts[2]}, DangerTables)
 
 
 def has_pattern_match(text: str, patterns: tuple[str, ...]) -> bool:
@@ -214,11 +217,15 @@ def has_reading_subcommands(name: str) -> bool:
     return any(one.startswith(f"{name} ") for one in load_tables().readers)
 
 
-def is_startup_file(path: str) -> bool:
-    """Whether a file is run at a later time: at a login, by cron, by git."""
-    return has_pattern_match(path, _list_startup_patterns())
+def find_later_reason(path: str) -> str | None:
+    """Return why a file makes programs run at a later time; None where it does not.
+
+    The path is absolute, or begins with a slash and is relative to the folder of the session.
+    """
+    return next((why for why, ends in _list_later_ends() if has_pattern_match(path, ends)), None)
 
 
 @cache
-def _list_startup_patterns() -> tuple[str, ...]:
-    return tuple(f"*{end}" for end in load_tables().places.startup)
+def _list_later_ends() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    later = load_tables().later
+    return tuple((why, tuple(f"*{end}" for end in ends)) for why, ends in later.items())

@@ -1,0 +1,169 @@
+"""Edits that nobody asks about give no rights: gong's own files, and files that run later."""
+
+from __future__ import annotations
+
+import pytest
+
+from gong.config import PermissionSettings
+from gong.policy.permissions import build_policy
+from gong.policy.tables import load_tables
+
+CONTENT = {"content": "x", "old_string": "a", "new_string": "b"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    work = tmp_path / "work"
+    for name in ("src", "evil/.cargo", "plain"):
+        (work / name).mkdir(parents=True)
+    (work / "evil/.cargo/config.toml").write_text("x")
+    (work / "plain/a.txt").write_text("x")
+    (work / "settings").symlink_to(tmp_path / ".config/gong")
+    (tmp_path / ".config/gong").mkdir(parents=True)
+    return work
+
+
+def build(folder, mode, **rules):
+    environ = {"HOME": str(folder.parent), "TAPE_HOME": str(folder.parent / "tapes")}
+    return build_policy(PermissionSettings(mode=mode, **rules), str(folder), environ)
+
+
+def edit(folder, path, mode="default", tool="write", **rules):
+    return build(folder, mode, **rules).judge(tool, {"path": path, **CONTENT})
+
+
+def run(folder, command, mode="default", **rules):
+    return build(folder, mode, **rules).judge("bash", {"command": command})
+
+
+MODES = ["default", "accept_edits", "dont_ask", "bypass"]
+OWN = [
+    "~/.config/gong/config.toml",
+    "~/.config/gong/credentials.json",
+    "~/.config/gong/hooks.json",
+    "~/.local/state/gong/trust.json",
+    "~/tapes/tapes/2026-11-26-x/tape.json",
+    "settings/config.toml",
+]
+
+
+@pytest.mark.parametrize("path", OWN)
+@pytest.mark.parametrize("mode", MODES)
+def test_gongs_own_files_ask_in_every_mode(folder, path, mode):
+    """M178: settings, keys, trust and tapes, by tools and by what commands write."""
+    assert edit(folder, path, mode).decision == "ask"
+    assert edit(folder, path, mode, tool="edit").decision == "ask"
+    for command in (
+        f"echo x > {path}",
+        f"echo x | tee -a {path}",
+        f"cp src/a {path}",
+        f"mv src/a {path}",
+        f"sed -i s/a/b/ {path}",
+        f"rm {path}",
+        f"cd {path.rpartition('/')[0]} && echo x > {path.rpartition('/')[2]}",
+    ):
+        assert run(folder, command, mode).decision == "ask", command
+
+
+@pytest.mark.parametrize("mode", ["plan", "locked"])
+def test_a_plan_does_not_change_them(folder, mode):
+    assert edit(folder, OWN[0], mode).decision == "deny"
+    assert run(folder, f"echo x > {OWN[0]}", mode).decision == "deny"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "gong config set permissions.mode bypass",
+        "gong trust --yes",
+        "gong auth login openai",
+        "gong permissions add 'Bash(*)'",
+        "gong mcp add x -- ./evil",
+        "gong plugin add ./evil",
+        "tape rm 3f2a",
+        "tape redact 3f2a@1",
+        "cd src && gong trust --yes",
+    ],
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_commands_of_gong_that_change_its_rights_ask_in_every_mode(folder, command, mode):
+    assert run(folder, command, mode, allow=("Bash(gong:*)", "Bash(tape:*)")).decision == "ask"
+
+
+def test_a_rule_allows_an_own_file_where_it_names_it(folder):
+    named = f"Edit({folder.parent}/.config/gong/config.toml)"
+    for rules in (("Edit",), ("Edit(/**)",), ("Bash(tee:*)", "Edit(~/**)")):
+        assert edit(folder, OWN[0], "bypass", allow=rules).decision == "ask"
+        assert run(folder, f"echo x | tee {OWN[0]}", "dont_ask", allow=rules).decision == "ask"
+    assert edit(folder, OWN[0], "dont_ask", allow=(named,)).decision == "allow"
+    assert edit(folder, OWN[0], "bypass", deny=("Edit(~/**)",)).decision == "deny"
+
+
+def test_nothing_is_offered_that_would_allow_them_for_good(folder):
+    assert edit(folder, OWN[0]).offered == ()
+    assert run(folder, f"echo x > {OWN[0]}").offered == ()
+
+
+LATER = [
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".npmrc",
+    ".venv/lib/../bin/python",
+    ".venv/bin/ruff",
+    ".venv/lib/python3.11/site-packages/x.pth",
+    "sitecustomize.py",
+    "node_modules/.bin/tsc",
+    ".pre-commit-config.yaml",
+    ".githooks/pre-commit",
+    ".husky/pre-commit",
+    ".devcontainer/devcontainer.json",
+    ".zed/tasks.json",
+    ".idea/workspace.xml",
+    ".codex/config.toml",
+    ".cursor/mcp.json",
+    ".gemini/settings.json",
+    ".cargo/config.toml",
+    ".mise.toml",
+    "rust-toolchain.toml",
+    "src/../.git/hooks/post-checkout",
+    ".github/workflows/ci.yml",
+    ".gong/config.toml",
+]
+
+
+@pytest.mark.parametrize("path", LATER)
+def test_files_that_run_later_are_asked_about_with_the_reason(folder, path):
+    """M179: in accept_edits, too."""
+    for tool in ("write", "edit"):
+        ruling = edit(folder, path, "accept_edits", tool)
+        assert ruling.decision == "ask"
+        assert any(ruling.why.endswith(one) for one in load_tables().later), ruling.why
+    for command in (f"echo x > {path}", f"cp src/a {path}", f"echo x | tee {path}"):
+        assert run(folder, command, "accept_edits").decision == "ask"
+
+
+@pytest.mark.parametrize("path", ["src/a.py", "conftest.py", "Makefile", "docs/path.md", "pip.py"])
+def test_other_files_are_edited_unasked_in_accept_edits(folder, path):
+    assert edit(folder, path, "accept_edits").decision == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "decision"),
+    [
+        ("cp -r evil/. .", "ask"),
+        ("cp -r evil/.cargo .", "ask"),
+        ("mv evil/.cargo .", "ask"),
+        ("cp evil/.cargo/config.toml .cargo", "ask"),
+        ("cp -r plain/. src", "allow"),
+        ("cp -r plain src", "allow"),
+        ("mv plain/a.txt src", "allow"),
+    ],
+)
+def test_copies_of_folders_are_judged_by_what_they_bring(folder, command, decision):
+    assert run(folder, command, "accept_edits").decision == decision
+
+
+def test_shared_memory_is_a_folder_like_any_other(folder):
+    assert run(folder, "echo y > /dev/shm/x").decision == "ask"
+    assert run(folder, "cat < /dev/shm/x").decision == "ask"
+    assert run(folder, "echo y > /dev/null").decision == "allow"
