@@ -66,7 +66,7 @@ class GitProgram(NamedTuple):
 
 def may_name_programs(folder: str) -> bool:
     """Return whether the repository of a folder may name programs; quick, and never wrongly no."""
-    place = _locate_git_folder(folder)
+    place = locate_git_folder(folder)
     if place is None:
         return False
     for name in ("config", "config.worktree", "commondir"):
@@ -132,7 +132,7 @@ def build_overrides(programs: tuple[GitProgram, ...]) -> tuple[str, ...] | None:
     return tuple(word for key, value in values.items() for word in ("-c", f"{key}={value}"))
 
 
-def _locate_git_folder(folder: str) -> str | None:
+def locate_git_folder(folder: str) -> str | None:
     """Return the folder of git's files for a folder; None where it is in no repository."""
     top = locate_repository(folder)
     if top is None:

@@ -267,6 +267,19 @@ def _is_within_reader(program: str, arguments: Arguments, places: PathContext) -
     reader = load_tables().find_reader(name)
     if reader is None or not _is_within_limits(reader, arguments):
         return False
+    return not _is_given_lists(program, arguments) and _is_reading_named(
+        program, name, reader, arguments, places
+    )
+
+
+def _is_reading_named(
+    program: str,
+    name: str,
+    reader: ReadOnlyCommand,
+    arguments: Arguments,
+    places: PathContext,
+) -> bool:
+    """Whether what a reader's words name may be read unasked; `name` has its subcommand."""
     if program == "git" and any(
         _VERIFIES.search(one.text) or any(has_option(one, bad) for bad in _RUNS)
         for one in arguments
@@ -283,6 +296,22 @@ def _is_within_reader(program: str, arguments: Arguments, places: PathContext) -
     if reader.opens and None in places.folders and not list_operands(arguments, reader.valued):
         return False  # it reads a folder that is not known
     return not reader.opens or _is_opening_readable(name, reader, arguments, places)
+
+
+_LISTS = ("--files-from", "--files0-from", "--files0", "--files")
+_LISTING = {"rg", "fd", "fdfind", "ag", "ack"}
+"""Programs in which `--files` means something else."""
+_BINARY_TOOLS = {"strings", "nm", "objdump", "readelf", "size", "addr2line", "c++filt", "ar"}
+"""Programs that read more arguments from `@FILE`."""
+
+
+def _is_given_lists(program: str, arguments: Arguments) -> bool:
+    """Whether a program reads the names of its files from a file: nobody sees which they are."""
+    if program not in _LISTING and any(has_option(one, two) for one in arguments for two in _LISTS):
+        return True
+    if program == "file" and has_any_option(arguments, ("-f",)):
+        return True
+    return program in _BINARY_TOOLS and any(one.text[:1] == "@" for one in arguments)
 
 
 def _find_lead(arguments: Arguments, places: PathContext) -> bool | None:

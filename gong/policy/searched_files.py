@@ -35,6 +35,7 @@ from .matching import (
     read_program_name,
 )
 from .tables import load_tables
+from .tracked_files import find_shown_files, list_tracked_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -132,6 +133,10 @@ def find_unnamed_files(
     uses = tuple(uses)
     for use in uses:
         trees += _list_trees(use)
+        yield from find_shown_files(use)
+        if use.name == "xargs" and use.before[:1] and use.before[0].name == "git":
+            for folder in _list_here(use):  # what is tracked may be hidden, and ignored
+                yield from (file.path for file in list_tracked_credentials(folder))
         if _is_showing(use.name):
             yield from _find_matches(use)
     yield from find_linked_paths(uses, inputs, roots)
@@ -356,7 +361,8 @@ def _build_find_trees(use: Invocation) -> Iterator[_Tree]:
     """Yield what a program that lists files lists."""
     texts = [one.text for one in use.arguments]
     if use.name == "ls":
-        yield from (_Tree(one, hidden=False) for one in _list_here(use))
+        hidden = has_any_option(use.arguments, ("-a", "-A", "--all", "--almost-all", "-f"))
+        yield from (_Tree(one, hidden=hidden) for one in _list_here(use))
         return
     if use.name != "find":
         yield from (_Tree(one, hidden=False, ignored=False) for one in _list_here(use))
