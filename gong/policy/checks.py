@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..shell.expansion import Argument
+from .invocation import is_inside
 from .matching import (
     EXECUTES_COMMANDS,
     FETCHED_REASON,
@@ -22,7 +23,7 @@ from .matching import (
     read_program_name,
 )
 from .removal import check_container_removal, check_listed_removal, check_unknown_removal
-from .tables import has_pattern_match, load_tables
+from .tables import find_later_reason, has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -205,9 +206,18 @@ def _split_arguments(arguments: Arguments) -> Iterator[Argument]:
                 yield one._replace(text=text)
 
 
+def _is_sending(use: Invocation) -> bool:
+    """Whether it talks to another machine: of openssl only some commands do."""
+    given = list_operands(use.arguments)
+    return use.name != "openssl" or not given or given[0].text in _OPENSSL_SENDS
+
+
+_OPENSSL_SENDS = {"s_client", "s_server", "s_time", "ocsp", "cmp", "ts"}
+
+
 def _check_sent_data(use: Invocation) -> str | None:
     """Look at what a program that talks to other machines is given to send."""
-    if use.name not in load_tables().words.senders:
+    if use.name not in load_tables().words.senders or not _is_sending(use):
         return None
     own = [*_split_arguments(use.arguments), *use.read]
     if any(_is_private_file(one, use.places) for one in own):
@@ -283,11 +293,19 @@ def _check_kill_all(use: Invocation) -> str | None:
 def _check_history_wipe(use: Invocation) -> str | None:
     """Look at a wiped history of commands."""
     names = {"bash_history", "zsh_history"}
-    if use.name in {"ln", "cp", "truncate"} and any(
-        one.text.rsplit("/.", 1)[-1] in names for one in use.arguments[-1:]
-    ):
+    if use.name not in {"ln", "cp", "truncate"}:
+        return None
+    if any(one.text.rsplit("/.", 1)[-1] in names for one in use.arguments[-1:]):
         return "wipes the history of commands"
+    empties = any(one.text == "/dev/null" for one in use.arguments) or use.name == "truncate"
+    paths = [path for one in use.arguments[-1:] for path in use.places.paths(one)]
+    if empties and any(_is_startup_file(path, use.places.home) for path in paths):
+        return "empties what a shell runs when it starts"
     return None
+
+
+def _is_startup_file(path: str, home: str) -> bool:
+    return is_inside(path, home) and find_later_reason(path.removeprefix(home)) is not None
 
 
 _CHECKS: tuple[Callable[[Invocation], str | None], ...] = (

@@ -242,6 +242,8 @@ def is_only_reading(name: str, arguments: Arguments, places: PathContext) -> boo
         find = find_listed_archive if name == "tar" else partial(find_script_files, name)
         files = find(arguments)
         return files is not None and all(_is_readable_file(one, places) for one in files)
+    if name in _EVALUATES and any(one.glob for one in arguments):
+        return False  # of a file named `-v`, and one after it, they run what is in its brackets
     if is_plain_calculation(name, arguments) or is_local_request(name, arguments):
         return True
     files = find_library_tool_files(name, arguments)
@@ -298,6 +300,7 @@ def _is_reading_named(
     return not reader.opens or _is_opening_readable(name, reader, arguments, places)
 
 
+_EVALUATES = {"[", "test", "printf", "read", "let", "declare", "local", "export", "unset"}
 _LISTS = ("--files-from", "--files0-from", "--files0", "--files")
 _LISTING = {"rg", "fd", "fdfind", "ag", "ack"}
 """Programs in which `--files` means something else."""
@@ -386,11 +389,15 @@ def _is_within_limits(reader: ReadOnlyCommand, arguments: Arguments) -> bool:
         not one.known or (one.glob and one.text[:1] in "*?[") for one in arguments
     ):
         return False
-    if any(has_option(one, bad) for bad in reader.never for one in arguments) or (
-        reader.most is not None and len(given) > reader.most
+    # a name of the folder may be an option, or one operand more: `uniq *` writes the second
+    too_many = reader.most is not None and (
+        len(given) > reader.most or any(one.glob for one in given)
+    )
+    if too_many or any(
+        has_pattern_match(one.text, reader.forbidden)
+        or any(has_option(one, bad) for bad in reader.never)
+        for one in arguments
     ):
-        return False
-    if any(has_pattern_match(one.text, reader.forbidden) for one in arguments):
         return False
     if reader.operands and not all(has_pattern_match(one.text, reader.operands) for one in given):
         return False

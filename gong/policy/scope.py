@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import ANY_PATH, Argument, Piece, expand_words
+from ..shell.expansion import ANY_PATH, Argument, Piece, expand_word, expand_words
 from ..shell.quoting import decode_ansi_c, expand_operator
 from .invocation import DangerLevel, Invocation, PathContext, resolve_cd_target
 from .matching import find_option_value, has_any_option, list_operands
@@ -141,7 +141,11 @@ def list_xargs_arguments(use: Invocation) -> Arguments:
     """Return what xargs adds to its command."""
     printed_texts = [text for one in (*use.before, *use.inside) for text in list_printed_texts(one)]
     known_texts = (*printed_texts, *use.given)
-    known = tuple(Argument(word) for text in known_texts for word in text.split())
+    home = use.places.home
+    words = (word for text in known_texts for word in text.split())
+    # a here-string stands for the home folder with `~`, and what is printed may have it for real
+    expanded = (home + word[1:] if word == "~" or word[:2] == "~/" else word for word in words)
+    known = tuple(map(Argument, expanded))
     return (*known, Argument("", known=False))
 
 
@@ -165,6 +169,8 @@ def apply_builtin(
             new = (*new, None)  # a loop may climb any number of times
         sure = certain and where.known
         state.folders = tuple(dict.fromkeys(new if sure else (*new, *state.folders)))
+    elif name == "set" and (given or any(one.text == "--" for one in arguments)):
+        _set_positional(given, state, certain=certain)
     elif name == "popd":
         state.folders = (None, *state.folders)
     elif name == "printf" and (variable := find_option_value(arguments[1:], "-v")) is not None:
@@ -174,6 +180,16 @@ def apply_builtin(
         known = (one for text in fed for one in (*text.split("\n"), *text.split()))
         wide = tuple(one for one in dict.fromkeys(known) if _WIDE.search(one))
         state.variables |= {one.text: (*wide[:_MOST_READ], None) for one in given}
+
+
+def _set_positional(given: Arguments, state: ShellState, *, certain: bool) -> None:
+    """Keep what `set -- A B` makes of `$1`, `$2`, `$@` and `$*`."""
+    texts = tuple(one.text if one.known else None for one in given)
+    every = (" ".join(one.text for one in given), *texts)
+    numbered = {str(number): (text,) for number, text in enumerate(texts, 1)}
+    for name, possible in {"@": every, "*": every, **numbered}.items():
+        before = () if certain else state.values(name)
+        state.variables[name] = tuple(dict.fromkeys((*before, *possible)))
 
 
 def _list_search_folders(target: str, state: ShellState) -> tuple[str | None, ...]:
@@ -236,6 +252,8 @@ def list_given_texts(at: Scope, uses: Uses) -> Iterator[str]:
         for redirect in one.redirects:
             if redirect.operator == "<<":
                 yield "".join(piece.text for piece in redirect.target)
+                if any(piece.kind == "variable" for piece in redirect.target):
+                    yield from filter(None, expand_word(redirect.target, at.state))
     for use in _collect_invocations((*at.feeders, *_list_piped_commands(at.command)), uses):
         yield from list_printed_texts(use)
 

@@ -76,6 +76,8 @@ class WrapperCommand(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether NAME=value may come before the command."""
     clear: bool = False
     """Whether it adds nothing: the verdict is that of the command inside."""
+    plain: tuple[str, ...] | None = None
+    """The only options, as patterns, with which it adds nothing; None for any."""
     after: tuple[str, ...] = ()
     """The command stands after the first of these, not after the operands."""
     text: bool = False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..shell.expansion import Argument
 from .matching import find_option_value, has_any_option, list_operands
-from .tables import load_tables
+from .tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,6 +164,9 @@ def _find_in_wrapper(
         rest, assigned = _skip_to_command(wrapper, arguments)
         own = arguments[: len(arguments) - len(rest)]
         clear = wrapper.clear and not has_any_option(own, _MORE.get(name, ()))
+        if wrapper.plain is not None:
+            options = (one.text for one in own if one.text[:1] == "-")
+            clear = clear and all(has_pattern_match(one, wrapper.plain) for one in options)
         if rest and wrapper.text:
             yield InnerCommand(text=_join_to_text(rest), assigned=assigned, clear=clear)
         elif rest:

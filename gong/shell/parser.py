@@ -98,6 +98,8 @@ _MOST_COMMANDS = 4000
 """So many commands of one text are looked at."""
 _MOST_FEEDERS = 128
 _COMPARED = re.compile(rb"\s-(?:eq|ne|lt|le|gt|ge|v)\s")
+_ANY_NAMES = re.compile(rb"\s[*?][^\s]*(?=\s)")
+"""A word of `[ … ]` that may stand for any name of the folder."""
 _STARTS = ((Piece("variable", "0"),), (Piece("variable", "0", in_quotes=True),))
 """The first word of a command that is the script itself."""
 _EVERY = (Piece("variable", "@", in_quotes=True),)
@@ -250,8 +252,11 @@ class _TreeReader:
     def _read_assignment(self, node: Node, place: NodeContext) -> tuple[str, Word]:
         """Return name and value of an assignment; a test has no name, only what it expands."""
         if node.type == "test_command":
-            if _COMPARED.search(self._source[node.start_byte : node.end_byte]):
+            source = self._source[node.start_byte : node.end_byte]
+            if _COMPARED.search(source):
                 self._read_arithmetic(node)
+            # names of files may be `-v` and `a[$(…)]`, which is run
+            self.whole &= source.startswith(b"[[") or not _ANY_NAMES.search(source)
             self._walk_children(node, place)
             return "", ()
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
@@ -320,11 +325,23 @@ class _TreeReader:
             yield Redirect("<<", self._read_heredoc(node, place))
         else:
             operators = [one.type for one in node.children if not one.is_named]
-            if operators == ["<"] and any(one.type == "ERROR" for one in node.children):
-                operators = ["<<"]  # of `3<<<text` the grammar sees `3`, an error and `<`
+            # of `3<<<text` the grammar sees `3`, an error and `<`; of `>a <<<text` an error before
+            if operators == ["<"] and (
+                any(one.type == "ERROR" for one in node.children) or self._is_behind_error(node)
+            ):
+                operators = ["<<"]
             for target in node.children_by_field_name("destination"):
                 pieces = tuple(self._read_pieces(target, place))
                 yield Redirect("".join(operators), pieces, self._decode_text(node))
+
+    def _is_behind_error(self, node: Node) -> bool:
+        before = node.prev_sibling
+        return (
+            before is not None
+            and before.type == "ERROR"
+            and before.end_byte == node.start_byte
+            and self._decode_text(before) == "<<"
+        )
 
     def _read_heredoc(self, node: Node, place: NodeContext) -> Word:
         body = next((one for one in node.children if one.type == "heredoc_body"), None)
