@@ -74,22 +74,6 @@ _EXACT |= {
 _MAKES = {"make", "gmake", "bmake", "just", "task"}
 _MAKE_WORDS = re.compile(r"[A-Za-z_.]\w*[:+?]?=.*|-[fCIE].*|--(?:file|makefile|eval|directory).*")
 _ASSIGNING = re.compile(r"[A-Za-z_]\w*=", re.DOTALL)
-_CODE_OPTIONS = ("--script-shell", "--node-options", "--eval", "--exec", "--pager", "--rcfile")
-_GIT_CODE: tuple[str, ...] = (
-    "-c",
-    "--exec-path",
-    "--upload-pack",
-    "--receive-pack",
-    "--config-env",
-    "--exec",
-)
-_GIT_CODE += ("--git-dir", "--work-tree", "-C")
-_PROGRAM_OPTIONS = {
-    "git": _GIT_CODE,
-    "go": ("-exec", "-toolexec", "-vettool", "-C"),
-    "cargo": ("--config", "--manifest-path", "-Z"),
-}
-"""Options that make a program run another one, beside those that many have."""
 _INSTALLED = re.compile(r"[\w.-]+")
 _FILE_COMMANDS = {"mkdir", "touch", "tee", "cp", "mv"}
 _MESSAGES = {"-m", "--message", "--body", "--title", "-am", "--notes"}
@@ -122,7 +106,10 @@ def build_run_action(
     telling = (_format_word(one) for one in _list_telling_words(use))
     shown = tuple(dict.fromkeys((*before, *told, *telling)))
     code = bool(before) or _is_code(use)
-    hidden = not name or _has_hidden_words(use) or (_is_running_texts(use) and _is_fed(use))
+    is_fed_code = _is_running_texts(use) and _is_fed(use)
+    if is_fed_code:
+        reason = f"{reason}; what it is fed is code, which no rule about its words covers"
+    hidden = not name or is_fed_code or _has_hidden_words(use)
     return Action(
         "run",
         source,
@@ -176,8 +163,15 @@ def _is_fed(use: Invocation) -> bool:
 
 
 def _is_running_texts(use: Invocation) -> bool:
-    """Whether a program may run what it is fed."""
+    """Whether a program may run what it is fed: data for a script that is named is no code."""
     words = load_tables().words
+    first = use.arguments[:1]
+    if has_pattern_match(use.name, words.interpreters) and first and first[0].known:
+        text = first[0].text
+        if text[:1] != "-" and not text.startswith("/dev/"):
+            return False
+        if text == "-m" and use.arguments[1:]:
+            return False
     known = {*words.shells, *words.databases, *load_tables().wrappers, "source", ".", "at", "batch"}
     interprets = has_pattern_match(use.name, (*words.interpreters, *words.spawners))
     return use.name in known - {"find", "fd", "fdfind", "xargs", "git"} or interprets
@@ -219,6 +213,7 @@ def _is_reader(use: Invocation) -> bool:
 def _list_telling_words(use: Invocation) -> Iterator[Argument]:
     """Yield the arguments that a rule has to show: they lead elsewhere, or change what runs."""
     reader, name = _find_reader(use), use.name
+    module = use.arguments[1].text if use.arguments[1:] and use.arguments[0].text == "-m" else name
     for one in use.arguments:
         paths = [*_list_paths((one,))]
         elsewhere = any(
@@ -227,11 +222,28 @@ def _list_telling_words(use: Invocation) -> Iterator[Argument]:
         guarded = one.text[:1] != "-" and is_guarded(one, use.places)
         more = reader is not None and any(has_option(one, bad) for bad in reader.never)
         makes = name in _MAKES and _MAKE_WORDS.fullmatch(one.text)
-        code = one.text.split("=")[0] in (_PROGRAM_OPTIONS.get(name, _CODE_OPTIONS))
-        if elsewhere or guarded or more or makes or code or name in _SCRIPTS:
+        if elsewhere or guarded or more or makes or name in _SCRIPTS or is_choosing(one, module):
             yield one
 
 
+def is_choosing(argument: Argument, name: str) -> bool:
+    """Whether an option chooses another program, project, configuration or server."""
+    text = argument.text
+    if text[:1] != "-":
+        return False
+    choosing = load_tables().choosing
+    for option in (*choosing["any"], *choosing.get(name, ())):
+        if option.startswith("--"):
+            if has_option(argument, option):
+                return True
+        elif text.partition("=")[0] == option or (
+            len(option) == _SHORT and option in text[:_SHORT]
+        ):
+            return True
+    return False
+
+
+_SHORT = 2  # `-f`
 _SCRIPTS = {"sed", "gsed", "awk", "gawk", "mawk", "nawk"}
 
 

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .matching import find_reader_of
+from .matching import find_reader_of, is_version_request
 from .read_only_uses import find_library_tool_files
+from .tables import load_tables
 
 if TYPE_CHECKING:
     from .invocation import Invocation
@@ -26,6 +27,8 @@ def find_extending_file(use: Invocation) -> str | None:
 
     A folder that is not known, and a file that is too large or cannot be read, count as doing so.
     """
+    if is_version_request(use.name, use.arguments):
+        return _find_named_version(use)
     if find_library_tool_files(use.name, use.arguments) is not None:
         return next(filter(None, map(_find_shadowing_module, use.places.folders)), None)
     reader = find_reader_of(use.name, use.arguments, use.places)
@@ -37,6 +40,19 @@ def find_extending_file(use: Invocation) -> str | None:
         for one in (Path(folder), *Path(folder).parents):
             for name in reader.configs:
                 if _has_setting(one / name, reader.unless):
+                    return str(one / name)
+    return None
+
+
+def _find_named_version(use: Invocation) -> str | None:
+    """Return the file that names the program which prints its version or help; None without."""
+    files = load_tables().named_versions.get(use.name, {})
+    for folder in use.places.folders:
+        if folder is None and files:
+            return next(iter(files))
+        for one in (Path(folder), *Path(folder).parents) if folder is not None else ():
+            for name, pattern in files.items():
+                if _has_setting(one / name, pattern):
                     return str(one / name)
     return None
 

@@ -89,6 +89,8 @@ class PathContext:
     """The root of the git repository around `start`; None for none, or an unknown one."""
     resolve: Callable[[str], str] | None = None
     """Returns where a folder really lies, links followed; None judges by letters alone."""
+    exported: frozenset[str] = frozenset()
+    """Names of the variables that commands inherit."""
 
     def paths(self, argument: Argument) -> tuple[str, ...]:
         """Return the absolute paths that an argument may mean; none if unknown."""

@@ -303,7 +303,7 @@ class CommandJudge:
         first = "".join(piece.text for word in at.command.words[:1] for piece in word)
         for name, possible in values.items():
             if (name, first) != ("IFS", "read"):  # there it parts what is read and nothing else
-                obeyed += self._judge_variable(name, possible, at)
+                obeyed += self._judge_variable(name, possible, at, for_program=bool(first))
         for name, word in at.command.assignments:
             if not is_harmless_variable(name.rstrip("+")):
                 inside = (each for piece in word for each in piece.inside)
@@ -341,10 +341,12 @@ class CommandJudge:
             at.state.variables[given[0][0]] = (_NEW_FOLDER,)
 
     def _judge_variable(
-        self, name: str, values: Sequence[str | None], at: Scope
+        self, name: str, values: Sequence[str | None], at: Scope, *, for_program: bool
     ) -> tuple[str, ...]:
         """Judge the values a variable is given; return it as a word where programs obey it."""
-        level, reason = judge_assignment(name, values)
+        level, reason = judge_assignment(
+            name, values, exported=self.places.exported, for_program=for_program
+        )
         word: tuple[str, ...] = ()
         if level:
             before = len(self.actions)
@@ -461,9 +463,8 @@ class CommandJudge:
         if (first.text.startswith("/") and not folder) or _BLANK.search(name):
             return False  # `'git status'` is no git: its name has a blank
         if name in SETTING_BUILTINS:
-            return is_only_setting(name, use.arguments) or is_only_reading(
-                name, use.arguments, use.places
-            )
+            only_sets = is_only_setting(name, use.arguments, self.places.exported)
+            return only_sets or is_only_reading(name, use.arguments, use.places)
         if name == "xargs":
             return is_harmless_xargs(use)
         if name == "find":
@@ -484,7 +485,7 @@ class CommandJudge:
             obeyed = tuple(
                 word
                 for name, value in one.assigned
-                for word in self._judge_variable(name, (value,), at)
+                for word in self._judge_variable(name, (value,), at, for_program=True)
             )
             printed = (each for inner in use.inside for each in list_printed_texts(inner))
             for text in printed if one.assigned else ():

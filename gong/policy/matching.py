@@ -236,7 +236,7 @@ def is_in_place(argument: Argument, place: str, places: PathContext) -> bool:
 
 def is_only_reading(name: str, arguments: Arguments, places: PathContext) -> bool:
     """Whether a program changes nothing and reads only what may be read unasked."""
-    if _is_version_request(name, arguments):
+    if is_version_request(name, arguments):
         return True
     if name == "tar" or is_script_program(name):
         find = find_listed_archive if name == "tar" else partial(find_script_files, name)
@@ -338,7 +338,7 @@ def _list_chosen_files(program: str, arguments: Arguments) -> Iterator[Argument]
             yield one._replace(text=one.text.rpartition(":")[2])
 
 
-def _is_version_request(name: str, arguments: Arguments) -> bool:
+def is_version_request(name: str, arguments: Arguments) -> bool:
     """Whether a program that is known only says its version, or its help."""
     if len(arguments) != 1 or not arguments[0].known:
         return False

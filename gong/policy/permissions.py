@@ -91,6 +91,8 @@ class PermissionPolicy:
     save: Callable[[str], None] | None = None
     """Called with each rule that a person allows for good."""
     locale: Locale = "en"
+    exported: frozenset[str] = frozenset()
+    """Names of the variables that commands inherit."""
     own_folders: tuple[str, ...] = ()
     """Where gong keeps its settings, keys, answers about trust, and tapes."""
     find_git_programs: Callable[[], Sequence[GitProgram]] = lambda: ()
@@ -116,7 +118,13 @@ class PermissionPolicy:
 
         repository = find_repository(self.cwd)
         return PathContext(
-            self.cwd, self.home, self.roots, (self.cwd,), repository, os.path.realpath
+            self.cwd,
+            self.home,
+            self.roots,
+            (self.cwd,),
+            repository,
+            os.path.realpath,
+            self.exported,
         )
 
     async def __call__(self, prepared: PreparedCall) -> Verdict:
@@ -268,6 +276,7 @@ def build_policy(
         RuleSet.parse(settings.allow, settings.deny, settings.ask),
         tuple(posixpath.normpath(posixpath.join(cwd, one)) for one in folders),
         locale=choose_locale(environ),
+        exported=frozenset(environ),
         own_folders=(
             str(locate_config_file(environ).parent),
             str(locate_state_folder(environ)),

@@ -18,7 +18,7 @@ from .matching import find_option_value, has_any_option, list_operands
 from .tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ..shell.expansion import Arguments, ShellState, SimpleCommand, Word
 
@@ -43,11 +43,17 @@ _WIDE = re.compile(r"(?:^|[\s=])[/~.*-]")
 _HISTORY = {"HISTFILE": {"", "/dev/null"}, "HISTSIZE": {"0"}, "HISTFILESIZE": {"0"}}
 
 
-def judge_assignment(name: str, values: Iterable[str | None]) -> tuple[DangerLevel, str]:
-    """Return how dangerous it is to give a variable these values, and why."""
+def judge_assignment(
+    name: str, values: Iterable[str | None], *, exported: Collection[str], for_program: bool
+) -> tuple[DangerLevel, str]:
+    """Return how dangerous it is to give a variable these values, and why.
+
+    It is a variable of the shell alone, unless it is set `for_program` or is one of the `exported`.
+    """
     if any(value in _HISTORY.get(name, ()) for value in values):
         return DangerLevel.DANGEROUS, "turns the history of commands off"
-    if is_harmless_variable(name):
+    own = not for_program and name not in exported and not is_obeyed_variable(name)
+    if own or is_harmless_variable(name):
         return DangerLevel.SAFE, ""
     return DangerLevel.ASK, f"sets {name}, which other programs may obey"
 
@@ -92,15 +98,26 @@ def is_harmless_variable(name: str) -> bool:
     return has_pattern_match(name, load_tables().words.harmless_variables)
 
 
-def is_only_setting(name: str, arguments: Arguments) -> bool:
-    """Whether a builtin does no more than to set variables or options of the shell."""
+def is_obeyed_variable(name: str) -> bool:
+    """Whether a shell obeys a variable, or programs where it is in the environment."""
+    return has_pattern_match(name, load_tables().words.obeyed_variables)
+
+
+def is_only_setting(name: str, arguments: Arguments, exported: Collection[str]) -> bool:
+    """Whether a builtin does no more than to set variables or options of the shell.
+
+    What is set is the shell's own, unless it is one of the `exported` or the builtin exports it.
+    """
     allowed = _SET if name == "set" else _OPTION
     if not all(one.known and allowed.fullmatch(one.text) for one in arguments):
         return False
     if name == "set":  # alone, or with a bare -o, it prints every variable or option
         return arguments[-1:] != () and arguments[-1].text[-1:] != "o"
-    names = list_operands(arguments)
-    return all(is_harmless_variable(one.text) for one in names) and bool(names)
+    names = [one.text for one in list_operands(arguments)]
+    if name == "export" or any("x" in one.text for one in arguments if one.text[:1] == "-"):
+        return bool(names) and all(map(is_harmless_variable, names))
+    obeyed = (one in exported or is_obeyed_variable(one) for one in names)
+    return bool(names) and not any(obeyed)
 
 
 def list_printed_texts(use: Invocation) -> Iterator[str]:

@@ -144,6 +144,8 @@ class ProgramNames(Struct, frozen=True, forbid_unknown_fields=True):
     """Tests of find that choose among files."""
     harmless_variables: tuple[str, ...]
     """Names, as patterns, that change nothing about how programs are found and run."""
+    obeyed_variables: tuple[str, ...]
+    """Names, as patterns, that a shell obeys, or programs if they are exported already."""
     read: tuple[str, ...]
     """Plain readers of files."""
     look: tuple[str, ...]
@@ -173,6 +175,10 @@ class DangerTables(Struct, frozen=True, forbid_unknown_fields=True):
     """By program: the options before a subcommand that take the next argument."""
     selecting: dict[str, tuple[str, ...]]
     """By program: those of them that only choose what the subcommand is about."""
+    choosing: dict[str, tuple[str, ...]]
+    """By program, and `any`: options that choose another program, project or server."""
+    named_versions: dict[str, dict[str, str]]
+    """By program: files, and patterns in them, that choose what runs to print a version."""
     calls: tuple[tuple[str, str], ...]
     """Pattern and reason: what the code of another language must not hold."""
     statements: tuple[tuple[str, str], ...]

@@ -445,7 +445,6 @@ ASK = [
     "git cat-file -p HEAD:config/.env",
     "printf '%s' \"${OPENAI_API_KEY:0:4}\"",
     "cat <<< $GITHUB_TOKEN",
-    "TOKEN=abc; echo $TOKEN",
     "cd && ls",
     "cd -; ls",
     "pushd; ls",
