@@ -20,7 +20,7 @@ help:
 	@echo 'make coverage  run the tests, and say which share of the code they run'
 	@echo 'make fuzz    search the properties elsewhere each time; SECONDS=300 for longer'
 	@echo 'make check   lint, format, types, layers, start-up'
-	@echo 'make rows    mission rows that are open'
+	@echo 'make rows    requirements that are open, and why'
 	@echo 'make docs    docs/reference*.md and the help pages, from the commands'
 	@echo 'make picture  docs/terminal.svg, from a run in a terminal'
 	@echo 'make bench   measure the store: ratios to bare writes, decoding, hashing'

@@ -1,17 +1,19 @@
-"""List the mission rows that are open: `make rows`.
+"""Read `tests/rows.toml`, which says of every mission row what the tests assert: `make rows`.
 
-A test names a row by its number, M001 to M238, in its name or docstring, if it asserts what the
-row says; a class of tests may do so for all of its tests. `NOT_BUILT` holds the rows that are not
-there yet, or not wholly; a test may name one for the part of it that it asserts. Whoever builds
-one takes it from the table and names it where it is tested. `tests/test_rows.py` fails for a row
-that stands in neither place. Titles come from the mission's table where it lies beside the
-project.
+A row is M001 to M238. Its table names the tests that assert what the row says, says in one line
+what that is, and why the row is `open` where it is not built or not wholly asserted. A test names
+its rows in its name or docstring; a class of tests may do so for all of its tests. Both must
+agree, and `tests/test_rows.py` fails where they do not: a number in a docstring alone is a claim
+that nobody has read. The scenarios of the first design have a test each, which its file names.
+Titles come from the mission's table where it lies beside the project.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,81 +21,168 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "tests/rows.toml"
 MISSION = ROOT.parent / "shared/spec/mission.md"
 LAST = 238
+ROWS = tuple(f"M{number:03}" for number in range(1, LAST + 1))
 
-NOT_BUILT = {
-    "the loop as a library, its settings and events": (
-        "M013 M014 M019 M022 M031 M032 M035 M037 M038 M096 M217"
-    ),
-    "limits of what a command may reach": "M179",
-    "front ends, flags and settings of the program": "M197 M200 M201",
-    "other places to act in": "M125 M126 M220",
-    "providers of clouds and command lines, what each can do": "M138-M140 M142 M151 M226",
-    "reviews and workflows": "M228",
-    "the web, language servers": "M195 M196",
-    "sessions of other agents, and the seeds' fields of a session": "M203",
-    "more of the truncation service": "M222",
-    "lists of tests that hold some of the above": "M209-M211 M227",
-    "figures of time: measured by bench/, never by a test": "M206",
-    "plugins, hosting, several users": "M213 M214",
-    "what a third reading of the seeds added": "M229-M235 M238",
-}
-"""What is missing → the rows that wait for it."""
+_COUNTS = (
+    *((3, 8, 5, 7, 3), (4, 3, 4, 3, 7), (3, 5, 3, 2, 4, 3), (3, 2, 4), (3, 4, 3, 1), (3, 3, 1)),
+    *((3, 3, 1), (5, 5, 2, 2), (8, 4, 1, 7, 6), (3, 4, 7, 3, 2), (4, 4, 6), (2, 3, 3)),
+)
+"""The scenarios in each part of J.1 to J.12."""
+SCENARIOS = tuple(
+    f"J{chapter}-{part}.{number}"
+    for chapter, parts in enumerate(_COUNTS, 1)
+    for part, count in enumerate(parts, 1)
+    for number in range(1, count + 1)
+)
+"""What the first design lists there; it has no numbers in J.11."""
 
 NUMBER = re.compile(r"(?<![A-Za-z0-9])[Mm](\d{3})(?![A-Za-z0-9])")
-ROW = re.compile(r"^\| *(M\d{3}) *\|([^|]*)\|(.*?)\|", re.MULTILINE)
+TITLE = re.compile(r"^\| *(M\d{3}) *\|([^|]*)\|(.*?)\|", re.MULTILINE)
 
 
-def not_built() -> list[str]:
-    """Return the rows of `NOT_BUILT`, each as often as it stands there."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the tests assert of one row, by which tests, and why it is open: "" where it is not."""
+
+    asserts: str = ""
+    tests: tuple[str, ...] = ()
+    open: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The file: its rows in its order, the tests of each scenario, and rows not yet read."""
+
+    rows: dict[str, Row]
+    scenarios: dict[str, str]
+    waiting: dict[str, str]
+    unread: tuple[str, ...]
+
+
+def read_table(text: str) -> Table:
+    """Parse the text of the file."""
+    fields = tomllib.loads(text)
+    return Table(
+        rows={
+            key: Row(row.get("asserts", ""), tuple(row.get("tests", ())), row.get("open", ""))
+            for key, row in fields.items()
+            if NUMBER.fullmatch(key)
+        },
+        scenarios=fields.get("scenarios", {}),
+        waiting=fields.get("open_scenarios", {}),
+        unread=tuple(fields.get("unread", ())),
+    )
+
+
+def find_tests(root: Path) -> dict[str, set[str]]:
+    """Return every test and class of tests below `root/tests`, and the rows that it names."""
+    found: dict[str, set[str]] = {}
+    for file in sorted((root / "tests").rglob("test_*.py")):
+        place = file.relative_to(root).as_posix()
+        for name, words in _names(ast.parse(file.read_text("utf-8"), str(file)), place):
+            found.setdefault(name, set()).update(f"M{number}" for number in NUMBER.findall(words))
+    return found
+
+
+def _names(scope: ast.Module | ast.ClassDef, place: str) -> Iterator[tuple[str, str]]:
+    for node in scope.body:
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            yield f"{place}::{node.name}", f"{node.name} {ast.get_docstring(node) or ''}"
+            yield from _names(node, f"{place}::{node.name}")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[:4] == "test":
+            yield f"{place}::{node.name}", f"{node.name} {ast.get_docstring(node) or ''}"
+
+
+def find_faults(table: Table, tests: dict[str, set[str]]) -> list[str]:
+    """Return a sentence for each place where the table and the tests do not agree."""
     return [
-        f"M{number:03}"
-        for words in NOT_BUILT.values()
-        for word in words.split()
-        for number in range(int(word[1:4]), int(word[-3:]) + 1)
+        *_faults_of_rows(table),
+        *_faults_of_tests(table, tests),
+        *(
+            f"{name} names {row}, which rows.toml does not list for it"
+            for name, rows in tests.items()
+            for row in sorted(rows - set(table.unread))
+            if name not in {_whole(test) for test in table.rows.get(row, Row()).tests}
+        ),
     ]
 
 
-def named_rows(tests: Path) -> set[str]:
-    """Return the rows that the tests below a folder name."""
-    return {
-        f"M{number}"
-        for file in tests.rglob("test_*.py")
-        for words in _names(ast.parse(file.read_text("utf-8"), str(file)))
-        for number in NUMBER.findall(words)
+def _faults_of_rows(table: Table) -> Iterator[str]:
+    both = set(table.rows) & set(table.unread)
+    yield from (f"{row} is read and unread" for row in sorted(both))
+    if [row for row in ROWS if row in table.rows] != list(table.rows):
+        yield "the rows do not stand in their order, or there are others"
+    for name in ROWS:
+        row = table.rows.get(name)
+        if row is None:
+            if name not in table.unread:
+                yield f"{name} is not there"
+        elif bool(row.asserts) != bool(row.tests):
+            yield f"{name} needs tests with what they assert"
+        elif not row.asserts and not row.open:
+            yield f"{name} is neither asserted nor open"
+
+
+def _faults_of_tests(table: Table, tests: dict[str, set[str]]) -> Iterator[str]:
+    for name, row in table.rows.items():
+        if len(set(row.tests)) != len(row.tests):
+            yield f"{name} lists a test twice"
+        for test in map(_whole, row.tests):
+            if test not in tests:
+                yield f"{name} lists {test}, which does not exist"
+            elif name not in tests[test]:
+                yield f"{name} lists {test}, which does not name it"
+
+
+def find_scenario_faults(table: Table, tests: dict[str, set[str]], root: Path) -> list[str]:
+    """Return a sentence for each scenario whose test does not exist or does not name it."""
+    files = {name.partition("::")[0] for name in table.scenarios.values()} & {
+        name.partition("::")[0] for name in tests
     }
-
-
-def _names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if (is_function and node.name.startswith("test")) or (
-            isinstance(node, ast.ClassDef) and node.name.startswith("Test")
-        ):
-            yield f"{node.name} {ast.get_docstring(node) or ''}"
-
-
-def rows(mission: Path) -> dict[str, str]:
-    """Return every row and what it asks for: "" where the table is not at hand."""
-    if not mission.exists():
-        return {f"M{number:03}": "" for number in range(1, LAST + 1)}
-    found = ROW.findall(mission.read_text("utf-8"))
-    return {row: f"{group.strip()}: {asked.strip()}" for row, group, asked in found}
-
-
-def report(tests: Path, mission: Path) -> str:
-    """Return a line for each open row: not built, or without a test; then how many there are."""
-    asked = rows(mission)
-    waiting = set(not_built()) & asked.keys()
-    untested = asked.keys() - named_rows(tests) - waiting
-    lines = [
-        f"{row}  {'NO TEST  ' if row in untested else ''}{asked[row][:94]}".rstrip()
-        for row in sorted(waiting | untested)
+    texts = {file: (root / file).read_text("utf-8") for file in files}
+    faults = [
+        f"{name} is both tested and open" for name in table.scenarios if name in table.waiting
     ]
-    counted = f"{len(lines)} of {len(asked)} rows are open"
-    return "\n".join([*lines, f"{counted}: {len(waiting)} not built, {len(untested)} untested"])
+    listed = {**table.scenarios, **table.waiting}
+    faults += [f"{name} is not there" for name in SCENARIOS if name not in listed]
+    faults += [f"{name} is no scenario" for name in listed if name not in SCENARIOS]
+    for scenario, test in table.scenarios.items():
+        if _whole(test) not in tests:
+            faults.append(f"{scenario} lists {test}, which does not exist")
+        elif not re.search(rf"(?<!\w){re.escape(scenario)}(?!\.?\d)", texts[test.split("::")[0]]):
+            faults.append(f"{scenario} lists {test}, whose file does not name it")
+    return faults
+
+
+def _whole(test: str) -> str:
+    """Return the name of a test without the parameters of a case."""
+    return test.partition("[")[0]
+
+
+def read_titles(mission: Path) -> dict[str, str]:
+    """Return what every row asks for: "" where the mission's table is not at hand."""
+    found = TITLE.findall(mission.read_text("utf-8")) if mission.exists() else []
+    asked = {row: f"{group.strip()}: {words.strip()}" for row, group, words in found}
+    return {row: asked.get(row, "") for row in ROWS}
+
+
+def report(table: Table, titles: dict[str, str]) -> str:
+    """Return a line for each open row with its reason, and last how many there are."""
+    lines = []
+    for name, title in titles.items():
+        row = table.rows.get(name, Row())
+        if row.open or not row.tests:
+            mark = "" if row.tests else "NO TEST  "
+            why = "not yet read" if name in table.unread else row.open
+            lines.append(f"{name}  {mark}{title[:94]}".rstrip() + f"\n      {why}")
+    untested = sum(not table.rows.get(name, Row()).tests for name in titles)
+    scenarios = "".join(f"{name}  {why}\n" for name, why in table.waiting.items())
+    counted = f"{len(lines)} of {len(titles)} rows are open, {untested} of them without a test"
+    return "\n".join([*lines, scenarios + counted])
 
 
 if __name__ == "__main__":
-    print(report(ROOT / "tests", MISSION))
+    print(report(read_table(TABLE.read_text("utf-8")), read_titles(MISSION)))

@@ -1,8 +1,7 @@
 """The cases J.1 to J.8 that the first design lists for the seven tools, through `gong tool`.
 
-M209: each by its number, in one process that answers line after line. What needs a truncation
-called by itself (J8-1.1 to 3.2) or a prefix of commands (J2-1.3, 1.4) has its test beside the
-module.
+Each by its number, in one process that answers line after line. What needs a truncation called by
+itself or a prefix of commands has its test beside the module; `tests/rows.toml` says where.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def test_edit(hand, at, case):
 
 
 def test_edit_at_the_edges(hand, at):
-    """M078: J1-4.1, 4.2, 4.6, 4.7 and 5.1."""
+    """M078: J1-4.1, J1-4.2, J1-4.6, J1-4.7 and J1-5.1."""
     folder = hand.place.folder / at
     (folder / "empty").touch()
     none = hand.use("edit", {"path": f"{at}/empty", "oldText": "", "newText": "content"})
@@ -220,7 +219,7 @@ def test_bash_leaves_nobody_behind_when_time_is_up(hand, at, tail):
 
 
 def test_bash_keeps_the_end_of_much_output_and_all_of_it_aside(hand):
-    """M085 M086 M091: J2-3.1, 3.2, 3.4, 5.5 and J8-4.2."""
+    """M085 M086 M091: J2-3.1, J2-3.2, J2-3.4 and J8-4.2."""
     done = hand.use("bash", {"command": "seq 1 40000"})
     assert "\n[Showing lines 38001-40000 of 40000. Full output: " in done["content"]
     path = Path(done["content"].split("Full output: ")[1].rstrip("]"))
@@ -234,7 +233,7 @@ def test_bash_keeps_the_end_of_much_output_and_all_of_it_aside(hand):
 
 
 def test_bash_refuses_what_cannot_be_undone(hand):
-    """J2-5.7, with a command that could do no harm here: there is no repository."""
+    """With a command that could do no harm here: there is no repository."""
     done = hand.use("bash", {"command": "git push --force origin main"})
     assert (done["is_error"], done["content"].startswith("Error: dangerous command blocked.")) == (
         True,
@@ -243,7 +242,7 @@ def test_bash_refuses_what_cannot_be_undone(hand):
 
 
 def test_bash_without_its_folder_or_its_shell(place):
-    """M088: J2-2.2 and 2.3."""
+    """M088: J2-2.2 and J2-2.3."""
     answer = place.run("gong", "tool", "bash", '{"command": "echo x"}', code=1, PATH="/nonexistent")
     assert "ENOENT" in answer.stdout + answer.stderr
     gone = place.home / "gone"
@@ -304,7 +303,7 @@ def test_read(hand, at, case):
 
 
 def test_read_at_the_edges(hand, at):
-    """M060 M062 M064: J3-1.2, 3.2, 3.3, 4.1, 5.3 and 6.2."""
+    """M060 M062 M064: J3-1.2, J3-3.2, J3-3.3, J3-4.1, J3-5.3 and J3-6.2."""
     folder = hand.place.folder / at
 
     def read(path):
@@ -325,7 +324,7 @@ def test_read_at_the_edges(hand, at):
 
 
 def test_write(hand, at):
-    """M068: J4-1.1 to 3.3."""
+    """M068: J4-1.1, J4-1.2, J4-1.3, J4-2.1, J4-2.2, J4-3.2 and J4-3.3."""
     folder = hand.place.folder / at
 
     def write(path, content):
@@ -346,6 +345,20 @@ def test_write(hand, at):
     assert (hand.place.home / "output/result.txt").read_text() == "data"
 
 
+def test_a_path_longer_than_the_system_takes(hand, at):
+    """J11-3.6: reading says so; writing works all the same, and so does editing."""
+    folder = f"{at}/" + "/".join(["d" * 200] * 25)
+    written = hand.use("write", {"path": f"{folder}/F", "content": "one\n"})
+    assert written["content"] == f"Successfully wrote 4 bytes to {folder}/F"
+    edited = hand.use("edit", {"path": f"{folder}/F", "oldText": "one", "newText": "two"})
+    assert edited["content"].startswith("Successfully replaced text in ")
+    read = hand.use("read", {"path": f"{folder}/F"})
+    assert (read["content"], read["is_error"]) == (
+        f"ENAMETOOLONG: file name too long: {folder}/F",
+        True,
+    )
+
+
 @pytest.mark.skipif(ROOT, reason="root may read and write everywhere")
 def test_what_is_closed_to_this_user(hand, at):
     """M064 M068: J3-5.4 and J4-3.1."""
@@ -358,7 +371,7 @@ def test_what_is_closed_to_this_user(hand, at):
 
 
 def test_grep(hand, at):
-    """M099 M101 M102: J5-1.1 to 3.3."""
+    """M099 M101 M102: J5-1.1 to J5-3.3, each beside its line."""
     folder = hand.place.folder / at
     (folder / "file.txt").write_text("one\ntwo\nhello world\nfoo.bar(baz)\nHello World\n")
     (folder / "a.ex").write_text("test\n")
@@ -370,21 +383,22 @@ def test_grep(hand, at):
     def grep(pattern, path="", **more):
         return hand.use("grep", {"pattern": pattern, "path": f"{at}/{path}", **more})["content"]
 
-    assert grep("hello", "file.txt") == "file.txt:3: hello world"
+    assert grep("hello", "file.txt") == "file.txt:3: hello world"  # J5-1.1
+    # J5-1.2 J5-3.3: picture.png has "test", too
     assert grep("test") == "a.ex:1: test\nb.js:1: test"
-    assert grep("nonexistent", "file.txt") == "No matches found"
-    one = grep("x", "ten", limit=1, context=1)
+    assert grep("nonexistent", "file.txt") == "No matches found"  # J5-1.3
+    one = grep("x", "ten", limit=1, context=1)  # J5-2.1
     assert one.startswith("ten-1- before\nten:2: x\nten-3- after\n")
     assert "1 matches limit reached" in one
-    assert grep(r"foo\.bar\(", "file.txt") == "file.txt:4: foo.bar(baz)"
-    assert grep("foo.bar(", "file.txt", literal=True) == "file.txt:4: foo.bar(baz)"
-    assert grep("hello", "file.txt", ignoreCase=True).count("\n") == 1
-    assert "50.0KB limit reached" in grep("common", limit=1000)
-    assert grep("test", glob="*.ex") == "a.ex:1: test"
+    assert grep(r"foo\.bar\(", "file.txt") == "file.txt:4: foo.bar(baz)"  # J5-2.2
+    assert grep("foo.bar(", "file.txt", literal=True) == "file.txt:4: foo.bar(baz)"  # J5-2.3
+    assert grep("hello", "file.txt", ignoreCase=True).count("\n") == 1  # J5-2.4
+    assert "50.0KB limit reached" in grep("common", limit=1000)  # J5-3.1
+    assert grep("test", glob="*.ex") == "a.ex:1: test"  # J5-3.2
 
 
 def test_find(hand, at):
-    """M105 M106: J6-1.1 to 2.3."""
+    """M105 M106: J6-1.1 to J6-2.3, each beside its line."""
     folder = hand.place.folder / at
     for name in (".secret/hidden.txt", "visible.txt", "a/b/c.ex", "d.ex", "ignored.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -395,10 +409,10 @@ def test_find(hand, at):
     def find(pattern, **more):
         return hand.use("find", {"pattern": pattern, "path": at, **more})["content"].split("\n")
 
-    assert find("*.txt") == [".secret/hidden.txt", "visible.txt"]
-    assert find("**/*.ex") == ["a/b/c.ex", "d.ex"]
-    assert find("*.xyz") == ["No files found matching pattern"]
-    for n in range(20):
+    assert find("*.txt") == [".secret/hidden.txt", "visible.txt"]  # J6-1.1 J6-2.1
+    assert find("**/*.ex") == ["a/b/c.ex", "d.ex"]  # J6-1.2 J6-2.3: links are not followed
+    assert find("*.xyz") == ["No files found matching pattern"]  # J6-1.3
+    for n in range(20):  # J6-2.2
         (folder / f"n{n:02}").touch()
     assert [name for name in find("n*", limit=5) if name.startswith("n")] == [
         f"n{n:02}" for n in range(5)
@@ -406,22 +420,22 @@ def test_find(hand, at):
 
 
 def test_ls(hand, at):
-    """M108: J7-1.1 to 2.3."""
+    """M108: J7-1.1 to J7-2.3, each beside its line."""
     folder = hand.place.folder / at
 
     def ls(path):
         return hand.use("ls", {"path": path})["content"]
 
-    assert ls(at) == "(empty directory)"
+    assert ls(at) == "(empty directory)"  # J7-1.2
     (folder / ".hidden-dir").mkdir()
     for name in (".hidden-file", "Zebra.txt", "apple.txt", "Banana.txt"):
         (folder / name).touch()
-    assert ls(at).split("\n") == [
+    assert ls(at).split("\n") == [  # J7-1.1 J7-1.3
         *(".hidden-dir/", ".hidden-file", "apple.txt", "Banana.txt", "Zebra.txt")
     ]
-    assert "Not a directory" in ls(f"{at}/Zebra.txt")
-    assert "Path not found" in ls(f"{at}/none")
-    (folder / "large").mkdir()
+    assert "Not a directory" in ls(f"{at}/Zebra.txt")  # J7-2.1
+    assert "Path not found" in ls(f"{at}/none")  # J7-2.2
+    (folder / "large").mkdir()  # J7-2.3
     for n in range(600):
         (folder / "large" / f"{n:03}").touch()
     large = ls(f"{at}/large").split("\n")

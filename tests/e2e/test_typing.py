@@ -218,7 +218,7 @@ def test_a_picture_is_attached(place, chat):
 
 
 def test_pictures_are_refused_where_settings_or_the_model_say_so(place, chat):
-    """M202: block_images, and models that take none."""
+    """M202 J11-2.4: block_images of the settings file, and models that take none."""
     (place.folder / "dot.png").write_bytes(PNG)
     config = place.home / "config"
     config.mkdir()

@@ -116,6 +116,7 @@ async def test_a_fork_in_a_tape_of_its_own_sends_the_pictures_of_its_origin(stag
 
 @every_wire
 async def test_a_model_that_does_not_see_is_told_of_a_picture_in_words(stage, wire):
+    """M202 J11-2.2: the picture stays on the tape."""
     blind = {f"{wire.preset}/model-x": {"vision": False}}
     async with WireServer(Reply(wire.said("I cannot see it."))) as server:
         await stage.seen(wire, server, "what?", shown(stage.recorder()), models=blind)
@@ -151,7 +152,7 @@ async def test_thinking_of_another_model_is_plain_text_or_nothing(stage, wire, c
 
 @every_wire
 async def test_blocked_pictures_of_tools_are_not_sent(stage, wire):
-    """M202: block_images holds for pictures that are on the tape, whoever brought them."""
+    """M202 J11-2.1: block_images holds for pictures that are on the tape, whoever brought them."""
     async with WireServer(Reply(wire.said("I see none."))) as server:
         await stage.seen(wire, server, "what?", shown(stage.recorder()), block_images=True)
         sent = json.dumps(server.requests[0].body)

@@ -54,7 +54,7 @@ async def test_a_path_elsewhere_is_asked_about_and_denied_without_a_person_m044(
 
 
 async def test_commands_that_wait_for_a_person_end_m090(stage):
-    """M090: standard input is closed, so they end at once; what still waits, at its time limit."""
+    """M090 J2-5.2: standard input is closed, so they end; what still waits, at its time limit."""
     author = "git -c user.name=a -c user.email=a@b.example"
     commit = f"git init -q && touch a && git add a && {author} commit"
     commands = ("read -r line; echo got=$line", "cat", commit, "sleep 60")

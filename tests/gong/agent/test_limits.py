@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from gong.agent import events
 from gong.agent.session_config import SessionConfig
 from gong.errors import ConfigurationError
+from gong.tools.bash import build_shell_tool
 
 from .conftest import call, seen, types
 
@@ -179,12 +180,29 @@ async def test_a_model_chosen_during_a_run_answers_the_next_call_m024(stage):
 
 
 def test_limits_have_the_defaults_of_the_mission():
-    config = SessionConfig()
-    assert (config.max_turns, config.max_tool_rounds_per_input) == (0, 200)
-    assert (config.enable_loop_detection, config.loop_detection_window) == (True, 10)
-    assert config.max_command_timeout_ms == 600_000
-    assert (config.max_output_tokens, config.effort) == (0, None)
-    assert (config.tool_output_limits, config.tool_line_limits) == ({}, {})
+    """M011: None is the timeout of the tool, 10 000 ms for those of 001 (C1), and no effort."""
+    assert asdict(SessionConfig()) == {
+        "max_turns": 0,
+        "max_tool_rounds_per_input": 200,
+        "max_cost": 0.0,
+        "max_seconds": 0.0,
+        "max_output_tokens": 0,
+        "effort": None,
+        "default_command_timeout_ms": None,
+        "max_command_timeout_ms": 600_000,
+        "tool_output_limits": {},
+        "tool_line_limits": {},
+        "read_before_write": False,
+        "max_subagent_depth": 1,
+        "max_subagent_turns": 50,
+        "max_subagents": 4,
+        "enable_loop_detection": True,
+        "loop_detection_window": 10,
+    }
+    assert "10000 if absent" in build_shell_tool().description
+
+
+def test_limits_of_a_session_are_checked():
     with pytest.raises(ConfigurationError, match="tool_line_limits: shell is 0: give 1 or more"):
         SessionConfig(tool_line_limits={"shell": 0})
     with pytest.raises(ConfigurationError, match="max_turns is -1"):

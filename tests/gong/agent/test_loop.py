@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from msgspec import Struct
@@ -250,8 +251,41 @@ async def test_an_abort_before_the_first_word_leaves_no_answer(stage):
     session.subscribe(
         lambda event: session.abort() if isinstance(event, events.TurnStart) else None
     )
-    await seen(session, "go")
+    found = await seen(session, "go")
     assert types(session) == ["start", "user", "error"]
+    assert found[-1].stop_reason == "aborted"
+
+
+def remove(path):
+    Path(path).unlink(missing_ok=True)
+
+
+class VanishingFiles:
+    """An environment in which a file is gone as soon as it was seen."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def file_exists(self, path, root=None):
+        found = await self._inner.file_exists(path, root)
+        remove(path)
+        return found
+
+
+@pytest.mark.parametrize("name", ["read", "edit"])
+async def test_a_file_that_vanishes_after_it_was_seen_is_an_error_result(stage, name):
+    """M233 J9-5.5: and the run continues."""
+    (stage.folder / "a.txt").write_text("one\n")
+    args = {"path": "a.txt"} | ({"oldText": "one", "newText": "two"} if name == "edit" else {})
+    session = await stage.session({"tool_calls": [call(name, **args)]}, {"text": "It is gone."})
+    session.use_environment(VanishingFiles(session.setup.env))
+    found = await seen(session, "go")
+    said = "ENOENT: no such file or directory: a.txt" if name == "read" else "File not found: a.txt"
+    assert results(session) == [(name, said, True)]
+    assert (found[-1].stop_reason, found[-1].turns) == ("stop", 2)
 
 
 class Who(Struct):

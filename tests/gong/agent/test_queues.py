@@ -42,6 +42,7 @@ async def test_plain_steering_waits_for_the_tool_m026_c12(stage):
 
 
 async def test_steering_that_interrupts_stops_the_tool_and_the_run_continues_m030_c12(stage):
+    """J9-1.4"""
     session = await stage.session(
         {"tool_calls": [*SLEEP["tool_calls"], call("ls", path=".")]}, {"text": "as you wish"}
     )

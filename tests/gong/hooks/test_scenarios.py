@@ -20,6 +20,7 @@ from gong.policy.permissions import ApprovalAnswer, PermissionPolicy
 from gong.policy.rules import RuleSet, parse_rule
 from tape.model.entries import Context, ToolResult, User, join_texts
 from tests.gong.agent.conftest import call, seen, types
+from tests.gong.env.memory import MemoryEnvironment
 from tests.gong.hooks.conftest import of, result_texts
 
 ECHO = {"tool_calls": [call("bash", command="echo out")]}
@@ -78,7 +79,7 @@ async def test_2_1_a_gate_that_says_nothing_lets_a_call_run(stage):
 
 
 async def test_2_2_a_gate_blocks_a_call_and_the_model_reads_why(stage):
-    """J10-2.2, M170, M092: the call does not run, and a decision is recorded."""
+    """J10-2.2, M170: the call does not run, and a decision is recorded."""
     gate = hook(before_tool_call=lambda tool, _: Block("需要确认") if tool == "bash" else None)
     touch = {"tool_calls": [call("bash", command="touch ran")]}
     session, happened = await stage.run([gate], touch, DONE)
@@ -88,6 +89,22 @@ async def test_2_2_a_gate_blocks_a_call_and_the_model_reads_why(stage):
     (approval,) = [one for one in entries if type(one).entry_type == "approval"]
     assert (approval.decision, approval.by, approval.reason) == ("deny", "hook", "需要确认")
     assert types(session)[-3:] == ["approval", "tool.result", "assistant"]
+
+
+@pytest.mark.parametrize("command", ["rm -rf /", "git push --force origin main"])
+async def test_a_hook_blocks_commands_that_destroy(stage, command):
+    """M092 J2-5.7: with its words, before any environment is asked to run them."""
+
+    def gate(tool, args):
+        return Block("危险命令需要确认") if args["command"] == command else None
+
+    script = {"tool_calls": [call("bash", command=command)]}
+    session = await stage.hooked([hook(before_tool_call=gate)], script, DONE)
+    memory = MemoryEnvironment()
+    session.use_environment(memory)
+    happened = await seen(session, "go")
+    assert result_texts(happened) == ["Blocked by a hook: 危险命令需要确认"]
+    assert memory.commands == []
 
 
 async def test_2_3_the_first_block_stops_and_later_hooks_are_not_asked(stage):

@@ -292,6 +292,7 @@ async def test_a_session_knows_its_sub_agents(stage):
 
 
 async def test_a_sub_agent_on_a_tape_of_its_own(stage):
+    """M009: a host composes agents, too."""
     session = await stage.session(DONE)
     await seen(session, "go")
     order = AgentOrder("look", model=stage.script({"text": "hi"}), own_tape=True)

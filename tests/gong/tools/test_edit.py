@@ -96,12 +96,12 @@ async def test_the_one_place_is_replaced_and_the_change_shown(edit):
     ],
 )
 async def test_what_cannot_be_done_is_said_and_the_file_stays(edit, data, old, new, said):
-    """M074 M075 M078 (J.1 1.2, 1.3, 3.4, 4.1, 4.3, 4.5)"""
+    """M074 M075 M078 J1-1.2 J1-1.3 J1-3.4 J1-4.1 J1-4.3 J1-4.5"""
     assert await edit(data, old, new) == (ToolOutcome.error(said, kind="EditConflict"), data)
 
 
 async def test_a_missing_file_and_a_folder_are_named(use, folder):
-    """M074 M078 (J.1 4.7)"""
+    """M074 M078 J1-4.7"""
     (folder / "sub").mkdir()
     assert await use("edit", path="no.txt", oldText="a", newText="b") == ToolOutcome.error(
         "File not found: no.txt", kind="FileNotFound"
@@ -161,7 +161,7 @@ async def test_a_path_from_home_is_expanded_and_mode_and_link_stay(use, tmp_path
 
 
 async def test_edits_of_one_file_at_once_all_land(use, folder):
-    """M079"""
+    """M079 J1-4.4"""
     (folder / "a.txt").write_text("A\n" + "x" * 1_000_000 + "\nB\nC\n")
     edits = [
         use("edit", path="a.txt", oldText=f"{letter}\n", newText=f"{letter}1\n") for letter in "ABC"
@@ -185,7 +185,7 @@ SIMILAR = [
 
 @pytest.mark.parametrize(("text", "old", "new", "after"), SIMILAR)
 async def test_what_only_looks_like_it_is_replaced_and_nothing_else(edit, text, old, new, after):
-    """M071 (J.1 2.1 to 2.5): the rest of the file keeps its quotes, dashes and blanks."""
+    """M071 J1-2.1 to J1-2.5: the rest of the file keeps its quotes, dashes and blanks."""
     if after is None:
         after = text.replace("old \u2014 text", "new")
     result, left = await edit(text.encode(), old, new)
@@ -194,7 +194,7 @@ async def test_what_only_looks_like_it_is_replaced_and_nothing_else(edit, text, 
 
 
 async def test_an_exact_match_is_preferred_and_normalises_nothing(edit):
-    """M073 (J.1 2.6)"""
+    """M073 J1-2.6"""
     data = "x = \u201cold\u201d  \ny = 'plain'\n".encode()
     result, left = await edit(data, "'plain'", "'new'")
     assert (left, result.details.exact) == (data.replace(b"plain", b"new"), True)
@@ -202,7 +202,7 @@ async def test_an_exact_match_is_preferred_and_normalises_nothing(edit):
 
 @pytest.mark.parametrize("data", [b"hello   \nhello\n", "x \u2018hello\u2019 'hello'".encode()])
 async def test_places_that_look_the_same_are_counted_together(edit, data):
-    """M072 (J.1 2.8)"""
+    """M072 J1-2.8"""
     old = "hello" if data.startswith(b"hello") else "'hello'"
     result, left = await edit(data, old, "x")
     assert (join_texts(result.content), left) == (FOUND.format(2), data)
@@ -224,7 +224,7 @@ async def test_utf_16_with_a_mark_is_edited_and_kept(edit, codec):
 
 @pytest.mark.parametrize("data", [b"\xff\xfea\0b", b"\xff\xfe\0\0a\0\0\0", b"a\0b"])
 async def test_other_binaries_are_refused(edit, data):
-    """M078 (J.1 4.5)"""
+    """M078 J1-4.5"""
     result, left = await edit(data, "a", "b")
     assert (left, join_texts(result.content)) == (
         data,
@@ -234,13 +234,13 @@ async def test_other_binaries_are_refused(edit, data):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 async def test_ten_megabytes_are_edited(edit, end):
-    """M078 (J.1 4.2): bench/ says how long it takes."""
+    """M078 J1-4.2: bench/ says how long it takes."""
     data = (("x" * 48 + end) * 200_000 + "needle" + end).encode()
     assert (await edit(data, "needle", "pin"))[1] == data.replace(b"needle", b"pin")
 
 
 async def test_the_diff_counts_lines_from_the_start_of_the_file(edit):
-    """M076 (J.1 5.3)"""
+    """M076 J1-5.3"""
     data = "".join(f"line {n}\n" if n != 338 else "target\n" for n in range(1, 501)).encode()
     result, _ = await edit(data, "target", "replaced")
     assert result.details.first_changed_line == 338
@@ -253,7 +253,7 @@ async def test_the_diff_counts_lines_from_the_start_of_the_file(edit):
 
 @pytest.mark.parametrize("path", [None, 42, ["a"]])
 async def test_a_path_that_is_no_text_is_a_validation_error(use, path):
-    """M045 (J.1 5.2)"""
+    """M045 J1-5.2"""
     result = await use("edit", path=path, oldText="x", newText="y")
     assert result.is_error
     assert join_texts(result.content).startswith("Invalid arguments for tool: edit: ")

@@ -32,7 +32,7 @@ def plant(folder, *names):
 
 
 async def test_hidden_files_are_found(look, folder):
-    """M105 (J.6 1.1)"""
+    """M105 J6-1.1"""
     plant(folder, ".secret/hidden.txt", "visible.txt", "other.md")
     assert await look(pattern="*.txt") == ToolOutcome.from_text(
         ".secret/hidden.txt\nvisible.txt", FindDetails("*.txt", 2, False)
@@ -51,20 +51,20 @@ async def test_hidden_files_are_found(look, folder):
     ],
 )
 async def test_patterns(look, folder, pattern, found):
-    """M106 (J.6 1.2)"""
+    """M106 J6-1.2"""
     plant(folder, "a.ex", "lib/b.ex", "lib/deep/c.ex")
     assert join_texts((await look(pattern=pattern)).content).split("\n") == found
 
 
 async def test_nothing_found_says_so(look, folder):
-    """M105 (J.6 1.3)"""
+    """M105 J6-1.3"""
     assert await look(pattern="*.xyz") == ToolOutcome.from_text(
         "No files found matching pattern", FindDetails("*.xyz", 0, False)
     )
 
 
 async def test_what_gitignore_leaves_out_is_left_out(look, folder):
-    """M105 (J.6 2.1)"""
+    """M105 J6-2.1"""
     plant(folder, "ignored.txt", "kept.txt", "sub/inner.txt", "sub/also.txt", ".git/a.txt")
     (folder / ".gitignore").write_text("ignored.txt\n")
     (folder / "sub/.gitignore").write_text("/inner.txt\n")
@@ -72,7 +72,7 @@ async def test_what_gitignore_leaves_out_is_left_out(look, folder):
 
 
 async def test_a_limit_is_honoured_and_said(look, folder):
-    """M106 (J.6 2.2)"""
+    """M106 J6-2.2"""
     plant(folder, *(f"f{n}" for n in range(9)))
     shown = "f0\nf1\nf2\nf3\nf4"
     notice = "[5 results limit reached. Use limit=10 for more, or refine pattern]"
@@ -82,7 +82,7 @@ async def test_a_limit_is_honoured_and_said(look, folder):
 
 
 async def test_links_are_shown_and_not_followed(look, folder, tmp_path):
-    """M105 (J.6 2.3)"""
+    """M105 J6-2.3"""
     plant(tmp_path, "outside/a.txt")
     (folder / "link").symlink_to(tmp_path / "outside")
     (folder / "dangling.txt").symlink_to("gone")
@@ -91,7 +91,7 @@ async def test_links_are_shown_and_not_followed(look, folder, tmp_path):
 
 @pytest.mark.parametrize("pattern", [None, []])
 async def test_a_pattern_that_is_no_text_is_a_validation_error(use, pattern):
-    """M045 (J.6 3.1)"""
+    """M045 J6-3.1"""
     result = await use("find", pattern=pattern)
     assert join_texts(result.content).startswith("Invalid arguments for tool: find: ")
 

@@ -33,7 +33,7 @@ def plant(folder, files):
 
 
 async def test_one_file_is_searched(search, folder):
-    """M099 M100 (J.5 1.1)"""
+    """M099 M100 J5-1.1"""
     plant(folder, {"file.txt": "a\nb\nhello world\n"})
     expected = ToolOutcome.from_text("file.txt:3: hello world", SearchDetails("hello", 1, 1, False))
     assert await search(pattern="hello", path="file.txt") == expected
@@ -41,7 +41,7 @@ async def test_one_file_is_searched(search, folder):
 
 
 async def test_files_of_a_folder_are_searched_in_the_order_of_their_names(search, folder):
-    """M099 (J.5 1.2)"""
+    """M099 J5-1.2"""
     plant(folder, {"b/x.txt": "test\n", "a.txt": "x\ntest\n", "c.txt": "none", ".h": "test"})
     assert await search(pattern="test") == ToolOutcome.from_text(
         ".h:1: test\na.txt:2: test\nb/x.txt:1: test", SearchDetails("test", 3, 3, False)
@@ -49,7 +49,7 @@ async def test_files_of_a_folder_are_searched_in_the_order_of_their_names(search
 
 
 async def test_nothing_found_says_so(search, folder):
-    """M102 (J.5 1.3)"""
+    """M102 J5-1.3"""
     plant(folder, {"a.txt": "x"})
     assert await search(pattern="nonexistent") == ToolOutcome.from_text(
         "No matches found", SearchDetails("nonexistent", 0, 0, False)
@@ -57,7 +57,7 @@ async def test_nothing_found_says_so(search, folder):
 
 
 async def test_limit_and_context(search, folder):
-    """M101 M102 (J.5 2.1)"""
+    """M101 M102 J5-2.1"""
     plant(folder, {"a.txt": "before\nmatch one\nafter\nmiddle\nmatch two\n"})
     result = await search(pattern="match", limit=1, context=1)
     assert join_texts(result.content) == (
@@ -76,14 +76,14 @@ async def test_limit_and_context(search, folder):
     ],
 )
 async def test_pattern_text_and_case(search, folder, wish):
-    """M099 (J.5 2.2 to 2.4)"""
+    """M099 J5-2.2 to J5-2.4"""
     plant(folder, {"a.txt": "fooXbar\nfoo.bar(baz)\r\n"})
     shown = join_texts((await search(**wish)).content).split("\n")
     assert shown[-1] == "a.txt:2: foo.bar(baz)"
 
 
 async def test_bytes_cut_at_50_kilobytes(search, folder):
-    """M101 M102 (J.5 3.1)"""
+    """M101 M102 J5-3.1"""
     plant(folder, {"a.txt": ("word " * 90 + "\n") * 200})
     text = join_texts((await search(pattern="word", limit=200)).content)
     assert text.endswith(
@@ -104,13 +104,13 @@ async def test_a_long_line_is_cut(search, folder):
 
 @pytest.mark.parametrize("glob", ["*.ex", "**/*.ex", "lib/**", "*.{ex,exs}", "lib/*.ex"])
 async def test_only_files_that_match_a_glob(search, folder, glob):
-    """M099 (J.5 3.2)"""
+    """M099 J5-3.2"""
     plant(folder, {"lib/a.ex": "test", "a.js": "test"})
     assert join_texts((await search(pattern="test", glob=glob)).content) == "lib/a.ex:1: test"
 
 
 async def test_binary_and_ignored_files_and_git_are_skipped(search, folder):
-    """M102 (J.5 3.3)"""
+    """M102 J5-3.3"""
     plant(
         folder,
         {
@@ -142,6 +142,6 @@ async def test_what_cannot_be_searched_is_said(search, folder):
 
 @pytest.mark.parametrize("pattern", [None, 42, []])
 async def test_a_pattern_that_is_no_text_is_a_validation_error(use, pattern):
-    """M045 (J.5 4.1)"""
+    """M045 J5-4.1"""
     result = await use("grep", pattern=pattern)
     assert join_texts(result.content).startswith("Invalid arguments for tool: grep: ")

@@ -101,7 +101,7 @@ async def test_an_offset_beyond_the_end_says_how_long_the_file_is(use, folder, e
 
 
 async def test_a_line_too_long_to_show_comes_with_a_way_to_see_it(use, folder):
-    """M060 (J.3 3.3)"""
+    """M060 J3-3.3"""
     (folder / "a b.txt").write_text("short\n" + "x" * 122_880 + "\nshort\n")
     result = await use("read", path="a b.txt", offset=2)
     assert join_texts(result.content) == (
@@ -144,7 +144,7 @@ async def test_a_missing_file_is_enoent(use):
 
 
 async def test_an_unreadable_file_is_eacces(use, anyone):
-    """M064"""
+    """M064 J3-5.4"""
     path = anyone / "a.txt"
     path.touch(0o000)
     assert await use("read", path=str(path)) == ToolOutcome.error(
@@ -178,7 +178,7 @@ PICTURES = [
 
 @pytest.mark.parametrize(("data", "kind"), PICTURES)
 async def test_a_picture_is_told_by_its_first_bytes(use, folder, data, kind):
-    """M062 (J.3 4.1)"""
+    """M062 J3-4.1"""
     (folder / "a.txt").write_bytes(data)
     words, picture = (await use("read", path="a.txt")).content
     assert words == Text(f"[Picture a.txt: {kind}, {len(data)}B]")
@@ -186,7 +186,7 @@ async def test_a_picture_is_told_by_its_first_bytes(use, folder, data, kind):
 
 
 async def test_text_named_as_a_picture_is_text(use, folder):
-    """M062 (J.3 4.2)"""
+    """M062 J3-4.2"""
     (folder / "a.png").write_text("text")
     assert await use("read", path="a.png") == ToolOutcome.from_text("text")
 
@@ -202,7 +202,7 @@ async def test_text_named_as_a_picture_is_text(use, folder):
     ],
 )
 async def test_a_name_as_macos_writes_it_is_found(use, folder, there, asked):
-    """M061 (J.3 6.1)"""
+    """M061 J3-6.1 J11-3.1 J11-3.2 J11-3.3"""
     (folder / there).write_text("text")
     assert await use("read", path=asked) == ToolOutcome.from_text("text")
 
@@ -233,7 +233,7 @@ async def test_utf_16_is_read_as_text(use, folder):
 
 @pytest.mark.parametrize("path", [None, 42, ["a"]])
 async def test_a_path_that_is_no_text_is_a_validation_error(use, path):
-    """M045 (J.3 6.3)"""
+    """M045 J3-6.3"""
     result = await use("read", path=path)
     assert result.is_error
     assert join_texts(result.content).startswith("Invalid arguments for tool: read: ")

@@ -292,7 +292,7 @@ async def test_errors_have_names_for_programs(error, kind):
 
 
 async def test_a_tool_that_raises_answers_with_its_error():
-    """M049 J9-5.5"""
+    """M049"""
 
     async def fail(arguments, context):
         raise LookupError(arguments.text)

@@ -41,7 +41,7 @@ def tuned(env, heard):
 
 @pytest.mark.parametrize("tool", ["bash", "shell"])
 async def test_a_prefix_comes_before_every_command(tuned, tool):
-    """M083 (J.2 1.3, 1.4)"""
+    """M083 J2-1.3 J2-1.4"""
     said = await tuned(command_prefix="echo prefix; export NAME=you")(tool, command="echo $NAME")
     assert said.startswith("prefix\nyou\n")
 
@@ -138,7 +138,7 @@ async def test_a_tool_that_cuts_its_own_text_cuts_it_where_it_is_set(tuned, sett
 
 
 async def test_lines_left_out_are_counted_exactly(tuned):
-    """M091 (J.2 5.5): 150 lines, of which the last 100 are shown."""
+    """M091 J2-5.5: 150 lines, of which the last 100 are shown."""
     shown = await tuned(line_limits={"bash": 100})("bash", command="seq 1 150")
     lines, _, notice = shown.partition("\n\n")
     assert lines.split("\n") == [str(n) for n in range(51, 151)]

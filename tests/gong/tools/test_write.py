@@ -39,7 +39,7 @@ async def write_in(folder, path):
 
 
 async def test_a_closed_folder_is_eacces(anyone):
-    """M068"""
+    """M068 J4-3.1"""
     (anyone / "closed").mkdir(0o555)
     result = await write_in(anyone, "closed/a.txt")
     assert result == ToolOutcome.error(

@@ -1,0 +1,80 @@
+"""What a host reads of a session, and what it changes between two turns."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import aclosing
+from dataclasses import replace
+
+from gong.agent.session import SessionState
+from gong.agent.session_config import SessionConfig
+from tape.model.entries import ToolResult, join_texts
+from tests.gong.agent.conftest import call, seen
+from tests.gong.env.memory import MemoryEnvironment
+
+
+def watch_calls(model, calls):
+    """Return the model; each request that goes to it is kept with its name."""
+
+    async def stream(request):
+        calls.append((model.name, request))
+        async with aclosing(model.stream(request)) as inner:
+            async for event in inner:
+                yield event
+
+    return replace(model, stream=stream)
+
+
+async def test_the_record_of_a_session_has_every_part(stage):
+    """M010: id, profile, environment, history, events, config, state, client and both queues."""
+    session = await stage.session({"text": "hi"}, max_turns=9)
+    kinds = []
+    session.subscribe(lambda event: kinds.append(event.kind))
+    await seen(session, "hello")
+    session.steer("be brief")
+    session.follow_up("and then?")
+    setup = session.setup
+    assert uuid.UUID(session.recorder.tape.id).hex == session.recorder.tape.id
+    assert (setup.model.profile, setup.env.working_directory) == ("default", str(stage.folder))
+    assert [(one.role, join_texts(one.content)) for one in session.list_messages()] == [
+        ("user", "hello"),
+        ("assistant", "hi"),
+    ]
+    assert (kinds[0], kinds[-3:]) == (
+        "session_start",
+        ["agent_end", "message_queued", "message_queued"],
+    )
+    assert setup.config == SessionConfig(max_turns=9, read_before_write=True)
+    assert (session.state, callable(setup.model.stream)) == (SessionState.IDLE, True)
+    assert [(one.origin, one.text) for one in session.list_waiting()] == [
+        ("steering", "be brief"),
+        ("follow_up", "and then?"),
+    ]
+    assert session.subagents == {}
+
+
+async def test_a_host_changes_effort_model_timeout_and_environment_between_two_turns(stage):
+    """M009: each holds for the next call; the history stays."""
+    first = await stage.host({"text": "one"})
+    second = await stage.host(
+        {"tool_calls": [call("bash", command="echo begun; sleep 30")]},
+        {"tool_calls": [call("read", path="a.txt")]},
+        {"text": "two"},
+    )
+    session, calls = first.session, []
+    names = [host.session.setup.model.name for host in (first, second)]
+    session.use_model(watch_calls(session.setup.model, calls))
+    await seen(session, "begin")
+    session.configure(effort="high", default_command_timeout_ms=300)
+    session.use_model(watch_calls(second.session.setup.model, calls))
+    elsewhere = MemoryEnvironment({"a.txt": b"of another place\n"}, str(stage.folder))
+    session.subscribe(lambda event: event.kind == "turn_end" and session.use_environment(elsewhere))
+    await seen(session, "again")
+    assert [name for name, _ in calls] == [names[0], *[names[1]] * 3]
+    assert [request.reasoning_effort for _, request in calls] == [None, "high", "high", "high"]
+    assert [len(request.messages) for _, request in calls] == [1, 3, 5, 7]
+    found = [e.data for e in session.recorder.path if isinstance(e.data, ToolResult)]
+    assert [join_texts(one.content) for one in found] == [
+        "begun\n\nCommand timed out after 0.3 seconds",
+        "of another place\n",
+    ]
