@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,7 @@ def _answer_line(policy: PermissionPolicy, line: bytes) -> tuple[bytes, int]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = f'not a call: {error}. Give {{"tool": NAME, "args": {{…}}}}.'
         return msgspec.json.encode(CheckAnswer("deny", (), why)) + b"\n", _USAGE_EXIT
-    ruling: Ruling = policy.judge(call.tool, call.args)
+    ruling: Ruling = asyncio.run(policy.judge_in_time(call.tool, call.args))
     answer = CheckAnswer(ruling.decision, ruling.offered, ruling.why, ruling.rule, ruling.once)
     return msgspec.json.encode(answer) + b"\n", 0
 

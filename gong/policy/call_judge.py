@@ -34,7 +34,7 @@ from ..shell.expansion import Argument
 from .actions import build_run_action, is_guarded
 from .configured import find_extending_file
 from .invocation import DangerLevel, PathContext, is_inside
-from .judge import choose_worst, judge_command_line
+from .judge import judge_command_line
 from .modes import READING, SEVERITY, Action, Part, PermissionMode
 from .own_files import OWN_REASON, find_own_command, is_own_file, list_changed_files
 from .refusals import Locale, format_danger, format_refusal
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..git_programs import GitProgram
-    from .invocation import Invocation
+    from .invocation import Invocation, Judgement
     from .judge import CommandJudge
 
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
@@ -274,12 +274,12 @@ class CallJudge:
         dangers = [one for one in judged.found if one.level is DangerLevel.DANGEROUS]
         if not dangers:
             return None
-        worst = choose_worst(dangers)
-        why = f"{worst.part}: {worst.reason}"
-        if self._has_person and all(one.asks for one in dangers):
-            return Part("ask", why, by="danger", offered="")
-        text = format_danger(worst.part, worst.reason, self.locale)
-        return Part("deny", why, by="danger", text=text)
+        if all(one.asks for one in dangers) and self._has_person:
+            return Part("ask", "; ".join(_list_dangers(dangers)), by="danger", offered="")
+        # all of them: who allows one after reading it must know of the others
+        lines = _list_dangers([one for one in dangers if not one.asks] or dangers)
+        text = format_danger(lines, self.locale)
+        return Part("deny", "; ".join(lines), by="danger", text=text)
 
     @property
     def _has_person(self) -> bool:
@@ -388,7 +388,7 @@ class CallJudge:
         both = tuple(dict.fromkeys((path, os.path.realpath(path))))
         floor = self._find_file_danger(family, both)
         if floor:
-            text = format_danger(path, floor, self.locale)
+            text = format_danger([f"{path}: {floor}"], self.locale)
             return Part("deny", f"{path}: {floor}", by="danger", text=text)
         if family == "edit" and is_own_file(path, self.own_folders):
             return self._judge_own_file(path)
@@ -553,6 +553,11 @@ def _build_question(rule: PermissionRule) -> Part:
 
 def _describe_action(action: Action) -> str:
     return f"{_clip_text(action.source)}: {action.reason}"
+
+
+def _list_dangers(dangers: Sequence[Judgement]) -> list[str]:
+    """Return what is dangerous and why, each once."""
+    return list(dict.fromkeys(f"{one.part}: {one.reason}" for one in dangers))
 
 
 def _clip_text(text: str) -> str:

@@ -37,7 +37,7 @@ def check_command(command: str, cwd: str, home: str, locale: Locale = "en") -> V
     found = classify_command(command, cwd, home)
     if found.level < DangerLevel.DANGEROUS:
         return Verdict(allowed=True)
-    return Verdict(allowed=False, text=format_danger(found.part, found.reason, locale))
+    return Verdict(allowed=False, text=format_danger([f"{found.part}: {found.reason}"], locale))
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ class PermissionPolicy:
         """Decide about a call; ask a person where the rules and the mode say so."""
         arguments = prepared.values
         name = prepared.tool.name
-        ruling = _follow_wish(self.judge(name, arguments), prepared)
+        ruling = _follow_wish(await self.judge_in_time(name, arguments), prepared)
         if ruling.decision == "allow":
             return self._allow(ruling)
         if ruling.decision == "deny" and not (ruling.once and self.ask is not None):
@@ -155,7 +155,7 @@ class PermissionPolicy:
         """Ask about one call at a time: an answer to the one before may answer this one."""
         assert self.ask is not None, "somebody is there to ask"
         async with self._asking:
-            ruling = _follow_wish(self.judge(name, arguments), prepared)
+            ruling = _follow_wish(await self.judge_in_time(name, arguments), prepared)
             if ruling.decision == "allow":
                 return self._allow(ruling)
             request = ApprovalRequest(prepared.call.id, name, arguments, ruling)
@@ -191,6 +191,17 @@ class PermissionPolicy:
             for text in ruling.offered:
                 self.save(text)
         return ", ".join(ruling.offered)
+
+    async def judge_in_time(self, name: str, arguments: Mapping[str, Any]) -> Ruling:
+        """Judge a call beside the event loop; what takes too long is asked about, or refused."""
+        from .deadline import judge_in_time  # noqa: PLC0415 (as above)
+
+        why = f"{name}: it takes too long to judge"
+        late = Ruling("ask", why, by="danger")
+        if self.mode not in {PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS}:
+            text = format_refusal("headless", self.locale, why=why)
+            late = Ruling("deny", why, by="danger", text=text)
+        return await judge_in_time(partial(self.judge, name, arguments), late)
 
     def judge(self, name: str, arguments: Mapping[str, Any]) -> Ruling:
         """Return what the rules and the mode say about a call; nothing is run, and nobody asked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 Locale = Literal["en", "zh"]
 
@@ -57,9 +57,13 @@ def choose_locale(environ: Mapping[str, str]) -> Locale:
     return "zh" if named.lower().startswith("zh") else "en"
 
 
-def format_danger(part: str, reason: str, locale: Locale = "en") -> str:
-    """Return the refusal of a dangerous command: what it is, its dangerous part, and advice."""
-    return f"{_DANGER[locale]}\n{part}: {reason}. {_ADVICE[locale]}"
+def format_danger(dangers: Iterable[str], locale: Locale = "en") -> str:
+    """Return the refusal of a dangerous command: what it is, its dangerous parts, and advice.
+
+    Each part is a line, `part: reason`.
+    """
+    lines = ".\n".join(dangers)
+    return f"{_DANGER[locale]}\n{lines}. {_ADVICE[locale]}"
 
 
 def format_refusal(kind: str, locale: Locale = "en", *, why: str = "", rule: str = "") -> str:
