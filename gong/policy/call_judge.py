@@ -20,11 +20,11 @@ be lost, as by `git checkout .`.
 
 from __future__ import annotations
 
-import os
 import posixpath
 import shlex
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -35,8 +35,10 @@ from .actions import build_run_action, is_guarded
 from .configured import find_extending_file
 from .invocation import DangerLevel, PathContext, is_inside
 from .judge import judge_command_line
+from .links import find_followed_paths, find_linked_paths
 from .modes import READING, SEVERITY, Action, Part, PermissionMode
 from .own_files import OWN_REASON, find_own_command, is_own_file, list_changed_files
+from .real_paths import LinkResolver, find_real_path, list_names
 from .refusals import Locale, format_danger, format_refusal
 from .repositories import is_in_other_repository
 from .rules import (
@@ -54,8 +56,6 @@ from .rules import (
     is_tool_covered,
 )
 from .searched_files import (
-    LinkResolver,
-    find_linked_paths,
     find_searched_files,
     find_unnamed_files,
     list_copied_files,
@@ -178,8 +178,10 @@ class CallJudge:
         uses = [use for each in judged.uses.values() for use in each]
         own = self._judge_own_changes(judged.actions, uses)
         if self.mode is PermissionMode.BYPASS:
-            linked = find_linked_paths(uses, judged.inputs, self.places.roots)
-            return [*own, *self._judge_linked_secrets(linked)]
+            roots = self.places.roots
+            linked = find_linked_paths(uses, judged.inputs, roots)
+            followed = find_followed_paths(uses, roots, deep=True)
+            return [*own, *self._judge_linked_secrets(chain(linked, followed))]
         return [*self._judge_parts(line, judged, uses, floor), *own]
 
     def _judge_parts(
@@ -203,10 +205,13 @@ class CallJudge:
             parts = [self._judge_action(one) for one in actions]
         if judged.removes:  # in a text that no rule shows
             parts = [one._replace(offered="") for one in parts]
-        if any(one.tool == "bash" and one.is_open for one in self.allow):
+        is_open = any(one.tool == "bash" and one.is_open for one in self.allow)
+        if is_open and not any(one.tool == "read" for one in (*self.rules.deny, *self.rules.ask)):
             return parts
-        unnamed = find_unnamed_files(uses, judged.inputs, self.places.roots)
-        return [*parts, *self._judge_unnamed_files(line, unnamed)]
+        deep = self.mode is PermissionMode.DONT_ASK  # there no question stops at the link
+        unnamed = find_unnamed_files(uses, judged.inputs, self.places.roots, deep=deep)
+        more_parts = self._judge_unnamed_files(line, unnamed)
+        return [*parts, *(one for one in more_parts if not is_open or one.by == "rule")]
 
     def _judge_own_changes(
         self, actions: Sequence[Action], uses: Sequence[Invocation]
@@ -238,12 +243,9 @@ class CallJudge:
 
     def _judge_linked_secrets(self, paths: Iterable[str]) -> list[Part]:
         """Refuse private keys behind links, where nobody is asked about what is read."""
-        parts = [
-            self._judge_file("read", path)
-            for path in paths
-            if self._is_secret(os.path.realpath(path))
-        ]
-        return [one for one in parts if one.decision == "deny"]
+        resolve = LinkResolver().resolve
+        secrets = (path for path in paths if self._is_secret(resolve(path)))
+        return [self._judge_file("read", path) for path in islice(secrets, 1)]
 
     def _list_other_repositories(self, judged: CommandJudge) -> Iterator[Action]:
         """Yield an action for each use of git in another repository, which no word of it shows."""
@@ -385,7 +387,8 @@ class CallJudge:
 
     def _judge_file(self, family: str, path: str) -> Part:
         """Judge a file that is read or edited; a link is judged by where it leads, too."""
-        both = tuple(dict.fromkeys((path, os.path.realpath(path))))
+        names = list_names(path, self._named_folders)
+        both = tuple(dict.fromkeys((path, *names)))
         floor = self._find_file_danger(family, both)
         if floor:
             text = format_danger([f"{path}: {floor}"], self.locale)
@@ -394,19 +397,24 @@ class CallJudge:
             return self._judge_own_file(path)
         if self.mode is PermissionMode.BYPASS:
             return Part("allow")
-        what = f"{'edits' if family == 'edit' else 'reads'} {path}"
+        leads = "" if path in names else f" ({names[0]})"
+        what = f"{'edits' if family == 'edit' else 'reads'} {path}{leads}"
 
         def find(rules: Sequence[PermissionRule]) -> PermissionRule | None:
             mine = (one for one in rules if one.tool == family)
-            below = rules is not self.allow
-            return next(
-                (one for one in mine if any(self._is_covered(one, p, below=below) for p in both)),
-                None,
-            )
+            if rules is self.allow:  # a link in an allowed folder allows nothing elsewhere
+                allows = partial(self._is_covered, below=False)
+                return next((one for one in mine if any(allows(one, p) for p in names)), None)
+            return next((one for one in mine if any(self._is_covered(one, p) for p in both)), None)
 
-        return self._decide(
-            find, what, lambda: self._ask_about_file(family, what, both), changes=family == "edit"
-        )
+        def ask() -> Part:
+            return self._ask_about_file(family, what, both, build_path_rule(family, names[0]))
+
+        return self._decide(find, what, ask, changes=family == "edit")
+
+    @property
+    def _named_folders(self) -> tuple[str, ...]:
+        return (self.places.start, self.places.home, *self.places.roots)
 
     def _judge_unnamed_files(self, call: str, paths: Iterable[str]) -> list[Part]:
         """Judge files that a call reads but does not name: sensitive ones, and those of rules."""
@@ -421,18 +429,22 @@ class CallJudge:
         """Yield the files that have to be judged; the others may be read unasked."""
         asking = (*self.rules.deny, *self.rules.ask)
         rules = [one for one in asking if one.tool == "read" and not one.is_open]
-        asks = self.mode is not PermissionMode.DONT_ASK
         resolve = LinkResolver().resolve
         for path in dict.fromkeys(paths):
             leads = resolve(path)
             both = (path,) if leads == path else (path, leads)
-            if any(self._is_covered(rule, one) for rule in rules for one in both):
+            is_named = any(self._is_covered(rule, one) for rule in rules for one in both)
+            if is_named or self._is_asked_about(both, leads):
                 yield path
-            elif any(may_hold_credentials(one) for one in both):
-                if any(map(self._is_sensitive if asks else self._is_secret, both)):
-                    yield path
-            elif asks and leads != path and not self._may_read(leads):
-                yield path
+
+    def _is_asked_about(self, both: Sequence[str], leads: str) -> bool:
+        """Whether the mode asks about a file, or denies it: a quick answer for one of thousands."""
+        asks = self.mode is not PermissionMode.DONT_ASK
+        if any(map(may_hold_credentials, both)) and any(
+            map(self._is_sensitive if asks else self._is_secret, both)
+        ):
+            return True
+        return asks and len(both) > 1 and not self._may_read(leads)
 
     def _is_inside_roots(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self.places.roots)
@@ -447,11 +459,10 @@ class CallJudge:
             return "reads a private key or password"
         return ""
 
-    def _ask_about_file(self, family: str, what: str, both: Sequence[str]) -> Part:
+    def _ask_about_file(self, family: str, what: str, both: Sequence[str], offered: str) -> Part:
         """Decide by the modes in which a person sits."""
         if family == "read" and all(map(self.places.is_public, both)):
             return READING
-        offered = build_path_rule(family, both[0])
         later = next(filter(None, map(self.places.find_later_reason, both)), "")
         if family == "edit" and later:
             return Part("ask", f"{what}: {later}", offered=offered)
@@ -481,7 +492,7 @@ class CallJudge:
             edits = list_copied_files(edits)
         if not edits:
             return False
-        both = {each for one in (*action.edits, *edits) for each in (one, os.path.realpath(one))}
+        both = {each for one in (*action.edits, *edits) for each in (one, find_real_path(one))}
         return all(map(self._is_plain_edit, both))
 
     def _is_plain_edit(self, path: str) -> bool:

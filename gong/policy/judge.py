@@ -53,7 +53,14 @@ from ..shell.words import ParserMissing
 from .actions import build_run_action, build_write_action
 from .checks import find_dangers, find_embedded_commands
 from .hidden import WrittenFiles, find_hidden_commands, split_suspect_parts
-from .invocation import DangerLevel, Invocation, Judgement, PathContext, build_judgement
+from .invocation import (
+    DangerLevel,
+    Invocation,
+    Judgement,
+    PathContext,
+    build_judgement,
+    resolve_cd_target,
+)
 from .matching import FETCHED_REASON, find_option_value, is_only_reading, list_operands
 from .modes import Action
 from .scope import (
@@ -494,7 +501,8 @@ class CommandJudge:
                 text = " ".join(each.text for each in (one.text, *one.arguments) if each)
                 self._ask_about_depth(text, at)
             elif one.text is None:
-                self._judge_inner_program(one.arguments, use, at, obeyed)
+                inner = at if one.folder is None else _move_scope(at, one.folder)
+                self._judge_inner_program(one.arguments, use, inner, obeyed)
             else:
                 if obeyed:
                     self.add_finding(DangerLevel.ASK, "sets variables for it", at.command.source)
@@ -586,6 +594,16 @@ class CommandJudge:
         with self._keep_only_dangers(runs=runs):
             self._judge_script(text, (), at)
         self.running.discard(text)
+
+
+def _move_scope(at: Scope, folder: Argument) -> Scope:
+    """Return the scope of a command that its wrapper runs in another folder."""
+    known = folder.text if folder.known and not folder.glob else None
+    folders = tuple(
+        None if known is None else resolve_cd_target(known, one, at.places.home)
+        for one in at.places.folders
+    )
+    return replace(at, places=replace(at.places, folders=folders))
 
 
 def _explain_unknown_program(use: Invocation) -> str:

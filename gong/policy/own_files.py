@@ -7,12 +7,12 @@ words: redirections, copies, `tee`, `sed -i` and the like; code of other languag
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from .checks import list_written_files
 from .invocation import is_inside
 from .matching import list_operands
+from .real_paths import find_real_path
 from .tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ OWN_REASON = "gong's own settings, keys or tapes"
 
 def is_own_file(path: str, folders: Sequence[str]) -> bool:
     """Return whether a path is in one of gong's own folders, by its letters or through a link."""
-    both = {path, os.path.realpath(path)}
-    places = {place for one in folders for place in (one, os.path.realpath(one))}
+    both = {path, find_real_path(path)}
+    places = {place for one in folders for place in (one, find_real_path(one))}
     return any(is_inside(each, place) for each in both for place in places)
 
 

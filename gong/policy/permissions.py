@@ -114,6 +114,7 @@ class PermissionPolicy:
     def places(self) -> PathContext:
         """The folders that a call is judged against."""
         from .invocation import PathContext  # noqa: PLC0415 (a tenth of the time of a start)
+        from .real_paths import find_real_path  # noqa: PLC0415 (the same)
         from .repositories import find_repository  # noqa: PLC0415 (the same)
 
         repository = find_repository(self.cwd)
@@ -123,7 +124,7 @@ class PermissionPolicy:
             self.roots,
             (self.cwd,),
             repository,
-            os.path.realpath,
+            find_real_path,
             self.exported,
         )
 

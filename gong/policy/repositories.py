@@ -11,6 +11,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from .invocation import resolve_cd_target
+from .real_paths import find_real_path
 
 if TYPE_CHECKING:
     from .invocation import Invocation
@@ -46,7 +47,7 @@ def find_repository(folder: str) -> str | None:
 
     That is one that holds a `.git`, or what a bare repository holds.
     """
-    folder = os.path.realpath(folder)
+    folder = find_real_path(folder)
     while not _is_repository(folder):
         above = posixpath.dirname(folder)
         if above == folder:

@@ -5,9 +5,9 @@
     rg x                         those that are not hidden and not ignored
     find . -exec head {} +       those that find lists, by their names
     find . | xargs cat           the same
-    cat notes, cat < notes       where the link leads, also one further up: `cat linked/file`
-    cd linked && ls              the same, of the folder that it runs in
-    rg -L, find -L, tree -l      the links below a folder, where the option follows them
+    rg -L, find -L, cp -rL       the links below a folder, where the option follows them
+    git show, git log -p         files that a repository tracks (`tracked_files`)
+    cat notes, cd linked && ls   where a link leads (`links`)
 
 Asks the disk which names there are; no file is opened but .gitignore, and nothing is run. At most
 `MOST_NAMES` names are looked at, those near the top first. Folders of packages hold none of the
@@ -26,14 +26,15 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..env.search import list_files_below
-from .invocation import is_inside
-from .matching import (
-    find_option_value,
-    find_reader_of,
-    has_any_option,
-    list_operands,
-    read_program_name,
+from .links import (
+    PASSED_FOLDERS,
+    find_followed_paths,
+    find_linked_paths,
+    has_wildcard,
+    list_starts,
+    match_files,
 )
+from .matching import find_option_value, has_any_option, list_operands, read_program_name
 from .tables import load_tables
 from .tracked_files import find_shown_files, list_tracked_credentials
 
@@ -60,35 +61,9 @@ _CODE: tuple[str, ...] = (
 )
 _CODE += (".c", ".h", ".cpp", ".md", ".rst", ".html")
 """Endings of program text, as in `secrets.py`: code is searched all the time."""
-_PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox", ".nox"}
 _GREPS = {"grep", "egrep", "fgrep", "zgrep"}
 _SEARCHERS = {"rg", "ag"}
 _FINDERS = {"find", "fd", "fdfind", "ls", "git"}
-_OPENS_NOTHING = {
-    "echo",
-    "printf",
-    "test",
-    "[",
-    "[[",
-    "cd",
-    "pushd",
-    "popd",
-    "pwd",
-    "true",
-    "false",
-}
-_OPENS_NOTHING |= {"readlink", "realpath", "basename", "dirname", "which", "type", "command"}
-_SHOWS_LINKS = {"ls", "stat", "file", "find", "du", "tree"}
-_FOLLOWS = {
-    "find": ("-L", "-follow"),
-    "tree": ("-l",),
-    "du": ("-L", "--dereference"),
-    "ls": ("-L", "--dereference"),
-    "fd": ("-L", "--follow"),
-    "fdfind": ("-L", "--follow"),
-    "rg": ("-L", "--follow"),
-}
-"""Options with which a program goes through the links below its folders."""
 _TELLS_NO_CONTENT = {"wc", "cksum", "sum", "md5sum", "sha1sum", "sha224sum", "sha256sum"}
 _TELLS_NO_CONTENT |= {"sha384sum", "sha512sum", "b2sum", "file", "echo", "basename", "dirname"}
 _SCRIPTED = {"sed", "awk", "gawk", "mawk", "nawk"}
@@ -117,29 +92,29 @@ class _Tree(NamedTuple):
     """Patterns of which a name has to fit one; none for any."""
     without: tuple[str, ...] = ()
     """Patterns of names, of files and folders, that are left out."""
-    only_links: bool = False
-    """Whether nothing but links is of interest: the names below are no secret."""
 
 
 def find_unnamed_files(
-    uses: Iterable[Invocation], inputs: Iterable[str], roots: Sequence[str]
+    uses: Iterable[Invocation], inputs: Iterable[str], roots: Sequence[str], *, deep: bool = False
 ) -> Iterator[str]:
     """Yield the absolute paths of files that programs read although no word of them names them.
 
-    `inputs` are the files that are redirected into commands; they and `roots` are as
-    `find_linked_paths` takes them.
+    `inputs` are the files that are redirected into commands; they, `roots` and `deep` are as
+    `find_linked_paths` and `find_followed_paths` take them.
     """
     trees: list[_Tree] = []
-    uses = tuple(uses)
+    uses, inputs = tuple(uses), tuple(inputs)
     for use in uses:
         trees += _list_trees(use)
         yield from find_shown_files(use)
         if use.name == "xargs" and use.before[:1] and use.before[0].name == "git":
-            for folder in _list_here(use):  # what is tracked may be hidden, and ignored
+            for folder in list_starts(use):  # what is tracked may be hidden, and ignored
                 yield from (file.path for file in list_tracked_credentials(folder))
         if _is_showing(use.name):
             yield from _find_matches(use)
+    yield from (each for one in inputs if has_wildcard(one) for each in match_files(one))
     yield from find_linked_paths(uses, inputs, roots)
+    yield from find_followed_paths(uses, roots, deep=deep)
     yield from islice(
         (path for tree in dict.fromkeys(trees) for path in _list_tree(tree)), MOST_NAMES
     )
@@ -149,26 +124,10 @@ def find_searched_files(folder: str, glob: str | None) -> Iterator[str]:
     """Yield the files that a search of a file tool looks in, below a folder or the file itself."""
     try:
         for path, name in islice(list_files_below(folder, glob), MOST_NAMES):
-            if _PASSED_FOLDERS.isdisjoint(name.split("/")):
+            if PASSED_FOLDERS.isdisjoint(name.split("/")):
                 yield path
     except (OSError, ValueError):  # not there, or no glob: the tool will say so
         return
-
-
-class LinkResolver:
-    """Tells where paths lie on the disk; each folder is looked up once."""
-
-    def __init__(self) -> None:
-        self._folders: dict[str, str] = {}
-
-    def resolve(self, path: str) -> str:
-        """Return where an absolute path leads, links followed."""
-        folder, _, name = path.rpartition("/")
-        real = self._folders.get(folder)
-        if real is None:
-            real = self._folders[folder] = os.path.realpath(folder or "/")
-        found = f"{real.rstrip('/')}/{name}"
-        return os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114
 
 
 _MAX_COPIED = 2_000
@@ -230,65 +189,11 @@ def _find_matches(use: Invocation) -> Iterator[str]:
     for one in use.arguments:
         if one.known and one.glob and one.text[:1] != "-":
             for path in use.places.paths(one):
-                yield from islice(iglob(path, include_hidden=False), MOST_NAMES)  # noqa: PTH207
-
-
-def find_linked_paths(
-    uses: Iterable[Invocation], inputs: Iterable[str], roots: Sequence[str]
-) -> Iterator[str]:
-    """Yield the paths of what commands read through a link in one of the folders `roots`.
-
-    `inputs` are absolute, and not made plain: behind a link `..` means another folder than before
-    it.
-    """
-    found = list(inputs)
-    for use in uses:
-        if not _is_opening(use):
-            continue
-        found += (one for one in use.places.folders if one is not None)
-        for one in use.arguments:
-            for text in (one.text, one.text.partition("=")[2]):
-                if one.known and text and text[:1] != "-":
-                    found += _list_opened(use, one._replace(text=text))
-    for path in dict.fromkeys(found):
-        plain, real = os.path.normpath(path), os.path.realpath(path)
-        # Links elsewhere are the system's, and what they are named is judged by its letters.
-        if real != plain and any(is_inside(plain, root) for root in roots):
-            yield plain if os.path.realpath(plain) == real else path
-
-
-def _is_opening(use: Invocation) -> bool:
-    """Whether a program opens files, or folders, and is not known to change anything."""
-    tables = load_tables()
-    if use.name in _OPENS_NOTHING:
-        return False
-    return (
-        use.name in tables.words.fetchers
-        or find_reader_of(use.name, use.arguments, use.places) is not None
-    )
-
-
-def _list_opened(use: Invocation, argument: Argument) -> Iterator[str]:
-    """Yield the paths, absolute and not made plain, that a program opens for an argument."""
-    start = [""] if argument.text[:1] == "/" else [f"{one}/" for one in _list_here(use)]
-    for path in (f"{one}{argument.text}" for one in start):
-        matches = islice(iglob(path), MOST_NAMES) if argument.glob else (path,)  # noqa: PTH207
-        for each in matches:
-            # The link itself is shown, unless it leads to a folder.
-            is_shown = use.name in _SHOWS_LINKS and not os.path.isdir(each)  # noqa: PTH112
-            yield os.path.dirname(each) if is_shown else each  # noqa: PTH120
+                yield from match_files(path)
 
 
 def _list_trees(use: Invocation) -> Iterator[_Tree]:
     """Yield the folders whose files a program reads."""
-    follows = _FOLLOWS.get(use.name)
-    if follows is not None and has_any_option(use.arguments, follows):
-        named = [one for one in use.arguments if one.known and one.text[:1] != "-"]
-        like = _Tree("", only_links=True)
-        yield from _build_trees(tuple(named), use, like)
-        yield from (like._replace(folder=one) for one in _list_here(use) if not named)
-        if use.name == "rg" and len(named) == 1:  # what is looked for
-            yield from (like._replace(folder=one) for one in _list_here(use))
     if use.name in _GREPS:
         given = has_any_option(use.arguments, _RECURSIVE)
         if given or _find_value(use, "-d", "--directories") == "recurse":
@@ -318,10 +223,6 @@ def _build_trees(operands: Arguments, use: Invocation, like: _Tree) -> Iterator[
                 yield from (like._replace(folder=each) for each in paths if os.path.isdir(each))  # noqa: PTH112
 
 
-def _list_here(use: Invocation) -> Iterator[str]:
-    return (one for one in use.places.folders if one is not None)
-
-
 def _build_grep_trees(use: Invocation) -> Iterator[_Tree]:
     explicit = has_any_option(use.arguments, _EXPLICIT)
     given = list_operands(use.arguments, _GREP_VALUED)[0 if explicit else 1 :]
@@ -332,7 +233,7 @@ def _build_grep_trees(use: Invocation) -> Iterator[_Tree]:
     if given:
         yield from _build_trees(given, use, like)
     else:
-        yield from (like._replace(folder=one) for one in _list_here(use))
+        yield from (like._replace(folder=one) for one in list_starts(use))
 
 
 def _build_search_trees(use: Invocation) -> Iterator[_Tree]:
@@ -354,7 +255,7 @@ def _build_search_trees(use: Invocation) -> Iterator[_Tree]:
     if given:
         yield from _build_trees(given, use, like)
     elif not (use.before or use.given or use.read):  # else it searches its input
-        yield from (like._replace(folder=one) for one in _list_here(use))
+        yield from (like._replace(folder=one) for one in list_starts(use))
 
 
 def _build_find_trees(use: Invocation) -> Iterator[_Tree]:
@@ -362,10 +263,10 @@ def _build_find_trees(use: Invocation) -> Iterator[_Tree]:
     texts = [one.text for one in use.arguments]
     if use.name == "ls":
         hidden = has_any_option(use.arguments, ("-a", "-A", "--all", "--almost-all", "-f"))
-        yield from (_Tree(one, hidden=hidden) for one in _list_here(use))
+        yield from (_Tree(one, hidden=hidden) for one in list_starts(use))
         return
     if use.name != "find":
-        yield from (_Tree(one, hidden=False, ignored=False) for one in _list_here(use))
+        yield from (_Tree(one, hidden=False, ignored=False) for one in list_starts(use))
         return
     end = next((i for i, one in enumerate(texts) if one[:1] in {"-", "(", "!"}), len(texts))
     only: tuple[str, ...] = ()
@@ -376,7 +277,7 @@ def _build_find_trees(use: Invocation) -> Iterator[_Tree]:
     if end:
         yield from _build_trees(use.arguments[:end], use, like)
     else:
-        yield from (like._replace(folder=one) for one in _list_here(use))
+        yield from (like._replace(folder=one) for one in list_starts(use))
 
 
 def _find_value(use: Invocation, *options: str) -> str:
@@ -398,10 +299,7 @@ def _find_values(arguments: Arguments, options: tuple[str, ...]) -> Iterator[str
 
 def _list_tree(tree: _Tree) -> Iterator[str]:
     """Yield the files of a tree, by its limits; what cannot be listed is passed over."""
-    found: Iterator[str]
-    if tree.only_links:
-        found = (path for path in _walk_folder(tree) if os.path.islink(path))  # noqa: PTH114
-    elif tree.ignored:
+    if tree.ignored:
         found = _walk_folder(tree)
     else:
         found = (
@@ -428,7 +326,7 @@ def _walk_folder(tree: _Tree) -> Iterator[str]:
             if (not tree.hidden and one.name[:1] == ".") or _has_match(one.name, tree.without):
                 continue
             if one.is_dir(follow_symlinks=False):
-                if one.name not in _PASSED_FOLDERS:
+                if one.name not in PASSED_FOLDERS:
                     folders.append(one.path)
             elif tree.links or not one.is_symlink():
                 yield one.path

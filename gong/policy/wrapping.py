@@ -57,6 +57,8 @@ _CARRIERS = {
 _SHELL_OUT = re.compile(r"\s*:?\s*(?:!|shell\s+|spawn\s+)")
 _MORE = {"time": ("-o", "--output"), "env": ("-S", "-C", "--split-string", "--chdir")}
 """Options of clear wrappers that make them do more than to run a command."""
+_FOLDERS = {"env": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}
+"""By program: options that name the folder in which the command runs."""
 _SPLIT = re.compile(r"-[iv0]*S(.*)", re.DOTALL)
 _SHELL_VALUED = {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"}
 _PLAIN_SHELL = {"-c", "-l", "-e", "-u", "-x", "--norc", "--noprofile", "--login", "--posix"}
@@ -75,6 +77,8 @@ class InnerCommand:
     """What `$0`, `$1` and so on stand for in the text."""
     clear: bool = False
     """Whether the wrapper adds nothing: then the verdict is that of what it runs."""
+    folder: Argument | None = None
+    """Where it runs, where the wrapper changes that."""
 
 
 def find_inner_commands(name: str, arguments: Arguments) -> Iterator[InnerCommand]:
@@ -163,6 +167,8 @@ def _find_in_wrapper(
     else:
         rest, assigned = _skip_to_command(wrapper, arguments)
         own = arguments[: len(arguments) - len(rest)]
+        found = (find_option_value(own, one) for one in _FOLDERS.get(name, ()))
+        folder = next((one for one in found if one is not None), None)
         clear = wrapper.clear and not has_any_option(own, _MORE.get(name, ()))
         if wrapper.plain is not None:
             options = (one.text for one in own if one.text[:1] == "-")
@@ -170,7 +176,7 @@ def _find_in_wrapper(
         if rest and wrapper.text:
             yield InnerCommand(text=_join_to_text(rest), assigned=assigned, clear=clear)
         elif rest:
-            yield InnerCommand(arguments=rest, assigned=assigned, clear=clear)
+            yield InnerCommand(arguments=rest, assigned=assigned, clear=clear, folder=folder)
 
 
 def _find_after_marks(wrapper: WrapperCommand, arguments: Arguments) -> Iterator[InnerCommand]:

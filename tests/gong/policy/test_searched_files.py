@@ -21,16 +21,18 @@ ASKING = {
     "cat sub/*": ["sub/server.pem"],
     "head -n 1 */*": ["sub/server.pem"],
     "sed -n 1p sub/*": ["sub/server.pem"],
-    "find . -type f -exec cat {} +": [".env", "notes", "sub/.env.local", "sub/server.pem"],
+    "find . -type f -exec cat {} +": [".env", "sub/.env.local", "sub/server.pem"],
     "find sub | xargs head": ["sub/.env.local", "sub/server.pem"],
     "find . -name 'server*' -exec head {} +": ["sub/server.pem"],
     "git ls-files | xargs cat": ["sub/server.pem"],
     "timeout 5 grep -r KEY": [".env", "sub/.env.local", "sub/server.pem"],
     "bash -c 'cat sub/*'": ["sub/server.pem"],
     "for f in sub/*; do cat $f; done": ["sub/server.pem"],
-    "cat notes": ["notes"],
+    "cat notes": [".env"],
+    "cat < sub/server.*": ["sub/server.pem"],
+    "cd s*b && cat server.p*": ["sub/server.pem"],
 }
-"""Commands, and the files that they read unnamed."""
+"""Commands, and the files that they read unnamed, by where they really lie."""
 FREE = [
     *("grep -r KEY src", "grep -rn KEY --include='*.py' .", "rg KEY src", "ps | rg KEY"),
     *("cat src/*", "find . -name '*.py' -exec cat {} +", "find . -name '*.py' | xargs grep KEY"),
@@ -84,6 +86,12 @@ def test_a_rule_about_files_holds_for_those_that_are_not_named(folder):
     assert judge(folder, "grep -r KEY sub", "dont_ask").decision == "allow"
     assert judge(folder, "grep -r KEY sub", "locked", allow=["Bash(grep:*)"]).decision == "deny"
     assert judge(folder, "grep -r KEY src", "locked", allow=["Bash(grep:*)"]).decision == "allow"
+
+
+def test_a_rule_about_files_holds_beside_one_that_allows_every_command(folder):
+    rules = {"allow": ["Bash"], "deny": ["Read(src/**)"]}
+    assert judge(folder, "grep -r KEY .", **rules).decision == "deny"
+    assert judge(folder, "grep -r KEY sub", **rules).decision == "allow"
 
 
 @pytest.mark.parametrize("name", ["grep", "Grep", "grep_search"])

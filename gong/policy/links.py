@@ -1,0 +1,234 @@
+"""Where what commands name really lies: links of a repository, followed on the disk.
+
+    cat notes, cat < notes       where the link leads, also one further up: `cat linked/file`
+    cd linked && cat file        the folder that a command runs in
+    cat linked/../file           behind a link `..` is the folder above where it leads
+    ln -s ~ x; cat x/file        a link that the same command line makes
+    rg -L, find -L, tree -l      links below a folder, where the option follows them
+
+Every program is taken to open what it is given, but for those that are known to open nothing, or
+to show links themselves. Nothing is run, and no file is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from contextlib import suppress
+from glob import iglob
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from .invocation import is_inside
+from .matching import find_reader_of, has_any_option, list_operands
+from .real_paths import find_real_path
+from .tables import load_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..shell.expansion import Argument
+    from .invocation import Invocation
+
+MOST_MATCHES = 20_000
+"""So many names are looked at that a wildcard stands for, or that lie below a folder."""
+PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox", ".nox"}
+"""Folders of programs, which hold none of the user's files."""
+_FOLLOWS: dict[str, tuple[str, ...]] = {
+    "find": ("-L", "-follow"),
+    "tree": ("-l",),
+    "du": ("-L", "--dereference"),
+    "ls": ("-L", "--dereference"),
+    "fd": ("-L", "--follow"),
+    "fdfind": ("-L", "--follow"),
+    "rg": ("-L", "--follow"),
+    "ag": ("-f", "--follow"),
+    "grep": ("-R", "--dereference-recursive"),
+    "cp": ("-L", "--dereference"),
+    "tar": ("-h", "--dereference"),
+    "rsync": ("-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"),
+    "zip": ("-r", "-R", "--recurse-paths"),
+    "scp": ("-r",),
+    "diff": ("-r", "--recursive"),
+}
+"""Options with which a program goes through the links below its folders."""
+_OPENS_NOTHING = {
+    *("echo", "printf", "test", "[", "[[", "popd", "pwd", "true", "false", "basename", "dirname"),
+    *("readlink", "realpath", "which", "type", "command", "rm", "unlink", "rmdir", "mkdir"),
+    *("touch", "tee", "ln", "alias", "export", "set", "exit", "kill"),
+}
+"""Programs that read none of the files they are given; what they write is judged elsewhere."""
+_SHOWS_LINKS = {"ls", "stat", "file", "find", "du", "tree", "git"}
+_FOLLOWS_NAMED = ("-L", "-H", "-D", "--dereference", "--dereference-args")
+_GIT_OPENS = {"apply", "am", "hash-object", "commit", "tag", "notes", "merge", "bundle", "config"}
+"""Subcommands of git that read a file they are given, whatever it is for the repository."""
+_NEEDS_FOLDER = {"cp", "tar", "rsync", "zip", "scp", "diff"}
+"""Programs that go through no folder where they are given none."""
+_WILD = frozenset("*?[")
+_PARTED = ("=", "@")
+"""What stands before a path in an argument: `if=a`, `--file=a`, `-d @a`."""
+_SHORT = 2  # characters of an option such as -f
+
+
+def find_linked_paths(
+    uses: Iterable[Invocation], inputs: Iterable[str], roots: Sequence[str]
+) -> Iterator[str]:
+    """Yield the paths of what commands read through a link in one of the folders `roots`.
+
+    `inputs` are absolute, and not made plain: behind a link `..` means another folder than before
+    it.
+    """
+    uses = tuple(uses)
+    made = dict(_list_made_links(uses))
+    opened = (path for use in uses for path in _list_opened_paths(use))
+    given = (each for one in inputs for each in (match_files(one) if has_wildcard(one) else (one,)))
+    for path in dict.fromkeys((*given, *opened)):
+        led = _follow_made_link(path, made)
+        if led != path:
+            yield led
+        plain, real = os.path.normpath(path), find_real_path(path)
+        # Links elsewhere are the system's, and what they are named is judged by its letters.
+        if real != plain and any(is_inside(plain, root) for root in roots):
+            yield plain if find_real_path(plain) == real else path
+
+
+def find_followed_paths(
+    uses: Iterable[Invocation], roots: Sequence[str], *, deep: bool
+) -> Iterator[str]:
+    """Yield the links below folders that programs go through, and the files behind them.
+
+    What lies behind a link that leads out of `roots` is listed where it is `deep` only: the link
+    tells enough for a question.
+    """
+    for use in uses:
+        options = _FOLLOWS.get(use.name, ())
+        if not has_any_option(use.arguments, options):
+            continue
+        named = [path for one in use.arguments for path in _list_argument_paths(use, one)]
+        folders = [one for one in named if os.path.isdir(one)]  # noqa: PTH112
+        if not folders and use.name not in _NEEDS_FOLDER:
+            folders = [*list_starts(use)]
+        for folder in dict.fromkeys(folders):
+            yield from islice(_walk_links(os.path.normpath(folder), roots, deep), MOST_MATCHES)
+
+
+def _walk_links(top: str, roots: Sequence[str], deep: bool) -> Iterator[str]:
+    """Yield the links below a folder, those near the top first, and what is behind them."""
+    waiting, seen, looked_at = deque([(top, False)]), set[tuple[str, bool]](), 0
+    while waiting and looked_at < MOST_MATCHES:
+        folder, behind = waiting.popleft()
+        place = (find_real_path(folder), behind)
+        if place in seen:
+            continue
+        seen.add(place)
+        with suppress(OSError), os.scandir(folder) as entries:
+            for one in sorted(entries, key=lambda entry: entry.name):
+                looked_at += 1
+                is_link = one.is_symlink()
+                if is_link or (behind and not one.is_dir()):
+                    yield one.path
+                if one.name in PASSED_FOLDERS or not one.is_dir():
+                    continue
+                real = find_real_path(one.path) if is_link else ""
+                if deep or not is_link or any(is_inside(real, root) for root in roots):
+                    waiting.append((one.path, behind or is_link))
+
+
+def list_starts(use: Invocation) -> Iterator[str]:
+    """Yield the folders that a program runs in, also those that `cd` names by a wildcard."""
+    for folder in use.places.folders:
+        if folder is None:
+            continue
+        if _WILD.isdisjoint(folder) or os.path.lexists(folder):
+            yield folder
+        else:
+            yield from islice(iglob(folder), MOST_MATCHES)  # noqa: PTH207
+
+
+def match_files(path: str) -> Iterator[str]:
+    """Yield what a path with wildcards stands for, as a shell would."""
+    return islice(iglob(path), MOST_MATCHES)  # noqa: PTH207
+
+
+def has_wildcard(path: str) -> bool:
+    """Return whether a path has a wildcard, and no file has this very name."""
+    return not _WILD.isdisjoint(path) and not os.path.lexists(path)
+
+
+def _list_opened_paths(use: Invocation) -> Iterator[str]:
+    """Yield the paths, absolute and not made plain, that a program opens, its folder included."""
+    is_known = _is_known_opener(use)
+    if is_known is None:
+        return
+    if use.name not in {"cd", "pushd"}:
+        yield from list_starts(use)
+    shows = use.name in _SHOWS_LINKS and not has_any_option(use.arguments, _FOLLOWS_NAMED)
+    if use.name == "git":
+        given = list_operands(use.arguments, load_tables().valued.get("git", ()))
+        reads = {*_GIT_OPENS, "--no-index"}
+        shows = reads.isdisjoint(one.text for one in (*given[:1], *use.arguments))
+    for one in use.arguments:
+        for path in _list_argument_paths(use, one):
+            if shows and (use.name == "git" or not os.path.isdir(path)):  # noqa: PTH112
+                yield os.path.dirname(path)  # noqa: PTH120
+            elif is_known or not _is_program(path):
+                yield path
+
+
+def _is_known_opener(use: Invocation) -> bool | None:
+    """Whether a program is known to open what it is given; None where it opens nothing."""
+    tables = load_tables()
+    if use.name in _OPENS_NOTHING:
+        return None
+    reader = find_reader_of(use.name, use.arguments, use.places)
+    if reader is not None and not reader.opens:
+        return None
+    return reader is not None or use.name in tables.words.fetchers
+
+
+def _is_program(path: str) -> bool:
+    """Whether it is a program: `.venv/bin/python` is often a link to one of the system."""
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
+
+
+def _list_argument_paths(use: Invocation, argument: Argument) -> Iterator[str]:
+    if not argument.known:
+        return
+    for text in dict.fromkeys(_split_argument(argument.text)):
+        starts = [""] if text[:1] == "/" else [f"{one}/" for one in list_starts(use)]
+        for start in starts:
+            path = f"{start}{text}"
+            yield from match_files(path) if argument.glob else (path,)
+
+
+def _split_argument(text: str) -> Iterator[str]:
+    """Yield what may be a path of an argument: all of it, what an option is glued to, a part."""
+    parts = [text] if text[:1] != "-" else [text[_SHORT:] if text[:2] != "--" else ""]
+    for mark in _PARTED:
+        parts += (text.partition(mark)[2], text.rpartition(mark)[2] if mark in text else "")
+    yield from filter(None, parts)
+
+
+def _list_made_links(uses: Iterable[Invocation]) -> Iterator[tuple[str, str]]:
+    """Yield the links that `ln -s` makes, each with where it leads, both absolute."""
+    for use in uses:
+        if use.name != "ln" or not has_any_option(use.arguments, ("-s", "--symbolic")):
+            continue
+        given = [one.text for one in list_operands(use.arguments) if one.known and one.text]
+        *targets, last = given or [""]
+        for start in list_starts(use):
+            name = os.path.join(start, last)  # noqa: PTH118
+            for target in targets or [last]:
+                inside = os.path.isdir(name) or not targets  # noqa: PTH112
+                folder = (name if targets else start) if inside else os.path.dirname(name)  # noqa: PTH120
+                base = os.path.basename(target.rstrip("/"))  # noqa: PTH119
+                place = os.path.join(folder, base) if inside else name  # noqa: PTH118
+                yield os.path.normpath(place), os.path.join(folder, target)  # noqa: PTH118
+
+
+def _follow_made_link(path: str, made: dict[str, str]) -> str:
+    plain = os.path.normpath(path)
+    for name, target in made.items():
+        if is_inside(plain, name):
+            return f"{target}{plain[len(name) :]}"
+    return path

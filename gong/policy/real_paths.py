@@ -1,0 +1,50 @@
+"""Where paths really lie on the disk, links followed, and which names they have.
+
+A path that no system takes, or a link that may not be read, stays as it is: whoever opens it fails.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from .invocation import is_inside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def find_real_path(path: str) -> str:
+    """Return where an absolute path leads, links followed; without `..` in every case."""
+    with suppress(OSError, ValueError):
+        return os.path.realpath(path)
+    return os.path.normpath(path)
+
+
+class LinkResolver:
+    """Tells where many paths lie; each folder is looked up once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def resolve(self, path: str) -> str:
+        """Return where an absolute path without `..` leads, links followed."""
+        folder, _, name = path.rpartition("/")
+        real = self._folders.get(folder)
+        if real is None:
+            real = self._folders[folder] = find_real_path(folder or "/")
+        found = f"{real.rstrip('/')}/{name}"
+        return find_real_path(found) if os.path.islink(found) else found  # noqa: PTH114
+
+
+def list_names(path: str, folders: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of what is at a path, by where it really lies.
+
+    One below one of `folders` that is reached through a link has a name by that folder, which
+    comes first: a project in /home/ada/x may really lie in /data/ada/x.
+    """
+    real = find_real_path(path)
+    places = ((folder, find_real_path(folder)) for folder in folders)
+    named = (f"{folder}{real[len(place) :]}" for folder, place in places if is_inside(real, place))
+    return tuple(dict.fromkeys((*named, real)))
