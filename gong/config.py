@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from .env.variables import VariableRules
 from .errors import ConfigurationError
 from .private_files import locate_config_file, locate_home
 from .project import locate_project
@@ -178,7 +179,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     skills: SkillSettings = SkillSettings()
     """Which skills there are."""
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
-    """Variables that commands see; default: all but keys, tokens, passwords and secrets."""
+    """Variables that commands, hooks and MCP servers see; default: all but secrets."""
+    env_vars: tuple[str, ...] = ()
+    """Names, as patterns, of variables that they see although these look like secrets."""
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Your own providers, or changed fields of built-in ones: see gong.llm.models.Preset."""
     models: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -193,6 +196,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Keys of the terminal, by action: see docs/terminal.md."""
     aliases: dict[str, str] = field(default_factory=dict)
     """Short names for models: alias to provider/id."""
+
+    @property
+    def variable_rules(self) -> VariableRules:
+        """Return what commands, hooks and MCP servers inherit of the environment."""
+        return VariableRules(self.environment, self.env_vars)
 
     @property
     def tuning(self) -> ToolSettings:

@@ -42,6 +42,7 @@ ORDER = {
             "trust",
             "llm.models",
             "tools.limits",
+            "env.variables",
             "config_file",
             "config",
         ),

@@ -29,8 +29,8 @@ _VERBS = """
     decode delete describe detach detect disarm discard drain draw drop dump edit elide emit
     emphasize empty encode end ensure enter erase escape estimate exec execute expand explain
     export extend extract fence fetch file fill filter find finish fit flatten flush fold follow
-    forget fork format fsck gather generate get give group hand handle hash hold import indent index
-    inherit inject inline insert inspect install invoke iter join judge keep kill learn leave
+    forget fork format fsck gather generate get give group hand handle hash hide hold import indent
+    index inherit inject inline insert inspect install invoke iter join judge keep kill learn leave
     level limit line list load locate lock look make map mark mask match measure merge migrate
     move name next normalize note notify number open order overlay overwrite pack pad paint pair
     parse patch paste perform pin place plan play pop post prepare preview print put quarantine

@@ -126,7 +126,7 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | None:
     if brings_parts or front.settings.hooks or has_plugins or _has_user_hooks(environ):
         from ..hooks.sources import load_hooks  # noqa: PLC0415 (only if there may be hooks)
 
-        policy = front.settings.environment
+        policy = front.settings.variable_rules
         found = load_hooks(folder, environ, front.settings.hooks, policy)
         for warning in found.warnings:
             front.warn(warning)
@@ -171,7 +171,7 @@ def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
         servers, warnings = load_session_servers(
             folder,
             environ,
-            settings.environment,
+            settings.variable_rules,
             wanted,
             version=front.program.partition("/")[2],
             given=front.servers,
@@ -222,7 +222,7 @@ async def _assemble_session(
     front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | None, *, must_answer: bool
 ) -> OpenSession:
     settings, environ, folder = front.settings, front.environ, front.folder
-    env = front.make_environment(folder, environ, policy=settings.environment)
+    env = front.make_environment(folder, environ, policy=settings.variable_rules)
     await env.initialize()
     finding = asyncio.create_task(find_repository(env, environ))
     await asyncio.sleep(0)  # git begins
@@ -312,7 +312,7 @@ async def read_session(front: FrontEnd, hit: Hit) -> SessionPreview:
     Raises ConfigurationError, FolderGone, Damaged or NewerFormat.
     """
     read = read_history(hit.tape, hit.head, front.warn)
-    env = LocalEnvironment(front.folder, front.environ, policy=front.settings.environment)
+    env = LocalEnvironment(front.folder, front.environ, policy=front.settings.variable_rules)
     await env.initialize()
     try:
         models = _build_model_factory(front, env)

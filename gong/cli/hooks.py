@@ -126,7 +126,7 @@ def test_hooks(event: str, tool: str, arguments: str | None, as_json: bool) -> N
 def _load_configured() -> list[ConfiguredHook]:
     settings = load_settings()
     folder = locate_folder()
-    found = load_hooks(folder, os.environ, settings.hooks, settings.environment)
+    found = load_hooks(folder, os.environ, settings.hooks, settings.variable_rules)
     for warning in found.warnings:
         print_warning(warning)
     return found.configured

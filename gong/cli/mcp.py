@@ -226,7 +226,7 @@ async def _try_server(server: ServerConfig) -> dict[str, Any]:
         [server],
         folder=locate_folder(),
         environ=os.environ,
-        policy=settings.environment,
+        policy=settings.variable_rules,
         version=__version__,
     )
     await servers.connect()

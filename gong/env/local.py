@@ -1,7 +1,7 @@
 """The local machine as an environment: its files, and bash in process groups.
 
-A command sees the variables of gong without secrets, and with settings that keep it from asking or
-paging. That is a safe default, not a border: a command can still read what its user can read.
+A command sees the variables that `variables` leaves it, with settings that keep it from asking or
+paging.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError, FolderGone
 from .files import (
@@ -36,27 +36,13 @@ from .processes import RunningCommand, SupervisorClient
 from .protocol import DirEntry, ExecResult, Platform, resolve_path
 from .search import find_below, is_plain_search, run_search, search_below
 from .search_programs import list_with_fd, search_with_ripgrep, search_with_scanner
+from .variables import VariablePolicy, VariableRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from .protocol import ChangeRefusal, FileUpdate, LineMatches, ListedPath, Search
 
-
-VariablePolicy = Literal["filter", "inherit-all", "none", "core-only"]
-"""filter: all but secrets · inherit-all: all · none: nothing · core-only: the names of CORE."""
-
-SECRET_ENDINGS = ("_API_KEY", "_SECRET", "_TOKEN", "_PASSWORD", "_CREDENTIAL")
-"""Ends of names that hold secrets, whatever their case."""
-
-CORE_VARIABLES = frozenset(
-    (
-        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM"),
-        *("TMPDIR", "TZ", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR"),
-        *("PYENV_ROOT", "VIRTUAL_ENV", "JAVA_HOME", "RBENV_ROOT", "XDG_CONFIG_HOME"),
-    )
-)
-"""Names a shell and the languages' tools need."""
 
 QUIET_VARIABLES = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -77,11 +63,13 @@ And a repository among the files of a project must not run a program of its own 
 
 
 def build_child_variables(
-    environ: Mapping[str, str], policy: VariablePolicy, extra: Mapping[str, str] | None = None
+    environ: Mapping[str, str],
+    policy: VariablePolicy | VariableRules,
+    extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the variables of a command; `extra` wins over everything."""
-    passes = _PASSES[policy]
-    inherited = {name: value for name, value in environ.items() if passes(name)}
+    rules = policy if isinstance(policy, VariableRules) else VariableRules(policy)
+    inherited = rules.select_variables(environ)
     return {**inherited, **QUIET_VARIABLES, **_add_git_settings(inherited), **(extra or {})}
 
 
@@ -102,15 +90,6 @@ def _add_git_settings(inherited: Mapping[str, str]) -> dict[str, str]:
     return moved
 
 
-_PASSES: Mapping[VariablePolicy, Callable[[str], bool]] = {
-    "inherit-all": lambda _: True,
-    "none": lambda _: False,
-    "core-only": CORE_VARIABLES.__contains__,
-    "filter": lambda name: name in CORE_VARIABLES or not name.upper().endswith(SECRET_ENDINGS),
-}
-"""Whether a command inherits the variable of a name, by policy."""
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -127,12 +106,12 @@ class LocalEnvironment:
         working_directory: str,
         environ: Mapping[str, str],
         *,
-        policy: VariablePolicy = "filter",
+        policy: VariablePolicy | VariableRules = "filter",
         shell: str = "bash",
     ) -> None:
         self._folder = working_directory
         self._environ = environ
-        self._policy: VariablePolicy = policy
+        self._policy: VariablePolicy | VariableRules = policy
         self._shell = shell
         self._supervisor = SupervisorClient()
         self._left_behind: set[RunningCommand] = set()

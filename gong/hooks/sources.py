@@ -35,7 +35,7 @@ from .python_hook import PythonHook
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..env.local import VariablePolicy
+    from ..env.variables import VariablePolicy, VariableRules
     from ..trust import Project
     from .hook import Hook, OnFailure
 
@@ -92,11 +92,11 @@ def load_hooks(
     folder: str,
     environ: Mapping[str, str],
     settings: Sequence[Mapping[str, Any]],
-    policy: VariablePolicy = "filter",
+    policy: VariablePolicy | VariableRules = "filter",
 ) -> HookSet:
     """Return the hooks for a folder; `settings` are those of the user's config.toml.
 
-    Hooks of the project get the variables that `policy` leaves them, the user's own get all.
+    Hooks get the variables that `policy` leaves them, as commands do.
     """
     project = read_project(folder, environ)
     loader = _HookLoader(project, environ, policy)
@@ -128,14 +128,11 @@ class _HookLoader:
     """Reads one file after the other into a HookSet."""
 
     def __init__(
-        self, project: Project, environ: Mapping[str, str], policy: VariablePolicy
+        self, project: Project, environ: Mapping[str, str], policy: VariablePolicy | VariableRules
     ) -> None:
         self.found = HookSet()
         self._project = str(project.root)
-        self._variables = {
-            "user": dict(environ),
-            "project": build_child_variables(environ, policy),
-        }
+        self._variables = build_child_variables(environ, policy)
 
     def add_file(self, file: Path, *, key_only: bool = False) -> None:
         """Read a file of the user's in Claude's shape, if it is there."""
@@ -213,8 +210,7 @@ class _HookLoader:
         if kind != "command":
             raise ValueError(f"hooks of type {kind!r} are not run: only type command is")
         rule = _read_rule(event, row, source)
-        scope = "user" if trust == "user" else "project"
-        hook = CommandHook(rule, self._project, self._variables[scope])
+        hook = CommandHook(rule, self._project, self._variables)
         runs = " ".join([rule.command, *(rule.args or ())])
         return ConfiguredHook(event, rule.matcher, runs, source, trust, hook)
 

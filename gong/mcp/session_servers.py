@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     import mcp_types as types
 
-    from ..env.local import VariablePolicy
+    from ..env.variables import VariablePolicy, VariableRules
     from ..tools.registry import ToolRegistry
     from ..tools.tool import ToolContext
     from .connection import ServerConnection
@@ -72,7 +72,7 @@ class SessionServers:
         *,
         folder: str,
         environ: Mapping[str, str],
-        policy: VariablePolicy = "filter",
+        policy: VariablePolicy | VariableRules = "filter",
         wanted: Sequence[str] | None = None,
         version: str = "",
     ) -> None:
@@ -267,7 +267,7 @@ def describe_hints(server: str, tool: types.Tool) -> str:
 def load_session_servers(
     folder: str,
     environ: Mapping[str, str],
-    policy: VariablePolicy,
+    policy: VariablePolicy | VariableRules,
     wanted: Sequence[str] | None,
     *,
     version: str,

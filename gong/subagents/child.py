@@ -235,7 +235,7 @@ async def open_child(
     setup, kind, order = parent.setup, plan.kind, plan.order
     env: ExecutionEnvironment
     if plan.worktree is not None or plan.folder != setup.env.working_directory:
-        env = LocalEnvironment(plan.folder, front.environ, policy=front.settings.environment)
+        env = LocalEnvironment(plan.folder, front.environ, policy=front.settings.variable_rules)
         await env.initialize()
     else:
         env = SharedEnvironment(setup.env)
