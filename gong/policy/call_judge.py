@@ -37,6 +37,7 @@ from .invocation import DangerLevel, PathContext, is_inside
 from .judge import judge_command_line
 from .links import find_followed_paths, find_linked_paths
 from .modes import READING, SEVERITY, Action, Part, PermissionMode
+from .named_paths import list_meant_paths
 from .own_files import OWN_REASON, find_own_command, is_own_file, list_changed_files
 from .real_paths import LinkResolver, find_real_path, list_names
 from .refusals import Locale, format_danger, format_refusal
@@ -134,8 +135,13 @@ class CallJudge:
         if family == "bash" and line is not None:
             return self._judge_command(line)
         if family in {"read", "edit"}:
-            named = map(self._resolve, _list_call_paths(name, family, arguments))
-            paths = [*dict.fromkeys(named)] or [self.places.start]
+            start, home = self.places.start, self.places.home
+            named = [
+                place
+                for one in _list_call_paths(name, family, arguments)
+                for place in list_meant_paths(one, start, home)
+            ]
+            paths = [*dict.fromkeys(named)] or [start]
             parts = [self._judge_file(family, one) for one in paths]
             if name.lower() in _SEARCHING_TOOLS:
                 chosen = next((arguments[one] for one in _GLOBS if arguments.get(one)), None)
@@ -377,13 +383,6 @@ class CallJudge:
         return self._decide_unnamed(why, ask)
 
     # files
-
-    def _resolve(self, path: str) -> str:
-        """Return the absolute path that a call names."""
-        plain = path.removeprefix("@")
-        if plain == "~" or plain.startswith("~/"):
-            plain = self.places.home + plain[1:]
-        return posixpath.normpath(posixpath.join(self.places.start, plain))
 
     def _judge_file(self, family: str, path: str) -> Part:
         """Judge a file that is read or edited; a link is judged by where it leads, too."""

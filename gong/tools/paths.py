@@ -35,13 +35,7 @@ _SINGLE_QUOTES = re.compile("[\u2018-\u201b]")
 async def locate_path(env: ExecutionEnvironment, path: str) -> str:
     """Return the absolute path of what a model means by `path`; by the rule where none is there."""
     exact, plain = env.resolve(path, exact=True), env.resolve(path)
-    apart = unicodedata.normalize("NFD", plain)
-    # What macOS writes: an odd blank before AM and PM, letters taken apart, curly quotes.
-    spellings = (
-        *(exact, plain, _HALF_OF_DAY.sub("\u202f\\1", plain), apart),
-        *(plain.replace("'", "\u2019"), apart.replace("'", "\u2019")),
-    )
-    for one in dict.fromkeys(spellings):
+    for one in list_spellings(exact, plain):
         if await _has_path(env, one):
             return one
     for one in dict.fromkeys((exact, plain)):
@@ -49,6 +43,17 @@ async def locate_path(env: ExecutionEnvironment, path: str) -> str:
         if found is not None:
             return found
     return plain
+
+
+def list_spellings(exact: str, plain: str) -> tuple[str, ...]:
+    """Return the absolute paths that may be meant, the likeliest first: as written, by the rule."""
+    apart = unicodedata.normalize("NFD", plain)
+    # What macOS writes: an odd blank before AM and PM, letters taken apart, curly quotes.
+    odd = (
+        *(_HALF_OF_DAY.sub("\u202f\\1", plain), apart),
+        *(plain.replace("'", "\u2019"), apart.replace("'", "\u2019")),
+    )
+    return tuple(dict.fromkeys((exact, plain, *odd)))
 
 
 async def locate_new_path(env: ExecutionEnvironment, path: str) -> str:
@@ -60,10 +65,17 @@ async def locate_new_path(env: ExecutionEnvironment, path: str) -> str:
     for one in (exact, plain):
         if await _has_path(env, one):
             return one
+    mixed = build_mixed_spelling(exact)
     folder = posixpath.dirname(exact)
     if folder != posixpath.dirname(plain) and await _has_path(env, folder):
-        return posixpath.join(folder, UNICODE_SPACES.sub(" ", posixpath.basename(exact)))
+        return mixed
     return plain
+
+
+def build_mixed_spelling(exact: str) -> str:
+    """Return the path of a new file: its folder as written, its name by the rule."""
+    folder, name = posixpath.split(exact)
+    return posixpath.join(folder, UNICODE_SPACES.sub(" ", name))
 
 
 def format_path(path: str) -> str:
@@ -83,19 +95,30 @@ async def _find_by_look(env: ExecutionEnvironment, path: str) -> str | None:
     for name in path[len(start) :].strip("/").split("/"):
         wanted = posixpath.join(at, name)
         if not await _has_path(env, wanted):
-            if name.isascii() and not _AMBIGUOUS.search(name):
-                return None  # no other name reads like this one
-            look = _normalize_name(name)
+            if not may_look_alike(name):
+                return None
             try:
                 entries = await env.list_directory(at)
             except (OSError, ValueError):
                 return None
-            alike = [entry.name for entry in entries if _normalize_name(entry.name) == look]
-            if len(alike) != 1:
+            alike = find_alike(name, [entry.name for entry in entries])
+            if alike is None:
                 return None
-            wanted = posixpath.join(at, alike[0])
+            wanted = posixpath.join(at, alike)
         at = wanted
     return at
+
+
+def may_look_alike(name: str) -> bool:
+    """Return whether another name may read like this one."""
+    return not name.isascii() or _AMBIGUOUS.search(name) is not None
+
+
+def find_alike(name: str, names: Iterable[str]) -> str | None:
+    """Return the only one of some names that reads like this one; None where none does, or more."""
+    look = _normalize_name(name)
+    alike = [one for one in names if _normalize_name(one) == look]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _normalize_name(name: str) -> str:
