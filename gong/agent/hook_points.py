@@ -54,6 +54,7 @@ MAX_STOP_BLOCKS = 8
 """How often in a row hooks may keep a run from ending."""
 _REASON_COLUMNS = 200
 """How much a person sees of why a hook blocked: the model reads all of it."""
+_WATCHING_POINTS = frozenset({"event", "notification"})
 _END_SECONDS = 5.0
 """How long watching hooks are waited for at the end of a session."""
 
@@ -282,7 +283,7 @@ class SessionHooks:
 
     def watch_event(self, event: events.Event) -> None:
         """Hand a session event to the hooks that watch; they run one event after the other."""
-        if isinstance(event, events.HookError):
+        if isinstance(event, events.HookError) and event.point in _WATCHING_POINTS:
             return  # a watching hook that fails would watch its own failure
         if self._watching is None:
             self._watching = asyncio.Queue()

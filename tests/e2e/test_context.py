@@ -130,7 +130,7 @@ def test_a_repair_is_told_and_not_recorded(place):
 
 
 def test_the_window_is_shown_by_who_uses_it(place):
-    """M020: system, tools, each turn, and the whole."""
+    """System, tools, each turn, and the whole."""
     talk(place, 2)
     text = place.run("gong", "context").stdout
     assert text.startswith("offline/rules\nsystem prompt")

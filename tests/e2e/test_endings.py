@@ -251,7 +251,7 @@ def below(pid):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_no_file_of_a_long_output_is_left_when_gong_is_ended(marked, number):
-    """J9-1.6"""
+    """M030 J9-1.6"""
     place = marked.place
     temporary = place.home / "temporary"
     temporary.mkdir()

@@ -115,7 +115,7 @@ def test_a_kill_inside_a_compaction_loses_nothing(place, chat):
 
 
 def test_every_command_of_the_window_in_forty_columns(place, chat):
-    """M020 M168 M183: what uses the window, what it cost, and the page of a handoff."""
+    """M168 M183: what uses the window, what it cost, and the page of a handoff."""
     now = chat(flags=(), columns=40)
     now.say("remember that 港は8143番です")
     now.wait_for("Noted: 港は8143番です")

@@ -71,7 +71,7 @@ def assert_drawn_in_place(written, rows):
 
 
 def test_an_answer_streams_and_stays(chat):
-    """M036, M198: Markdown drawn while it arrives; finished lines are written once."""
+    """M198: Markdown drawn while it arrives; finished lines are written once."""
     with chat({"text": ANSWER * 8, "chunk": 7, "chunk_delay_ms": 1}, columns=40) as now:
         now.say("begin")
         now.wait_for("main · ready", on_screen=True)

@@ -204,7 +204,7 @@ async def test_it_happens_by_itself_when_the_window_is_nearly_full(stage):
 
 
 async def test_a_library_session_does_not_compact_unless_it_is_told_to(stage):
-    """C8 M166: off for whoever builds on the session; on in the program."""
+    """C8 M024 M166: off for whoever builds on the session; on in the program."""
     session = await stage.session(
         {"text": "x", "usage": {"input": 30_000}}, {"text": "y"}, **window(stage, 20_000)
     )

@@ -6,6 +6,7 @@ import uuid
 from contextlib import aclosing
 from dataclasses import replace
 
+from gong.agent import events
 from gong.agent.session import SessionState
 from gong.agent.session_config import SessionConfig
 from tape.model.entries import ToolResult, join_texts
@@ -77,4 +78,45 @@ async def test_a_host_changes_effort_model_timeout_and_environment_between_two_t
     assert [join_texts(one.content) for one in found] == [
         "begun\n\nCommand timed out after 0.3 seconds",
         "of another place\n",
+    ]
+
+
+async def test_a_watcher_gets_what_callbacks_of_a_screen_would(stage):
+    """M038: text, thinking, use and result of a tool, start and end of a message, error."""
+    session = await stage.session(
+        {
+            "thinking": "hm",
+            "text": "I look.",
+            "chunk": 99,
+            "tool_calls": [call("ls", path=".")],
+        },
+        {"error": {"class": "InvalidRequest", "message": "no more"}},
+    )
+    happened = []
+
+    def watch(event):
+        match event:
+            case events.MessageStart():
+                happened.append(("message start",))
+            case events.MessageUpdate(part="text" | "thinking", delta=delta):
+                happened.append((event.part, delta))
+            case events.MessageEnd(stop_reason=reason):
+                happened.append(("message end", reason))
+            case events.ToolExecutionStart(name=name, args=args):
+                happened.append(("tool use", name, bytes(args)))
+            case events.ToolExecutionEnd(name=name, content=content):
+                happened.append(("tool result", name, join_texts(content)))
+            case events.RunFailure(message=message):
+                happened.append(("error", message))
+
+    session.subscribe(watch)
+    await seen(session, "go")
+    assert happened == [
+        ("message start",),
+        ("thinking", "hm"),
+        ("text", "I look."),
+        ("message end", "tool_calls"),
+        ("tool use", "ls", b'{"path":"."}'),
+        ("tool result", "ls", "(empty directory)"),
+        ("error", "no more"),
     ]

@@ -126,6 +126,7 @@ async def test_the_time_limit_stops_a_command_that_hangs_and_the_session_goes_on
 
 
 async def test_rounds_are_counted_anew_for_each_prompt_and_turns_are_not(stage):
+    """M015: the units are "round" for one input and "turn" for the session."""
     session = await stage.session(
         *[LOOK] * 3, {"text": "a"}, *[LOOK] * 9, max_rounds=4, max_turns=6
     )
@@ -212,6 +213,7 @@ def test_limits_of_a_session_are_checked():
 
 
 def test_every_event_is_of_a_known_kind():
+    """M033: text is message_*, calls are tool_*, the end of processing is agent_end."""
     all_kinds = {one.__struct_config__.tag for one in events.Event.__args__}
     assert {
         *("session_start", "session_end", "user_input", "agent_start", "agent_end"),

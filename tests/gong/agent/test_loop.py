@@ -170,6 +170,12 @@ async def test_a_follow_up_runs_after_the_answer_with_the_context_kept(stage):
     kinds = [type(event) for event in await seen(session, "go")]
     assert kinds.count(events.TurnStart) == 2
     assert types(session) == ["start", "user", "assistant", "context", "assistant"]
+    assert [(one.role, join_texts(one.content)) for one in session.list_messages()] == [
+        ("user", "go"),
+        ("assistant", "first"),
+        ("user", "and then?"),
+        ("assistant", "second"),
+    ]
 
 
 async def test_the_limit_of_turns_stops_softly_and_says_so(stage):

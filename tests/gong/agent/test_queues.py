@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -11,7 +12,7 @@ from gong.agent.recorder import Recorder
 
 from .conftest import call, seen, types
 
-SLEEP = {"tool_calls": [call("bash", command="echo begun; sleep 30; echo ended")]}
+SLEEP = {"tool_calls": [call("bash", command="echo $$ >pid; echo begun; sleep 30; echo ended")]}
 
 
 def customs(session):
@@ -53,6 +54,8 @@ async def test_steering_that_interrupts_stops_the_tool_and_the_run_continues_m03
     stopped, skipped = [event for event in found if event.kind == "tool_end"]
     assert stopped.content[0].text.startswith("begun\n\n\n")
     assert stopped.is_error
+    with pytest.raises(ProcessLookupError):
+        os.killpg(int((stage.folder / "pid").read_text()), 0)
     assert skipped.content[0].text == "Skipped due to queued user message"
     assert found[-1].stop_reason == "stop"
     assert [e.type for e in session.recorder.path if e.type != "custom"][-2:] == [

@@ -64,8 +64,12 @@ async def test_steering_while_idle_comes_with_the_next_prompt(stage):
     """M028: words for an idle session are delivered with the next submit."""
     session = await stage.session({"text": "ok"})
     session.steer("be brief")
-    await seen(session, "go")
+    found = await seen(session, "go")
     assert types(session) == ["start", "user", "context", "assistant"]
+    [said] = [event for event in found if isinstance(event, events.SteeringInjected)]
+    assert (said.text, said.origin) == ("be brief", "steering")
+    [steering] = [e.data for e in session.recorder.path if e.type == "context"]
+    assert (steering.role, join_texts(steering.content)) == ("user", "be brief")
 
 
 async def test_a_fork_goes_on_from_the_newest_entry_and_leaves_the_old_branch_alone(stage):

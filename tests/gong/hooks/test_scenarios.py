@@ -49,24 +49,44 @@ async def test_1_1_a_tool_that_ran_is_told_to_watching_hooks(stage):
 
 
 async def test_1_2_start_and_end_of_a_run_are_told_in_order(stage):
-    """J10-1.2, M040: the end says how long it took and how many steps."""
+    """J10-1.2, M040: the start has the prompt, the end how long it took and how many steps."""
     saw = []
     session, _ = await stage.run([hook(on_event=saw.append)], ECHO, DONE)
     await session.close()
     kinds = [one["kind"] for one in saw]
     assert (kinds[0], kinds[-1]) == ("session_start", "session_end")
     assert kinds.index("agent_start") < kinds.index("turn_start") < kinds.index("agent_end")
+    (start,) = [one for one in saw if one["kind"] == "agent_start"]
+    assert start["prompt"] == "go"
     (end,) = [one for one in saw if one["kind"] == "agent_end"]
     assert end["steps"] == 2
     assert end["duration_ms"] >= 0
 
 
 async def test_1_3_the_end_of_a_turn_names_its_tool_calls(stage):
-    """J10-1.3, M040."""
+    """J10-1.3, M040: a turn has its number and how long it took."""
     saw = await watched(stage, ECHO, DONE)
+    assert [one["turn"] for one in saw["turn_start"]] == [1, 2]
     first, second = saw["turn_end"]
+    assert first["duration_ms"] >= 0
     assert [one["name"] for one in first["calls"]] == ["bash"]
     assert (first["tool_calls"], second["calls"]) == (1, [])
+
+
+async def test_another_model_and_a_hook_that_fails_are_told_to_watching_hooks(stage):
+    """M040: model select with both names, and hook error with the hook, its point and why."""
+    saw = []
+    session = await stage.hooked([hook(on_event=saw.append, on_context=broken)], DONE, DONE)
+    first = session.setup.model
+    session.use_model(dataclasses.replace(first, id="another"))
+    await seen(session, "go")
+    await session.close()
+    (selected,) = [one for one in saw if one["kind"] == "model_select"]
+    assert (selected["model"], selected["previous"]) == ("scripted/another", first.name)
+    (failed,) = [one for one in saw if one["kind"] == "hook_error"]
+    assert (failed["hook"], failed["point"], failed["error"]) == (
+        *("Made", "context", "RuntimeError: boom"),
+    )
 
 
 async def test_2_1_a_gate_that_says_nothing_lets_a_call_run(stage):

@@ -256,7 +256,7 @@ async def test_the_close_of_the_parent_ends_its_sub_agents(stage):
 
 
 async def test_events_of_a_sub_agent_carry_its_id(stage):
-    """They are flagged, and only those who ask for them get them."""
+    """M039: they are flagged, and only those who ask for them get them."""
     session = await stage.session({"tool_calls": [stage.task({"text": "hi"})]}, DONE)
     mine, all_ = [], []
     session.subscribe(mine.append)
