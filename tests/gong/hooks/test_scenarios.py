@@ -191,7 +191,7 @@ async def test_3_2_changes_of_a_result_are_chained(stage):
 
 
 async def test_3_3_a_partial_change_keeps_the_other_fields(stage):
-    """J10-3.3, M172, M054: details such as the exit code stay."""
+    """J10-3.3, M172, M054 TOOLRES-006: details such as the exit code stay."""
     change = hook(on_tool_result=lambda *_: {"content": "changed"})
     saw = []
     look = hook(on_tool_result=lambda _, result: saw.append(result))

@@ -282,14 +282,18 @@ async def test_a_tree_of_children_ends_with_its_time(use, folder):
     assert not any(map(is_running, pids))
 
 
-@pytest.mark.parametrize(("text", "kind"), [("true", None), ("exit 4", "ShellExitError")])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("true", None), ("exit 4", "ShellExitError"), ("sleep 60", "ShellTimeout")],
+)
 async def test_a_failure_has_a_name_for_programs(use, text, kind):
     """M050"""
-    assert (await use("bash", command=text)).kind == kind
+    timeout = {"timeout": 0.2} if kind == "ShellTimeout" else {}
+    assert (await use("bash", command=text, **timeout)).kind == kind
 
 
 async def test_details_are_a_channel_of_their_own(use):
-    """M053 TOOLRES-004"""
+    """M053 M054 TOOLRES-004"""
     result = await use("bash", command="echo a; exit 3")
     details = json.loads(bytes(encode_details(result)))
     assert details.pop("duration_ms") >= 0

@@ -96,7 +96,7 @@ async def test_the_one_place_is_replaced_and_the_change_shown(edit):
     ],
 )
 async def test_what_cannot_be_done_is_said_and_the_file_stays(edit, data, old, new, said):
-    """M074 M075 M078 J1-1.2 J1-1.3 J1-3.4 J1-4.1 J1-4.3 J1-4.5"""
+    """M042 M050 M074 M075 M078 J1-1.2 J1-1.3 J1-3.4 J1-4.1 J1-4.3 J1-4.5"""
     assert await edit(data, old, new) == (ToolOutcome.error(said, kind="EditConflict"), data)
 
 

@@ -166,7 +166,7 @@ def test_no_tool_that_changes_something_is_safe_to_run_twice():
 
 
 def test_an_unknown_tool_is_named_with_those_there_are():
-    """M049"""
+    """M049 M050"""
     registry = ToolRegistry((tool(), tool("list_dir")))
     for name, meant in (("ehco", "echo"), ("Echo", "echo"), ("list_directory", "list_dir")):
         result = registry.prepare(call({}, name))
@@ -315,7 +315,7 @@ async def test_cancelling_passes_through():
 
 
 async def test_long_results_are_cut_with_the_whole_beside(storage):
-    """M048 M120"""
+    """M120"""
     result = await run(tool(), {"text": "line\n", "times": 3000}, storage=storage)
     shown = join_texts(result.content)
     assert shown.startswith("line\n" * 1999 + "line\n\n...1000 lines truncated...\n\n")
@@ -393,7 +393,7 @@ async def test_a_result_that_speaks_of_its_own_cut_is_left_alone(truncated):
 
 
 def test_results_have_two_channels():
-    """M052 TOOLRES-001 TOOLRES-002"""
+    """M052 M054 TOOLRES-001 TOOLRES-002"""
     details = Details(truncated=False)
     assert ToolOutcome.from_text("a") == ToolOutcome((Text("a"),), None, is_error=False)
     assert ToolOutcome.from_text("a", details).details is details
@@ -401,12 +401,12 @@ def test_results_have_two_channels():
 
 
 def test_an_error_says_so_in_its_text():
-    """TOOLRES-005"""
+    """M054 TOOLRES-005"""
     assert ToolOutcome.error("b") == ToolOutcome((Text("b"),), None, is_error=True)
 
 
 async def test_an_edit_has_its_diff_for_people_only(use, folder):
-    """TOOLRES-003"""
+    """M054 TOOLRES-003"""
     (folder / "a").write_text("old\n")
     result = await use("edit", path="a", oldText="old", newText="new")
     details = json.loads(bytes(encode_details(result)))
@@ -415,10 +415,40 @@ async def test_an_edit_has_its_diff_for_people_only(use, folder):
     assert "+ 1 new" in details["diff_lines"]
 
 
+DETAILS = {
+    "write": ({"path": "b.txt", "content": "é\n"}, {"path": "b.txt", "byte_size": 3}),
+    "edit": (
+        {"path": "a.txt", "oldText": "one", "newText": "1"},
+        {"path": "a.txt", "old_text": "one", "new_text": "1", "diff_lines": ["- 1 one", "+ 1 1"]},
+    ),
+    "read": (
+        {"path": "a.txt", "limit": 1},
+        {"path": "a.txt", "line_count": 2, "truncated": False, "encoding": "utf-8"},
+    ),
+    "bash": ({"command": "exit 3"}, {"command": "exit 3", "exit_code": 3, "truncated": False}),
+    "grep": ({"pattern": "o"}, {"pattern": "o", "file_count": 1, "match_count": 2}),
+    "find": ({"pattern": "*"}, {"pattern": "*", "result_count": 1, "truncated": False}),
+    "ls": ({"path": "."}, {"path": ".", "entry_count": 1, "total_size": 8}),
+}
+
+
+@pytest.mark.parametrize("name", build_registry().active)
+async def test_details_of_each_tool_say_what_it_did(use, folder, name):
+    """M053: created and duration_ms are there, too."""
+    (folder / "a.txt").write_text("one\ntwo\n")
+    given, expected = DETAILS[name]
+    details = json.loads(bytes(encode_details(await use(name, **given))))
+    if name == "edit":
+        assert details["diff_lines"].pop() == "  2 two"
+    assert {key: details[key] for key in expected} == expected
+    assert name != "write" or details["created"] is True
+    assert name != "bash" or details["duration_ms"] >= 0
+
+
 @pytest.mark.parametrize("name", build_registry().active)
 @pytest.mark.parametrize("wrong", [None, 42, ["a"], {"a": 1}])
 async def test_wrong_types_never_reach_a_tool(use, name, wrong):
-    """M045"""
+    """M045 M050"""
     schema = build_schema(build_registry().get(name).arguments)
     first = next(iter(schema["properties"]))
     result = await use(name, **{**dict.fromkeys(schema["properties"], "1"), first: wrong})

@@ -275,7 +275,7 @@ async def test_what_a_command_says_is_told_while_it_runs(use, heard):
 
 
 async def test_a_tool_tells_what_is_said_when_it_is_stopped():
-    """M075 M087"""
+    """M042 M075 M087"""
     registry = build_registry()
     assert registry.get("edit").stopped == "Operation aborted"
     assert registry.get("bash").stopped == registry.get("shell").stopped == "Command aborted"
