@@ -1,3 +1,4 @@
+import errno
 import os
 
 import pytest
@@ -8,6 +9,8 @@ from gong.tools.families.search_tools import ListDirDetails as Listing
 from gong.tools.limits import FAMILY_LIMITS
 from gong.tools.read import ReadDetails
 from tape.model.entries import Image, Text, join_texts
+from tests.gong.env.memory import MemoryEnvironment
+from tests.gong.tools.conftest import caller
 
 
 @pytest.fixture
@@ -123,6 +126,34 @@ async def test_write_file_confirms_the_bytes(face, folder):
     assert await face("write_file", file_path="a", content="hé") == (
         "Successfully wrote 3 bytes to a"
     )
+    assert (folder / "a").read_text() == "hé"
+
+
+class ClosedDisk(MemoryEnvironment):
+    """Files that cannot be written, for the reason of an error number."""
+
+    def __init__(self, number):
+        super().__init__({"a": b"old"})
+        self._number = number
+
+    async def write_file(self, path, data, root=None):
+        raise OSError(self._number, os.strerror(self._number))
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.EACCES, "EACCES: permission denied: a"),
+        (errno.ENOSPC, "ENOSPC: no space left on device: a"),
+    ],
+)
+async def test_write_file_says_why_it_could_not_write(heard, number, said):
+    """M069: and the file stays."""
+    registry, env = build_registry(), ClosedDisk(number)
+    registry.set_active(["write_file"])
+    result = await caller(registry, env, heard)("write_file", file_path="a", content="new")
+    assert (join_texts(result.content), result.is_error) == (said, True)
+    assert env.files == {"/work/a": b"old"}
 
 
 async def test_edit_file_tells_how_many(face, folder):

@@ -92,6 +92,23 @@ ODD = st.text(
 )
 
 
+CLASSES = {
+    "'": "\u2018\u2019\u201a\u201b",
+    '"': "\u201c\u201d\u201e\u201f",
+    "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+    " ": "\u00a0" + "".join(map(chr, range(0x2002, 0x200B))) + "\u202f\u205f\u3000",
+    "e\u0301": "\u00e9",
+}
+
+
+@pytest.mark.parametrize("plain", CLASSES)
+def test_every_character_of_a_class_is_found_by_the_plain_one(plain):
+    """M071: quotes, dashes, blanks, NFD; and blanks at the ends of lines."""
+    for one in CLASSES[plain]:
+        text = f"x a{one}b y  \nz"
+        assert find_text(text, f"a{plain}b y\nz").spans == ((2, len(text)),), ascii(one)
+
+
 @given(ODD, ODD, ODD)
 def test_a_text_is_alike_to_itself(before, text, after):
     """M071: what is found holds what was looked for, in looks."""

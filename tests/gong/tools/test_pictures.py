@@ -12,6 +12,8 @@ from gong.tools.limits import format_size
 from gong.tools.output_storage import FolderStorage, TapeStorage
 from gong.tools.picture_resize import (
     MAX_PICTURE_BYTES,
+    QUALITIES,
+    SCALES,
     PictureSize,
     count_base64_bytes,
     is_small_enough,
@@ -114,6 +116,20 @@ async def test_too_many_bytes_are_made_fewer_at_the_same_size(show):
     assert (block.mime, details.width, details.height) == ("image/jpeg", 1400, 1400)
     assert count_base64_bytes(kept) <= MAX_PICTURE_BYTES
     assert words.endswith(("KB.]", "MB.]"))
+
+
+async def test_quality_goes_85_70_55_40_and_then_sides_75_50_35_25_percent(show):
+    """M063: the first step that fits is shown."""
+    assert (QUALITIES, SCALES) == ((85, 70, 55, 40), (1.0, 0.75, 0.5, 0.35, 0.25))
+    noise = picture((2000, 2000), noise=True, compress_level=1)
+    _, _, kept, details = await show(noise)
+    for quality in QUALITIES:
+        out = BytesIO()
+        pillow().open(BytesIO(noise)).save(out, "JPEG", quality=quality)
+        if len(out.getvalue()) * 4 / 3 <= 4.5 * 1024 * 1024:
+            break
+    assert (details.width, details.height) == (2000, 2000)
+    assert pillow().open(BytesIO(kept)).quantization == pillow().open(out).quantization
 
 
 async def test_what_can_be_seen_through_stays_so_where_that_is_smaller(show):

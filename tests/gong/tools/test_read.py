@@ -226,7 +226,6 @@ async def test_of_several_spellings_the_one_that_was_asked_for_goes_first(use, f
 
 
 async def test_utf_16_is_read_as_text(use, folder):
-    """M057"""
     (folder / "a.txt").write_bytes("\ufeffcaf\u00e9\n".encode("utf-16-le"))
     assert await use("read", path="a.txt") == ToolOutcome.from_text("caf\u00e9\n")
 
