@@ -268,8 +268,8 @@ class _RunningCall:
     def record_stop(self) -> None:
         """Record the result; of a call that was stopped while it ran, what came so far."""
         if self.result is None and self.started:
-            shown = f"{self.shown}\n\n" if self.shown else ""
-            self.result = tool.ToolOutcome.error(f"{shown}{self.stopped}")
+            parts = (self.shown.removesuffix("\n"), self.stopped)
+            self.result = tool.ToolOutcome.error("\n\n".join(filter(None, parts)))
         if self.result is not None:
             self.record_result(self.result)
 

@@ -192,7 +192,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("case", COMMANDS)
 def test_bash(hand, case):
-    """M083"""
+    """M083 M084"""
     run = COMMANDS[case]
     limit = {} if run.timeout is None else {"timeout": run.timeout}
     done = hand.use("bash", {"command": run.command, **limit})

@@ -216,7 +216,7 @@ async def test_a_failure_before_the_first_word_is_tried_again(stage):
 
 
 async def test_an_abort_in_a_tool_kills_it_and_records_what_is_known(stage):
-    """J9-1.6 J9-4.2"""
+    """M087 J9-1.6 J9-4.2"""
     command = "echo begun; sleep 60"
     session = await stage.session(
         {"tool_calls": [call("bash", command=command)] * 2}, {"text": "ok"}
@@ -227,7 +227,7 @@ async def test_an_abort_in_a_tool_kills_it_and_records_what_is_known(stage):
     async with asyncio.timeout(10):
         found = await seen(session, "go")
     assert found[-1].stop_reason == "aborted"
-    assert results(session) == [("bash", "begun\n\n\nCommand aborted", True)]
+    assert results(session) == [("bash", "begun\n\nCommand aborted", True)]
     assert types(session)[-1] == "error"
     await seen(session, "go on")
     (repair,) = [e.data for e in session.recorder.path if isinstance(e.data, Repair)]

@@ -52,7 +52,7 @@ async def test_steering_that_interrupts_stops_the_tool_and_the_run_continues_m03
     found = await seen(session, "go")
     assert time.monotonic() - begun < 10
     stopped, skipped = [event for event in found if event.kind == "tool_end"]
-    assert stopped.content[0].text.startswith("begun\n\n\n")
+    assert stopped.content[0].text.startswith("begun\n\nCommand aborted")
     assert stopped.is_error
     with pytest.raises(ProcessLookupError):
         os.killpg(int((stage.folder / "pid").read_text()), 0)

@@ -1,6 +1,7 @@
 """ripgrep and fd, where they are installed, find what the search without them finds."""
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
@@ -98,6 +99,22 @@ def test_ripgrep_and_the_native_search_agree(tmp_path_factory, files, rules, sea
     plant(folder, files, rules, repository=repository)
     expected = search_below(str(folder), search)
     assert asyncio.run(search_with_ripgrep(RG, str(folder), search)) == expected
+
+
+async def test_ripgrep_is_ended_at_the_limit(tmp_path):
+    """M100: here a program that says what it says for three matches, and then never ends."""
+    (tmp_path / "a.txt").write_text("x\n" * 9)
+    match = {"type": "match", "data": {"path": {"text": "./a.txt"}}}
+    events = [{**match, "data": {**match["data"], "line_number": n}} for n in (1, 2, 3)]
+    program = tmp_path / "rg"
+    said = "\n".join(map(json.dumps, events))
+    program.write_text(f"#!/bin/sh\necho $$ >pid\ncat <<'E'\n{said}\nE\nexec sleep 900\n")
+    program.chmod(0o755)
+    assert await search_with_ripgrep(str(program), str(tmp_path), Search("x", limit=3)) == (
+        LineMatches(tuple(LineMatch("a.txt", n) for n in (1, 2, 3)), limited=True)
+    )
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 @given(

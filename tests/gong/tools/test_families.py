@@ -205,6 +205,14 @@ async def test_grep_search_says_that_there_is_more(use_face, folder, mode, shown
         assert (whole.details.truncated, "[" in join_texts(whole.content)) == (False, False)
 
 
+async def test_grep_search_shows_100_matches_unless_told_otherwise(face, folder):
+    """M103"""
+    (folder / "a").write_text("x\n" * 101)
+    *found, _, notice = (await face("grep_search", pattern="x")).split("\n")
+    assert found == [f"a:{n}: x" for n in range(1, 101)]
+    assert notice == "[100 matches limit reached. Use max_results=200 for more, or refine pattern]"
+
+
 async def test_grep_search_counts_beyond_what_it_shows(face, folder):
     """M104"""
     (folder / "a").write_text("x\n" * 9999)

@@ -7,6 +7,7 @@ from gong.tools import grep
 from gong.tools.grep import SearchDetails
 from gong.tools.tool import ToolContext, ToolOutcome
 from tape.model.entries import join_texts
+from tests.gong.env.memory import MemoryEnvironment
 
 
 @pytest.fixture(params=["rg", "native"])
@@ -33,7 +34,7 @@ def plant(folder, files):
 
 
 async def test_one_file_is_searched(search, folder):
-    """M099 M100 J5-1.1"""
+    """M099 J5-1.1"""
     plant(folder, {"file.txt": "a\nb\nhello world\n"})
     expected = ToolOutcome.from_text("file.txt:3: hello world", SearchDetails("hello", 1, 1, False))
     assert await search(pattern="hello", path="file.txt") == expected
@@ -46,6 +47,29 @@ async def test_files_of_a_folder_are_searched_in_the_order_of_their_names(search
     assert await search(pattern="test") == ToolOutcome.from_text(
         ".h:1: test\na.txt:2: test\nb/x.txt:1: test", SearchDetails("test", 3, 3, False)
     )
+
+
+class CountingEnvironment(MemoryEnvironment):
+    """Files that count how often each is read to show what is around its matches."""
+
+    def __init__(self, files):
+        super().__init__(files)
+        self.reads = []
+
+    async def read_file(self, path, root=None):
+        self.reads.append(path)
+        return await super().read_file(path, root)
+
+
+async def test_each_file_is_read_once_for_all_of_its_matches():
+    """M100: then come lines as "f:42: text", and those around them as "f-41- text"."""
+    env = CountingEnvironment({"a": b"1\nx\n3\nx\n5\n6\n", "b": b"x\n", "c": b"none\n"})
+    context = ToolContext(env, "c1", lambda text: None)
+    result = await grep.run_grep(grep.GrepArguments("x", context=1), context)
+    assert join_texts(result.content).split("\n") == [
+        *("a-1- 1", "a:2: x", "a-3- 3", "a:4: x", "a-5- 5", "b:1: x"),
+    ]
+    assert env.reads == ["/work/a", "/work/b"]
 
 
 async def test_nothing_found_says_so(search, folder):
