@@ -135,6 +135,26 @@ KEY_PREFIXES: tuple[tuple[str, str, str, int], ...] = (
     ("brevo", "xkeysib-", "A-Za-z0-9-", 40),
     ("1password", "ops_eyJ", "A-Za-z0-9_=+/-", 40),
     ("alibaba", "LTAI", _ALNUM, 16),
+    ("bedrock", "ABSK", "A-Za-z0-9+/=", 100),
+    ("bedrock", "bedrock-api-key-", "A-Za-z0-9+/=", 40),
+    ("vercel", "vcp_ vci_ vca_ vcr_ vck_", _ALNUM, 24),
+    ("vercel", "vercel_blob_rw_", "A-Za-z0-9_", 24),
+    ("render", "rnd_", _ALNUM, 28),
+    ("neon", "napi_", "a-z0-9", 48),
+    ("posthog", "phx_ phs_", _ALNUM, 40),
+    ("bitbucket", "ATCTT3", "A-Za-z0-9_=-", 40),
+    ("bitbucket", "ATBB", _ALNUM, 28),
+    ("artifactory", "AKCp", _ALNUM, 60),
+    ("artifactory", "cmVmdGtuOj", _ALNUM, 40),
+    ("together", "tgp_v1_", _URL, 32),
+    ("langfuse", "sk-lf-", "a-f0-9-", 32),
+    ("pinecone", "pcsk_", "A-Za-z0-9_", 40),
+    ("firecrawl", "fc-", "0-9a-f", 32),
+    ("e2b", "e2b_", "0-9a-f", 40),
+    ("elevenlabs", "sk_", "0-9a-f", 48),
+    ("fireworks", "fw_", _ALNUM, 22),
+    ("gcs", "GOOG1E", "A-Z0-9", 24),
+    ("stripe", "sk_org_live_ sk_org_test_ sk_org_ rk_org_", "A-Za-z0-9_", 16),
 )
 """Provider, prefixes of its keys, characters after them, and their minimum number."""
 
@@ -231,6 +251,129 @@ PATTERNS = (
     ),
     _build_key_pattern(
         "jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyj"
+    ),
+    _build_key_pattern(  # encrypted: five parts, of which the second may be empty
+        "jwe",
+        r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{0,1000}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"
+        r"\.[A-Za-z0-9_-]{8,}",
+        "eyj",
+    ),
+    _build_key_pattern("airtable", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}", "pat"),
+    _build_key_pattern("asana", r"[12]/[0-9]{12,20}(?:/[0-9]{12,20})?:[0-9a-f]{32}", "1/", "2/"),
+    _build_key_pattern(
+        "hubspot",
+        r"pat-(?:na|eu|ap)[0-9]-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        "pat-na",
+        "pat-eu",
+        "pat-ap",
+    ),
+    _build_key_pattern("mapbox", r"[st]k\.eyJ[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", "k.eyj"),
+    _build_key_pattern("resend", r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}", "re_"),
+    _build_key_pattern("nuget", r"oy2[a-z0-9]{43}(?![A-Za-z0-9])", "oy2"),
+    _build_key_pattern("crates.io", r"cio[A-Za-z0-9]{32}(?![A-Za-z0-9])", "cio"),
+    _build_key_pattern(
+        "paypal",
+        r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}",
+        "access_token$",
+    ),
+    _build_key_pattern(
+        "plaid",
+        r"access-(?:production|sandbox|development)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        "access-",
+    ),
+    _build_key_pattern(
+        "modal",
+        r"a[ks]-(?=[A-Za-z0-9]{0,21}[0-9])(?=[a-z0-9]{0,21}[A-Z])[A-Za-z0-9]{22}(?![\w-])",
+        "ak-",
+        "as-",
+    ),
+    _build_key_pattern(
+        "zhipu",
+        r"[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![A-Za-z0-9.])",
+        "zhipu",
+        "bigmodel",
+        "glm",
+        "z.ai",
+        "zai",
+    ),
+    _build_context_pattern(
+        "teams",
+        r"webhook\.office\.com/webhookb2/(?P<secret>[\w@-]{30,}/IncomingWebhook/[\w/-]{30,})",
+        "webhook.office.com",
+    ),
+    # What files of programs hold
+    _build_context_pattern(
+        "kubeconfig",
+        r"client-key-data" + _ASSIGN + r"(?P<secret>[A-Za-z0-9+/=]{24,})",
+        "client-key-data",
+    ),
+    _build_context_pattern(
+        "docker",
+        r"[\"']auth\\{0,4}[\"']\s{0,3}:\s{0,3}\\{0,4}[\"'](?=[a-z+/]{0,2000}(?-i:[A-Z0-9]))"
+        r"(?P<secret>[A-Za-z0-9+/]{8,2000}={0,2})\\{0,4}[\"']",
+        "auth",
+    ),
+    _build_context_pattern(
+        "pgpass",
+        r"(?<![\w.:/-])[\w.*-]{1,100}:(?:5432|5433|6432|\*):[\w*-]{1,64}:[\w*-]{1,64}:"
+        + _REAL
+        + r"(?P<secret>[^\s:\"'\\]{3,200})",
+        ":5432:",
+        ":5433:",
+        ":6432:",
+        ":*:",
+    ),
+    SecretPattern(
+        "password-hash",
+        ("$",),
+        re.compile(
+            r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|scrypt|md5|sha1|pbkdf2-sha\d{3})"
+            r"\$[./A-Za-z0-9$=,+]{16,}"
+        ),
+    ),
+    SecretPattern(
+        "password-hash",
+        ("{sha}", "{ssha}"),
+        re.compile(r"\{S?SHA\}(?P<secret>[A-Za-z0-9+/]{27,}=?)"),
+    ),
+    _build_context_pattern(
+        "wordpress",
+        r"define\(\s{0,3}\\{0,4}[\"'](?:DB_PASSWORD|(?:SECURE_)?AUTH_(?:KEY|SALT)"
+        r"|LOGGED_IN_(?:KEY|SALT)|NONCE_(?:KEY|SALT))\\{0,4}[\"']\s{0,3},\s{0,9}"
+        r"\\{0,4}(?P<quote>[\"'])(?!put your|\[redacted)"
+        r"(?P<secret>[^\r\n]{4,200}?)\\{0,4}(?P=quote)\s{0,3}\)",
+        "define(",
+    ),
+    _build_context_pattern(
+        "laravel", r"app_key" + _ASSIGN + r"base64:(?P<secret>[A-Za-z0-9+/]{40,}={0,2})", "app_key"
+    ),
+    _build_context_pattern(  # YAML: the value is on the next line
+        "assignment",
+        r"(?:"
+        + _NAMED
+        + "|"
+        + _PHRASE
+        + r")[\"']?[ \t]{0,3}:[ \t]{1,3}[|>][+-]?(?:\r?\n|\\{1,4}n)[ \t]{1,20}"
+        + _REAL
+        + r"(?P<secret>[^\s\"'\\]{6,})",
+        "key",
+        "secret",
+        "token",
+        "credential",
+        "_auth",
+        "pass",
+        "pwd",
+    ),
+    _build_context_pattern(  # keys without a mark of their own, near the name of their provider
+        "api-key",
+        r"\b(?:cohere|mistral|fireworks|twilio|discord)(?:ai|_ai)?\b[^\n\"']{0,40}\\{0,4}(?P<quote>[\"'])"
+        + _RANDOM
+        + r"(?P<secret>[A-Za-z0-9]{32,40})\\{0,4}(?P=quote)",
+        "cohere",
+        "mistral",
+        "fireworks",
+        "twilio",
+        "discord",
     ),
     _build_context_pattern(
         "authorization",

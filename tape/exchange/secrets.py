@@ -6,6 +6,7 @@ A secret that matches none of `PATTERNS` is not found. Masking again changes not
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -55,9 +56,41 @@ _STRUCTURAL_MEMBERS = frozenset({b'"phase":', b'"branch":', b'"call_id":', b'"$b
 """Members that are part of a tape's structure."""
 
 
+_ENCODED = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{16,4000}={0,2}(?![\w+/=-])")
+"""What may be a short text in base64."""
+_ENCODED_BYTES = re.compile(_ENCODED.pattern.encode())
+_ENCODED_MARK = "[redacted:base64]"
+
+
 def mask_text(text: str) -> MaskedText:
     """Return a text with its secrets masked."""
-    return _apply_patterns(text, _select_patterns(text))
+    masked = _apply_patterns(text, _select_patterns(text))
+    encoded = _mask_encoded(masked.text)
+    return MaskedText(encoded.text, masked.secrets + encoded.secrets)
+
+
+def _mask_encoded(text: str) -> MaskedText:
+    """Mask what holds a secret when it is decoded: a line of an environment in base64."""
+    secrets = 0
+
+    def mask(found: re.Match[str]) -> str:
+        nonlocal secrets
+        if not _is_encoded_secret(found[0]):
+            return found[0]
+        secrets += 1
+        return _ENCODED_MARK
+
+    return MaskedText(_ENCODED.sub(mask, text), secrets)
+
+
+def _is_encoded_secret(word: str) -> bool:
+    try:
+        decoded = b64decode(word, validate=True).decode("ascii")
+    except ValueError:  # of base64 and of text
+        return False
+    if not decoded.replace("\n", "").replace("\r", "").replace("\t", "").isprintable():
+        return False
+    return _apply_patterns(decoded, _select_patterns(decoded)).secrets > 0
 
 
 def _select_patterns(text: str) -> list[SecretPattern]:
@@ -105,7 +138,7 @@ def mask_json(
         patterns = list(PATTERNS)
     else:
         patterns = _select_patterns(data.decode("utf-8", "replace"))
-    if not patterns:
+    if not patterns and not _ENCODED_BYTES.search(data):
         return MaskedJson(data, 0)
     secrets = 0
 
@@ -130,10 +163,11 @@ def _mask_json_string(token: bytes, patterns: list[SecretPattern], name: bytes =
         return MaskedJson(token, 0)
     before = name[1:-1].decode("utf-8", "replace") if _SECRET_NAME.search(name) else ""
     new, secrets = _apply_patterns(f'{before}:"{text}"' if before else text, patterns)
-    if not secrets:
-        return MaskedJson(token, 0)
     new = new[len(before) + 2 : -1] if before else new
-    return MaskedJson(msgspec.json.encode(new), secrets)
+    new, encoded = _mask_encoded(new)
+    if not secrets + encoded:
+        return MaskedJson(token, 0)
+    return MaskedJson(msgspec.json.encode(new), secrets + encoded)
 
 
 def is_sealed_member(name: bytes, value: bytes) -> bool:
