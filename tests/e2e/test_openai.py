@@ -118,7 +118,7 @@ async def test_a_busy_host_is_tried_again(place, model):
 
 
 async def test_options_of_a_models_row_are_in_each_body(place):
-    """M130: what is not known is passed on, and a format stands beside the user's own text."""
+    """M128: what is not known is passed on, and a format stands beside the user's own text."""
     config = place.home / ".config/gong/config.toml"
     config.parent.mkdir(parents=True)
     row = '[models."openai/gpt-6.1-sol"]\nprovider_options = '

@@ -10,7 +10,7 @@ from gong.agent.loop import prepare_next_call
 from gong.agent.session import SessionState
 from gong.errors import ConfigurationError, SessionBusy, SessionClosed
 from tape.errors import Busy
-from tape.model.entries import Assistant, join_texts
+from tape.model.entries import NO_JSON, Assistant, join_texts
 from tests.gong.agent.conftest import call, seen, types
 
 
@@ -222,6 +222,12 @@ async def test_another_model_brings_the_tools_of_its_family(stage):
     session = host.session
     await seen(session, "go")
     session.use_model(host.models.describe("anthropic/claude-sonnet-4-5"))
+    model = session.setup.model
+    assert (model.provider, model.id, model.profile) == (
+        *("anthropic", "claude-sonnet-4-5", "anthropic"),
+    )
+    assert (model.window, model.reasons, callable(model.stream)) == (200_000, True, True)
+    assert model.options == NO_JSON
     request = prepare_next_call(session.build_run_context()).request
     assert [tool.name for tool in request.tools][:3] == ["read_file", "write_file", "edit_file"]
     assert "for Claude" in request.system
@@ -231,7 +237,7 @@ async def test_another_model_brings_the_tools_of_its_family(stage):
 
 
 async def test_the_prompt_is_the_same_bytes_in_every_turn(stage):
-    """M132 M133: files and git change, the prompt of a running session does not."""
+    """M133: files and git change, the prompt of a running session does not."""
     (stage.folder / "AGENTS.md").write_text("one")
     host = await stage.host({"text": "one"}, {"text": "two"})
     texts = set()

@@ -50,6 +50,7 @@ class Place:
 
 
 def test_each_folder_from_the_root_down_with_the_nearest_last(place):
+    """M136"""
     place.write("../AGENTS.md", "above the repository")
     place.write("AGENTS.md", "root")
     place.write("a/AGENTS.md", "middle")
@@ -98,6 +99,7 @@ def test_only_claude_gives_a_hint(place):
 
 
 def test_the_users_own_file_comes_first(place):
+    """M137"""
     place.write("AGENTS.md", "project")
     place.write("../.claude/CLAUDE.md", "old own")
     assert place.names() == ["~/.claude/CLAUDE.md", "AGENTS.md"]

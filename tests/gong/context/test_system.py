@@ -66,7 +66,7 @@ def test_only_tools_that_are_there_are_named(tools):
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_topics_of_every_profile(profile):
-    """M133: identity, tool choice, edit format, read before edit, edit over write, errors."""
+    """M132 M133: identity, tool choice, edit format, read before edit, edit over write, errors."""
     text = rules(prompt(PROFILES[profile].tools))
     editor = {"default": "edit", "openai": "apply_patch"}.get(profile, "edit_file")
     writer = "write" if profile == "default" else "write_file"
@@ -166,7 +166,7 @@ def test_the_users_prompt_replaces_our_words_and_not_the_facts():
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_same_tools_make_the_same_bytes(profile):
-    """M132 M133: nothing in the prompt depends on the time or on an order of chance."""
+    """M133: nothing in the prompt depends on the time or on an order of chance."""
     registry = apply_profile(build_registry(), profile)
     where = Surroundings("/work", "linux", "Linux 6", "2026-11-22")
     texts = {build_system_prompt(where, ModelFacts("p/m"), registry.specs()) for _ in range(3)}

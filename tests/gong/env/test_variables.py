@@ -7,6 +7,13 @@ ENVIRON = {
     "PATH": "/bin",
     "HOME": "/home/me",
     "GOPATH": "/go",
+    "USER": "me",
+    "SHELL": "/bin/bash",
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    "TMPDIR": "/tmp",
+    "CARGO_HOME": "/cargo",
+    "NVM_DIR": "/nvm",
     "EDITOR": "vim",
     "NICE": "1",
     "OPENAI_API_KEY": "s",
@@ -16,7 +23,8 @@ ENVIRON = {
     "X_CREDENTIAL": "s",
     "TOKENS": "3",
 }
-KEPT = {"PATH": "/bin", "HOME": "/home/me", "GOPATH": "/go", "NICE": "1", "TOKENS": "3"}
+CORE = {name: ENVIRON[name] for name in (*ENVIRON,)[: (*ENVIRON,).index("EDITOR")]}
+KEPT = {**CORE, "NICE": "1", "TOKENS": "3"}
 
 
 @pytest.mark.parametrize(
@@ -25,7 +33,7 @@ KEPT = {"PATH": "/bin", "HOME": "/home/me", "GOPATH": "/go", "NICE": "1", "TOKEN
         ("filter", KEPT),
         ("inherit-all", ENVIRON),
         ("none", {}),
-        ("core-only", {"PATH": "/bin", "HOME": "/home/me", "GOPATH": "/go"}),
+        ("core-only", CORE),
     ],
 )
 def test_each_policy_passes_what_it_says(policy, inherited):

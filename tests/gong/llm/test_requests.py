@@ -355,7 +355,7 @@ OPTIONS = {
 
 @every_wire
 async def test_options_of_the_provider_reach_the_body_and_those_of_others_do_not(wire):
-    """M152: provider_options."""
+    """M131 M152: provider_options."""
     own, _ = OPTIONS[wire.preset]
     async with WireServer(Reply(wire.said("x"))) as server:
         variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"

@@ -81,6 +81,14 @@ async def test_a_limit_is_honoured_and_said(look, folder):
     )
 
 
+async def test_a_thousand_are_shown_unless_told_otherwise(look, folder):
+    """M106"""
+    plant(folder, *(f"f{n:04}" for n in range(1001)))
+    *found, _, notice = join_texts((await look(pattern="*")).content).split("\n")
+    assert found == [f"f{n:04}" for n in range(1000)]
+    assert notice == "[1000 results limit reached. Use limit=2000 for more, or refine pattern]"
+
+
 async def test_links_are_shown_and_not_followed(look, folder, tmp_path):
     """M105 J6-2.3"""
     plant(tmp_path, "outside/a.txt")

@@ -38,6 +38,43 @@ def test_the_tools_of_a_profile(profile):
         assert "apply_patch" not in tools.active
 
 
+PARAMETERS = {
+    "read": "path offset limit",
+    "write": "path content",
+    "edit": "path oldText newText",
+    "bash": "command timeout run_in_background",
+    "grep": "pattern path glob ignoreCase literal context limit",
+    "find": "pattern path limit",
+    "ls": "path limit",
+}
+FAMILY_PARAMETERS = {
+    "read_file": "file_path offset limit",
+    "read_many_files": "paths",
+    "write_file": "file_path content",
+    "edit_file": "file_path old_string new_string replace_all",
+    "apply_patch": "input patch",
+    "shell": "command timeout_ms description run_in_background",
+    "grep": "pattern path glob_filter case_insensitive max_results output_mode",
+    "glob": "pattern path",
+    "list_dir": "path depth",
+    "spawn_agent": "task agent_type working_dir model max_turns",
+    "send_input": "agent_id message",
+    "wait": "agent_id timeout_ms",
+    "close_agent": "agent_id",
+    "Task": "prompt description subagent_type model run_in_background allowed_tools",
+    "TaskOutput": "task_id block timeout",
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_tools_have_the_parameters_that_their_family_knows(profile):
+    """M132 C36: the words are our own, names and parameters are theirs."""
+    registry = apply_profile(build_registry(), profile)
+    known = PARAMETERS if profile == "default" else FAMILY_PARAMETERS
+    for name in registry.active:
+        assert fields(registry, name) == set(known[name].split()), name
+
+
 @pytest.mark.parametrize(("profile", "ms"), [("anthropic", 120_000), ("openai", 10_000)])
 def test_a_command_has_the_time_of_its_profile(profile, ms):
     """C1 M129 M130"""
