@@ -86,7 +86,8 @@ def build_write_action(source: str, reason: str, target: Argument, places: PathC
     paths = places.paths(target)
     sure = target.text.startswith("/") or len(paths) == len(places.folders) == 1
     known = target.known and not target.glob and bool(target.text) and sure
-    return Action("write", source, reason, paths=paths if known else (), hidden=not known)
+    shown = paths if known else places.match_paths(target) if target.glob else ()
+    return Action("write", source, reason, paths=shown, hidden=not known)
 
 
 def build_run_action(

@@ -38,7 +38,7 @@ from .judge import judge_command_line
 from .links import find_followed_paths, find_linked_paths
 from .modes import READING, SEVERITY, Action, Part, PermissionMode
 from .named_paths import list_meant_paths
-from .own_files import OWN_REASON, find_own_command, is_own_file, list_changed_files
+from .own_files import OWN_REASON, find_own_changes, find_own_command, is_own_file
 from .real_paths import LinkResolver, find_real_path, list_names
 from .refusals import Locale, format_danger, format_refusal
 from .repositories import is_in_other_repository
@@ -223,11 +223,9 @@ class CallJudge:
         self, actions: Sequence[Action], uses: Sequence[Invocation]
     ) -> list[Part]:
         """Ask about what changes gong's own rights or records, whatever the mode."""
-        changed = dict.fromkeys(list_changed_files(actions, uses))
-        parts = [
-            self._judge_own_file(path) for path in changed if is_own_file(path, self.own_folders)
-        ]
-        if command := find_own_command(uses):
+        changed = dict.fromkeys(find_own_changes(actions, uses, self.own_folders))
+        parts = [self._judge_own_file(path) for path in islice(changed, _MOST_FILES)]
+        if command := find_own_command(actions, uses):
             parts.append(self._ask_about_own(f"{_clip_text(command)}: changes {OWN_REASON}"))
         return parts
 

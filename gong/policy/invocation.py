@@ -89,6 +89,8 @@ class PathContext:
     """The root of the git repository around `start`; None for none, or an unknown one."""
     resolve: Callable[[str], str] | None = None
     """Returns where a folder really lies, links followed; None judges by letters alone."""
+    match: Callable[[str], Iterable[str]] | None = None
+    """Returns what a path with wildcards stands for on the disk; None by letters alone."""
     exported: frozenset[str] = frozenset()
     """Names of the variables that commands inherit."""
 
@@ -179,8 +181,24 @@ class PathContext:
             ("",) if text[:1] == "/" else [f"{one}/" for one in self.folders if one is not None]
         )
         found = (f"{start}{text}".rpartition("/") for start in starts)
-        real = (_normalize_path(f"{self.resolve(folder)}/{name}") for folder, _, name in found)
+        real = (
+            _normalize_path(f"{self.resolve(each)}/{name}")
+            for folder, _, name in found
+            for each in self._match_folders(folder)
+        )
         return tuple(dict.fromkeys((*paths, *real)))
+
+    def match_paths(self, argument: Argument) -> tuple[str, ...]:
+        """Return the paths that an argument may mean, a wildcard as what it stands for."""
+        paths = self.paths(argument)
+        if self.match is None or not argument.glob:
+            return paths
+        return tuple(each for one in paths for each in self.match(one)) or paths
+
+    def _match_folders(self, folder: str) -> Iterable[str]:
+        if self.match is None or not _WILD.search(folder):
+            return (folder,)
+        return self.match(folder)
 
     def is_protected(self, argument: Argument) -> bool:
         """Whether writing there changes the system, a device or who may log in."""
@@ -190,7 +208,7 @@ class PathContext:
         """Whether writing a file of that name changes these: by its letters, or through a link."""
         if self.is_protected(argument):
             return True
-        paths = self.paths(argument)
+        paths = self.match_paths(argument)
         if self.resolve is None or not self._is_in_folders(paths):
             return False
         return any(self._is_protected_path(self.resolve(path)) for path in paths)

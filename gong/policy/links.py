@@ -15,13 +15,12 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import suppress
-from glob import iglob
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from .invocation import is_inside
 from .matching import find_reader_of, has_any_option, list_operands
-from .real_paths import find_real_path
+from .real_paths import MOST_MATCHES, find_real_path, has_wildcard, match_files
 from .tables import load_tables
 
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from ..shell.expansion import Argument
     from .invocation import Invocation
 
-MOST_MATCHES = 20_000
-"""So many names are looked at that a wildcard stands for, or that lie below a folder."""
 PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox", ".nox"}
 """Folders of programs, which hold none of the user's files."""
 _FOLLOWS: dict[str, tuple[str, ...]] = {
@@ -64,7 +61,6 @@ _GIT_OPENS = {"apply", "am", "hash-object", "commit", "tag", "notes", "merge", "
 """Subcommands of git that read a file they are given, whatever it is for the repository."""
 _NEEDS_FOLDER = {"cp", "tar", "rsync", "zip", "scp", "diff"}
 """Programs that go through no folder where they are given none."""
-_WILD = frozenset("*?[")
 _PARTED = ("=", "@")
 """What stands before a path in an argument: `if=a`, `--file=a`, `-d @a`."""
 _SHORT = 2  # characters of an option such as -f
@@ -104,7 +100,7 @@ def find_followed_paths(
         options = _FOLLOWS.get(use.name, ())
         if not has_any_option(use.arguments, options):
             continue
-        named = [path for one in use.arguments for path in _list_argument_paths(use, one)]
+        named = [path for one in use.arguments for path in list_argument_paths(use, one)]
         folders = [one for one in named if os.path.isdir(one)]  # noqa: PTH112
         if not folders and use.name not in _NEEDS_FOLDER:
             folders = [*list_starts(use)]
@@ -139,20 +135,7 @@ def list_starts(use: Invocation) -> Iterator[str]:
     for folder in use.places.folders:
         if folder is None:
             continue
-        if _WILD.isdisjoint(folder) or os.path.lexists(folder):
-            yield folder
-        else:
-            yield from islice(iglob(folder), MOST_MATCHES)  # noqa: PTH207
-
-
-def match_files(path: str) -> Iterator[str]:
-    """Yield what a path with wildcards stands for, as a shell would."""
-    return islice(iglob(path), MOST_MATCHES)  # noqa: PTH207
-
-
-def has_wildcard(path: str) -> bool:
-    """Return whether a path has a wildcard, and no file has this very name."""
-    return not _WILD.isdisjoint(path) and not os.path.lexists(path)
+        yield from match_files(folder) if has_wildcard(folder) else (folder,)
 
 
 def _list_opened_paths(use: Invocation) -> Iterator[str]:
@@ -168,7 +151,7 @@ def _list_opened_paths(use: Invocation) -> Iterator[str]:
         reads = {*_GIT_OPENS, "--no-index"}
         shows = reads.isdisjoint(one.text for one in (*given[:1], *use.arguments))
     for one in use.arguments:
-        for path in _list_argument_paths(use, one):
+        for path in list_argument_paths(use, one):
             if shows and (use.name == "git" or not os.path.isdir(path)):  # noqa: PTH112
                 yield os.path.dirname(path)  # noqa: PTH120
             elif is_known or not _is_program(path):
@@ -191,7 +174,8 @@ def _is_program(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
 
 
-def _list_argument_paths(use: Invocation, argument: Argument) -> Iterator[str]:
+def list_argument_paths(use: Invocation, argument: Argument) -> Iterator[str]:
+    """Yield the paths, absolute and not made plain, that an argument may name."""
     if not argument.known:
         return
     for text in dict.fromkeys(_split_argument(argument.text)):

@@ -254,6 +254,22 @@ def is_only_reading(name: str, arguments: Arguments, places: PathContext) -> boo
     return _is_within_reader(name, arguments, places)
 
 
+def is_reading_anywhere(name: str, arguments: Arguments, places: PathContext) -> bool:
+    """Whether a program changes nothing, wherever the files are that it is given."""
+    if is_version_request(name, arguments):
+        return True
+    if name == "tar" or is_script_program(name):
+        find = find_listed_archive if name == "tar" else partial(find_script_files, name)
+        return find(arguments) is not None
+    return (
+        is_plain_calculation(name, arguments)
+        or is_local_request(name, arguments)
+        or find_library_tool_files(name, arguments) is not None
+        or find_queried_database(name, arguments) is not None
+        or find_reader_of(name, arguments, places) is not None
+    )
+
+
 def find_reader_of(
     program: str, arguments: Arguments, places: PathContext
 ) -> ReadOnlyCommand | None:

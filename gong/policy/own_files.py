@@ -1,19 +1,29 @@
 """Which files and commands would give the session more rights, or change what it recorded.
 
 These are gong's own settings, keys, answers about trust, and tapes: changing them asks in every
-mode, and a rule allows it only where it names the very file. What a program writes is read from its
-words: redirections, copies, `tee`, `sed -i` and the like; code of other languages may hide it.
+mode, and a rule allows it only where it names the very file.
+
+    echo x > FILE, tee FILE, cp a FILE, rm FILE   what a program is known to write
+    vim FILE, python x FILE, find FOLDER -delete  what is named to a program not known to only read
+    cp -r x ~/.config, tar x -C ~                 a folder above, and what is put there reaches it
+    python -c 'open("FILE", "w")'                 what code names; it may hide the name
 """
 
 from __future__ import annotations
 
+import os
+import posixpath
 from typing import TYPE_CHECKING
 
 from .checks import list_written_files
 from .invocation import is_inside
-from .matching import list_operands
-from .real_paths import find_real_path
+from .links import list_argument_paths, list_starts
+from .matching import has_any_option, is_reading_anywhere, list_operands, read_program_name
+from .real_paths import find_real_path, has_wildcard, match_files
+from .scope import SETTING_BUILTINS
+from .searched_files import list_copied_files
 from .tables import has_pattern_match, load_tables
+from .wrapping import drop_harmless_execs, is_name_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,34 +32,139 @@ if TYPE_CHECKING:
     from .modes import Action
 
 OWN_REASON = "gong's own settings, keys or tapes"
+_UNPACKERS = {"tar", "bsdtar", "unzip", "7z", "7za", "cpio", "rsync", "patch", "unrar"}
+_INTO = ("-C", "-d", "--directory", "-o")
+_CHANGES_FOUND = {"-delete", "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"}
+_MODULE_WORDS = 2  # of `python -m gong`
+_RUNNERS = {"uvx", "pipx", "npx", "bunx"}
+_SETTINGS = ("GONG_PERMISSION=", "GONG_CONFIG_DIR=")
+"""Variables that change what another gong may do."""
+_WORKTREES = "worktrees"
+"""Below gong's state: where sub-agents work, in folders of their own."""
+_TAKES_FOLDERS = ("-r", "-R", "-a", "--recursive", "--archive")
 
 
 def is_own_file(path: str, folders: Sequence[str]) -> bool:
     """Return whether a path is in one of gong's own folders, by its letters or through a link."""
     both = {path, find_real_path(path)}
-    places = {place for one in folders for place in (one, find_real_path(one))}
-    return any(is_inside(each, place) for each in both for place in places)
+    return any(
+        is_inside(each, place) and not is_inside(each, f"{place}/{_WORKTREES}")
+        for each in both
+        for place in _list_places(folders)
+    )
 
 
-def list_changed_files(actions: Iterable[Action], uses: Iterable[Invocation]) -> Iterator[str]:
-    """Yield the absolute paths that the parts of a command line write, replace or remove."""
-    for action in actions:
-        yield from (*action.paths, *action.edits)
-    removers = load_tables().words.removers
+def find_own_changes(
+    actions: Iterable[Action], uses: Sequence[Invocation], folders: Sequence[str]
+) -> Iterator[str]:
+    """Yield the paths in gong's own folders that a command line may change, each once."""
+    found = [path for action in actions for path in action.paths]
     for use in uses:
-        changed = list(list_written_files(use))
-        if use.name in removers or use.name == "mv":
-            changed += list_operands(use.arguments)
-        for one in changed:
-            yield from use.places.paths(one)
+        for one in list_written_files(use):
+            found += list_argument_paths(use, one)
+        if use.name not in load_tables().own and not _is_only_reading(use):
+            found += _list_named_paths(use)
+            found += _list_reached_paths(use, folders)
+        found += _find_mentioned_folders(use, folders)
+    for path in dict.fromkeys(map(posixpath.normpath, found)):
+        matches = match_files(path) if has_wildcard(path) else (path,)
+        yield from (one for one in matches if is_own_file(one, folders))
 
 
-def find_own_command(uses: Iterable[Invocation]) -> str | None:
+def _list_places(folders: Sequence[str]) -> set[str]:
+    return {place for one in folders for place in (one, find_real_path(one))}
+
+
+def _is_only_reading(use: Invocation) -> bool:
+    """Whether a program is known to change no file, wherever those are that it is given."""
+    tables, arguments = load_tables(), use.arguments
+    if use.name == "xargs":
+        given = list_operands(arguments, tables.wrappers["xargs"].valued)
+        return not given or is_name_reader(given[0])
+    if use.name == "find":
+        arguments = drop_harmless_execs(arguments, use.places)
+    elif use.name in tables.wrappers or use.name in SETTING_BUILTINS:
+        return True  # what it runs is another use
+    return is_reading_anywhere(use.name, arguments, use.places)
+
+
+def _list_named_paths(use: Invocation) -> Iterator[str]:
+    """Yield the paths that a program is given, but for those it copies, and where it runs."""
+    copies = use.name in load_tables().words.copiers and use.name != "mv"
+    if not copies or (use.name == "ln" and not has_any_option(use.arguments, ("-s",))):
+        for one in use.arguments:
+            yield from list_argument_paths(use, one)
+    yield from list_starts(use)
+    if use.name == "xargs":
+        for before in use.before:
+            for one in before.arguments:
+                yield from list_argument_paths(before, one)
+
+
+def _list_reached_paths(use: Invocation, folders: Sequence[str]) -> Iterator[str]:
+    """Yield own folders, or paths in them, that are reached through a folder above them."""
+    name, words = use.name, load_tables().words
+    every = [each for one in use.arguments for each in list_argument_paths(use, one)]
+    given = [*map(posixpath.normpath, every if name != "rsync" else every[-1:])]
+    if name in _UNPACKERS and not has_any_option(use.arguments, _INTO):
+        given += list_starts(use)
+    own = _list_places(folders)
+    above = [one for one in own if any(is_inside(one, each) and one != each for each in given)]
+    if not above:
+        return
+    recursive = has_any_option(use.arguments, _TAKES_FOLDERS)
+    finds = any(one.text in _CHANGES_FOUND for one in use.arguments)
+    removes = name in words.removers or name in {"chmod", "chown", "chgrp"}
+    if (name in _UNPACKERS and _is_unpacking(use)) or (removes and recursive) or finds:
+        yield from above
+    elif name == "mv" or (name in {"cp", "install"} and recursive):
+        if name == "mv":
+            yield from (one for one in above if any(is_inside(one, each) for each in given[:-1]))
+        copied = list_copied_files(given)
+        is_known = all(map(os.path.lexists, given[:-1]))
+        yield from above if copied is None or not is_known else copied
+
+
+def _is_unpacking(use: Invocation) -> bool:
+    """Whether an archive is unpacked; what is packed is only read."""
+    if use.name not in {"tar", "bsdtar"}:
+        return True
+    first = use.arguments[:1]
+    keys = first[0].text.lstrip("-") if first and first[0].text[:2] != "--" else ""
+    return "x" in keys or has_any_option(use.arguments, ("-x", "--extract", "--get"))
+
+
+def _find_mentioned_folders(use: Invocation, folders: Sequence[str]) -> Iterator[str]:
+    """Yield own folders that stand in a text which a program may run, or write."""
+    runs_tool = use.name == "gong" and [one.text for one in use.arguments[:1]] == ["tool"]
+    if not runs_tool and not has_pattern_match(use.name, load_tables().words.interpreters):
+        return
+    if is_reading_anywhere(use.name, use.arguments, use.places):
+        return
+    for own in folders:
+        ends = own.removeprefix(use.places.home.rstrip("/"))
+        for text in (*(one.text for one in use.arguments), *use.given):
+            if f"{ends}/" in f"{text}/" or f'{ends}"' in text or f"{ends}'" in text:
+                yield own
+
+
+def find_own_command(actions: Iterable[Action], uses: Iterable[Invocation]) -> str | None:
     """Return a command of gong or tape that changes what gong may do, or what it kept."""
-    own = load_tables().own
+    tables = load_tables()
+    words = (one for action in actions for one in action.words)
+    if setting := next((one for one in words if one.startswith(_SETTINGS)), None):
+        return setting
     for use in uses:
-        patterns = own.get(use.name)
-        words = " ".join(one.text for one in use.arguments)
-        if patterns is not None and has_pattern_match(words, patterns):
-            return f"{use.name} {words}"
+        name, arguments = use.name, use.arguments
+        texts = [one.text for one in arguments]
+        if has_pattern_match(name, tables.words.interpreters) and texts[:1] == ["-m"]:
+            name, arguments = "".join(texts[1:_MODULE_WORDS]), arguments[_MODULE_WORDS:]
+        elif name in _RUNNERS and arguments:
+            name, arguments = read_program_name(arguments[0]), arguments[1:]
+        if name == "gong" and arguments[:1] and arguments[0].text == "tape":
+            name, arguments = "tape", arguments[1:]
+        given = [one.text for one in list_operands(arguments, tables.valued.get(name, ()))]
+        options = [one.text for one in arguments if one.text not in given]
+        if has_pattern_match(" ".join((*given, *options)), tables.own.get(name, ())):
+            return f"{name} {' '.join(one.text for one in arguments)}"
     return None

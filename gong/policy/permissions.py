@@ -114,7 +114,7 @@ class PermissionPolicy:
     def places(self) -> PathContext:
         """The folders that a call is judged against."""
         from .invocation import PathContext  # noqa: PLC0415 (a tenth of the time of a start)
-        from .real_paths import find_real_path  # noqa: PLC0415 (the same)
+        from .real_paths import find_real_path, match_files  # noqa: PLC0415 (the same)
         from .repositories import find_repository  # noqa: PLC0415 (the same)
 
         repository = find_repository(self.cwd)
@@ -125,6 +125,7 @@ class PermissionPolicy:
             (self.cwd,),
             repository,
             find_real_path,
+            match_files,
             self.exported,
         )
 

@@ -1,4 +1,4 @@
-"""Where paths really lie on the disk, links followed, and which names they have.
+"""Where paths really lie on the disk, links followed, which names they have, what wildcards mean.
 
 A path that no system takes, or a link that may not be read, stays as it is: whoever opens it fails.
 """
@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from glob import iglob
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from .invocation import is_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+MOST_MATCHES = 20_000
+"""So many names are looked at that a wildcard stands for, or that lie below a folder."""
+_WILD = frozenset("*?[")
 
 
 def find_real_path(path: str) -> str:
@@ -20,6 +26,16 @@ def find_real_path(path: str) -> str:
     with suppress(OSError, ValueError):
         return os.path.realpath(path)
     return os.path.normpath(path)
+
+
+def match_files(path: str) -> Iterator[str]:
+    """Yield what a path with wildcards stands for, as a shell would."""
+    return islice(iglob(path), MOST_MATCHES)  # noqa: PTH207
+
+
+def has_wildcard(path: str) -> bool:
+    """Return whether a path has a wildcard, and no file has this very name."""
+    return not _WILD.isdisjoint(path) and not os.path.lexists(path)
 
 
 class LinkResolver:

@@ -30,11 +30,10 @@ from .links import (
     PASSED_FOLDERS,
     find_followed_paths,
     find_linked_paths,
-    has_wildcard,
     list_starts,
-    match_files,
 )
 from .matching import find_option_value, has_any_option, list_operands, read_program_name
+from .real_paths import has_wildcard, match_files
 from .tables import load_tables
 from .tracked_files import find_shown_files, list_tracked_credentials
 

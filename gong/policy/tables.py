@@ -228,12 +228,14 @@ def has_reading_subcommands(name: str) -> bool:
 def find_later_reason(path: str) -> str | None:
     """Return why a file makes programs run at a later time; None where it does not.
 
-    The path is absolute, or begins with a slash and is relative to the folder of the session.
+    The path is absolute, or begins with a slash and is relative to the folder of the session. On
+    many disks `.GIT` is the same as `.git`.
     """
-    return next((why for why, ends in _list_later_ends() if has_pattern_match(path, ends)), None)
+    small = path.lower()
+    return next((why for why, ends in _list_later_ends() if has_pattern_match(small, ends)), None)
 
 
 @cache
 def _list_later_ends() -> tuple[tuple[str, tuple[str, ...]], ...]:
     later = load_tables().later
-    return tuple((why, tuple(f"*{end}" for end in ends)) for why, ends in later.items())
+    return tuple((why, tuple(f"*{end}".lower() for end in ends)) for why, ends in later.items())

@@ -173,6 +173,10 @@ def test_a_private_key_behind_a_link_is_refused_where_nobody_is_asked(folder, co
         "rm -rf docs/etc/",
         "cd docs/etc && rm -rf *",
         "rm -rf docs/here/etc/*",
+        "rm -rf docs/e*/*",
+        "cd docs/e* && rm -rf *",
+        "echo x > docs/e*/passwd",
+        "echo x | tee docs/et?/passwd",
     ],
 )
 @pytest.mark.parametrize("mode", ["default", "accept_edits", "dont_ask", "bypass"])

@@ -65,6 +65,90 @@ def test_gongs_own_files_ask_in_every_mode(folder, path, mode):
         assert run(folder, command, mode).decision == "ask", command
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cp -r evil/. ~/.config",
+        "cp -rT evil ~/.config",
+        "mkdir -p new/gong && cp -r new/. ~/.config",
+        "mv plain/gong ~/.config",
+        "rsync -a evil/ ~/",
+        "rm -rf ~/.local/state",
+        "tar xf a.tar -C ~/.config",
+        "cd ~ && tar xf work/a.tar",
+        "unzip -o a.zip -d ~",
+        "find ~/.config/gong -delete",
+        "find ~/.config -name config.toml -exec tee {} +",
+        "ls ~/.config/gong/* | xargs rm",
+        "ls ~/.config/gong | xargs -I{} tee ~/.config/gong/{}",
+        "dd if=a of=$HOME/.config/gong/config.toml",
+        "vim ~/.config/gong/config.toml",
+        "yq -i .a=1 ~/.config/gong/config.toml",
+        "chmod 777 ~/.config/gong/config.toml",
+        "ln ~/.config/gong/config.toml hard",
+        "iconv a -o ~/.config/gong/config.toml",
+        "echo x > ~/.config/gong/con*",
+        "echo x | tee ~/.config/g*/config.toml",
+        "cp a sett*/config.toml",
+        "env -C ~/.config/gong tee config.toml",
+        "python3 -c \"open('{home}/.config/gong/config.toml', 'w')\"",
+        "python3 - <<< \"open('{home}/.config/gong/x', 'w')\"",
+        'gong tool write \'{{"path": "~/.config/gong/config.toml"}}\'',
+        "tape --store ~/tapes append x",
+        "python -m gong trust --yes",
+        "uvx gong trust --yes",
+        "gong chat -p x --yolo",
+        "gong -p x --permission bypass",
+        "GONG_PERMISSION=bypass gong chat -p x",
+        "export GONG_PERMISSION=bypass; gong chat -p x",
+    ],
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_whatever_may_change_them_asks_in_every_mode(folder, command, mode):
+    """M178: folders above, archives, wildcards, editors, code that names them, another gong."""
+    for name in ("evil/gong", "plain/gong"):
+        (folder / name).mkdir()
+        (folder / name / "config.toml").write_text("x")
+    (folder.parent / ".config/gong/config.toml").write_text("x")
+    line = command.replace("{home}", str(folder.parent)).replace("{{", "{").replace("}}", "}")
+    assert run(folder, line, mode).decision == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls ~/.config/gong",
+        "cat ~/.config/gong/config.toml",
+        "find ~/.config/gong -name '*.toml' -exec cat {} +",
+        "ls ~/.config/gong/* | xargs head",
+        "cp ~/.config/gong/config.toml copy",
+        "cp plain/a.txt ~",
+        "tar cf a.tar ~/.config",
+        "mv plain/a.txt ~/.config",
+        "rm -rf ~/.cache/x",
+        "chmod +x plain/a.txt",
+        "git commit -m 'say where ~/.config/gong is'",
+        "tape --store ~/tapes log",
+        "gong permissions check bash x",
+        "TAPE_HOME=/tmp/x tape ls",
+    ],
+)
+def test_what_only_reads_them_or_stays_beside_does_not(folder, command):
+    for mode in ("dont_ask", "bypass"):
+        assert run(folder, command, mode).decision == "allow"
+
+
+def test_worktrees_of_sub_agents_are_no_own_files(folder):
+    """They lie below gong's state, and are worked in like any other folder."""
+    place = folder.parent / ".local/state/gong/worktrees/x-1/y"
+    place.mkdir(parents=True)
+    environ = {"HOME": str(folder.parent)}
+    policy = build_policy(PermissionSettings(mode="accept_edits"), str(place), environ)
+    assert policy.judge("write", {"path": "a.py", **CONTENT}).decision == "allow"
+    assert policy.judge("bash", {"command": "echo x > a.py; mkdir b"}).decision == "allow"
+    assert policy.judge("bash", {"command": "echo x > ../../../trust.json"}).decision == "ask"
+
+
 @pytest.mark.parametrize("mode", ["plan", "locked"])
 def test_a_plan_does_not_change_them(folder, mode):
     assert edit(folder, OWN[0], mode).decision == "deny"
@@ -128,6 +212,8 @@ LATER = [
     "src/../.git/hooks/post-checkout",
     ".github/workflows/ci.yml",
     ".gong/config.toml",
+    ".GIT/hooks/post-checkout",
+    ".VSCode/tasks.json",
 ]
 
 
