@@ -129,10 +129,13 @@ def _find_last_folder(path: Sequence[Entry]) -> str | None:
 
 
 def _is_same_folder(one: str | None, other: str | None) -> bool:
-    """Return whether two paths lead to the same folder; one that is gone is only itself."""
-    return one == other or (
-        one is not None and other is not None and os.path.realpath(one) == os.path.realpath(other)
-    )
+    """Return whether two paths lead to the same folder; one that is gone is only itself.
+
+    A path with NUL in it, of another program, is that of no folder.
+    """
+    if one == other or one is None or other is None:
+        return one == other
+    return "\0" not in one + other and os.path.realpath(one) == os.path.realpath(other)
 
 
 class Recorder:

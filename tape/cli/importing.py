@@ -322,6 +322,8 @@ class _Batch:
     def _is_wanted(self, cwd: str | None) -> bool:
         if self.project is None:
             return True
+        if "\0" in (cwd or ""):  # of another program: it is no folder
+            return False
         real = os.path.realpath(cwd or "/")
         return real == self.project or real.startswith(f"{self.project}{os.sep}")
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ..formats.wire import WireObject
 
 _DAMAGED_LINE = b"{"
+_MAX_VALUE_BYTES = 64 * 1024 * 1024
+"""Of one value in a database: a message with its pictures is far below that."""
 _DAMAGE = (sqlite3.Error, UnicodeError, msgspec.MsgspecError, LookupError, TypeError)
 """What a damaged database raises, or one whose tables are not those that are known."""
 
@@ -92,16 +94,31 @@ def read_database_session(file: Path, tool: str, session: str) -> list[bytes]:
         with closing(_open_database(file)) as database:
             lines = _KINDS[tool].read(database, session, file)
     except _DAMAGE as error:
-        raise UsageError(f"the database {file} cannot be read: {error}") from error
+        is_refused = str(error) == "not authorized" or "prohibited" in str(error)
+        why = "it has a view in place of a table" if is_refused else str(error)
+        raise UsageError(f"the database {file} cannot be read: {why}") from error
     if lines is None:
         raise NotFound(f"no session {session!r} in {file}")
     return lines
 
 
 def _open_database(file: Path) -> sqlite3.Connection:
+    """Open a database for reading. A file of a stranger is read, and not asked to compute.
+
+    A view may have no end, and a value may be larger than the memory: both are refused, as damage.
+    """
     database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
     database.text_factory = lambda text: text.decode("utf-8", "replace")
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+    database.set_authorizer(_allow_plain_reading)
     return database
+
+
+def _allow_plain_reading(
+    action: int, _first: str | None, _second: str | None, _file: str | None, view: str | None
+) -> int:
+    is_plain = view is None and action != sqlite3.SQLITE_RECURSIVE
+    return sqlite3.SQLITE_OK if is_plain else sqlite3.SQLITE_DENY
 
 
 def _select_objects(

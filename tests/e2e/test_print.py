@@ -297,6 +297,18 @@ def test_a_folder_that_vanished_is_one_line(place):
     assert done.stderr.count(b"\n") == 1
 
 
+def test_a_session_whose_folder_has_a_nul_in_it_is_continued(place):
+    """Of another program; no folder is called so."""
+    (identity,) = place.run("tape", "new").stdout.split()
+    line = json.dumps({"type": "meta", "data": {"cwd": "/src/a\0b"}})
+    place.run("tape", "append", identity, stdin=f"{line}\n")
+    done = place.run(
+        "gong", "chat", "--session", identity, "-p", "go", "-m", place.script({"text": "on"})
+    )
+    assert done.stdout == "on\n"
+    assert "this session worked in /src/a␀b; it continues in" in done.stderr
+
+
 def test_a_damaged_and_a_newer_tape_are_refused_untouched(place):
     model = place.script({"text": "one"})
     place.run("gong", "chat", "-p", "a", "-m", model)
