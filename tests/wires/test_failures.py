@@ -14,6 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
+from gong.llm.models import Timeouts
 from gong.llm.types import Finish, StreamStart, TextDelta
 from tests.wires.server import Reply, WireServer, accumulated, events_of, joined, json_reply
 from tests.wires.table import (
@@ -200,7 +201,8 @@ async def test_a_comment_is_a_sign_of_life(wire):
 
 @every_wire
 async def test_a_silent_stream_times_out(wire):
-    """M149 J9-5.4."""
+    """M149 J9-5.4: after 30 s where nothing else is set."""
+    assert Timeouts().idle == 30
     started = wire.write(*wire.begin, *wire.say("Hel")[:2])
     error = await error_for(wire, Reply(started, stall=True), idle=0.2)
     assert (type(error), str(error)) == (

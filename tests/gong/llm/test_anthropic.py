@@ -279,6 +279,7 @@ async def test_arguments_cut_off_by_the_token_limit_are_kept_as_text():
 
 
 async def test_a_tool_round_trip_sends_the_result_under_our_id():
+    """M145 M146: the system prompt in its own field, thinking with its signature."""
     async with WireServer(
         Reply(sse(*WHOLE)), Reply(sse(start(), *text_block(0, "Done."), *stop("end_turn")))
     ) as server:

@@ -98,7 +98,7 @@ def test_a_tuned_model_has_its_own_address():
 
 
 async def test_a_tool_round_trip_sends_every_part_back_as_it_came():
-    """Signatures stay on the parts they came with, and no id goes to the API."""
+    """M146: signatures stay on the parts they came with, and no id goes to the API."""
     first = await answer_for(
         chunk(thought("Hm.", thoughtSignature="dGg=")),
         chunk(text("Reading"), text(" now.", thoughtSignature="dHg=")),

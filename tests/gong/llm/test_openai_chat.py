@@ -38,6 +38,7 @@ async def sent_for(request=HELLO, preset=PLAIN):
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_text"])
 async def test_thinking_goes_back_under_the_name_it_came_with(name):
+    """M146"""
     answer = await answer_for(chunk({name: "hm"}), chunk({"content": "x"}), chunk(finish="stop"))
     assert answer.content == (
         Thinking("hm", wire=Raw(json.dumps({"field": name}, separators=(",", ":")).encode())),
@@ -168,7 +169,7 @@ async def test_spoken_words_are_text_and_pictures_are_kept():
     [("grok-4.7", "high"), ("grok-3-mini-fast", "high"), ("grok-4", None), ("grok-code-1", None)],
 )
 async def test_only_models_that_take_an_effort_are_told_one(model, sent):
-    """M145: xAI refuses calls that tell the others."""
+    """M146: xAI refuses calls that tell the others."""
     request = replace(HELLO, model=model, reasoning_effort="high")
     assert (await sent_for(request, load_presets({})["xai"])).get("reasoning_effort") == sent
 

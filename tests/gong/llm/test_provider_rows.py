@@ -121,7 +121,7 @@ def found(body, names):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_each_provider_is_sent_what_its_row_says(name):
-    """M144 M145 M215: Groq, xAI, Ollama and Mistral among them."""
+    """M138 M144 M145 M215: Groq, xAI, Ollama and Mistral among them."""
     row = ROWS[name]
     body = json.loads(Client.from_env({}).body(f"{name}/{row.model}", REQUEST))
     ids = found(body.get("messages", body.get("input")) or body["contents"], {"call_id"})

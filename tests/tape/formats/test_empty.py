@@ -69,7 +69,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "array"), CASES, ids=repr)
 def test_what_says_nothing_comes_out_as_it_came(name, array):
-    """M153: where the API takes it."""
+    """Where the API takes it."""
     assert faults(name, array) == []
     assert through(name, array) == array
 
