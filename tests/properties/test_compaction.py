@@ -377,7 +377,7 @@ DEEDS = (
 )
 @given(st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 120)), min_size=5, max_size=40))
 def test_a_session_may_be_compacted_anywhere(deeds):
-    """M155–M157, M160."""
+    """M155 M156 M157 M160: what a summary covers and keeps is the whole, and undo is exact."""
     play = Play()
     try:
         play.prompt(3)

@@ -58,6 +58,7 @@ async def connect(place, *more, mode="auto"):
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_reading_tools_are_served_with_schemas_and_hints(place, mode):
+    """M182: a server of our own."""
     async with connect(place, mode=mode) as client:
         tools = (await client.list_tools()).tools
     assert [one.name for one in tools] == READING

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gong.agent import events
 from gong.agent.compaction import CompactionRequest, find_kept_ranges
-from gong.agent.loop import prepare_next_call
+from gong.agent.loop import measure_fill, prepare_next_call
 from gong.agent.opening import open_session
 from gong.agent.recorder import find_last_model
 from gong.agent.run_context import SessionSetup
@@ -93,7 +93,7 @@ async def talk(session, turns, words=400):
 
 
 async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(stage):
-    """M155–M157 J12-2.2 J12-2.3 J12-3.3: a legal cut, six headings, an anchor opens a phase."""
+    """M155 M156 M157 J12-2.2 J12-2.3 J12-3.3: a legal cut, headings, an anchor."""
     session = await stage.session(
         *({"text": f"answer {n} {noise(n)}"} for n in range(8)), {"text": GOOD}
     )
@@ -201,6 +201,40 @@ async def test_it_happens_by_itself_when_the_window_is_nearly_full(stage):
         if isinstance(entry.data, SideUsage)
     ]
     assert [one.purpose for one in usage] == ["compaction"]
+
+
+@pytest.mark.parametrize(
+    ("window_size", "settings", "limit"),
+    [
+        (200_000, {}, 200_000 - 16_384),
+        (20_000, {}, 15_000),
+        (200_000, {"limit": 50_000}, 50_000),
+        (None, {"limit": 50_000}, 50_000),
+        (None, {}, None),
+    ],
+)
+async def test_it_is_due_above_the_window_less_its_reserve_or_a_limit(
+    stage, window_size, settings, limit
+):
+    """M155 M162 C8: of a small window a quarter is kept free; 50,000 tokens are a setting."""
+    known = {} if window_size is None else window(stage, window_size)
+    session = await stage.session({"text": "x"}, **compaction(**settings), **known)
+    assert session.setup.compaction.keep == 20_000
+    await seen(session, "one")
+    assert measure_fill(session.build_run_context()).limit == limit
+
+
+async def test_hard_replaces_all_by_the_summary_and_the_tape_keeps_all(stage):
+    """M162 C32 C40: the whole record is on the tape, not in a file of its own."""
+    session = await stage.session(*({"text": noise(n)} for n in range(3)), {"text": GOOD})
+    await talk(session, 3)
+    before = [entry.id for entry in session.recorder.path]
+    await compacted(session, hard=True)
+    (summary,) = next_request(session).messages
+    assert summary.role == "user"
+    assert join_texts(summary.content).startswith("## Goal\nFind out why the build fails.")
+    tape = session.recorder.tape
+    assert [entry.id for entry in tape.entries(tape.head())][: len(before)] == before
 
 
 async def test_a_library_session_does_not_compact_unless_it_is_told_to(stage):

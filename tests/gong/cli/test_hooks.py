@@ -105,3 +105,6 @@ def test_forking_and_switching_can_be_cancelled(gong, home):
     gong("chat", "-c", "-p", "go", "-m", model)
     told = gong("chat", "--fork", ":main", "-p", "go", "-m", model, code=1)
     assert "a hook cancelled the fork" in told.stderr
+    (home / ".config/gong/config.toml").write_text(config.replace("fork", "switch"))
+    told = gong("chat", "-c", "-p", "go", "-m", model, code=1)
+    assert "a hook cancelled the switch" in told.stderr

@@ -111,7 +111,10 @@ SECTIONS = (
     *("Goal", "Constraints & Preferences", "Progress", "Done", "In Progress", "Blocked"),
     *("Key Decisions", "Next Steps", "Critical Context"),
 )
-ASKED_FOR = ("Files that were changed", "errors that occurred", "Open tasks", "no tools")
+ASKED_FOR = (
+    *("What the user wants", "Files that were changed", "snippets of code", "errors that"),
+    *("what fixed them", "being worked on", "Open tasks", "what comes next", "no tools"),
+)
 
 
 def test_the_request_names_every_section_and_allows_no_tools():

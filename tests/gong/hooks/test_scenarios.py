@@ -41,7 +41,7 @@ async def watched(stage, *answers):
 
 
 async def test_1_1_a_tool_that_ran_is_told_to_watching_hooks(stage):
-    """J10-1.1, M040."""
+    """J10-1.1, M040, M169: it only reads."""
     stage.write("a.txt", "content\n")
     saw = await watched(stage, {"tool_calls": [call("read", path="a.txt")]}, DONE)
     (end,) = saw["tool_end"]
@@ -181,7 +181,7 @@ async def test_3_1_b_a_hook_can_keep_the_original_off_the_tape(stage):
 
 
 async def test_3_2_changes_of_a_result_are_chained(stage):
-    """J10-3.2, M172 (pi #1280)."""
+    """J10-3.2, M169, M172 (pi #1280): the output of one is what the next one gets."""
     hooks = [
         hook(on_tool_result=lambda _, result, tail=tail: result["content"] + tail)
         for tail in ("[a]", "[b]")
@@ -343,7 +343,7 @@ async def test_5_2_hooks_are_registered_by_the_host(stage):
 
 
 async def test_hooks_cannot_change_shared_data(stage):
-    """M173: whatever a hook does to what it was given, the run and the next hook do not see it."""
+    """M169, M173: what a hook does to what it was given, nobody else sees."""
 
     def spoil_call(_tool, args):
         args["command"] = "echo spoiled"

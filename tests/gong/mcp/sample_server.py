@@ -1,4 +1,4 @@
-"""A server on the SDK for the tests of the client: `python sample_server.py [http PORT]`.
+"""A server on the SDK for the tests of the client: `python sample_server.py [http | sse]`.
 
 Its tools do what one word says. A schema is as odd as JSON Schema allows.
 """
@@ -6,11 +6,14 @@ Its tools do what one word says. A schema is as odd as JSON Schema allows.
 from __future__ import annotations
 
 import os
+import socket
 import sys
+import warnings
 
 import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
+from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import ToolsListChanged
@@ -150,14 +153,43 @@ async def serve_stdio():
         await server.run(reading, writing, server.create_initialization_options())
 
 
-def main():
-    if sys.argv[1:2] == ["http"]:
-        import uvicorn  # noqa: PLC0415 (a third of the time to import this)
+def build_sse_app():
+    """Return the older transport of HTTP, at /sse."""
+    from starlette.applications import Starlette  # noqa: PLC0415 (as below)
+    from starlette.responses import Response  # noqa: PLC0415
+    from starlette.routing import Mount, Route  # noqa: PLC0415
 
-        app = server.streamable_http_app(host="127.0.0.1")
-        uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="warning")
-    else:
-        anyio.run(serve_stdio)
+    transport = SseServerTransport("/messages/")
+
+    async def serve(request):
+        streams = transport.connect_sse(request.scope, request.receive, request._send)
+        async with streams as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+        return Response()
+
+    mount = Mount("/messages/", app=transport.handle_post_message)
+    return Starlette(routes=[Route("/sse", endpoint=serve), mount])
+
+
+def serve_http(app):
+    """Serve on a free port of the loopback address, and print which it is."""
+    import uvicorn  # noqa: PLC0415 (a third of the time to import this)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        print(listening.getsockname()[1], flush=True)
+        uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listening])
+
+
+def main():
+    match sys.argv[1:]:
+        case ["http"]:
+            serve_http(server.streamable_http_app(host="127.0.0.1"))
+        case ["sse"]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # deprecated, and still in use
+                serve_http(build_sse_app())
+        case _:
+            anyio.run(serve_stdio)
 
 
 if __name__ == "__main__":

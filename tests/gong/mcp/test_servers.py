@@ -119,7 +119,7 @@ def test_a_variable_in_a_default_has_to_be_set_only_where_it_is_used():
 
 
 def test_both_keys_are_read_and_the_project_comes_last(place):
-    """C45"""
+    """M182 C45"""
     place.put(place.user, {"servers": {"a": {"command": "1"}}, "mcpServers": {"b": {"url": "2"}}})
     place.put(place.root / ".mcp.json", {"servers": {"a": {"command": "3"}}})
     assert [(one.name, one.runs) for one in place.load().servers] == [("a", "1"), ("b", "2")]

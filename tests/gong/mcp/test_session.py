@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from contextlib import aclosing
+from pathlib import Path
+
+import pytest
 
 from gong.agent import events
 from gong.config import PermissionSettings
@@ -67,6 +71,27 @@ async def test_progress_and_log_messages_are_output_so_far(stage):
         one for one in await seen(session, "hi") if isinstance(one, events.ToolExecutionUpdate)
     ]
     assert [one.output for one in shown] == ["1/2 half\n", "info: a log line\n"]
+
+
+@pytest.fixture(params=["http", "sse"])
+def served(request):
+    """The sample server on a port of its own; its entry of mcp.json."""
+    command = [sys.executable, str(Path(__file__).parent / "sample_server.py"), request.param]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        address = f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        path = {"http": "/mcp", "sse": "/sse"}[request.param]
+        yield {"type": request.param, "url": address + path}
+        process.kill()
+
+
+async def test_a_server_is_reached_over_http(served, stage):
+    """M182: streamable HTTP, and the older transport with server-sent events."""
+    stage.use(remote=served)
+    asks = {"tool_calls": [call("remote__echo", text="over there")]}
+    session = await stage.session(asks, {"text": "done"})
+    await seen(session, "hi")
+    (result,) = results(session)
+    assert (join_texts(result.content), result.is_error) == (str({"text": "over there"}), False)
 
 
 async def test_without_a_rule_nothing_of_a_server_runs(stage):

@@ -23,7 +23,7 @@ def judge(tmp_path):
 
 @pytest.mark.parametrize("command", COMMANDS.strip().split("\n"))
 def test_what_is_added_is_asked_about(judge, command):
-    """M180"""
+    """M176: what a rule that was offered does not cover."""
     offered = judge(command).offered
     assert judge(command, offered).decision == "allow" or not offered
     own = (f"{{}} {one}" for one in OWN.get(command, ()))

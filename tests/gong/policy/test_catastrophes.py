@@ -22,7 +22,7 @@ def judge():
 @pytest.mark.parametrize("command", REFUSED.strip().split("\n"))
 @pytest.mark.parametrize("mode", ["default", "accept_edits", "dont_ask", "bypass"])
 def test_a_catastrophe_is_refused(judge, command, mode):
-    """M177"""
+    """M097 C17: the floor, in every mode."""
     ruling = judge(command, mode)
     assert (ruling.decision, ruling.by) == ("deny", "danger")
 

@@ -181,7 +181,7 @@ def test_a_private_key_behind_a_link_is_refused_where_nobody_is_asked(folder, co
 )
 @pytest.mark.parametrize("mode", ["default", "accept_edits", "dont_ask", "bypass"])
 def test_the_floor_holds_behind_links(folder, command, mode):
-    """M177: the system is not changed under the name of a link."""
+    """M097: the system is not changed under the name of a link."""
     assert judge(folder, command, mode).decision == "deny"
 
 

@@ -50,7 +50,7 @@ OWN = [
 @pytest.mark.parametrize("path", OWN)
 @pytest.mark.parametrize("mode", MODES)
 def test_gongs_own_files_ask_in_every_mode(folder, path, mode):
-    """M178: settings, keys, trust and tapes, by tools and by what commands write."""
+    """M175: settings, keys, trust and tapes, by tools and by what commands write."""
     assert edit(folder, path, mode).decision == "ask"
     assert edit(folder, path, mode, tool="edit").decision == "ask"
     for command in (
@@ -219,7 +219,7 @@ LATER = [
 
 @pytest.mark.parametrize("path", LATER)
 def test_files_that_run_later_are_asked_about_with_the_reason(folder, path):
-    """M179: in accept_edits, too."""
+    """M175: in accept_edits, too."""
     for tool in ("write", "edit"):
         ruling = edit(folder, path, "accept_edits", tool)
         assert ruling.decision == "ask"
