@@ -215,7 +215,7 @@ SCHEMA = os.environ.get("SARIF_SCHEMA", "")
 
 @pytest.mark.skipif(not SCHEMA, reason="SARIF_SCHEMA names no file: the one that OASIS publishes")
 def test_sarif_is_valid_by_its_published_schema(place):
-    """M185: a log with findings of several files, ranges and sources, and one without any."""
+    """A log with findings of several files, ranges and sources, and one without any."""
     schema = json.loads(Path(SCHEMA).read_text())
     validator = jsonschema.validators.validator_for(schema)(schema)
     place.write({"app.py": PYTHON, "web/app.ts": SCRIPT, "main.go": GO, "a b,ü.py": "eval(x())\n"})

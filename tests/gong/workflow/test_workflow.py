@@ -20,7 +20,7 @@ TWELVE = (
 
 
 def test_twelve_tasks_are_done_in_the_order_of_their_dependencies(place):
-    """M187, M189: side by side where they may be, five at once; each completed and merged once."""
+    """M187, M189, M190: side by side where they may be, five at once; each completed and merged once."""
     place.start(place.write_plan(*TWELVE))
     shown, tasks = place.show()
     assert (shown["status"], shown["score"], shown["report"]) == ("completed", 90, "good")
@@ -45,7 +45,15 @@ def test_twelve_tasks_are_done_in_the_order_of_their_dependencies(place):
     assert len([*place.repo.glob("made-*.txt")]) == 12
     assert len({one["tape"] for one in tasks.values()}) == 12
     log = place.read_log(shown["id"])
-    agents = [one["data"]["agent"] for one in log if one["type"] == "agent.start"]
+    starts = [one["data"] for one in log if one["type"] == "agent.start"]
+    tapes = {one["tape"] for one in starts}
+    models = {
+        entry["data"]["model"].rpartition("/")[2]
+        for tape in tapes
+        for entry in place.read_log(tape, "--type", "assistant")
+    }
+    assert models == {"executor.json", "reviewer.json", "evaluator.json"}
+    agents = [one["agent"] for one in starts]
     assert sorted(agents) == sorted(
         one["data"]["agent"] for one in log if one["type"] == "agent.end"
     )
@@ -133,6 +141,7 @@ def test_conflicts_of_a_merge_are_given_to_a_fixer(place):
 
 
 def test_tasks_that_claim_a_file_in_common_are_not_at_work_together(place):
+    """M189"""
     tasks = [{"id": one, "title": one, "files": ["src/", "src/x.py"][:n]} for n, one in ((1, "a"), (2, "b"))]  # fmt: skip  # noqa: E501
     place.start(place.write_plan(*tasks))
     shown, _ = place.show()
