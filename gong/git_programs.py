@@ -112,6 +112,21 @@ def list_git_programs(
     return (*found, *([GitProgram(_HOOK, hook)] if os.access(hook, os.X_OK) else ()))
 
 
+def list_staged_files(
+    top: str, files: Sequence[str], ask: Callable[[Sequence[str]], bytes | None]
+) -> frozenset[str] | None:
+    """Return which files of a repository are staged, by absolute path; None where git fails.
+
+    `ask` is as `list_git_programs` takes it. The index is compared with the last commit, for which
+    git reads no file and runs no filter.
+    """
+    specs = (f":(literal){one[len(top) + 1 :]}" for one in files)
+    told = ask((*GIT, "diff-index", "--cached", "--name-only", "-z", "HEAD", "--", *specs))
+    if told is None:
+        return None
+    return frozenset(f"{top}/{os.fsdecode(one)}" for one in told.split(b"\0") if one)
+
+
 def build_overrides(programs: tuple[GitProgram, ...]) -> tuple[str, ...] | None:
     """Return options of git with which these do not run; None where that cannot be said.
 

@@ -125,7 +125,7 @@ def list_untrusted_git_programs(folder: str, environ: Mapping[str, str]) -> tupl
     project = read_project(folder, environ)
     if not project.list_untrusted("git"):
         return ()
-    return list_git_programs(str(project.root), partial(_ask_git, project.root, environ))
+    return list_git_programs(str(project.root), partial(ask_git, project.root, environ))
 
 
 def trust_project(project: Project, environ: Mapping[str, str]) -> None:
@@ -209,7 +209,7 @@ def _read_part(root: Path, path: str) -> _ReadPart | None:
 
 def _read_git_part(root: Path, environ: Mapping[str, str]) -> _ReadPart | None:
     """Return the programs that the settings of a project's repository name; None without any."""
-    programs = list_git_programs(str(root), partial(_ask_git, root, environ))
+    programs = list_git_programs(str(root), partial(ask_git, root, environ))
     if not programs:
         return None
     runs = tuple(replace_surrogates(f"{one.key}: {one.value}") for one in programs)
@@ -217,7 +217,7 @@ def _read_git_part(root: Path, environ: Mapping[str, str]) -> _ReadPart | None:
     return _ReadPart(msgspec.json.encode(runs), runs, files)
 
 
-def _ask_git(root: Path, environ: Mapping[str, str], argv: Sequence[str]) -> bytes | None:
+def ask_git(root: Path, environ: Mapping[str, str], argv: Sequence[str]) -> bytes | None:
     """Return what git prints in a folder, without variables that name another repository."""
     variables = {name: text for name, text in environ.items() if not name.startswith("GIT_")}
     try:

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from ..git_programs import GitProgram
     from .invocation import Invocation, Judgement
     from .judge import CommandJudge
+    from .tracked_files import ListStaged
 
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
 
@@ -126,6 +127,8 @@ class CallJudge:
     """Where gong keeps its settings, keys, answers about trust, and tapes."""
     find_git_programs: Callable[[], Sequence[GitProgram]] = lambda: ()
     """Returns the programs that the repository names for git and that the user did not trust."""
+    list_staged: ListStaged = lambda _folder, _files: None
+    """Tells which files of a repository differ from its last commit."""
     unnamed: dict[str, list[str]] = field(default_factory=dict)
     """What was found of files that a call reads unnamed, by the call; kept by who asks twice."""
 
@@ -215,7 +218,9 @@ class CallJudge:
         if is_open and not any(one.tool == "read" for one in (*self.rules.deny, *self.rules.ask)):
             return parts
         deep = self.mode is PermissionMode.DONT_ASK  # there no question stops at the link
-        unnamed = find_unnamed_files(uses, judged.inputs, self.places.roots, deep=deep)
+        unnamed = find_unnamed_files(
+            uses, judged.inputs, self.places.roots, self.list_staged, deep=deep
+        )
         more_parts = self._judge_unnamed_files(line, unnamed)
         return [*parts, *(one for one in more_parts if not is_open or one.by == "rule")]
 
@@ -255,9 +260,7 @@ class CallJudge:
         """Yield an action for each use of git in another repository, which no word of it shows."""
         for command, uses in judged.uses.items():
             for use in uses:
-                if use.name == "git" and is_in_other_repository(
-                    use, self.places.start, self.places.home
-                ):
+                if use.name == "git" and is_in_other_repository(use, self.places.start):
                     reason = "uses git in another repository, whose settings may run programs"
                     yield Action("other", command.source, reason, hidden=True, reads=True)
 

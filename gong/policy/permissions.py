@@ -24,10 +24,11 @@ import posixpath
 import tempfile
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
-from ..git_programs import may_name_programs
+from ..git_programs import list_staged_files, may_name_programs
 from ..private_files import locate_config_file, locate_state_folder
 from .approval import (
     ANSWERS,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from ..tools.tool import PreparedCall
     from .call_judge import CallJudge
     from .invocation import PathContext
+    from .tracked_files import ListStaged
 
 
 def _follow_wish(ruling: Ruling, prepared: PreparedCall) -> Ruling:
@@ -97,6 +99,8 @@ class PermissionPolicy:
     """Where gong keeps its settings, keys, answers about trust, and tapes."""
     find_git_programs: Callable[[], Sequence[GitProgram]] = lambda: ()
     """Returns the programs that the repository names for git and that the user did not trust."""
+    list_staged: ListStaged = lambda _folder, _files: None
+    """Tells which files of a repository differ from its last commit."""
     granted: list[PermissionRule] = field(default_factory=list)
     """Rules that a person allowed for this session."""
     run_rules: RuleSet = NO_RULES
@@ -222,6 +226,7 @@ class PermissionPolicy:
             self.locale,
             self.own_folders,
             find_git_programs=self.find_git_programs,
+            list_staged=self.list_staged,
         )
         parts = judge.judge(name, arguments)
         ruling = self._choose_ruling(parts)
@@ -296,6 +301,7 @@ def build_policy(
             environ.get("TAPE_HOME") or posixpath.join(home, ".tape"),
         ),
         find_git_programs=partial(_find_git_programs, cwd, environ),
+        list_staged=partial(_list_staged, environ),
     )
 
 
@@ -305,3 +311,11 @@ def _find_git_programs(cwd: str, environ: Mapping[str, str]) -> tuple[GitProgram
     from ..trust import list_untrusted_git_programs  # noqa: PLC0415 (few repositories name any)
 
     return list_untrusted_git_programs(cwd, environ)
+
+
+def _list_staged(
+    environ: Mapping[str, str], top: str, files: Sequence[str]
+) -> frozenset[str] | None:
+    from ..trust import ask_git  # noqa: PLC0415 (few commands ask for it)
+
+    return list_staged_files(top, files, partial(ask_git, Path(top), environ))

@@ -10,7 +10,6 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
-from .invocation import resolve_cd_target
 from .real_paths import find_real_path
 
 if TYPE_CHECKING:
@@ -21,11 +20,20 @@ _BARE_ENTRIES = ("HEAD", "objects", "refs")
 """What git looks for in a bare repository."""
 
 
-def is_in_other_repository(use: Invocation, start: str, home: str) -> bool:
+def is_in_other_repository(use: Invocation, start: str) -> bool:
     """Return whether a use of git may be about another repository than that of `start`.
 
     What git is told itself (`--git-dir`, GIT_DIR) is judged with its words: it is never plain
     reading. A folder that is not known counts as another repository.
+    """
+    own = find_repository(start)
+    return any(one is None or find_repository(one) != own for one in list_git_folders(use))
+
+
+def list_git_folders(use: Invocation) -> tuple[str | None, ...]:
+    """Return the folders in which a use of git may work, as real paths; None for an unknown one.
+
+    Behind a link `..` is the folder above where it leads, also in `-C linked/..`.
     """
     folders: tuple[str | None, ...] = use.places.folders
     left = iter(use.arguments)
@@ -36,10 +44,9 @@ def is_in_other_repository(use: Invocation, start: str, home: str) -> bool:
             continue
         where = value.text if value.known and not value.glob else None
         folders = tuple(
-            None if where is None else resolve_cd_target(where, one, home) for one in folders
+            None if where is None or one is None else posixpath.join(one, where) for one in folders
         )
-    own = find_repository(start)
-    return any(one is None or find_repository(one) != own for one in folders)
+    return tuple(None if one is None else find_real_path(one) for one in folders)
 
 
 def find_repository(folder: str) -> str | None:

@@ -26,6 +26,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..env.search import list_files_below
+from .git_index import list_tracked_credentials
 from .links import (
     PASSED_FOLDERS,
     find_followed_paths,
@@ -35,13 +36,14 @@ from .links import (
 from .matching import find_option_value, has_any_option, list_operands, read_program_name
 from .real_paths import has_wildcard, match_files
 from .tables import load_tables
-from .tracked_files import find_shown_files, list_tracked_credentials
+from .tracked_files import find_shown_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ..shell.expansion import Argument, Arguments
     from .invocation import Invocation
+    from .tracked_files import ListStaged
 
 MOST_NAMES = 20_000
 _CODE: tuple[str, ...] = (
@@ -72,6 +74,8 @@ _GREP_VALUED = ("-e", "-f", "-m", "-A", "-B", "-C", "-d", "--include", "--exclud
 _RG_VALUED = (*_GREP_VALUED[:-3], "-g", "--glob", "--iglob", "-t", "-T", "-j", "--type", "--sort")
 _HIDDEN_TOO = {"--hidden", "-.", "--unrestricted", "-a", "--all-types"}
 _IGNORED_TOO = {"--no-ignore", "--no-ignore-vcs", "--no-ignore-dot", "--unrestricted", "-a"}
+_FD_HIDDEN = ("-H", "-u", "--hidden", "--unrestricted")
+_FD_IGNORED = ("-I", "-u", "--no-ignore", "--no-ignore-vcs", "--unrestricted")
 _NAME_TESTS = {"-name", "-iname"}
 _NOT_ALL = {"-o", "-or", "!", "-not", "(", ","}
 
@@ -94,7 +98,12 @@ class _Tree(NamedTuple):
 
 
 def find_unnamed_files(
-    uses: Iterable[Invocation], inputs: Iterable[str], roots: Sequence[str], *, deep: bool = False
+    uses: Iterable[Invocation],
+    inputs: Iterable[str],
+    roots: Sequence[str],
+    list_staged: ListStaged,
+    *,
+    deep: bool = False,
 ) -> Iterator[str]:
     """Yield the absolute paths of files that programs read although no word of them names them.
 
@@ -105,7 +114,7 @@ def find_unnamed_files(
     uses, inputs = tuple(uses), tuple(inputs)
     for use in uses:
         trees += _list_trees(use)
-        yield from find_shown_files(use)
+        yield from find_shown_files(use, list_staged)
         if use.name == "xargs" and use.before[:1] and use.before[0].name == "git":
             for folder in list_starts(use):  # what is tracked may be hidden, and ignored
                 yield from (file.path for file in list_tracked_credentials(folder))
@@ -203,6 +212,9 @@ def _list_trees(use: Invocation) -> Iterator[_Tree]:
         yield from _build_trees(list_operands(use.arguments), use, _Tree(""))
     elif use.name in {"find", "fd", "fdfind"} and _is_running_reader(use.arguments):
         yield from _build_find_trees(use)
+    elif use.name == "git" and any(one.text == "--untracked" for one in use.arguments):
+        ignored = any(one.text == "--no-exclude-standard" for one in use.arguments)
+        yield from (_Tree(one, ignored=ignored) for one in list_starts(use))
     elif use.name == "xargs" and use.before and _is_running_reader(use.arguments):
         first = use.before[0]
         if first.name in _FINDERS:
@@ -262,10 +274,18 @@ def _build_find_trees(use: Invocation) -> Iterator[_Tree]:
     texts = [one.text for one in use.arguments]
     if use.name == "ls":
         hidden = has_any_option(use.arguments, ("-a", "-A", "--all", "--almost-all", "-f"))
-        yield from (_Tree(one, hidden=hidden) for one in list_starts(use))
+        is_given = bool(list_operands(use.arguments))  # `ls -d .*`
+        yield from (_Tree(one, hidden=hidden or is_given) for one in list_starts(use))
         return
     if use.name != "find":
-        yield from (_Tree(one, hidden=False, ignored=False) for one in list_starts(use))
+        others = has_any_option(use.arguments, ("-o", "-i", "--others", "--ignored"))
+        standard = any(one == "--exclude-standard" for one in texts)
+        all_hidden = others if use.name == "git" else has_any_option(use.arguments, _FD_HIDDEN)
+        all_ignored = has_any_option(use.arguments, _FD_IGNORED)
+        if use.name == "git":
+            all_ignored = others and (not standard or has_any_option(use.arguments, ("-i",)))
+        like = _Tree("", hidden=all_hidden, ignored=all_ignored)
+        yield from (like._replace(folder=one) for one in list_starts(use))
         return
     end = next((i for i, one in enumerate(texts) if one[:1] in {"-", "(", "!"}), len(texts))
     only: tuple[str, ...] = ()

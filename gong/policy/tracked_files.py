@@ -1,12 +1,13 @@
-"""Which files with credentials a repository tracks, and which uses of git show what they hold.
+"""Which uses of git show what tracked files with credentials hold, though no word names them.
 
     git show HEAD, git diff REV, git log -p       every tracked file, or those of the paths given
-    git grep                                      the same
-    git diff, git diff HEAD                       those that changed since they were checked out
+    git grep, git diff A:FOLDER B:FOLDER          the same
+    git diff, git diff HEAD, git status -v        those that changed, or are staged
+    git cat-file -p OBJECT                        the file whose object it is
     git log, git show --stat, git diff --name-only    none: what they print holds no content
 
-The index of the repository is read, and nothing is run. What was committed once and is tracked no
-more is not looked for: it is in the history for whoever has the repository.
+The index of the repository is read, and git is asked for what is staged. What was committed once
+and is tracked no more is not looked for: it is in the history for whoever has the repository.
 """
 
 from __future__ import annotations
@@ -14,87 +15,191 @@ from __future__ import annotations
 import os
 import re
 from fnmatch import fnmatchcase
-from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..git_programs import locate_git_folder
+from tape.folders import locate_repository
+
+from ..shell.expansion import Argument
+from .git_index import list_tracked_credentials
 from .matching import has_any_option, list_operands
+from .repositories import list_git_folders
 from .tables import load_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from .git_index import TrackedFile
     from .invocation import Invocation
 
-_PATCH = re.compile(r"-[pu]|--cc|--patch.*|-U.*|--unified.*|--full-diff")
+    ListStaged = Callable[[str, Sequence[str]], frozenset[str] | None]
+    """Returns which of some files of a repository differ from its last commit; None if unknown."""
+
+_PATCH = re.compile(
+    r"-[pu].*|-U.*|--patch.*|--unified.*|--full-diff|--binary|-c|--cc|--dd|--remerge-diff"
+    r"|--diff-merges.*"
+)
 _NO_CONTENT = (
     *("--stat", "--name-only", "--name-status", "--numstat", "--shortstat", "--summary"),
-    *("--raw", "-s", "--no-patch", "--dirstat", "--quiet"),
+    *("--raw", "--no-patch", "--dirstat", "--quiet", "--compact-summary"),
 )
-_ONLY_NAMES = ("-l", "-L", "-c", "--count", "--files-with-matches", "--files-without-match", "-q")
-_SHOWING = {"show", "diff"}
+_ONLY_NAMES = ("--count", "--files-with-matches", "--files-without-match", "--name-only", "--quiet")
+_NAME_LETTERS, _GREP_VALUED = "lLcq", "efABCmO"
+_SHOWING = {"show", "diff", "range-diff"}
 _SHOWING_PATCHES = {"log", "whatchanged", "stash", "diff-tree", "diff-index", "reflog", "shortlog"}
-_INDEX_HEAD = b"DIRC"
-_FIXED_BYTES = 62
-"""Of an entry before its path; the last two hold flags, and its length in the lower twelve bits."""
-_LENGTH_BITS = 0xFFF
-_MTIME, _SIZE = slice(8, 12), slice(36, 40)
-"""Of an entry: the seconds of its time, and its size, when the file was last looked at."""
+_FLAGS = re.compile(
+    r"-[pusawbziR]|-\d+|--(?:patch|stat|cached|staged|oneline|graph|all|decorate|color|no-color"
+    r"|no-pager|reverse|cc|root|merge-base|word-diff|full-diff|no-merges|merges|first-parent|follow"
+    r"|name-only|name-status|no-patch|exit-code|ignore-all-space|abbrev-commit|minimal|histogram"
+    r"|text|function-context|recursive|untracked|line-number|ignore-case)"
+)
+"""Options that take no argument of their own: a word after them may be a path."""
+_GREP_FLAGS = re.compile(r"-[nhHEGFPivwWrplLcqoaIz]+")
+_BRACED = re.compile(r"\{[^}]*\}")
+_OBJECT = re.compile(r"[0-9a-f]{4,64}")
+_EXCLUDED = re.compile(r":(?:[!^]|\((?:[a-z,]+,)?exclude(?:,[a-z,]+)?\))/?")
 
 
-class TrackedFile(NamedTuple):
-    """A file that a repository tracks."""
+class _Chosen(NamedTuple):
+    """Which files a use of git is about."""
 
-    path: str
-    """Absolute."""
-    mtime: int
-    size: int
+    paths: list[str]
+    """As they are given, from the folder, or absolute; none for all."""
+    without: list[str]
+    """Those that are left out."""
+    revisions: set[str]
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether the file on the disk may differ from what was last recorded."""
-        try:
-            found = os.stat(self.path)  # noqa: PTH116 (a path as git has it)
-        except OSError:
-            return True
-        same = found.st_size & 0xFFFFFFFF == self.size and int(found.st_mtime) == self.mtime
-        return not same
+    def has(self, path: str, folder: str) -> bool:
+        """Return whether a file is among them."""
+        if any(_is_chosen(path, one, folder) for one in self.without):
+            return False
+        return not self.paths or any(_is_chosen(path, one, folder) for one in self.paths)
 
 
-def find_shown_files(use: Invocation) -> Iterator[str]:
+def find_shown_files(use: Invocation, list_staged: ListStaged) -> Iterator[str]:
     """Yield the tracked files with credentials whose content a use of git may show."""
     given = list_operands(use.arguments, load_tables().valued.get("git", ()))
     if use.name != "git" or not given:
         return
-    command, texts = given[0].text, [one.text for one in use.arguments]
-    if not _is_showing_content(command, use):
+    command = given[0].text
+    for folder in list_git_folders(use):
+        if folder is None:
+            continue
+        if command == "cat-file":
+            yield from _find_objects(use, folder)
+        elif _is_showing_content(command, use):
+            chosen = _choose_files(command, use, folder)
+            if chosen is None:
+                continue
+            files = [
+                one for one in list_tracked_credentials(folder) if chosen.has(one.path, folder)
+            ]
+            yield from _drop_unchanged(command, use, files, chosen, list_staged)
+
+
+def _find_objects(use: Invocation, folder: str) -> Iterator[str]:
+    wanted = [one.text for one in use.arguments if _OBJECT.fullmatch(one.text)]
+    for file in list_tracked_credentials(folder) if wanted else ():
+        if any(file.oid.startswith(one) for one in wanted):
+            yield file.path
+
+
+def _drop_unchanged(
+    command: str,
+    use: Invocation,
+    files: Sequence[TrackedFile],
+    chosen: _Chosen,
+    list_staged: ListStaged,
+) -> Iterator[str]:
+    """Yield the files, of a plain diff and of `status -v` only those that it shows."""
+    staged = has_any_option(use.arguments, ("--cached", "--staged")) or command == "status"
+    if command not in {"diff", "status"} or not chosen.revisions <= {"HEAD"} or not files:
+        yield from (one.path for one in files)
         return
-    skip = 1 if command != "grep" or has_any_option(use.arguments, ("-e", "-f")) else 2
-    named = [one.text for one in given[skip:]]
-    if named and all(":" in one[1:] for one in named):
-        return  # `git show REV:FILE` names the file
-    for folder in filter(None, use.places.folders):
-        paths = texts[texts.index("--") + 1 :] if "--" in texts else _list_paths(named, folder)
-        revisions = {one for one in named if one not in paths}
-        staged = has_any_option(use.arguments, ("--cached", "--staged"))
-        only_changed = command == "diff" and revisions <= {"HEAD"} and not staged
-        for file in list_tracked_credentials(folder):
-            chosen = not paths or any(_is_chosen(file.path, one, folder) for one in paths)
-            if chosen and not (only_changed and not file.is_changed):
-                yield file.path
+    top = locate_repository(os.path.dirname(files[0].path))  # noqa: PTH120
+    known = None
+    if (staged or chosen.revisions) and top is not None:
+        known = list_staged(top, [one.path for one in files])
+    for one in files:
+        is_staged = bool(staged or chosen.revisions) and (known is None or one.path in known)
+        if is_staged or ((not staged or command == "status") and one.is_changed):
+            yield one.path
 
 
 def _is_showing_content(command: str, use: Invocation) -> bool:
+    texts = [one.text for one in use.arguments]
+    if any(one.startswith("--no-") and one != "--no-patch" for one in texts):
+        return command in {*_SHOWING, *_SHOWING_PATCHES, "grep", "status"} and not _is_quiet(use)
+    asked = any(map(_PATCH.fullmatch, texts))
     if command == "grep":
-        return not has_any_option(use.arguments, _ONLY_NAMES)
-    asked = any(_PATCH.fullmatch(one.text) for one in use.arguments)
+        return not _is_naming_only(use)
+    if command == "status":
+        return any(re.fullmatch(r"-v+|--verbose", one) for one in texts)
     if command in _SHOWING:
-        return asked or not has_any_option(use.arguments, _NO_CONTENT)
+        return asked or not _is_quiet(use)
     return command in _SHOWING_PATCHES and asked
 
 
-def _list_paths(named: Sequence[str], folder: str) -> list[str]:
-    return [one for one in named if os.path.lexists(f"{folder}/{one}")]
+def _is_quiet(use: Invocation) -> bool:
+    """Whether a diff is told to show no content."""
+    texts = [one.text for one in use.arguments]
+    return "-s" in texts or has_any_option(use.arguments, _NO_CONTENT)
+
+
+def _is_naming_only(use: Invocation) -> bool:
+    """Whether git grep prints names or counts: `-l`, also `-nl`, but not the value in `-el`."""
+    for one in use.arguments:
+        for letter in one.text[1:] if one.text[:1] == "-" != one.text[1:2] else "":
+            if letter in _GREP_VALUED:
+                break
+            if letter in _NAME_LETTERS:
+                return True
+    return has_any_option(use.arguments, _ONLY_NAMES)
+
+
+def _choose_files(command: str, use: Invocation, folder: str) -> _Chosen | None:
+    """Return which files are chosen; None where each is named, so that its name is judged."""
+    texts = [one.text for one in use.arguments]
+    named = _list_named_words(command, use)
+    revisions = {one for one in named if not os.path.lexists(f"{folder}/{one}")}
+    paths = [one for one in named if one not in revisions]
+    if "--" in texts:
+        paths = texts[texts.index("--") + 1 :]
+        revisions = {one for one in named if one not in paths}
+    inside = {one: path for one in revisions if (path := _split_revision(one)) is not None}
+    if inside and inside.keys() == revisions and not paths:
+        if command == "show":
+            return None  # `git show REV:FILE` shows this file, or what a folder is called
+        top = locate_repository(folder) or folder
+        paths = [path if path[:2] == "./" else f"{top}/{path}" for path in inside.values()]
+    without = [_EXCLUDED.sub("", one) for one in paths if _EXCLUDED.match(one)]
+    kept = [one for one in paths if not _EXCLUDED.match(one)]
+    if command == "grep" and not kept:
+        kept = ["."]  # below the folder it runs in
+    return _Chosen(kept, without, revisions)
+
+
+def _list_named_words(command: str, use: Invocation) -> list[str]:
+    """Return the revisions and paths, without the subcommand, a pattern, or values of options."""
+    explicit = has_any_option(use.arguments, ("-e", "-f"))
+    skip = 2 if command == "grep" and not explicit else 1
+    given = list_operands(use.arguments, load_tables().valued.get("git", ()))[skip:]
+    flags = (_FLAGS, _GREP_FLAGS) if command == "grep" else (_FLAGS,)
+    words = []
+    for left, one in pairwise((Argument(""), *use.arguments)):
+        is_option = left.text[:1] == "-" and "=" not in left.text and left.text != "--"
+        is_flag = any(flag.fullmatch(left.text) for flag in flags)
+        if one in given and (is_flag or not is_option):
+            words.append(one.text)
+    return words
+
+
+def _split_revision(word: str) -> str | None:
+    """Return the path of `REV:PATH`; None for a revision alone, whatever its message holds."""
+    if word.startswith(":/"):
+        return None
+    revision, mark, path = _BRACED.sub("", word).partition(":")
+    return path if mark and revision else None
 
 
 def _is_chosen(path: str, wanted: str, folder: str) -> bool:
@@ -103,69 +208,3 @@ def _is_chosen(path: str, wanted: str, folder: str) -> bool:
         return True
     place = os.path.normpath(os.path.join(folder, wanted))  # noqa: PTH118
     return path == place or path.startswith(f"{place}/") or fnmatchcase(path, place)
-
-
-def list_tracked_credentials(folder: str) -> Iterator[TrackedFile]:
-    """Yield the files of the repository around a folder that may hold credentials, by their names.
-
-    An index whose paths are compressed (version 4) tells none.
-    """
-    place = locate_git_folder(folder)
-    if place is None:
-        return
-    top = folder
-    while not os.path.lexists(f"{top}/.git"):
-        top = os.path.dirname(top)  # noqa: PTH120
-    try:
-        with open(f"{place}/index", "rb") as file:  # noqa: PTH123
-            data = file.read()
-    except OSError:
-        return
-    if data[:4] != _INDEX_HEAD or int.from_bytes(data[4:8], "big") > 3:  # noqa: PLR2004
-        return
-    for match in _compile_names().finditer(data):
-        end = match.end() - 1
-        start = _find_path_start(data, match.start(), end)
-        if start is None:
-            continue
-        entry = start - _FIXED_BYTES
-        mtime, size = (
-            int.from_bytes(data[entry + one.start : entry + one.stop], "big")
-            for one in (_MTIME, _SIZE)
-        )
-        yield TrackedFile(f"{top}/{os.fsdecode(data[start:end])}", mtime, size)
-
-
-def _find_path_start(data: bytes, name: int, end: int) -> int | None:
-    """Return where the path that ends there begins: its length is in the two bytes before it."""
-    for start in range(name, max(end - _LENGTH_BITS, _FIXED_BYTES) - 1, -1):
-        length = int.from_bytes(data[start - 2 : start], "big") & _LENGTH_BITS
-        if length == end - start:
-            return start
-        if data[start - 1 : start] == b"\0" and start < name - 2:
-            return None
-    return None
-
-
-@cache
-def _compile_names() -> re.Pattern[bytes]:
-    """Return what fits the end of a path that may hold credentials, with the zero behind it."""
-    places = load_tables().places
-    ends = []
-    for one in (*places.sensitive, *places.secrets):
-        name = one.rpartition("/")[2]
-        folder = one.removesuffix("/*").rpartition("/")[2]
-        text = f"{folder}/*" if name == "*" else name
-        parts = re.split(r"(\*|\?|\[[^\]]*\])", text)
-        ends.append("".join(map(_to_pattern, parts)))
-    return re.compile(f"(?:{'|'.join(dict.fromkeys(ends))})\0".encode())
-
-
-def _to_pattern(part: str) -> str:
-    if part == "*":
-        return r"[^/\x00]*"
-    if part == "?":
-        return r"[^/\x00]"
-    if part[:2] == "[!":
-        return f"[^{part[2:-1]}/\\x00]"
-    return part if part[:1] == "[" else re.escape(part)

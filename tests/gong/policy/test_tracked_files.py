@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from gong.config import PermissionSettings
+from gong.policy.git_index import list_tracked_credentials
 from gong.policy.permissions import build_policy
-from gong.policy.tracked_files import list_tracked_credentials
 
 SENSITIVE = [".env", "deploy/id_rsa", "deploy/server.pem"]
 
@@ -21,12 +21,13 @@ def git(tmp_path):
 
     def run(*words):
         command = ("git", "-c", "user.name=n", "-c", "user.email=e@x", *words)
-        subprocess.run(command, cwd=work, env=variables, check=True, capture_output=True)
+        done = subprocess.run(command, cwd=work, env=variables, check=True, capture_output=True)
+        return done.stdout.decode()
 
     names = ("a.py", "src/env.py", "long/" + "x" * 120 + "/env.py", *SENSITIVE)
     for name in names:
         (work / name).parent.mkdir(parents=True, exist_ok=True)
-        (work / name).write_text("K=1\n")
+        (work / name).write_text(f"K=1 {name}\n")
     run("init", "-q")
     run("add", "-A", "-f")
     run("commit", "-qm", "one")
@@ -41,7 +42,8 @@ def folder(tmp_path, git):
 
 def judge(folder, command, mode="default", **rules):
     settings = PermissionSettings(mode=mode, **rules)
-    policy = build_policy(settings, str(folder), {"HOME": str(folder.parent)})
+    environ = {"HOME": str(folder.parent), "PATH": os.environ["PATH"]}
+    policy = build_policy(settings, str(folder), environ)
     return policy.judge("bash", {"command": command})
 
 
@@ -60,7 +62,21 @@ EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
         "git grep -n K -- deploy .env",
         f"git diff {EMPTY}",
         f"git diff {EMPTY} HEAD",
-        "git diff --cached",
+        f"git diff --cached {EMPTY}",
+        "git log -c",
+        "git log -pS K",
+        "git log -p -n 1",
+        "git log -p --author a.py",
+        "git show ':/a: b'",
+        "git show 'HEAD^{/a: b}'",
+        "git show -Ss HEAD",
+        f"git diff {EMPTY} HEAD:",
+        "git grep K HEAD:",
+        "git grep -eKl",
+        "git grep -l --no-files-with-matches K",
+        "git range-diff HEAD HEAD HEAD",
+        "git -C src show HEAD",
+        "cd src && git show HEAD",
         "git diff-tree -p HEAD",
         "git stash show -p",
         "git show HEAD | head",
@@ -97,6 +113,17 @@ def test_what_git_may_show_asks_for_each_file(folder, command):
         f"git diff {EMPTY} -- a.py",
         f"git diff --name-only {EMPTY}",
         "git status",
+        "git status -v",
+        "git diff --cached",
+        "git diff --staged HEAD",
+        "git grep -nl K",
+        "git grep K HEAD:src",
+        "git diff HEAD:src HEAD:src",
+        "git log -p -n 1 a.py",
+        "git show HEAD -- . ':!*.env' ':(exclude)deploy' ':^.env'",
+        "cd src && git grep K",
+        "git -C src show HEAD -- env.py",
+        "git cat-file -p HEAD",
     ],
 )
 def test_what_shows_none_of_them_does_not(folder, command):
@@ -108,6 +135,46 @@ def test_a_changed_file_is_shown_by_a_plain_diff(folder, command):
     (folder / ".env").write_text("K=changed\n")
     assert judge(folder, command).decision == "ask"
     assert judge(folder, "git diff -- a.py").decision == "allow"
+
+
+def test_a_file_that_is_staged_is_shown_by_diffs_with_the_last_commit(folder, git):
+    """Its bytes are those of the index, so that a look at the disk tells nothing."""
+    (folder / "deploy/server.pem").write_text("K=changed\n")
+    git("add", "deploy/server.pem")
+    for command in ("git diff --cached", "git diff HEAD", "git status -v", "git status -vv"):
+        assert judge(folder, command).offered == (f"Read({folder}/deploy/server.pem)",), command
+    for command in ("git diff", "git diff --cached -- .env a.py", "git status"):
+        assert judge(folder, command, allow=("Bash(git diff --cached -- .env a.py)",)).decision == (
+            "allow"
+        ), command
+
+
+def test_the_object_of_a_file_names_it(folder, git):
+    oid = git("rev-parse", "HEAD:deploy/server.pem").strip()
+    for command in (f"git cat-file -p {oid}", f"git cat-file blob {oid[:7]}"):
+        assert f"Read({folder}/deploy/server.pem)" in judge(folder, command).offered
+    other = git("hash-object", "-w", "names").strip()
+    assert judge(folder, f"git cat-file -p {other}").decision == "allow"
+
+
+@pytest.mark.parametrize("command", ["git grep --untracked K", "git ls-files -o | xargs cat"])
+def test_what_is_not_tracked_counts_where_git_takes_it(folder, command):
+    (folder / ".env.local").write_text("K=1\n")
+    assert f"Read({folder}/.env.local)" in judge(folder, command).offered
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'jq -n \'import "config" as $c {search: "/home/ada/.docker"}; $c\'',
+        "jq 'include \"x\"; .' a.json",
+        "ls -d src/.* | xargs cat",
+        "echo .e* | xargs cat",
+    ],
+)
+def test_other_ways_to_a_file_without_its_name(folder, command):
+    assert judge(folder, command).decision == "ask"
+    assert judge(folder, "jq '.include, .imports' a.json").decision == "allow"
 
 
 @pytest.mark.parametrize(
@@ -156,6 +223,20 @@ def test_the_index_tells_the_files_in_any_repository(folder, git):
     assert [one.path for one in list_tracked_credentials(str(side))] == [
         f"{side}/{one}" for one in SENSITIVE
     ]
-    git("update-index", "--index-version", "4")
-    assert list(list_tracked_credentials(str(folder))) == []
     assert list(list_tracked_credentials(str(folder.parent))) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("update-index", "--index-version", "4"),
+        ("update-index", "--split-index"),
+        ("update-index", "--skip-worktree", "deploy/id_rsa", "a.py"),
+    ],
+)
+def test_the_index_tells_them_in_each_of_its_forms(folder, git, change):
+    """With short paths, in two files, and with more flags."""
+    before = list(list_tracked_credentials(str(folder)))
+    git(*change)
+    assert sorted(list_tracked_credentials(str(folder))) == sorted(before)
+    assert not any(one.is_changed for one in before)
