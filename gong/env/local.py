@@ -32,6 +32,7 @@ from .files import (
     write_file_atomically,
     write_file_below,
 )
+from .pages import FilePage, read_page
 from .processes import RunningCommand, SupervisorClient
 from .protocol import DirEntry, ExecResult, Platform, resolve_path
 from .search import find_below, is_plain_search, run_search, search_below
@@ -167,6 +168,13 @@ class LocalEnvironment:
         if is_small_file(self._resolve_path(path)):  # a thread takes longer than reading it
             return read()
         return await asyncio.to_thread(read)
+
+    async def read_page(
+        self, path: str, first: int, count: int | None, most: int, root: str | None = None
+    ) -> FilePage | None:
+        """Return lines of a large text file, None for any other; see `pages.read_page`."""
+        place = path if root is not None else self._resolve_path(path)
+        return await asyncio.to_thread(read_page, place, first, count, most, root)
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Put `data` at `path`, whole or not at all; once begun it is finished, even if cancelled.

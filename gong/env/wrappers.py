@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .protocol import is_inside_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from .pages import FilePage
     from .protocol import (
         ChangeRefusal,
         DirEntry,
@@ -88,6 +89,15 @@ class ConfinedEnvironment(EnvironmentWrapper):
         """Read a file below one of the folders."""
         real, own = await self._require_inside(path)
         return await self.inner.read_file(real, root or own)
+
+    async def read_page(
+        self, path: str, first: int, count: int | None, most: int, root: str | None = None
+    ) -> FilePage | None:
+        """Read a page of a file below one of the folders, if the environment inside has pages."""
+        real, own = await self._require_inside(path)
+        reader: Callable[..., Awaitable[FilePage | None]] | None
+        reader = getattr(self.inner, "read_page", None)
+        return None if reader is None else await reader(real, first, count, most, root or own)
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Write a file below one of the folders."""

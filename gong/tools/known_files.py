@@ -51,6 +51,10 @@ class KnownFiles:
         else:
             self._digests[path] = _hash_bytes(data)
 
+    def note_digest(self, path: str, digest: bytes) -> None:
+        """Know a file by the SHA-256 of its bytes."""
+        self._digests[path] = digest
+
     def note_changes(self, changes: Sequence[FileUpdate]) -> None:
         """Know files as a tool has left them."""
         for change in changes:

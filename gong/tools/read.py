@@ -32,12 +32,10 @@ from .limits import (
 )
 from .paths import build_path_error, describe_os_error, locate_path
 from .pictures import show_picture
-from .text_files import decode_text_file
+from .text_files import BOM, decode_text_file
 from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .tool import ToolContext
 
 
@@ -69,21 +67,94 @@ async def run_read(
     arguments: ReadArguments, context: ToolContext, *, caps: OutputCaps = LINE_CAPS
 ) -> ToolOutcome:
     """Return the requested lines; a cut page says how to continue."""
-    content = await read_content(arguments.path, context)
-    if isinstance(content, ToolOutcome):
-        return content
-    lines, path = split_lines(content.text), arguments.path
     start = max((arguments.offset or 1) - 1, 0)
-    if start and start >= len(lines):
-        return build_offset_error(start + 1, lines)
-    page = lines[start:] if arguments.limit is None else lines[start : start + arguments.limit]
-    text = "".join(page)
-    body = text.removesuffix("\n")
+    page = await load_page(arguments.path, start, arguments.limit, context)
+    return page if isinstance(page, ToolOutcome) else _show_page(page, start, arguments.path, caps)
+
+
+async def load_page(
+    path: str, start: int, limit: int | None, context: ToolContext
+) -> Page | ToolOutcome:
+    """Return `limit` lines of a file from the line `start` on (from 0; None: all).
+
+    A result for a picture, for what cannot be read, and for a start beyond the end.
+    """
+    page = await _load_large_page(path, start, limit, context)
+    if page is None:
+        content = await read_content(path, context)
+        if isinstance(content, ToolOutcome):
+            return content
+        page = _select_page(content, start, limit)
+    if isinstance(page, Page) and start and start >= page.total:
+        return ToolOutcome.error(
+            f"Offset {start + 1} is beyond end of file ({page.total} lines total)"
+        )
+    return page
+
+
+class Page(NamedTuple):
+    """The lines that were asked for."""
+
+    text: str
+    """All of them; of very many the beginning, far beyond what is shown."""
+    lines: int
+    total: int
+    """Lines of the file."""
+    first_line_bytes: int
+    """Of the first line, without its end."""
+    encoding: str
+    digest: str | None = None
+    """SHA-256 of the whole page where `text` is its beginning."""
+
+
+def _select_page(content: FileContent, start: int, limit: int | None) -> Page:
+    lines = split_lines(content.text)
+    page = lines[start:] if limit is None else lines[start : start + limit]
+    first = len(encode_text(page[0].removesuffix("\n"))) if page else 0
+    return Page("".join(page), len(page), len(lines), first, content.encoding)
+
+
+async def _load_large_page(
+    path: str, start: int, limit: int | None, context: ToolContext
+) -> Page | ToolOutcome | None:
+    """Return the page of a large text file, which is not read whole; None of any other file."""
+    read_page = getattr(context.env, "read_page", None)  # an environment of others may not have it
+    if read_page is None:
+        return None
+    try:
+        found = await locate_path(context.env, path)
+        page = await read_page(found, start, limit, _LARGEST_PAGE)
+        if page is not None and not page.is_binary and context.files:
+            context.files.note_digest(await context.env.real_path(found), page.digest)
+    except (OSError, ValueError):
+        return None  # reading it as usual says what is wrong
+    if page is None:
+        return None
+    if page.is_binary:
+        return _refuse_binary(path, page.size)
+    text = page.text if start else page.text.removeprefix(BOM)
+    return Page(
+        text.decode("utf-8", "replace"),
+        page.lines,
+        page.total,
+        page.first_line - 1,
+        "utf-8",
+        page.page_digest,
+    )
+
+
+_LARGEST_PAGE = 8 * MAX_KEPT_BYTES
+"""Bytes of a page of a large file that are held."""
+
+
+def _show_page(page: Page, start: int, path: str, caps: OutputCaps) -> ToolOutcome:
+    """Return a page as far as it fits, with a notice how to continue."""
+    body = page.text.removesuffix("\n")
     # The line feed taken off counts too, so that what is shown whole stays within the limit.
-    cut = truncate_head(body, caps.max_lines, caps.max_bytes - (len(text) - len(body)))
-    rest = len(lines) - start - len(page)
+    cut = truncate_head(body, caps.max_lines, caps.max_bytes - (len(page.text) - len(body)))
+    rest = page.total - start - page.lines
     if cut.first_line_exceeds_limit:
-        size, limit = format_size(len(encode_text(page[0].removesuffix("\n")))), caps.max_bytes
+        size, limit = format_size(page.first_line_bytes), caps.max_bytes
         notice = (
             f"Line {start + 1} is {size}, exceeds {format_size(limit)} limit. Use bash:"
             f" sed -n '{start + 1}p' {shlex.quote(path)} | head -c {limit}"
@@ -92,26 +163,26 @@ async def run_read(
         last = start + cut.output_lines
         why = f" ({format_size(caps.max_bytes)} limit)" if cut.truncated_by == "bytes" else ""
         notice = (
-            f"Showing lines {start + 1}-{last} of {len(lines)}{why}."
+            f"Showing lines {start + 1}-{last} of {page.total}{why}."
             f" Use offset={last + 1} to continue."
         )
     elif rest:
-        next_line = start + len(page) + 1
+        next_line = start + page.lines + 1
         notice = f"{rest} more lines in file. Use offset={next_line} to continue."
     else:
-        return ToolOutcome.from_text(text)
+        return ToolOutcome.from_text(page.text)
     details = ReadDetails(
         path=path,
-        line_count=len(lines),
+        line_count=page.total,
         truncated=cut.truncated,
-        encoding=content.encoding,
+        encoding=page.encoding,
         truncated_by=cut.truncated_by,
-        total_lines=len(page),
+        total_lines=page.lines,
         output_lines=cut.output_lines,
         first_line_exceeds_limit=cut.first_line_exceeds_limit,
     )
     shown = "\n\n".join(filter(None, (cut.content, f"[{notice}]")))
-    full = keep_page(text, path) if cut.truncated else None
+    full = keep_page(page.text, path, page.digest) if cut.truncated else None
     return ToolOutcome((Text(shown),), details, full=full)
 
 
@@ -154,23 +225,27 @@ async def _decode_content(data: bytes, path: str, found: str) -> FileContent | T
         return FileContent(cells, "utf-8")
     file = decode_text_file(data)
     if file is None:
-        return ToolOutcome.error(
-            f"Cannot read {path} as text: it is a binary file of"
-            f" {format_size(len(data))}. Look into it with bash: file, strings or xxd."
-        )
+        return _refuse_binary(path, len(data))
     if file.encoding == "utf-8":
         return FileContent(data[len(file.mark) :].decode("utf-8", "replace"), "utf-8")
     return FileContent(file.text, "utf-16")
 
 
-def build_offset_error(offset: int, lines: Sequence[str]) -> ToolOutcome:
-    """Return the error for an offset beyond the end of the file."""
-    return ToolOutcome.error(f"Offset {offset} is beyond end of file ({len(lines)} lines total)")
+def _refuse_binary(path: str, size: int) -> ToolOutcome:
+    return ToolOutcome.error(
+        f"Cannot read {path} as text: it is a binary file of"
+        f" {format_size(size)}. Look into it with bash: file, strings or xxd."
+    )
 
 
-def keep_page(text: str, path: str) -> str:
-    """Return what a result keeps of the lines asked for; of very many the file has the rest."""
-    digest = hashlib.sha256(encode_text(text)).hexdigest() if len(text) * 4 > MAX_KEPT_BYTES else ""
+def keep_page(text: str, path: str, digest: str | None = None) -> str:
+    """Return what a result keeps of the lines asked for; of very many the file has the rest.
+
+    `digest` is that of all the lines, where `text` is only their beginning.
+    """
+    if digest is None:
+        is_long = len(text) * 4 > MAX_KEPT_BYTES
+        digest = hashlib.sha256(encode_text(text)).hexdigest() if is_long else ""
     return keep_full_text(text, f"the rest is in {path}; SHA-256 of all {digest}")
 
 

@@ -21,8 +21,8 @@ from ..paths import format_path, locate_path
 from ..read import (
     FileContent,
     ReadDetails,
-    build_offset_error,
     keep_page,
+    load_page,
     read_content,
     split_lines,
 )
@@ -54,23 +54,20 @@ class ReadFileArguments(Struct, frozen=True):
 async def _run_read_file(
     arguments: ReadFileArguments, context: ToolContext, *, limits: OutputLimits
 ) -> ToolOutcome:
-    content = await read_content(arguments.file_path, context)
-    if isinstance(content, ToolOutcome):
-        return content
-    lines = split_lines(content.text)
     start = max((arguments.offset or 1) - 1, 0)
-    if start and start >= len(lines):
-        return build_offset_error(start + 1, lines)
-    page = lines[start : start + arguments.limit]
-    text = _number_page(page, start, len(lines))
+    found = await load_page(arguments.file_path, start, arguments.limit, context)
+    if isinstance(found, ToolOutcome):
+        return found
+    page = split_lines(found.text)
+    text = _number_page(page, start, found.total)
     shown = limit_text(text, limits)
-    if len(page) == len(lines) and shown == text:
+    if len(page) == found.total and shown == text:
         return ToolOutcome.from_text(text)
     details = ReadDetails(
         path=arguments.file_path,
-        line_count=len(lines),
+        line_count=found.total,
         truncated=shown != text,
-        encoding=content.encoding,
+        encoding=found.encoding,
         truncated_by=("chars" if len(text) > limits.chars else "lines") if shown != text else None,
         total_lines=len(page),
         output_lines=len(_NUMBERED.findall(shown)),
