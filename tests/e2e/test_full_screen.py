@@ -84,6 +84,7 @@ def test_the_wheel_scrolls_and_new_lines_leave_the_place(chat):
 
 
 def test_a_theme_colours_the_whole_screen(chat):
+    """M198"""
     """What is drawn of the transcript follows the theme, also what stood there before."""
     now = chat(columns=100, rows=20)
     ask(now, "run echo one", "printed: one")

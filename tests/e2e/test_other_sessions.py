@@ -21,6 +21,7 @@ def ask(now, prompt, answer):
 
 
 def test_a_new_session_and_back_by_the_words_of_the_first(place, chat):
+    """M198: sessions are switched."""
     now = chat()
     ask(now, "run echo zebra", "printed: zebra")
     now.say("/new")
@@ -42,6 +43,7 @@ def test_a_new_session_and_back_by_the_words_of_the_first(place, chat):
 
 
 def test_an_earlier_prompt_of_the_tree_is_a_new_branch_with_its_text(place, chat):
+    """M204: fork anywhere."""
     now = chat()
     ask(now, "run echo one", "printed: one")
     ask(now, "run echo two", "printed: two")

@@ -56,7 +56,7 @@ def test_a_prompt_is_answered_offline_with_two_tool_calls_on_a_tape_anyone_can_c
 
 
 def test_text_is_the_answer_and_nothing_else_on_standard_output(place):
-    """J9-1.1"""
+    """M197 J9-1.1"""
     model = place.script({"text": "forty-two"})
     done = place.run("gong", "chat", "-p", "what is it?", "-m", model)
     assert (done.stdout, done.stderr) == ("forty-two\n", "")

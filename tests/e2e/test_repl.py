@@ -70,6 +70,7 @@ def script(folder):
 
 
 def test_a_conversation_with_tools(chat):
+    """M197 M198: line by line, without -t."""
     now = chat("-m", "offline/rules")
     now.say("read README.md then run wc -l README.md")
     now.wait_for("wc -l README.md printed: 42 README.md")

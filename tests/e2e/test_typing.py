@@ -284,6 +284,7 @@ def test_shell_commands_of_the_user(place, chat):
 
 
 def test_keys_of_the_settings(place, chat):
+    """M198"""
     config = place.home / "config"
     config.mkdir()
     (config / "config.toml").write_text(

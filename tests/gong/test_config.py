@@ -14,6 +14,7 @@ def write(tmp_path):
 
 
 def test_tables_of_providers_models_and_aliases_are_settings(write):
+    """M201"""
     settings = load_settings(
         write(
             '[aliases]\nx = "groq/y"\n[providers.groq]\nbase_url = "http://h"\n'

@@ -123,6 +123,7 @@ async def test_what_is_taken_back_is_not_delivered_and_not_found_again(stage):
 
 
 async def test_what_waits_goes_along_when_a_compaction_begins_a_phase(stage):
+    """M204: a session is loaded again after a compaction."""
     session = await stage.session(*[{"text": "word " * 200}] * 4)
     for prompt in ("one", "two", "three"):
         await seen(session, prompt + " word" * 200)

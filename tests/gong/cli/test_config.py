@@ -49,6 +49,7 @@ def test_a_wrong_setting_is_refused_and_nothing_is_written(gong, file, key, valu
 
 
 def test_list_tells_where_a_value_comes_from(gong, file):
+    """M201"""
     found = sources(gong, GONG_MODEL="offline/rules")
     assert found["model"] == ("offline/rules", "environment")
     assert found["effort"] == ("low", str(file))
@@ -57,6 +58,7 @@ def test_list_tells_where_a_value_comes_from(gong, file):
 
 
 def test_settings_of_a_project_count_once_they_are_trusted(gong, file, home):
+    """M201"""
     file.write_text(MINE + '[permissions]\ndeny = ["Bash(rm:*)"]\n')
     (home / "work/.git").mkdir(parents=True)
     theirs = home / "work/.gong/config.toml"

@@ -46,13 +46,14 @@ def test_every_row_can_be_used_or_says_why_not(preset):
         ("openai-chat", {"OPENAI_BASE_URL": "http://h/v1"}, "https://api.openai.com/v1"),
         ("google", {"GEMINI_BASE_URL": "http://h/"}, "http://h"),
         ("google", {"GEMINI_BASE_URL": "http://h", "GOOGLE_BASE_URL": "http://g"}, "http://g"),
+        ("ollama", {}, "http://localhost:11434/v1"),
         ("ollama", {"OLLAMA_HOST": "10.0.0.2:11434"}, "http://10.0.0.2:11434/v1"),
         ("ollama", {"OLLAMA_HOST": "https://gpu.example/"}, "https://gpu.example/v1"),
         ("ollama", {"OLLAMA_HOST": "x", "OLLAMA_BASE_URL": "http://y/v2"}, "http://y/v2"),
     ],
 )
 def test_a_variable_overrides_the_address(name, environ, endpoint):
-    """<PROVIDER>_BASE_URL, and OLLAMA_HOST."""
+    """M201: <PROVIDER>_BASE_URL, and OLLAMA_HOST."""
     assert find_endpoint(load_presets({})[name], environ) == endpoint
 
 

@@ -77,6 +77,7 @@ def session(client):
 
 
 def test_a_prompt_is_answered_when_its_run_has_ended(client, session):
+    """M197"""
     assert client.ask("initialize", protocol=1)["methods"] == [*METHODS]
     done = client.ask("prompt", session=session, text="run echo zebra")
     assert done["text"] == "`echo zebra` printed: zebra"

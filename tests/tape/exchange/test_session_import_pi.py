@@ -88,6 +88,8 @@ def import_and_open(store, data):
 
 
 class TestVersions:
+    """M204: versions 1 and 2 become version 3."""
+
     def test_a_plain_list_becomes_a_chain(self):
         old = [
             {"type": "message", "message": {"role": "user", "content": "a"}},

@@ -48,6 +48,7 @@ def test_a_key_without_a_value_is_not_found(values):
 
 
 def test_a_file_is_named_by_its_key_and_only_its_owner_reads_it(values):
+    """M205"""
     values.set("editor/Theme", b"dark")
     file = values.folder / "editor%2F%54heme"
     assert file.read_bytes() == b"dark"
@@ -91,6 +92,8 @@ def test_a_link_in_place_of_a_value_is_refused(values, tmp_path):
 
 
 def test_writers_at_once_lose_nothing(values):
+    """M205"""
+
     def count(_):
         for _ in range(20):
             values.update("n", lambda old: b"%d" % (int(old or b"0") + 1))
@@ -117,6 +120,7 @@ def test_reading_writes_nothing(values):
 
 
 def test_what_a_killed_writer_left_is_not_a_value_and_does_not_block(values):
+    """M205"""
     values.set("x", b"old")
     (values.folder / ".x.new").write_bytes(b"hal")
     assert values.list() == ["x"]
