@@ -37,8 +37,10 @@ every step is an entry:
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tape.model.entries import Context, Text, ToolResult, join_texts, select_tool_calls
 from tape.model.entries import Model as ModelEntry
@@ -54,6 +56,7 @@ from ..errors import (
 )
 from ..llm.model_names import BUILT_IN_PROVIDERS
 from ..llm.provider_errors import find_window_in_error
+from ..policy.decision import format_error_line
 from ..tools.background import describe_ended
 from . import events
 from .compaction import CompactionRequest, compact_branch
@@ -65,7 +68,7 @@ from .run_context import PreparedRequest, prepare_request
 from .tool_step import run_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tape.model.entries import ToolCall
     from tape.model.line import Entry
@@ -74,7 +77,9 @@ if TYPE_CHECKING:
     from .answer_form import AnswerForm
     from .model_call import Answer
     from .queues import QueuedMessage
-    from .run_context import RunContext
+    from .run_context import RunContext, ToolSource
+
+T = TypeVar("T")
 
 
 class RunOutcome(NamedTuple):
@@ -135,14 +140,33 @@ async def _update_tools(context: RunContext) -> None:
     """Let the sources of tools bring theirs up to date, and say what is wrong with them."""
     has_person = context.dialogue is not None and context.dialogue.has_person
     for source in context.setup.sources:
-        for remark in await source.offer(context.setup.tools, has_person=has_person):
-            context.emit(events.Warn(remark))
+        offer = partial(source.offer, context.setup.tools, has_person=has_person)
+        for remark in await _ask_source(context, source, offer) or ():
+            context.emit(events.Warn(str(remark)))
+
+
+async def _ask_source(
+    context: RunContext, source: ToolSource, ask: Callable[[], Awaitable[T]]
+) -> T | None:
+    """Return what a source of tools answers; one that fails is named, and ends nothing."""
+    try:
+        return await ask()
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001 - code of others
+        name = type(source).__name__
+        failure = format_error_line(error)
+        context.emit(events.Warn(f"the source of tools {name} failed: {failure}"))
+        return None
 
 
 async def attach_mentions(context: RunContext, prompt: str) -> None:
     """Give the model what a prompt names of the sources of tools."""
     for source in context.setup.sources:
-        documents, remarks = await source.read_mentions(prompt)
+        read = await _ask_source(context, source, partial(source.read_mentions, prompt))
+        if read is None:
+            continue
+        documents, remarks = read
         record_documents(context.recorder, [AttachedDocument(*one) for one in documents])
         for remark in remarks:
             context.emit(events.Warn(remark))

@@ -36,6 +36,7 @@ from ..context.instructions import Instructions
 from ..context.sent_history import HistoryFold
 from ..context.trim import elide_results
 from ..llm.accumulate import StreamAccumulator
+from ..llm.guard import check_stream
 from ..llm.models import fit_effort
 from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request
@@ -398,7 +399,7 @@ class RunContext:
             self.emit(events.Warn(f"{error} · try {attempt + 1} in {delay:.1f} s"))
 
         return stream_with_retries(
-            model.stream,
+            partial(check_stream, model.name, model.stream),
             request,
             self.setup.retry,
             sleep=asyncio.sleep,
@@ -514,7 +515,11 @@ async def request_text(
     """
     answer = context.start_answer()
     request = replace(request, options=model.options)
-    source = context.stream_with_retries(model, request) if retries else model.stream(request)
+    source = (
+        context.stream_with_retries(model, request)
+        if retries
+        else check_stream(model.name, model.stream, request)
+    )
     async with aclosing(source) as stream:
         async for event in stream:
             answer.process(event)

@@ -30,6 +30,7 @@ from ..policy.refusals import choose_locale
 from ..project import locate_folder
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.output_storage import FolderStorage, build_temporary_path
+from ..tools.python_tools import load_python_tools
 from ..tools.tool import PreparedCall, ToolContext, ToolOutcome, encode_details
 from .options import load_settings
 
@@ -175,6 +176,8 @@ async def _open_runner() -> ToolRunner:
 
 def _build_all_tools(settings: config.Settings) -> ToolRegistry:
     tools = build_registry(settings.tuning)
+    for tool in load_python_tools(settings.python_tools):
+        tools.register(tool)
     tools.set_active(tools.names)
     return tools
 

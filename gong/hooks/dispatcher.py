@@ -140,9 +140,11 @@ class HookDispatcher:
 
     def _is_wanted(self, hook: Hook, call: HookCall) -> bool:
         try:
-            return hook.handles(call)
-        except Exception as error:  # noqa: BLE001 - as in answers
-            self._fail(hook, call.point, error)
+            return bool(hook.handles(call))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as in answers
+            self._fail(hook, call.point, _make_failure(error))
             return False
 
     async def _ask_hook(self, hook: Hook, call: HookCall) -> HookAnswer:
@@ -165,10 +167,7 @@ class HookDispatcher:
         error = task.exception()
         if error is None:
             return self._check_answer(hook, call.point, task.result())
-        # SystemExit and the like of a hook must not end the session.
-        if not isinstance(error, Exception):
-            error = HookFailed(f"it raised {type(error).__name__}")
-        return self._fail(hook, call.point, error)
+        return self._fail(hook, call.point, _make_failure(error))
 
     def _check_answer(self, hook: Hook, point: Point, answer: object) -> HookAnswer:
         """Return the answer of a hook where it is one, with a decision that there is."""
@@ -195,6 +194,13 @@ class HookDispatcher:
         if hook.on_failure == "block":
             return HookAnswer("block", f"the hook {hook.name} failed: {line}")
         return NO_ANSWER
+
+
+def _make_failure(error: BaseException) -> Exception:
+    """Return an error of a hook; SystemExit and the like of a hook must not end the session."""
+    if isinstance(error, Exception):
+        return error
+    return HookFailed(f"it raised {type(error).__name__}")
 
 
 async def _answer_call(hook: Hook, call: HookCall) -> HookAnswer:

@@ -6,6 +6,7 @@ used where a host gives none, decides nothing.
 
 from __future__ import annotations
 
+import asyncio
 from traceback import format_exception, format_exception_only
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -84,7 +85,9 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Decision:
             raise TypeError(f"a policy answers a Verdict, not {type(verdict).__name__}")  # noqa: TRY301 (told like the rest)
         if not isinstance(verdict.allowed, bool):
             raise TypeError(f"a verdict allows with True or False, not {verdict.allowed!r}")  # noqa: TRY301 (as above)
-    except Exception as error:  # noqa: BLE001 - whatever a policy raises, the call must not run
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a policy raises, the call must not run
         failure = format_error_line(error)
         text = f"Not run: the policy that decides about calls failed: {failure}"
         record = ApprovalRecord("deny", "failure", None, failure)
@@ -104,11 +107,11 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Decision:
     return Decision(RecordedVerdict.build(record, verdict.text or _NO_REASON))
 
 
-def format_error_line(error: Exception) -> str:
+def format_error_line(error: BaseException) -> str:
     """Return kind and message of an error in one line."""
     return " ".join("".join(format_exception_only(error)).split())
 
 
-def format_trace(error: Exception) -> str:
+def format_trace(error: BaseException) -> str:
     """Return the trace of an error, as Python would print it."""
     return "".join(format_exception(error))

@@ -17,6 +17,7 @@ strings, and null where a field is left out.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from contextlib import suppress
@@ -29,12 +30,20 @@ import msgspec
 from msgspec.structs import replace
 
 from tape.model.entries import join_texts
+from tape.text import replace_surrogates
 
 from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
 from .limits import limit_text
 from .output_storage import find_blob
-from .tool import AgentTool, PreparedCall, RemovedOutput, ToolContext, ToolOutcome
+from .tool import (
+    AgentTool,
+    PreparedCall,
+    RemovedOutput,
+    ToolContext,
+    ToolOutcome,
+    check_outcome,
+)
 from .truncation_service import CutText, TruncationContext, TruncationOptions, TruncationService
 
 if TYPE_CHECKING:
@@ -302,17 +311,20 @@ class ToolRegistry:
     ) -> ToolOutcome:
         """Run the tool's body and cut what it did not cut itself, this time by `options`."""
         try:
-            result = await prepared.tool.run(prepared.arguments, context)
-        except Exception as error:  # noqa: BLE001 - every error of a tool becomes a result
+            answered: object = await prepared.tool.run(prepared.arguments, context)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a tool raises becomes a result
             said = str(error) or type(error).__name__
             text = f"Tool error ({prepared.tool.name}): {said}"
-            kinds: tuple[tuple[type[Exception], ErrorKind], ...] = (
+            kinds: tuple[tuple[type[BaseException], ErrorKind], ...] = (
                 (FileNotFoundError, "FileNotFound"),
                 (PermissionError, "PermissionDenied"),
             )
             kind = next((name for one, name in kinds if isinstance(error, one)), None)
-            return ToolOutcome.error(text, kind=kind)
+            return ToolOutcome.error(replace_surrogates(text), kind=kind)
         tool = prepared.tool
+        result = check_outcome(tool.name, answered)
         if tool.limits is not None:
             text = join_texts(result.content)
             shown = text if result.is_measured else limit_text(text, tool.limits)

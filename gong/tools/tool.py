@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from tape.model.entries import NO_JSON, BlobRef, Content, Text
+from tape.model.entries import NO_JSON, BlobRef, Block, Content, Text
+from tape.text import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -93,6 +94,48 @@ class ToolOutcome(Struct, frozen=True):
     ) -> ToolOutcome:
         """Return an error result that a model can act on."""
         return cls((Text(text),), details, is_error=True, kind=kind)
+
+
+def check_outcome(name: str, result: object) -> ToolOutcome:
+    """Return what a tool answered where it is a result; an error that names the tool where not.
+
+    A text is a result; lone surrogates, which cannot be written, become U+FFFD.
+    """
+    if isinstance(result, str):
+        result = ToolOutcome.from_text(result)
+    if not isinstance(result, ToolOutcome):
+        wrong = f"it returned {type(result).__name__}, not ToolOutcome"
+        return ToolOutcome.error(f"Tool error ({name}): {wrong}")
+    if isinstance(result.content, str):
+        result = replace(result, content=(Text(result.content),))
+    if wrong := _find_fault(result):
+        return ToolOutcome.error(f"Tool error ({name}): {wrong}")
+    content = tuple(
+        replace(one, text=replace_surrogates(one.text)) if isinstance(one, Text) else one
+        for one in result.content
+    )
+    full = None if result.full is None else replace_surrogates(result.full)
+    if (content, full) == (result.content, result.full):
+        return result
+    return replace(result, content=content, full=full)
+
+
+def _find_fault(result: ToolOutcome) -> str:
+    """Return what of a result has a wrong type; "" where nothing has."""
+    content: object = result.content
+    if not isinstance(content, tuple | list):
+        return f"its content is {type(content).__name__}, not blocks"
+    wrong = next((one for one in content if not isinstance(one, Block)), None)
+    if wrong is not None:
+        return f"its content holds {type(wrong).__name__}, not blocks"
+    full: object = result.full
+    if full is not None and not isinstance(full, str):
+        return f"its full output is {type(full).__name__}, not text"
+    try:
+        encode_details(result)
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        return f"its details cannot be written as JSON: {error}"
+    return ""
 
 
 def encode_details(result: ToolOutcome) -> Raw:

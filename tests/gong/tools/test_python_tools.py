@@ -63,6 +63,15 @@ def test_a_named_tool_is_offered_and_runs(package, name):
         check=True,
     )
     assert "rain in Bergen" in done.stdout
+    alone = subprocess.run(
+        [sys.executable, "-m", "gong", "tool", "weather", '{"city": "Bergen"}'],
+        cwd=home,
+        env={"PATH": os.defpath, "HOME": str(home), "PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "rain in Bergen" in alone.stdout
 
 
 @pytest.mark.parametrize(
