@@ -7,42 +7,76 @@ of them:
     setting                                       run by
     --------------------------------------------  ------------------------------------------
     filter.NAME.clean, smudge, process            status, diff, ls-files -m, checkout
+    core.fsmonitor                                status, diff, ls-files -m
     diff.external, diff.NAME.command, textconv    diff, log -p, show, blame
     gpg.program, gpg.NAME.program                 log and show, with log.showSignature; commit
-    merge.NAME.driver                             merge
-    core.sshCommand, gitProxy, askPass,           fetch, ls-remote
-    credential.helper, remote.NAME.uploadpack
-    the hook post-index-change                    whatever refreshes the index, as status does
+    merge.NAME.driver                             merge, merge-tree
+    core.sshCommand, gitProxy, askPass,           fetch, ls-remote; in a partial clone whatever
+    credential.helper, remote.NAME.uploadpack,    needs an object that is not there
+    core.alternateRefsCommand, protocol.ext
+    man.NAME.cmd, browser.NAME.cmd                help
+    alias.NAME, core.pager, core.editor           the alias, a terminal, commit
+    hooks post-index-change, reference-           status and diff; fetch
+    transaction, pre-auto-gc
 
-Settings of the user and of the system count as the user's own. So do the filters of git-lfs.
+So do those of the repositories inside of it, which git enters by itself. A repository that takes
+its history or its files from elsewhere (a `.git` that leads there, core.worktree) is named as well:
+what git shows is then not of this folder. Settings of the user and of the system count as the
+user's own. So do the filters of git-lfs.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.folders import locate_repository
+from .git_folders import list_inner_folders, locate_git_folder, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-_HOOK = "post-index-change"
+    from .git_folders import GitFolder
+
+    Ask = Callable[[Sequence[str]], bytes | None]
+    """Returns what a command prints in a folder, None where it fails."""
+
+_HOOKS = ("post-index-change", "reference-transaction", "pre-auto-gc")
 _SUSPECT = re.compile(
     rb"filter|textconv|external|command|driver|program|proxy|askpass|helper|uploadpack|vcs|include"
-    rb"|hookspath",
+    rb"|hook|fsmonitor|protocol|worktree|pager|editor|alias|trailer|\blfs|\bman\b|browser|update\s*="
+    rb"|\.cmd|cmd\s*=",
     re.IGNORECASE,
 )
 """What a file of settings holds that names a program, or another file of settings."""
+_OWN_TREE = re.compile(rb"(?im)^\s*worktree = .*$")
 _PROGRAM_KEY = re.compile(
     r"filter\..*\.(?:clean|smudge|process)|diff\.external|diff\..*\.(?:command|textconv)"
     r"|merge\..*\.driver|gpg\.(?:.*\.)?program|gpg\.ssh\.defaultkeycommand"
-    r"|core\.(?:sshcommand|gitproxy|askpass|alternaterefscommand)"
-    r"|credential\.(?:.*\.)?helper|remote\..*\.(?:uploadpack|vcs)",
+    r"|core\.(?:sshcommand|gitproxy|askpass|alternaterefscommand|fsmonitor|pager|editor|worktree)"
+    r"|pager\..*|sequence\.editor|interactive\.difffilter|alias\..*|trailer\..*\.(?:cmd|command)"
+    r"|credential\.(?:.*\.)?helper|remote\..*\.(?:uploadpack|vcs)|protocol\.(?:ext\.)?allow"
+    r"|man\..*\.(?:cmd|path)|browser\..*\.(?:cmd|path)|gc\.recentobjectshook"
+    r"|submodule\..*\.update|lfs\.(?:extension|customtransfer)\..*\.(?:clean|smudge|path)",
     re.IGNORECASE | re.DOTALL,
 )
+_HARMLESS = {
+    "core.fsmonitor": r"true|false|yes|no|on|off|[01]",
+    "pager": r"true|false|yes|no|on|off|[01]",
+    "alias": r"[^!-].*",
+    "submodule": r"[^!].*",
+    "protocol": r"never",
+    "driver": r"true|false",
+    "credential": r"cache(?: --timeout[= ]\d+)?|store|osxkeychain|manager(?:-core)?|libsecret"
+    r"|wincred|!(?:/usr/bin/)?gh auth git-credential",
+    "uploadpack": r"git-upload-pack",
+}
+"""By the beginning or the end of a key: values that name no program, or one of git's own."""
+_SHOWING = re.compile(
+    r"(?:cat|less|more|most|delta|bat|diff-so-fancy|vi|vim|nvim|nano|emacs|code|subl|micro|hx|true)"
+    r"(?: -[-\w=]+)*"
+)
+"""Pagers and editors that people use."""
 _OWN_SCOPES = {"local", "worktree"}
 _LFS = {
     ("filter.lfs.clean", "git-lfs clean -- %f"),
@@ -50,6 +84,9 @@ _LFS = {
     ("filter.lfs.process", "git-lfs filter-process"),
 }
 """What `git lfs install --local` writes."""
+_TRANSPORTS = ("core.", "credential.", "remote.", "protocol.")
+ELSEWHERE = {"core.worktree", "gitdir"}
+"""Keys of repositories whose files or history are not of this folder."""
 GIT = (
     *("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
     *("-c", "safe.bareRepository=explicit", "-c", "log.showSignature=false"),
@@ -66,50 +103,94 @@ class GitProgram(NamedTuple):
 
 def may_name_programs(folder: str) -> bool:
     """Return whether the repository of a folder may name programs; quick, and never wrongly no."""
-    place = locate_git_folder(folder)
-    if place is None:
+    repository = locate_git_folder(folder)
+    if repository is None:
         return False
-    for name in ("config", "config.worktree", "commondir"):
-        data = _read_bytes(f"{place}/{name}")
-        if name == "commondir" and data:
-            common = os.path.normpath(os.path.join(place, os.fsdecode(data.strip())))  # noqa: PTH118
-            data = _read_bytes(f"{common}/config")
-            if _find_hook(common) is not None:
-                return True
-        if _SUSPECT.search(data):
-            return True
-    return _find_hook(place) is not None
+    if repository.stranger is not None:
+        return True
+    every = (repository, *list_inner_folders(repository))
+    return any(_is_suspect(one) for one in every)
 
 
-def list_git_programs(
-    folder: str, ask: Callable[[Sequence[str]], bytes | None]
-) -> tuple[GitProgram, ...]:
+def _is_suspect(repository: GitFolder) -> bool:
+    common = repository.common
+    files = dict.fromkeys(
+        (f"{common}/config", f"{repository.place}/config", f"{repository.place}/config.worktree")
+    )
+    data = b"\n".join(map(read_bytes, files))
+    if repository.is_bare:  # a submodule names its own tree
+        data = _OWN_TREE.sub(b"", data)
+    return _SUSPECT.search(data) is not None or any(_find_hooks(f"{common}/hooks"))
+
+
+def list_git_programs(folder: str, ask: Ask) -> tuple[GitProgram, ...]:
     """Return the programs that the settings of a folder's own repository name, in their order.
 
-    `ask` returns what a command prints in that folder, None where it fails: then git refuses the
-    repository, and runs none of its programs either.
+    `ask` asks in that folder; where git fails it refuses the repository, and runs none of its
+    programs either.
     """
-    if not may_name_programs(folder):
+    repository = locate_git_folder(folder)
+    if repository is None or not may_name_programs(folder):
         return ()
     listing = (*GIT, "config", "--show-scope", "--includes", "-z", "--list")
     words = os.fsdecode(ask(listing) or b"").split("\0")
-    found, hooks = [], None
-    for scope, setting in zip(words[::2], words[1::2], strict=False):
+    settings = [
+        setting
+        for scope, setting in zip(words[::2], words[1::2], strict=False)
+        if scope in _OWN_SCOPES
+    ]
+    found = [*_choose_programs(repository, settings)]
+    if (stranger := repository.stranger) is not None:
+        found.insert(0, GitProgram("gitdir", stranger))
+    for inner in list_inner_folders(repository):
+        if _is_suspect(inner):
+            found += _list_inner_programs(inner, ask)
+    return tuple(dict.fromkeys(found))
+
+
+def _list_inner_programs(repository: GitFolder, ask: Ask) -> Iterator[GitProgram]:
+    """Yield the programs of a repository inside of another; its settings are read as a file."""
+    settings: list[str] = []
+    for name in ("config", "config.worktree"):
+        file = f"{repository.common}/{name}"
+        if os.path.exists(file):  # noqa: PTH110
+            told = ask((*GIT, "config", "--file", file, "--includes", "-z", "--list"))
+            settings += os.fsdecode(told or b"").split("\0")
+    yield from (one for one in _choose_programs(repository, settings) if one.key != "core.worktree")
+
+
+def _choose_programs(repository: GitFolder, settings: Sequence[str]) -> Iterator[GitProgram]:
+    """Yield those of some settings (`key`, a line feed, value) that name programs, and hooks."""
+    hooks = None
+    for setting in settings:
         key, _, value = setting.partition("\n")
-        if scope not in _OWN_SCOPES:
-            continue
         if key.lower() == "core.hookspath":
             hooks = value
         elif _PROGRAM_KEY.fullmatch(key) and value and (key, value) not in _LFS:
-            found.append(GitProgram(key, value))
-    common = os.fsdecode(ask((*GIT, "rev-parse", "--git-common-dir")) or b"").rstrip("\n")
-    place = os.path.join(folder, common)  # noqa: PTH118 (as git says it)
+            own_tree = key.lower() == "core.worktree" and repository.is_own_tree(value)
+            if not own_tree and not _is_harmless(key.lower(), value):
+                yield GitProgram(key, value)
+    place = f"{repository.common}/hooks"
     if hooks is not None:
-        top = locate_repository(folder) or folder
-        hook = os.path.join(top, os.path.expanduser(hooks), _HOOK)  # noqa: PTH111, PTH118
-    else:
-        hook = f"{place}/hooks/{_HOOK}"
-    return (*found, *([GitProgram(_HOOK, hook)] if os.access(hook, os.X_OK) else ()))
+        place = os.path.join(repository.top, os.path.expanduser(hooks))  # noqa: PTH111, PTH118
+    for hook in _find_hooks(place):
+        yield GitProgram(os.path.basename(hook), hook)  # noqa: PTH119
+
+
+def _is_harmless(key: str, value: str) -> bool:
+    shows = key in {"core.pager", "core.editor", "sequence.editor"} or key.startswith("pager.")
+    if shows and _SHOWING.fullmatch(value):
+        return True
+    names = (key, key.partition(".")[0], key.rpartition(".")[2])
+    return any(
+        name in _HARMLESS and re.fullmatch(_HARMLESS[name], value, re.IGNORECASE | re.DOTALL)
+        for name in names
+    )
+
+
+def _find_hooks(place: str) -> Iterator[str]:
+    """Yield the hooks in a folder that commands run which only read."""
+    yield from (path for name in _HOOKS if os.access(path := f"{place}/{name}", os.X_OK))
 
 
 def list_staged_files(
@@ -130,43 +211,25 @@ def list_staged_files(
 def build_overrides(programs: tuple[GitProgram, ...]) -> tuple[str, ...] | None:
     """Return options of git with which these do not run; None where that cannot be said.
 
-    Programs that show differences are left out by `--no-ext-diff --no-textconv`, and hooks by
-    `GIT`.
+    Programs that show differences are left out by `--no-ext-diff --no-textconv`, and hooks and the
+    monitor by `GIT`.
     """
     values: dict[str, str] = {}
     for key, _ in programs:
         driver, _, name = key.rpartition(".")
-        if "=" in key:  # an option ends the name there
+        if "=" in key or key.lower() in ELSEWHERE:  # an option ends the name there
             return None
         if key.startswith("filter."):
             values |= {key: "", f"{driver}.required": "false"}
+        elif key.startswith("lfs."):
+            names = ("clean", "smudge", "process")
+            values |= {f"filter.lfs.{one}": "" for one in names}
+            values["filter.lfs.required"] = "false"
         elif name == "driver":
             values[key] = "false"  # a program that fails, so what it would merge is a conflict
         elif key.startswith("gpg."):
             values["commit.gpgSign"] = "false"
+        elif key.startswith(_TRANSPORTS):
+            values["protocol.allow"] = "never"
+            values |= {key: "never"} if key.startswith("protocol.") else {}
     return tuple(word for key, value in values.items() for word in ("-c", f"{key}={value}"))
-
-
-def locate_git_folder(folder: str) -> str | None:
-    """Return the folder of git's files for a folder; None where it is in no repository."""
-    top = locate_repository(folder)
-    if top is None:
-        return None
-    place = f"{top}/.git"
-    data = _read_bytes(place)
-    if data.startswith(b"gitdir:"):
-        named = os.fsdecode(data.removeprefix(b"gitdir:").strip())
-        place = os.path.normpath(os.path.join(top, named))  # noqa: PTH118 (as git says it)
-    return place
-
-
-def _find_hook(place: str) -> str | None:
-    hook = f"{place}/hooks/{_HOOK}"
-    return hook if os.access(hook, os.X_OK) else None
-
-
-def _read_bytes(path: str) -> bytes:
-    """Return the bytes of a file; none where there is none to read."""
-    with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123 (at every start)
-        return file.read()
-    return b""

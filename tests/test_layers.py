@@ -37,6 +37,7 @@ ORDER = {
             "private_files",
             "front_matter",
             "python_objects",
+            "git_folders",
             "git_programs",
             "project",
             "trust",

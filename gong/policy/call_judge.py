@@ -274,7 +274,7 @@ class CallJudge:
         if not commands or not (programs := self.find_git_programs()):
             return
         names = _clip_text(", ".join(key for key, _ in programs))
-        reason = f"the repository names programs for git to run ({names}): gong trust shows them"
+        reason = f"git runs or reads what the repository's settings name ({names}): see gong trust"
         for command in commands:
             yield Action("other", command.source, reason, hidden=True)
 

@@ -17,7 +17,7 @@ from glob import glob
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..git_programs import locate_git_folder
+from ..git_folders import list_entries, locate_git_folder
 from .tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
@@ -55,18 +55,16 @@ class TrackedFile(NamedTuple):
 
 def list_tracked_credentials(folder: str) -> Iterator[TrackedFile]:
     """Yield the files of the repository around a folder that may hold credentials, by name."""
-    place = locate_git_folder(folder)
-    if place is None:
+    repository = locate_git_folder(folder)
+    if repository is None:
         return
-    top = folder
-    while not os.path.lexists(f"{top}/.git"):
-        top = os.path.dirname(top)  # noqa: PTH120
+    place = repository.place
     names = (f"{place}/index", *glob(f"{escape_glob(place)}/sharedindex.*"))  # noqa: PTH207
     for name in names:
         with suppress(OSError):
             found = os.stat(name)  # noqa: PTH116
             for entry in _read_index(name, found.st_mtime_ns, found.st_size):
-                yield entry._replace(path=f"{top}/{entry.path}")
+                yield entry._replace(path=f"{repository.top}/{entry.path}")
 
 
 @lru_cache(maxsize=8)
@@ -96,7 +94,7 @@ def _list_entries(data: bytes) -> Iterator[tuple[int, bytes]]:
     if data[:4] != _HEAD:
         return
     if version == _SHORTENED_PATHS:
-        entries = dict(_list_shortened_entries(data))
+        entries = {path: entry for entry, path in list_entries(data)}
         paths = b"\0" + b"\0".join(entries) + b"\0"
         for start, end in _find_ends(paths):
             path = paths[paths.rfind(b"\0", 0, start) + 1 : end]
@@ -137,26 +135,6 @@ def _find_entry(data: bytes, name: int, end: int) -> tuple[int, int] | None:
         if data[start - 1 : start] == b"\0" and start < name - 4:
             return None
     return None
-
-
-def _list_shortened_entries(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield every path of version 4, and where its entry begins."""
-    path, at = b"", 12
-    try:
-        for _ in range(int.from_bytes(data[8:12], "big")):
-            entry, at = at, at + _FIXED_BYTES
-            if data[at - 2] & (_EXTENDED >> 8):
-                at += 2
-            dropped = data[at] & 0x7F
-            while data[at] & 0x80:
-                at += 1
-                dropped = ((dropped + 1) << 7) | (data[at] & 0x7F)
-            end = data.index(b"\0", at + 1)
-            path = path[: len(path) - dropped] + data[at + 1 : end]
-            at = end + 1
-            yield path, entry
-    except (IndexError, ValueError):
-        return  # damaged, or of a repository with other objects
 
 
 def _is_named(path: bytes) -> bool:

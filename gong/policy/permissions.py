@@ -121,13 +121,13 @@ class PermissionPolicy:
         from .real_paths import find_real_path, match_files  # noqa: PLC0415 (the same)
         from .repositories import find_repository  # noqa: PLC0415 (the same)
 
-        repository = find_repository(self.cwd)
+        found = find_repository(self.cwd)
         return PathContext(
             self.cwd,
             self.home,
             self.roots,
             (self.cwd,),
-            repository,
+            None if found is None else found.top,
             find_real_path,
             match_files,
             self.exported,

@@ -6,28 +6,30 @@ git runs. Asks the disk where a `.git` lies; nothing is run.
 
 from __future__ import annotations
 
-import os
 import posixpath
 from typing import TYPE_CHECKING
 
+from ..git_folders import locate_git_folder
 from .real_paths import find_real_path
 
 if TYPE_CHECKING:
+    from ..git_folders import GitFolder
     from .invocation import Invocation
-
-
-_BARE_ENTRIES = ("HEAD", "objects", "refs")
-"""What git looks for in a bare repository."""
 
 
 def is_in_other_repository(use: Invocation, start: str) -> bool:
     """Return whether a use of git may be about another repository than that of `start`.
 
     What git is told itself (`--git-dir`, GIT_DIR) is judged with its words: it is never plain
-    reading. A folder that is not known counts as another repository.
+    reading. A folder that is not known counts as another repository, and so does a bare one, which
+    may be files of a clone.
     """
     own = find_repository(start)
-    return any(one is None or find_repository(one) != own for one in list_git_folders(use))
+    for folder in list_git_folders(use):
+        found = None if folder is None else find_repository(folder)
+        if folder is None or found != own or (found is not None and found.is_bare):
+            return True
+    return False
 
 
 def list_git_folders(use: Invocation) -> tuple[str | None, ...]:
@@ -49,21 +51,6 @@ def list_git_folders(use: Invocation) -> tuple[str | None, ...]:
     return tuple(None if one is None else find_real_path(one) for one in folders)
 
 
-def find_repository(folder: str) -> str | None:
-    """Return the nearest folder upwards, links resolved, that is a repository; None without one.
-
-    That is one that holds a `.git`, or what a bare repository holds.
-    """
-    folder = find_real_path(folder)
-    while not _is_repository(folder):
-        above = posixpath.dirname(folder)
-        if above == folder:
-            return None
-        folder = above
-    return folder
-
-
-def _is_repository(folder: str) -> bool:
-    if os.path.lexists(posixpath.join(folder, ".git")):
-        return True
-    return all(os.path.lexists(posixpath.join(folder, name)) for name in _BARE_ENTRIES)
+def find_repository(folder: str) -> GitFolder | None:
+    """Return the repository that git would find for a folder, links resolved; None without one."""
+    return locate_git_folder(find_real_path(folder))

@@ -41,8 +41,12 @@ LOG_REF = "refs/notes/ai"
 TRACE_REF = "refs/notes/agent-trace"
 """Where Agent Trace is kept."""
 
-_RUN_NOTHING = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-"""Options of git with which it runs no monitor and no hook that the repository names."""
+_RUN_NOTHING = (
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
+    *("-c", "protocol.allow=never"),
+)
+"""Options of git with which it runs no program of the repository: no monitor, no hook, and nothing
+to fetch an object that is not there."""
 
 
 class Repository:

@@ -45,3 +45,36 @@ def test_a_session_in_it_runs_nothing_of_it(place, traces, mode):
     done = place.run(*argv, code=None)
     assert "not trusted, so without effect: .git/config" in done.stderr
     assert traces() == []
+
+
+def test_a_repository_inside_of_it_runs_nothing_either(place, tmp_path):
+    """Git enters a submodule, or a folder that it knows as one, with the settings found there."""
+    folder, seen = place.folder, tmp_path / "seen"
+    seen.mkdir()
+
+    def git(at, *words):
+        variables = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+        who = ("-c", "user.name=n", "-c", "user.email=e@x")
+        subprocess.run(
+            ["git", *who, *words], cwd=at, env=variables, check=True, capture_output=True
+        )
+
+    inner = folder / "inner"
+    inner.mkdir()
+    git(folder, "init", "-q")
+    git(inner, "init", "-q")
+    (inner / "a.txt").write_text("one\n")
+    git(inner, "add", "a.txt")
+    git(inner, "commit", "-qm", "one")
+    git(folder, "add", "inner")
+    git(folder, "commit", "-qm", "one")
+    git(inner, "config", "core.fsmonitor", f"touch '{seen}/monitor'; false")
+    os.utime(inner / "a.txt", (0, 0))
+    call = {"tool_calls": [{"name": "bash", "args": {"command": "git status; git diff"}}]}
+    edit = {"tool_calls": [{"name": "bash", "args": {"command": "echo two > b.txt"}}]}
+    argv = ("gong", "chat", "-p", "go", "-m", place.script(call, edit, {"text": "done"}))
+    done = place.run(*argv, "--permission", "accept_edits", code=None)
+    assert "not trusted, so without effect: .git/config" in done.stderr
+    assert [one.name for one in seen.iterdir()] == []
+    git(folder, "status")
+    assert [one.name for one in seen.iterdir()] == ["monitor"]

@@ -77,6 +77,19 @@ KEYS = [
     "credential.https://x.helper",
     "remote.origin.uploadpack",
     "remote.origin.vcs",
+    "core.fsmonitor",
+    "core.pager",
+    "pager.log",
+    "core.editor",
+    "core.alternateRefsCommand",
+    "protocol.ext.allow",
+    "protocol.allow",
+    "man.x.cmd",
+    "browser.x.path",
+    "gc.recentObjectsHook",
+    "trailer.x.cmd",
+    "lfs.extension.x.clean",
+    "lfs.customtransfer.x.path",
 ]
 
 
@@ -86,6 +99,98 @@ def test_each_setting_that_names_a_program_is_found(root, git, find, key):
     git("config", key, "./evil")
     section, _, name = key.rpartition(".")
     assert find() == (GitProgram(f"{section}.{name.lower()}", "./evil"),)
+
+
+PLAIN = {
+    "core.fsmonitor": "true",
+    "core.pager": "less -R",
+    "pager.log": "false",
+    "core.editor": "code --wait",
+    "alias.st": "status --short",
+    "credential.helper": "cache --timeout=60",
+    "merge.ours.driver": "true",
+    "remote.origin.uploadpack": "git-upload-pack",
+    "protocol.ext.allow": "never",
+    "submodule.x.update": "rebase",
+    "core.hooksPath": ".husky/_",
+    "extensions.partialClone": "origin",
+    "commit.gpgSign": "true",
+    "core.worktree": "..",
+}
+
+
+@pytest.mark.parametrize("key", PLAIN)
+def test_settings_of_ordinary_repositories_name_none(git, find, key):
+    git("config", key, PLAIN[key])
+    assert find() == ()
+
+
+@pytest.mark.parametrize("value", ["!./evil", "-c core.fsmonitor=./evil status"])
+def test_an_alias_that_runs_something_is_found(git, find, value):
+    git("config", "alias.st", value)
+    assert find() == (GitProgram("alias.st", value),)
+
+
+@pytest.mark.parametrize("hook", ["reference-transaction", "pre-auto-gc"])
+def test_hooks_that_fetch_runs_are_found(root, find, hook):
+    file = root / ".git/hooks" / hook
+    file.write_text("#!/bin/sh\n")
+    file.chmod(0o755)
+    assert [one.key for one in find()] == [hook]
+
+
+@pytest.fixture
+def other(tmp_path, git):
+    """Another repository beside the project, with one commit."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    git("init", "-q", folder=folder)
+    (folder / "o.txt").write_text("o\n")
+    git("add", ".", folder=folder)
+    git("commit", "-qm", "o", folder=folder)
+    return folder
+
+
+def test_repositories_that_git_enters_are_part_of_it(root, git, find, other):
+    """A submodule, one inside it, and one that is only a folder with a `.git`."""
+    allow = ("-c", "protocol.file.allow=always")
+    git(*allow, "submodule", "add", "-q", str(other), "sub")
+    git(*allow, "submodule", "add", "-q", str(other), "deep", folder=root / "sub")
+    git("clone", "-q", str(other), str(root / "plain"), folder=root)
+    git("add", "plain")
+    assert (may_name_programs(str(root)), find()) == (False, ())
+    for number, folder in enumerate(("sub", "sub/deep", "plain"), 1):
+        git("config", f"filter.{number}.clean", "./evil", folder=root / folder)
+    assert sorted(find()) == [GitProgram(f"filter.{one}.clean", "./evil") for one in (1, 2, 3)]
+    assert [one.key for one in find(root / "sub")] == ["filter.1.clean", "filter.2.clean"]
+    git("update-index", "--index-version", "4")
+    assert len(find()) == 3
+
+
+def test_a_repository_whose_files_are_elsewhere_is_named(tmp_path, root, git, find):
+    (tmp_path / "out").mkdir()
+    git("config", "core.worktree", str(tmp_path / "out"))
+    assert find() == (GitProgram("core.worktree", str(tmp_path / "out")),)
+
+
+def test_a_repository_that_takes_its_history_from_elsewhere_is_named(root, git, find, other):
+    moved = root / ".git"
+    moved.rename(root / "away")
+    (root / ".git").write_text(f"gitdir: {other}/.git\n")
+    assert find() == (GitProgram("gitdir", f"{other}/.git"),)
+    (root / ".git").unlink()
+    (root / ".git").symlink_to(other / ".git")
+    assert [one.key for one in find()] == ["gitdir"]
+    (root / ".git").unlink()
+    (root / "away").rename(root / ".git")
+    (root / ".git/commondir").write_text(f"{other}/.git\n")
+    assert find()[0] == GitProgram("gitdir", f"{other}/.git")
+
+
+def test_a_folder_git_that_is_none_hides_nothing_above(root, git, find):
+    (root / "in/.git").mkdir(parents=True)
+    git("config", "core.fsmonitor", "./evil")
+    assert find(root / "in") == (GitProgram("core.fsmonitor", "./evil"),)
 
 
 def test_included_settings_and_those_of_a_worktree_are_found(tmp_path, root, git, find):
@@ -136,7 +241,11 @@ def test_options_leave_filters_out_or_cannot_be_said():
         *("-c", "filter.x.clean=", "-c", "filter.x.required=false"),
         *("-c", "merge.y.driver=false"),
     )
-    assert build_overrides((GitProgram("filter.a=b.clean", "./evil"),)) is None
+    assert build_overrides((GitProgram("core.sshCommand", "./evil"),)) == (
+        *("-c", "protocol.allow=never"),
+    )
+    for key in ("filter.a=b.clean", "core.worktree", "gitdir"):
+        assert build_overrides((GitProgram(key, "./evil"),)) is None
 
 
 def arm(root, git):
@@ -146,6 +255,7 @@ def arm(root, git):
     for key in ("filter.x.clean", "filter.x.smudge", "filter.x.process", "diff.x.textconv"):
         git("config", key, f"touch '{canary}-{key}'; cat")
     git("config", "diff.external", f"touch '{canary}-external'")
+    git("config", "core.fsmonitor", f"touch '{canary}-fsmonitor'; false")
     git("config", "merge.x.driver", f"touch '{canary}-merge'")
     hook = root / ".git/hooks/post-index-change"
     hook.write_text(f"#!/bin/sh\ntouch '{canary}-hook'\n")

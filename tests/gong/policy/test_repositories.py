@@ -87,6 +87,24 @@ def test_other_repositories_in_other_modes(folder, command, mode, decision):
     assert judge(folder, command, mode)[1].decision == decision
 
 
+def test_files_of_a_clone_that_are_a_bare_repository_ask(folder):
+    """Also where the session works in it, where no `.git` is, and behind a link."""
+    bare = folder / "v/b.git"
+    subprocess.run(["git", "init", "-q", "--bare", bare], check=True)
+    (folder / "up").symlink_to("nested")
+    for command in ("git -C v/b.git status", "cd v/b.git && git status", "git -C up/.. status"):
+        assert judge(folder, command)[1].decision == ("allow" if "up" in command else "ask")
+    (folder / "away").symlink_to(folder.parent / "other/in")
+    (folder.parent / "other/in").mkdir()
+    assert judge(folder, "git -C away/.. status")[1].decision == "ask"
+    assert judge(bare, "git status")[1].decision == "ask"
+    shared = folder / "c"
+    shared.mkdir()
+    (shared / "HEAD").write_text("ref: refs/heads/main\n")
+    (shared / "commondir").write_text("../v/b.git\n")
+    assert judge(folder, "git -C c status")[1].decision == "ask"
+
+
 def test_a_rule_about_a_subcommand_holds_in_the_own_repository_only(folder):
     rules = {"allow": ("Bash(git commit:*)",)}
     assert judge(folder, "git commit -m x", **rules)[1].decision == "allow"
