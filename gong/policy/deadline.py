@@ -29,14 +29,29 @@ class JudgementTooLong(Exception):
     """A judgement took more than its time; raised into it, or by it."""
 
 
-async def judge_in_time(judge: Callable[[], T], late: T) -> T:
-    """Return what `judge` returns, or `late` where it takes too long; raises what it raises."""
+async def judge_in_time(
+    judge: Callable[[], T], late: T, prepare: Callable[[], object] = lambda: None
+) -> T:
+    """Return what `judge` returns, or `late` where it takes too long; raises what it raises.
+
+    What `prepare` takes, which is called before it in the same thread, does not count: to load
+    modules and tables takes longer than most judgements, once in a program.
+    """
     done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    thread = threading.Thread(target=_judge_to_future, args=(judge, late, done), daemon=True)
+    begun: list[float] = []
+
+    def judge_prepared() -> T:
+        prepare()
+        begun.append(time.thread_time())
+        return judge()
+
+    thread = threading.Thread(
+        target=_judge_to_future, args=(judge_prepared, late, done), daemon=True
+    )
     thread.start()
     while not done.done():
         await asyncio.wait({done}, timeout=LIMIT_SECONDS)
-        if done.done() or _measure_seconds(thread) < LIMIT_SECONDS:
+        if done.done() or not begun or _measure_seconds(thread) - begun[0] < LIMIT_SECONDS:
             continue
         _stop_thread(thread)
         await asyncio.wait({done}, timeout=_GRACE_SECONDS)

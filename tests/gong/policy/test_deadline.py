@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 
 import pytest
@@ -129,3 +131,17 @@ async def test_each_danger_of_a_command_is_named():
         "mkfs.ext4 /dev/sda1: makes a new file system over the old one",
     ]
     assert all(one in ruling.text for one in ruling.why.split("; "))
+
+
+def test_the_first_judgement_of_a_program_is_not_late(tmp_path):
+    """Modules and tables are loaded before its time begins."""
+    code = """
+import asyncio, sys
+from gong.policy.permissions import PermissionPolicy
+policy = PermissionPolicy(sys.argv[1], "/home/ada")
+ruling = asyncio.run(policy.judge_in_time("bash", {"command": "ls"}))
+print(ruling.decision, ruling.why)
+"""
+    argv = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stdout == "allow \n"
