@@ -30,14 +30,19 @@ _COUNTS = (
     *((3, 8, 5, 7, 3), (4, 3, 4, 3, 7), (3, 5, 3, 2, 4, 3), (3, 2, 4), (3, 4, 3, 1), (3, 3, 1)),
     *((3, 3, 1), (5, 5, 2, 2), (8, 4, 1, 7, 6), (3, 4, 7, 3, 2), (4, 4, 6), (2, 3, 3)),
 )
-"""The scenarios in each part of J.1 to J.12."""
-SCENARIOS = tuple(
-    f"J{chapter}-{part}.{number}"
-    for chapter, parts in enumerate(_COUNTS, 1)
-    for part, count in enumerate(parts, 1)
-    for number in range(1, count + 1)
+"""The scenarios in each part of J.1 to J.12; J.11 has parts without numbers."""
+SCENARIOS = (
+    *(
+        f"J{chapter}-{part}.{number}"
+        for chapter, parts in enumerate(_COUNTS, 1)
+        for part, count in enumerate(parts, 1)
+        for number in range(1, count + 1)
+    ),
+    *(f"TOOLCFG-{number:03}" for number in range(1, 7)),
+    *(f"TOOLRES-{number:03}" for number in range(1, 7)),
+    *(f"PJSON-{number:03}" for number in range(1, 9)),
 )
-"""What the first design lists there; it has no numbers in J.11."""
+"""What the first design lists there, and of presets, results and partial JSON."""
 
 NUMBER = re.compile(r"(?<![A-Za-z0-9])[Mm](\d{3})(?![A-Za-z0-9])")
 TITLE = re.compile(r"^\| *(M\d{3}) *\|([^|]*)\|(.*?)\|", re.MULTILINE)

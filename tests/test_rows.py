@@ -151,13 +151,14 @@ def test_open_rows_are_listed_with_what_they_ask_for_and_why(tmp_path):
 
 
 def test_every_row_and_scenario_is_asserted_by_its_tests_or_open():
+    """M209: the scenarios of the first design, too."""
     table, tests = read_table(TABLE.read_text("utf-8")), find_tests(ROOT)
     assert find_faults(table, tests) == []
     assert find_scenario_faults(table, tests, ROOT) == []
 
 
 def test_rows_and_scenarios_are_those_of_the_mission(tmp_path):
-    assert (len(ROWS), ROWS[-1], LAST, len(SCENARIOS)) == (238, "M238", 238, 182)
+    assert (len(ROWS), ROWS[-1], LAST, len(SCENARIOS)) == (238, "M238", 238, 202)
     titles = read_titles(MISSION)
     assert tuple(titles) == ROWS
     assert all(titles.values()) is MISSION.exists()

@@ -213,7 +213,10 @@ class SessionHooks:
     async def change_result(
         self, prepared: PreparedCall, result: ToolOutcome, duration_ms: int
     ) -> ToolOutcome:
-        """Return a result as hooks changed it; the original text stays on the tape as `full`."""
+        """Return a result as hooks changed it; the original text stays on the tape as `full`.
+
+        Content and details change each by itself (000 §11).
+        """
         if not self.dispatcher.wants("tool_result"):
             return result
         text = join_texts(result.content)
@@ -227,6 +230,8 @@ class SessionHooks:
             result = replace_fields(result.replace_text(changed["content"], text), full=full)
             if full is None:
                 result = replace_fields(result, kept=None)
+        if changed["details"] != details:
+            result = replace_fields(result, details=changed["details"])
         return replace_fields(result, is_error=changed["is_error"])
 
     def settle_turn(self, recorder: Recorder) -> bool:
@@ -478,3 +483,6 @@ def _check_result(value: dict[str, Any]) -> None:
         raise TypeError("content is a text, and is_error true or false")
     if not isinstance(result.get("full", ""), str | None):
         raise TypeError("full is a text or None")
+    if not isinstance(result["details"], dict):
+        raise TypeError("details is an object")
+    msgspec.json.encode(result["details"])  # what is no JSON fails here, in the hook that sent it

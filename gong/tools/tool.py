@@ -6,7 +6,7 @@ Two channels leave a tool: `content` for the model, `details` for people and pro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -61,7 +61,8 @@ class ToolOutcome(Struct, frozen=True):
     """The result of a tool."""
 
     content: Content
-    details: Struct | None = None
+    details: Struct | Mapping[str, Any] | None = None
+    """Facts for people and programs; a hook may replace them by an object of its own."""
     is_error: bool = False
     full: str | None = None
     """The full output, if `content` shows a part of it (see `limits.keep_full_text`)."""

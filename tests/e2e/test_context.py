@@ -190,6 +190,18 @@ def test_a_handoff_is_an_anchor_and_a_page_and_another_model_goes_on(place):
     assert "continues from the handoff" in done.stderr
 
 
+def test_the_page_of_a_handoff_is_enough_for_another_agent(place):
+    """M235: pasted as a prompt into a session that knows nothing else."""
+    talk(place, 3)
+    page = place.run("gong", "handoff", "--to", "offline/rules").stdout
+    apart = {"TAPE_HOME": str(place.home / "elsewhere")}
+    first = ("gong", "chat", "-p", page, "-m", "offline/rules")
+    place.run(*first, **apart)
+    asked = place.run("gong", "chat", "-c", "-p", "which port is staging on?", **apart)
+    assert "8143" in asked.stdout
+    assert "gong chat --session" in page
+
+
 def test_a_compaction_that_saves_nothing_is_not_made(place):
     """M160: the branch stays as it is; only what the summary took is recorded."""
     place.run("gong", "chat", "-p", "hello", "-m", "offline/rules")

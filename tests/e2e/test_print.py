@@ -210,6 +210,7 @@ SHORT = {
 
 @pytest.mark.parametrize("case", SHORT)
 def test_an_answer_that_is_not_whole_ends_with_9_and_says_why(place, case):
+    """M237"""
     answers, (result, why) = SHORT[case]
     argv = ("gong", "chat", "-p", "go", "-m", place.script(*answers))
     document = place.json(*argv, "--output-format", "json", code=9)

@@ -250,7 +250,7 @@ async def test_a_library_session_does_not_compact_unless_it_is_told_to(stage):
 
 
 async def test_an_overflow_is_compacted_once_and_asked_again_once(stage):
-    """C18: then the run ends with the error, and the session stays usable."""
+    """M208 C18: then the run ends with the error, and the session stays usable."""
     overflow = {"error": {"class": "ContextLengthExceeded", "message": "too long", "status": 400}}
     session = await stage.session(
         *({"text": noise(n)} for n in range(5)),

@@ -41,13 +41,13 @@ async def described(stage, name, chosen=None, **settings):
 async def test_the_session_goes_before_the_models_row_and_that_before_the_file(
     stage, settings, effort, sent
 ):
-    """M017 M221"""
+    """M017"""
     session = await described(stage, SONNET, effort, **settings)
     assert request_of(session).reasoning_effort == sent
 
 
 async def test_a_change_holds_from_the_next_call_of_the_same_run(stage):
-    """M017: also in the middle of a run, and the tape shows where."""
+    """M017 M234: also in the middle of a run, and the tape shows where."""
     session = await stage.session(
         {"tool_calls": [call("ls")]}, {"tool_calls": [call("ls")]}, {"text": "done"}
     )

@@ -70,6 +70,7 @@ async def test_tool_events_have_a_status_and_the_arguments_so_far_m036(stage):
 
 
 async def test_progress_carries_the_end_of_all_output_so_far(stage):
+    """M218"""
     command = "for i in 1 2 3; do echo $i; sleep 0.05; done"
     session = await stage.session({"tool_calls": [call("bash", command=command)]}, {"text": "ok"})
     updates = only(await seen(session, "go"), "tool_update")
@@ -87,6 +88,7 @@ async def test_progress_carries_the_end_of_all_output_so_far(stage):
 async def test_each_limit_ends_a_run_that_does_not_end_and_says_which_m015_m016(
     stage, settings, limit, turns
 ):
+    """M208: and the session is idle."""
     files = [{"tool_calls": [call("bash", command=f"sleep 0.05; echo {n}")]} for n in range(40)]
     session = await stage.session(*files, loop_detection=False, **settings)
     found = await seen(session, "go")

@@ -205,9 +205,11 @@ async def test_a_failure_after_text_keeps_what_was_said_and_leaves_it_out_of_the
     assert len(repair.dropped) == 1
 
 
-async def test_a_failure_before_the_first_word_is_tried_again(stage):
+@pytest.mark.parametrize("kind", ["RateLimited", "ServerError", "NetworkError"])
+async def test_a_failure_before_the_first_word_is_tried_again(stage, kind):
+    """M208: 429, 5xx and the network."""
     session = await stage.session(
-        {"error": {"class": "RateLimited", "message": "slow down", "retry_after": 0.01}},
+        {"error": {"class": kind, "message": "slow down", "retry_after": 0.01}},
         {"text": "here"},
     )
     found = await seen(session, "go")

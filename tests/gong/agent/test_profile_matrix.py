@@ -148,11 +148,13 @@ def play(stage, profile):
 
 
 async def test_row_01_a_file_is_made(play, stage):
+    """M211"""
     await play(turn(write("hello.py", "print('Hello World')\n")))
     assert (stage.folder / "hello.py").read_text() == "print('Hello World')\n"
 
 
 async def test_row_02_a_file_is_read_then_edited(play, stage, profile):
+    """M211"""
     (stage.folder / "a.txt").write_text("one\ntwo\n")
     session, _ = await play(turn(read("a.txt")), turn(edit(profile, "a.txt", "two", "three")))
     assert (stage.folder / "a.txt").read_text() == "one\nthree\n"
@@ -160,6 +162,7 @@ async def test_row_02_a_file_is_read_then_edited(play, stage, profile):
 
 
 async def test_row_03_several_files_are_edited_in_one_session(play, stage, profile):
+    """M211"""
     for name in ("a", "b"):
         (stage.folder / name).write_text(f"{name}\n")
     edits = [edit(profile, name, name, name * 2) for name in ("a", "b")]
@@ -168,11 +171,13 @@ async def test_row_03_several_files_are_edited_in_one_session(play, stage, profi
 
 
 async def test_row_04_a_command_runs(play):
+    """M211"""
     session, _ = await play(turn(shell("echo $((6 * 7))")))
     assert "42" in texts(session)[0]
 
 
 async def test_row_05_a_command_is_ended_at_its_time_limit(play):
+    """M211"""
     begun = time.monotonic()
     session, _ = await play(turn(shell("echo so far; sleep 60", timeout_ms=300)))
     assert time.monotonic() - begun < 30
@@ -181,6 +186,7 @@ async def test_row_05_a_command_is_ended_at_its_time_limit(play):
 
 
 async def test_row_06_files_are_found_by_text_and_by_name(play, stage):
+    """M211"""
     (stage.folder / "a.py").write_text("needle = 1\n")
     (stage.folder / "b.txt").write_text("hay\n")
     session, _ = await play(turn(call("grep", pattern="needle"), call("glob", pattern="*.txt")))
@@ -189,6 +195,7 @@ async def test_row_06_files_are_found_by_text_and_by_name(play, stage):
 
 
 async def test_row_07_a_task_of_several_steps(play, stage, profile):
+    """M211"""
     (stage.folder / "a.py").write_text("x = 1\n")
     steps = (
         turn(call("grep", pattern="x =")),
@@ -202,6 +209,7 @@ async def test_row_07_a_task_of_several_steps(play, stage, profile):
 
 
 async def test_row_08_a_long_output_is_cut_and_kept(play):
+    """M211"""
     session, happened = await play(turn(shell("seq 1 60000")))
     [end] = [event for event in happened if event.kind == "tool_end"]
     assert len(texts(session)[0]) < 100_000
@@ -209,6 +217,7 @@ async def test_row_08_a_long_output_is_cut_and_kept(play):
 
 
 async def test_row_09_calls_that_read_run_in_parallel(play, stage):
+    """M211"""
     for name in ("a", "b", "c"):
         (stage.folder / name).write_text(name)
     session, happened = await play(turn(read("a"), read("b"), read("c")))
@@ -218,6 +227,7 @@ async def test_row_09_calls_that_read_run_in_parallel(play, stage):
 
 
 async def test_row_10_steering_in_the_middle_of_a_task(stage, profile):
+    """M211"""
     session = await stage.session(turn(shell("echo one")), DONE, tools=(profile,))
 
     def steer(event):
@@ -234,6 +244,7 @@ async def test_row_10_steering_in_the_middle_of_a_task(stage, profile):
 
 
 async def test_row_11_the_effort_changes(play):
+    """M211"""
     session, _ = await play()
     session.use_effort("high")
     await seen(session, "again")
@@ -242,7 +253,7 @@ async def test_row_11_the_effort_changes(play):
 
 
 async def test_row_12_a_sub_agent_is_started_and_waited_for(play, stage, profile):
-    """M129 M130 M131 M192: by the tools of the family."""
+    """M129 M130 M131 M192 M211: by the tools of the family."""
     script = stage.folder.parent / "child.json"
     script.write_text(json.dumps([turn(write("hello.py", "1\n")), {"text": "it is written"}]))
     if profile == "openai":
@@ -257,6 +268,7 @@ async def test_row_12_a_sub_agent_is_started_and_waited_for(play, stage, profile
 
 
 async def test_row_13_a_loop_is_noticed(play):
+    """M211"""
     _, happened = await play(*[turn(shell("echo again"))] * 10)
     told = [event for event in happened if event.kind == "loop_detection"]
     assert told, "nothing was noticed"
@@ -265,6 +277,7 @@ async def test_row_13_a_loop_is_noticed(play):
 
 
 async def test_row_14_a_failure_is_told_and_the_model_goes_on(play, stage):
+    """M211"""
     (stage.folder / "there").write_text("found\n")
     session, _ = await play(turn(read("gone")), turn(read("there")))
     assert [one.is_error for one in results(session)] == [True, False]
@@ -272,6 +285,7 @@ async def test_row_14_a_failure_is_told_and_the_model_goes_on(play, stage):
 
 
 async def test_row_15_each_family_has_its_own_format_of_edits(stage, profile):
+    """M211"""
     (stage.folder / "a").write_text("old\n")
     session = await stage.session(
         turn(read("a")), turn(edit(profile, "a", "old", "new")), DONE, tools=(profile,)
@@ -285,3 +299,52 @@ async def test_row_15_each_family_has_its_own_format_of_edits(stage, profile):
         (own, False),
     ]
     assert (stage.folder / "a").read_text() == "new\n"
+
+
+@pytest.mark.slow
+async def test_the_smoke_test_of_the_loop(stage, profile):
+    """M211: §9.13 in one session: a file, an edit, its run, a long output, steering, a time-out.
+
+    The family of OpenAI has 10 s for a command; the others are given less here.
+    """
+    child = stage.folder.parent / "child.json"
+    child.write_text(json.dumps([{"text": "hello.py is fine"}]))
+    if profile == "openai":
+        spawn = call("spawn_agent", task="test hello.py", model=f"scripted/{child}")
+        agent = [turn(spawn), turn(call("wait", agent_id="agent-1"))]
+    else:
+        agent = [turn(call("Task", prompt="test hello.py", model=f"scripted/{child}"))]
+    (stage.folder / "big.txt").write_text("x" * 100_000)
+    hello, goodbye = "print('Hello World')", "print('Goodbye')"
+    times = {} if profile == "openai" else {"default_command_timeout_ms": 500}
+    session = await stage.session(
+        *(turn(write("hello.py", f"{hello}\n")), DONE),
+        *(turn(read("hello.py")), turn(edit(profile, "hello.py", hello, goodbye)), DONE),
+        *(turn(shell("python3 hello.py")), DONE),
+        *(turn(shell("cat big.txt")), DONE),
+        *(turn(shell("echo routes")), {"text": "one endpoint"}),
+        *(*agent, DONE),
+        *(turn(shell("sleep 30")), DONE),
+        tools=(profile,),
+        **times,
+    )
+    await seen(session, "make hello.py")
+    assert (stage.folder / "hello.py").read_text() == f"{hello}\n"
+    await seen(session, "say goodbye")
+    assert (stage.folder / "hello.py").read_text() == f"{goodbye}\n"
+    await seen(session, "run it")
+    assert "Goodbye" in texts(session)[-1]
+    [end] = [one for one in await seen(session, "read big.txt") if one.kind == "tool_end"]
+    assert session.read_output(end).rstrip("\n") == "x" * 100_000
+    assert "[WARNING: Tool output was truncated." in texts(session)[-1]
+    leave = session.subscribe(lambda one: one.kind == "tool_start" and session.steer("one only"))
+    told = await seen(session, "make an application with several routes")
+    leave()
+    assert [one.text for one in told if one.kind == "steering_injected"] == ["one only"]
+    told = await seen(session, "let an agent test it")
+    assert [one.kind for one in told if one.agent] == ["subagent_start", "subagent_end"]
+    assert "hello.py is fine" in texts(session)[-1]
+    told = await seen(session, "sleep for half a minute")
+    limit = 10_000 if profile == "openai" else 500
+    assert f"timed out after {limit}ms" in texts(session)[-1]
+    assert told[-1].stop_reason == "stop"

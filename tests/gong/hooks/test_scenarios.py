@@ -201,6 +201,32 @@ async def test_3_3_a_partial_change_keeps_the_other_fields(stage):
     assert (saw[0]["content"], saw[0]["details"]["exit_code"]) == ("changed", 0)
 
 
+async def test_details_change_by_themselves(stage):
+    """M230: the text stays; what the next hook gets, the event and the tape have them."""
+    saw = []
+
+    def mark(_tool, result):
+        return {"details": {**result["details"], "checked": [True, None]}}
+
+    hooks = [hook(on_tool_result=mark), hook(on_tool_result=lambda _, one: saw.append(one))]
+    session, happened = await stage.run(hooks, ECHO, DONE)
+    assert result_texts(happened) == ["out\n"]
+    (end,) = of(events.ToolExecutionEnd, happened)
+    (recorded,) = [e.data for e in session.recorder.path if isinstance(e.data, ToolResult)]
+    for details in (saw[0]["details"], *map(msgspec.json.decode, (end.details, recorded.details))):
+        assert (details["exit_code"], details["checked"]) == (0, [True, None])
+
+
+@pytest.mark.parametrize("details", [3, "x", [1], {"a": object()}])
+async def test_details_that_are_no_object_of_json_change_nothing(stage, details):
+    """M230"""
+    wrong = hook(on_tool_result=lambda *_: {"details": details})
+    _, happened = await stage.run([wrong], ECHO, DONE)
+    (end,) = of(events.ToolExecutionEnd, happened)
+    assert msgspec.json.decode(end.details)["exit_code"] == 0
+    assert [one.point for one in of(events.HookError, happened)] == ["tool_result"]
+
+
 async def test_3_4_messages_of_a_call_are_changed_and_the_tape_is_not(stage):
     """J10-3.4, M172: what is sent has the message, what is recorded has not."""
     sent = []

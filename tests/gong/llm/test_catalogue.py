@@ -71,7 +71,7 @@ def test_default_models_are_in_the_catalogue():
     ],
 )
 def test_a_typed_name_means_exact_alias_catalogue_family_in_this_order(typed, full):
-    """M143: aliases and family words; C44 gives the order."""
+    """M143 M226: aliases and family words; C44 gives the order."""
     assert NAMES.resolve_name(typed) == full
 
 

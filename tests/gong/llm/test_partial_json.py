@@ -28,14 +28,14 @@ JSON = st.recursive(
 @pytest.mark.parametrize(
     ("text", "state", "value"),
     [
-        ('{"a": 1}', "ok", {"a": 1}),
-        ('{"file": "/src/ma', "partial", {"file": "/src/ma"}),
-        ('{"a": 1, "b": 2', "partial", {"a": 1, "b": 2}),
-        ('{"a": {"b": 1', "partial", {"a": {"b": 1}}),
-        ('{"items": [1, 2, 3', "partial", {"items": [1, 2, 3]}),
-        ("", "ok", {}),
+        ('{"a": 1}', "ok", {"a": 1}),  # PJSON-001
+        ('{"file": "/src/ma', "partial", {"file": "/src/ma"}),  # PJSON-002
+        ('{"a": 1, "b": 2', "partial", {"a": 1, "b": 2}),  # PJSON-003
+        ('{"a": {"b": 1', "partial", {"a": {"b": 1}}),  # PJSON-004
+        ('{"items": [1, 2, 3', "partial", {"items": [1, 2, 3]}),  # PJSON-005
+        ("", "ok", {}),  # PJSON-006
         (" \n", "ok", {}),
-        ('{"a": 1,', "partial", {"a": 1}),
+        ('{"a": 1,', "partial", {"a": 1}),  # PJSON-008
         ('{"a": 1, "b', "partial", {"a": 1}),
         ('{"a": 1, "b":', "partial", {"a": 1}),
         ('{"a": tr', "partial", {}),
@@ -53,7 +53,7 @@ def test_what_of_a_text_is_already_there(text, state, value):
 
 
 def test_three_chunks_grow_into_the_whole():
-    """M055, M056."""
+    """M055, M056 PJSON-007."""
     buffer, seen = "", []
     for chunk in ('{"path": "a.p', 'y", "lines": [1,', " 2]}"):
         buffer, value = accumulate_json(buffer, chunk)

@@ -50,7 +50,7 @@ async def client():
 
 @pytest.mark.integration
 async def test_a_sum(model, client):
-    """J9-2.1 J11-1.1: 2+2 is 4."""
+    """M210 J9-2.1 J11-1.1: 2+2 is 4."""
     done = await generate(model, prompt="What is 2+2? Answer with the digit alone.", client=client)
     assert "4" in done.text
     assert done.usage.output > 0
@@ -58,7 +58,7 @@ async def test_a_sum(model, client):
 
 @pytest.mark.integration
 async def test_a_streamed_haiku_is_the_final_text(model, client):
-    """J9-2.3 J11-1.3: start, deltas, end."""
+    """M210 J9-2.3 J11-1.3: start, deltas, end."""
     stream = stream_text(model, prompt="Write a haiku about tapes.", client=client)
     events = [event async for event in stream]
     done = await stream.result()
@@ -71,7 +71,7 @@ async def test_a_streamed_haiku_is_the_final_text(model, client):
 
 @pytest.mark.integration
 async def test_a_tool_goes_there_and_back(model, client):
-    """J9-2.2 J11-1.2: a call of a tool, and an answer made from its result."""
+    """M210 J9-2.2 J11-1.2: a call of a tool, and an answer made from its result."""
     tool = Tool(
         "weather", "Tell the weather of a city.", Asked, lambda asked: f"{asked.city}: 31 °C"
     )
@@ -84,7 +84,7 @@ async def test_a_tool_goes_there_and_back(model, client):
 
 @pytest.mark.integration
 async def test_what_was_said_before_is_known(model, client):
-    """J9-2.4 J11-1.4: two turns."""
+    """M210 J9-2.4 J11-1.4: two turns."""
     said = (
         Message("user", (Text("My name is Alice and I am 30."),)),
         Message("assistant", (Text("Hello, Alice."),)),

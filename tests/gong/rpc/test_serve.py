@@ -89,6 +89,7 @@ def test_json_without_an_end_costs_its_request_only(server):
 
 
 def test_a_prompt_is_answered_and_its_events_are_streamed(server):
+    """M214: callers outside reach sessions over HTTP."""
     session = server.ask("session/new", cwd=str(server.work))["session"]
     found = {}
 

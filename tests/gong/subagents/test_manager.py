@@ -222,6 +222,15 @@ async def test_tasks_that_are_waited_for_take_turns(stage):
     assert results(session) == ["0", "1", "2", "3", "4"]
 
 
+async def test_all_of_a_long_result_is_reached_from_the_end_event(stage):
+    """M221: also where the model gets a part of it."""
+    said = "".join(f"finding {n}\n" for n in range(9_000))
+    session = await stage.session({"tool_calls": [stage.task({"text": said})]}, DONE)
+    [end] = [event for event in await seen(session, "go") if event.kind == "tool_end"]
+    assert session.read_output(end) == said
+    assert len(results(session)[0]) < len(said)
+
+
 async def test_the_stop_of_the_parent_stops_its_sub_agents(stage):
     answers = [{"tool_calls": [stage.spawn(WAIT)]}, {"tool_calls": [stage.task(WAIT)]}]
     session = await stage.session(*answers, DONE)

@@ -5,6 +5,7 @@ import re
 import pytest
 from msgspec import Raw
 
+from gong.policy.danger import check_command
 from gong.tools import bash
 from gong.tools.limits import OutputLimits
 from gong.tools.registry import ToolRegistry
@@ -31,6 +32,32 @@ async def test_output_exit_code_and_duration_are_returned(run):
     assert said == "out\nerr\n\n[exit code 3, N ms]"
     assert (result.is_error, result.kind, result.details.exit_code) == (True, "ShellExitError", 3)
     assert (await run(command="true"))[1] == "[exit code 0, N ms]"
+
+
+@pytest.mark.parametrize(
+    ("command", "timeout_ms", "said"),
+    [
+        ("echo hello", None, "hello"),
+        ("echo to >&2; exit 1", None, "[exit code 1, "),
+        ("echo safe", None, "safe"),
+        ("sleep 10", 1000, "Command timed out after 1000ms"),
+        ("echo fast", 5000, "fast"),
+    ],
+)
+async def test_commands_of_the_last_design_run_and_end(run, command, timeout_ms, said):
+    """M212: five of its seven; the other two are dangerous, and only judged."""
+    limit = {} if timeout_ms is None else {"timeout_ms": timeout_ms}
+    shown = (await run(command=command, **limit))[1]
+    assert said in shown
+    assert ("timed out" in shown) is (timeout_ms == 1000)
+    assert check_command(command, "/work", "/home", "zh").allowed
+
+
+@pytest.mark.parametrize("command", ["rm -rf /", "format c:"])
+def test_commands_that_the_last_design_blocks_are_refused_in_its_words(command):
+    """M212"""
+    verdict = check_command(command, "/work", "/home", "zh")
+    assert (verdict.allowed, "危险命令" in verdict.text) == (False, True)
 
 
 async def test_a_command_out_of_time_says_how_to_get_more(run):

@@ -92,7 +92,7 @@ async def test_a_text_within_the_limits_stays(make, events):
 
 
 async def test_the_head_stays_with_the_way_to_the_whole(make, events, tmp_path):
-    """M117 M118 M119"""
+    """M117 M118 M119 M212"""
     text = lines(2100)
     cut = await make().output(text, TruncationContext("mcp__db.query"))
     path = cut.output_path
@@ -158,7 +158,7 @@ async def test_the_end_of_the_last_line_is_no_line(make):
     ],
 )
 async def test_later_configuration_wins(make, tools, declared, options, kept):
-    """M115 M121: for all < what the tool declares < for the tool < for the call."""
+    """M115 M121 M212: for all < what the tool declares < for the tool < for the call."""
     service = make(TruncationSettings(max_lines=50), tools)
     cut = await service.output(
         lines(100), TruncationContext("x", options=options, declared=declared)
@@ -342,7 +342,7 @@ class Paged(Struct):
 
 
 class TestMiddleware:
-    """M120: what no tool cut itself is cut here."""
+    """M120 M212: what no tool cut itself is cut here."""
 
     @pytest.fixture
     def cut(self, make):
