@@ -232,11 +232,12 @@ async def test_all_of_a_long_result_is_reached_from_the_end_event(stage):
 
 
 async def test_the_stop_of_the_parent_stops_its_sub_agents(stage):
-    answers = [{"tool_calls": [stage.spawn(WAIT)]}, {"tool_calls": [stage.task(WAIT)]}]
+    speaks = {"tool_calls": [call("bash", command="echo begun; sleep 60")]}
+    answers = [{"tool_calls": [stage.spawn(WAIT)]}, {"tool_calls": [stage.task(speaks)]}]
     session = await stage.session(*answers, DONE)
 
     def stop(event):
-        if event.kind == "tool_start" and event.agent == "agent-2":
+        if event.kind == "tool_update" and event.agent == "agent-2":
             session.abort()
 
     session.subscribe(stop, agents=True)
