@@ -48,7 +48,7 @@ from ..errors import (
     NotSmaller,
     SummaryUnusable,
 )
-from ..llm.summary_format import format_transcript
+from ..llm.summary_format import measure_transcript
 from ..llm.tokens import estimate_tokens
 from ..llm.types import Request
 from ..tools.todo import render_todos
@@ -79,6 +79,8 @@ _MIN_TOKENS = 500
 """Tokens that each of the two may take at least."""
 _CHARS_PER_TOKEN = 3
 """Characters per token, to turn a token limit into characters."""
+_MAX_CHARS_PER_TOKEN = 16
+"""Characters of a token that no text exceeds on average; only columns of blanks come near."""
 _MAX_ANSWER_TOKENS = 16_384
 """Maximum tokens of a model's summary, and of its thinking before it."""
 _UNKNOWN_WINDOW = 100_000
@@ -439,7 +441,8 @@ def _build_request(
     """
     window = model.window or _UNKNOWN_WINDOW
     answer = min(_MAX_ANSWER_TOKENS, window // 4)
-    room, characters = window - answer, len(format_transcript(pieces))
+    room = window - answer
+    characters = min(measure_transcript(pieces), room * _MAX_CHARS_PER_TOKEN)
     for _ in range(_MAX_TRIES):
         system, prompt = summaries.build_summary_prompt(
             pieces,

@@ -42,6 +42,7 @@ from ..llm.summary_format import (
     SUMMARISER,
     TranscriptPiece,
     format_transcript,
+    measure_transcript,
     parse_summary,
 )
 from .tokens import read_arguments
@@ -212,15 +213,15 @@ def build_summary_prompt(
 
 def _fit_pieces(pieces: Sequence[TranscriptPiece], budget: int) -> Sequence[TranscriptPiece]:
     """Return pieces whose transcript has at most `budget` characters, if possible."""
-    if len(format_transcript(pieces)) <= budget:
+    if measure_transcript(pieces) <= budget:
         return pieces
-    sizes = [len(format_transcript([piece])) for piece in pieces]
+    sizes = [measure_transcript([piece]) for piece in pieces]
     own = [piece.role in {"user", "summary"} for piece in pieces]
     room = budget - sum(size for size, kept in zip(sizes, own, strict=True) if kept)
     others = _level_pieces(pieces, [not kept for kept in own], room)
-    if len(format_transcript(others)) > budget:
+    if measure_transcript(others) > budget:
         others = _drop_oldest_pieces(others, budget)
-    if len(format_transcript(others)) > budget:
+    if measure_transcript(others) > budget:
         others = _level_pieces(others, [True] * len(others), budget)
     return others
 
@@ -231,9 +232,7 @@ def _level_pieces(
     """Return pieces with the longest cuttable ones cut to one length."""
     around = 50  # a header, and the notice of omitted pieces
     sizes = [
-        len(format_transcript([piece])) + around
-        for piece, ok in zip(pieces, may, strict=True)
-        if ok
+        measure_transcript([piece]) + around for piece, ok in zip(pieces, may, strict=True) if ok
     ]
     longest = max(compute_cut_length(sizes, room) - 2 * around, _MIN_PIECE_CHARS)
     return [
@@ -244,11 +243,11 @@ def _level_pieces(
 
 def _drop_oldest_pieces(pieces: Sequence[TranscriptPiece], budget: int) -> list[TranscriptPiece]:
     """Return pieces without as many of the oldest answers and results as do not fit."""
-    over = len(format_transcript(pieces)) + 2 * _MIN_PIECE_CHARS - budget
+    over = measure_transcript(pieces) + 2 * _MIN_PIECE_CHARS - budget
     kept, left_out = [], 0
     for piece in pieces:
         if over > 0 and piece.role in {"assistant", "tool"}:
-            over -= len(format_transcript([piece])) - len("=== end")
+            over -= measure_transcript([piece]) - len("=== end")
             left_out += 1
         else:
             kept.append(piece)

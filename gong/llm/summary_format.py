@@ -42,7 +42,7 @@ _PIECE_HEADER = re.compile(r"=== (user|assistant|tool|summary)(?:: (.*))?\Z", re
 _ESCAPED_HEADER = re.compile(r"\\*=== ")
 
 
-class TranscriptPiece(Struct, frozen=True):
+class TranscriptPiece(Struct, frozen=True, gc=False):
     """One message of a transcript; `name` is the tool's."""
 
     role: Literal["user", "assistant", "tool", "summary"]
@@ -56,13 +56,23 @@ def format_transcript(pieces: Iterable[TranscriptPiece]) -> str:
     A line `=== ROLE` or `=== ROLE: NAME` begins each, the line `=== end` ends them all; a line of
     a text that looks like one has a backslash before it.
     """
-    lines: list[str] = []
-    for piece in pieces:
-        name = piece.name.replace("\\", "\\\\").replace("\n", "\\n")
-        lines.append(f"{_HEADER_MARK}{piece.role}: {name}" if name else _HEADER_MARK + piece.role)
-        said = piece.text.split("\n")
-        lines += (f"\\{line}" if _ESCAPED_HEADER.match(line) else line for line in said)
-    return "\n".join([*lines, _END_LINE])
+    return "".join([*map(_format_piece, pieces), _END_LINE])
+
+
+def measure_transcript(pieces: Iterable[TranscriptPiece]) -> int:
+    """Return the characters of the transcript of pieces, without building it."""
+    return sum(map(len, map(_format_piece, pieces))) + len(_END_LINE)
+
+
+def _format_piece(piece: TranscriptPiece) -> str:
+    name = piece.name.replace("\\", "\\\\").replace("\n", "\\n")
+    header = f"{_HEADER_MARK}{piece.role}: {name}" if name else _HEADER_MARK + piece.role
+    text = piece.text
+    if _HEADER_MARK in text:
+        text = "\n".join(
+            f"\\{line}" if _ESCAPED_HEADER.match(line) else line for line in text.split("\n")
+        )
+    return f"{header}\n{text}\n"
 
 
 def parse_transcript(text: str) -> tuple[TranscriptPiece, ...]:

@@ -401,6 +401,27 @@ def decode_lines(
     return entries
 
 
+_ORIGIN = ("provider", "api", "endpoint", "model", "stop_reason")
+"""Fields of answers whose few values repeat from answer to answer."""
+
+
+def drop_repeated_strings(entries: Iterable[Entry], before: str, known: dict[str, str]) -> None:
+    """Let entries share equal strings: a parent's id, and where answers come from.
+
+    `before` is the id of the entry before them; `known` holds the strings of earlier answers.
+    """
+    for entry in entries:
+        if entry.parent_id == before:
+            force_setattr(entry, "parent_id", before)
+        before = entry.id
+        data = entry.data
+        if type(data) is Assistant:
+            for name in _ORIGIN:
+                text = getattr(data, name)
+                if text:
+                    force_setattr(data, name, known.setdefault(text, text))
+
+
 _RAWLESS = frozenset({User, Assistant, Context})
 """The most frequent payload types that have no raw field."""
 _SPOKEN = _RAWLESS | {ToolResult}

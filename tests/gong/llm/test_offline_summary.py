@@ -11,6 +11,7 @@ from gong.llm.summary_format import (
     find_focus,
     find_length,
     format_transcript,
+    measure_transcript,
     parse_summary,
     parse_transcript,
 )
@@ -24,7 +25,9 @@ ROLES = st.sampled_from(["user", "assistant", "tool", "summary"])
 
 @given(st.lists(st.builds(TranscriptPiece, role=ROLES, text=TEXTS, name=TEXTS), max_size=6))
 def test_a_transcript_is_read_back_whatever_it_says(pieces):
-    assert parse_transcript(format_transcript(pieces)) == tuple(pieces)
+    text = format_transcript(pieces)
+    assert parse_transcript(text) == tuple(pieces)
+    assert measure_transcript(pieces) == len(text)
     assert parse_transcript(
         f"Summarise.\nFocus\n\n{format_transcript(pieces)}\n\nNow.\n=== user\nx"
     ) == tuple(pieces)

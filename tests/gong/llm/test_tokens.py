@@ -1,5 +1,6 @@
 import json
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,18 @@ def test_nothing_is_no_tokens_and_more_text_is_never_fewer():
 def test_a_megabyte_of_one_character_is_counted_at_once():
     assert estimate_tokens("a" * 1_000_000) > 100_000
     assert estimate_tokens("漢" * 100_000) == 80_000
+
+
+def test_a_long_text_is_counted_in_parts_without_its_size_in_memory():
+    text = ENGLISH * (2_000_000 // len(ENGLISH))
+    tracemalloc.start()
+    try:
+        tokens = estimate_tokens(text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20_000_000
+    assert tokens == pytest.approx(estimate_tokens(ENGLISH) * len(text) / len(ENGLISH), rel=0.01)
 
 
 PIECE = re.compile(

@@ -1,10 +1,11 @@
+from itertools import pairwise
 from shutil import rmtree
 
 import pytest
 
 from tape.clock import format_timestamp
 from tape.errors import Damaged, NotFound
-from tape.model.entries import Anchor
+from tape.model.entries import Anchor, Assistant
 from tape.model.line import encode_line, encode_payload
 from tests.tape import making, reader
 
@@ -27,6 +28,18 @@ class TestAPath:
         tape.fork(making.at(tape, prompts[0].id), "b")
         making.write(tape, "three", branch="b")
         assert tape.entries(tape.head("b")) == making.entries(tape, "b")
+
+    def test_read_whole_shares_the_strings_that_repeat(self, tape):
+        making.write(tape, "one")
+        with tape.writer("main") as writer:
+            for _ in range(2):
+                writer.append(Assistant((), "anthropic", model="claude"))
+        entries = tape.entries(tape.head())
+        assert entries == making.entries(tape, "main")
+        assert all(b.parent_id is a.id for a, b in pairwise(entries))
+        one, two = (entry.data for entry in entries[-2:])
+        assert one.model is two.model
+        assert one.provider is two.provider
 
     def test_skips_a_line_that_cannot_be_read_and_says_so(self, tape, folder):
         making.write(tape, "one", "two", "three")
