@@ -121,7 +121,7 @@ def _walk_links(top: str, roots: Sequence[str], deep: bool) -> Iterator[str]:
             for one in sorted(entries, key=lambda entry: entry.name):
                 looked_at += 1
                 is_link = one.is_symlink()
-                if is_link or (behind and not one.is_dir()):
+                if (is_link or (behind and not one.is_dir())) and not _is_program(one.path):
                     yield one.path
                 if one.name in PASSED_FOLDERS or not one.is_dir():
                     continue

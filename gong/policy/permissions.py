@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     from .tracked_files import ListStaged
 
 
+_LOOKED_AT = {"bash", "read", "edit"}
+"""Families of tools whose arguments are taken apart, and compared with what is on the disk."""
+
+
 def _follow_wish(ruling: Ruling, prepared: PreparedCall) -> Ruling:
     """Return a ruling as a hook wishes it: it may ask for more, and for less only than the mode.
 
@@ -199,7 +203,12 @@ class PermissionPolicy:
         return ", ".join(ruling.offered)
 
     async def judge_in_time(self, name: str, arguments: Mapping[str, Any]) -> Ruling:
-        """Judge a call beside the event loop; what takes too long is asked about, or refused."""
+        """Judge a call beside the event loop; what takes too long is asked about, or refused.
+
+        A call of no command and no file is judged by its name, at once.
+        """
+        if find_family(name) not in _LOOKED_AT:
+            return self.judge(name, arguments)
         from .deadline import judge_in_time  # noqa: PLC0415 (as above)
 
         why = f"{name}: it takes too long to judge"

@@ -211,6 +211,8 @@ def test_programs_behind_links_are_no_files_that_are_read(folder):
     rules = {"allow": ("Bash(mypy:*)", "Bash(pytest:*)")}
     assert judge(folder, "mypy --python-executable=python x", **rules).decision == "allow"
     assert judge(folder, "pytest docs/notes", **rules).decision == "ask"
+    ruling = judge(folder, "rg -L x")
+    assert not any("python" in one for one in ruling.offered)
 
 
 def test_an_allowed_folder_allows_nothing_behind_its_links(folder):
