@@ -59,12 +59,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The file: its rows in its order, the tests of each scenario, and rows not yet read."""
+    """The file: its rows in its order, the test of each scenario, and why the others wait."""
 
     rows: dict[str, Row]
     scenarios: dict[str, str]
     waiting: dict[str, str]
-    unread: tuple[str, ...]
 
 
 def read_table(text: str) -> Table:
@@ -78,7 +77,6 @@ def read_table(text: str) -> Table:
         },
         scenarios=fields.get("scenarios", {}),
         waiting=fields.get("open_scenarios", {}),
-        unread=tuple(fields.get("unread", ())),
     )
 
 
@@ -109,22 +107,19 @@ def find_faults(table: Table, tests: dict[str, set[str]]) -> list[str]:
         *(
             f"{name} names {row}, which rows.toml does not list for it"
             for name, rows in tests.items()
-            for row in sorted(rows - set(table.unread))
+            for row in sorted(rows)
             if name not in {_whole(test) for test in table.rows.get(row, Row()).tests}
         ),
     ]
 
 
 def _faults_of_rows(table: Table) -> Iterator[str]:
-    both = set(table.rows) & set(table.unread)
-    yield from (f"{row} is read and unread" for row in sorted(both))
     if [row for row in ROWS if row in table.rows] != list(table.rows):
         yield "the rows do not stand in their order, or there are others"
     for name in ROWS:
         row = table.rows.get(name)
         if row is None:
-            if name not in table.unread:
-                yield f"{name} is not there"
+            yield f"{name} is not there"
         elif bool(row.asserts) != bool(row.tests):
             yield f"{name} needs tests with what they assert"
         elif not row.asserts and not row.open:
@@ -181,8 +176,7 @@ def report(table: Table, titles: dict[str, str]) -> str:
         row = table.rows.get(name, Row())
         if row.open or not row.tests:
             mark = "" if row.tests else "NO TEST  "
-            why = "not yet read" if name in table.unread else row.open
-            lines.append(f"{name}  {mark}{title[:94]}".rstrip() + f"\n      {why}")
+            lines.append(f"{name}  {mark}{title[:94]}".rstrip() + f"\n      {row.open}")
     untested = sum(not table.rows.get(name, Row()).tests for name in titles)
     scenarios = "".join(f"{name}  {why}\n" for name, why in table.waiting.items())
     counted = f"{len(lines)} of {len(titles)} rows are open, {untested} of them without a test"

@@ -167,7 +167,10 @@ SEARCHED = [
 
 
 async def test_a_paused_answer_is_sent_back_as_it_is_and_goes_on(stage):
-    """No prompt of ours, and nobody's steering, comes between the two halves."""
+    """No prompt of ours, and nobody's steering, comes between the two halves.
+
+    M013: an answer on the tape has the id that its provider gave it.
+    """
     (use, found) = (anthropic.block(place, one) for place, one in enumerate(SEARCHED))
     paused = sse(anthropic.start(), *use, *found, *anthropic.stop("pause_turn"))
     ended = ANTHROPIC.said("It is x.")
@@ -180,6 +183,7 @@ async def test_a_paused_answer_is_sent_back_as_it_is_and_goes_on(stage):
     one, two, _ = (data for data in told(session) if isinstance(data, Assistant))
     assert [type(block) for block in one.content] == [Opaque, Opaque]
     assert (one.raw_stop, two.content) == ("pause_turn", (Text("It is x."),))
+    assert one.response_id == "msg_1"
     assert seen[-1].stop_reason == "stop"
 
 

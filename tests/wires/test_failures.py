@@ -36,7 +36,7 @@ from tests.wires.table import (
 @pytest.mark.parametrize("crlf", [False, True])
 @pytest.mark.parametrize("size", [None, 1, 7, 64])
 async def test_events_come_in_order_however_the_bytes_are_cut(wire, size, crlf):
-    """M147: start with id and model, blocks that begin, grow and end, a stop reason, usage."""
+    """M037 M147: start with id and model, blocks that begin, grow and end, a stop reason, usage."""
     (events,) = await events_for(wire, Reply(wire.write(*wire.whole, crlf=crlf), chunk=size))
     assert joined(events) == joined(wire.whole_events)
 

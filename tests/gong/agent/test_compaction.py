@@ -322,7 +322,7 @@ async def test_the_model_may_ask_for_it_and_it_runs_before_the_next_step(stage):
 
 
 async def test_one_compaction_at_a_time_and_what_is_typed_meanwhile_waits(stage):
-    """M160 J9-4.4 J12-3.2: a lock, and no word is lost."""
+    """M031 M160 J9-4.4 J12-3.2: a lock, and no word is lost."""
     session = await stage.session(
         *({"text": noise(n)} for n in range(4)), {"text": GOOD, "delay_ms": 3_000}, {"text": "ok"}
     )

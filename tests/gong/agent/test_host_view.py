@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import uuid
 from contextlib import aclosing
 from dataclasses import replace
 
+import pytest
+from msgspec import Raw
+
 from gong.agent import events
 from gong.agent.session import SessionState
 from gong.agent.session_config import SessionConfig
-from tape.model.entries import ToolResult, join_texts
+from gong.llm.types import ToolChoice
+from tape.model.entries import (
+    Assistant,
+    Context,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    join_texts,
+)
 from tests.gong.agent.conftest import call, seen
 from tests.gong.env.memory import MemoryEnvironment
 
@@ -120,3 +134,66 @@ async def test_a_watcher_gets_what_callbacks_of_a_screen_would(stage):
         ("tool result", "ls", "(empty directory)"),
         ("error", "no more"),
     ]
+
+
+async def test_the_turns_of_a_history_are_entries_with_their_time(stage):
+    """M013: user, assistant, tool results, system and steering, each with what the row names."""
+    look = {"thinking": "hm", "text": "I look.", "tool_calls": [call("ls", path=".")]}
+    usage = {"usage": {"input": 7, "output": 3}}
+    session = await stage.session({**look, **usage}, {"text": "done"})
+    (stage.folder / "a.txt").touch()
+    session.steer("be brief")
+    session.record_command("date", "noon", "exit code 0", shared=True)
+    await seen(session, "go")
+    path = session.recorder.path
+    times = [entry.time for entry in path]
+    assert times == sorted(times)
+    assert all(times)
+    by_type = {entry.type: entry.data for entry in path if entry.type != "custom"}
+    assert join_texts(by_type["user"].content) == "go"
+    steering = [e.data for e in path if isinstance(e.data, Context) and e.data.role == "user"]
+    assert [one.origin for one in steering] == ["document", "steering"]
+    answer = next(entry.data for entry in path if isinstance(entry.data, Assistant))
+    assert [type(block) for block in answer.content] == [Thinking, Text, ToolCall]
+    assert (answer.usage.input, answer.usage.output) == (7, 3)
+    (result,) = [entry.data for entry in path if isinstance(entry.data, ToolResult)]
+    assert (result.call_id, join_texts(result.content)) == (answer.content[2].id, "a.txt")
+
+
+async def test_each_round_makes_one_call_with_the_whole_request(stage):
+    """M014: system, tools, free choice, effort and options; a limit is looked at before it."""
+    look = {"tool_calls": [call("ls", path=".")]}
+    host = await stage.host(look, {"text": "one"}, {"text": "two"}, look, look, tools=("ls",))
+    session, calls = host.session, []
+    session.use_model(replace(watch_calls(session.setup.model, calls), options=Raw(b'{"a":1}')))
+    session.configure(effort="high")
+    session.steer("first this")
+    session.follow_up("then that")
+    await seen(session, "go")
+    requests = [request for _, request in calls]
+    assert [len(one.messages) for one in requests] == [2, 4, 6]
+    for one in requests:
+        assert one.system.startswith("You are gong")
+        assert ([tool.name for tool in one.tools], one.tool_choice) == (["ls"], ToolChoice("auto"))
+        assert (one.reasoning_effort, bytes(one.options)) == ("high", b'{"a":1}')
+    session.configure(max_tool_rounds_per_input=1)
+    found = await seen(session, "again")
+    assert len(calls) == 4, "no call is made beyond the limit"
+    assert [event.limit for event in found if event.kind == "turn_limit"] == ["round"]
+
+
+async def test_a_close_ends_what_runs_and_then_the_session(stage):
+    """M022: the run and its processes first, events to their end, session_end last."""
+    command = "trap '' TERM; echo $$ >pid; echo begun; while :; do sleep 0.05; done"
+    session = await stage.session({"tool_calls": [call("bash", command=command)]}, {"text": "x"})
+    kinds, begun = [], asyncio.Event()
+    session.subscribe(lambda event: kinds.append(event.kind))
+    session.subscribe(lambda event: event.kind == "tool_update" and begun.set())
+    run = asyncio.create_task(seen(session, "go"))
+    await begun.wait()
+    await session.close()
+    assert (await run)[-1].stop_reason == "aborted"
+    assert kinds[-2:] == ["agent_end", "session_end"]
+    assert session.state is SessionState.CLOSED
+    with pytest.raises(ProcessLookupError):
+        os.killpg(int((stage.folder / "pid").read_text()), 0)

@@ -27,6 +27,7 @@ def only(found, kind):
 
 
 async def test_every_event_has_its_envelope_m033(stage):
+    """M035: the start and the end of the session are around all of them."""
     session = await stage.session(LOOK, {"text": "done"})
     all_seen = []
     session.subscribe(all_seen.append)

@@ -302,7 +302,7 @@ class Who(Struct):
 
 @pytest.mark.parametrize("replay", ["safe", "unsafe"])
 async def test_calls_that_change_nothing_run_side_by_side_and_others_do_not(stage, replay):
-    """Each safe call waits for all three; their results keep the order of the calls."""
+    """M019: each safe call waits for all three; results keep the order of the calls."""
     session = await stage.session(
         {"tool_calls": [call("meet", who=name) for name in "abc"]}, {"text": "ok"}
     )

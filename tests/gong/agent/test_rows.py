@@ -251,7 +251,7 @@ async def test_words_come_in_as_a_prompt_between_tools_and_after_the_answer(stag
 
 
 async def test_all_who_watch_see_every_event_in_the_same_order(stage):
-    """Many watchers, one of which comes late and leaves early."""
+    """M032: many watchers, one of which comes late and leaves early."""
     session = await stage.session(
         {"tool_calls": [call("bash", command="echo hi")]}, {"text": "done"}
     )
@@ -280,7 +280,7 @@ async def test_all_who_watch_see_every_event_in_the_same_order(stage):
 
 
 async def test_the_end_of_a_tool_carries_all_of_its_output_and_the_model_gets_a_part(stage):
-    """A call that fails carries its error."""
+    """M034: a call that fails carries its error."""
     session = await stage.session(
         {"tool_calls": [call("bash", command="seq 1 9000"), call("read", path="none")]},
         {"text": "ok"},
