@@ -108,6 +108,8 @@ class LineMatches(NamedTuple):
     found: tuple[LineMatch, ...]
     limited: bool
     """Whether the limit stopped the search; there may be more."""
+    binary: tuple[str, ...] = ()
+    """Binary files with a match, whose lines are not shown."""
 
 
 class ExecutionEnvironment(Protocol):

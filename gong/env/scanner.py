@@ -3,7 +3,8 @@ r"""Lines of files that match a pattern; as a program, so that a pattern can be 
 Python's regular expressions may work on one line for ever and let nothing else run meanwhile. Here
 the system ends the program when it does. Run as a file it is given a pattern and the folder that
 the files are below, or nothing, and reads paths from standard input, each ended by a zero byte; it
-writes a line "PATH LINE" for each match, both as numbers, of a path from 0:
+writes a line "PATH LINE" for each match, both as numbers, of a path from 0. LINE is 0 for a binary
+file with a match:
 
     scanner.py [-i] /root 'a+b'   <  "/root/x\0/root/y\0"   >  "1 3\n1 7\n"   (y, lines 3 and 7)
 
@@ -54,8 +55,8 @@ def open_below(root: str, path: str, flags: int) -> int:
     return at
 
 
-def read_file_lines(path: str, root: str | None = None) -> list[str]:
-    """Return the lines of a text file without their ends; none of a binary one or a closed one.
+def read_searched_file(path: str, root: str | None = None) -> tuple[list[str], bool]:
+    """Return the lines of a file without their ends, and whether it is binary; none if closed.
 
     With `root` no link below it is followed.
     """
@@ -64,16 +65,21 @@ def read_file_lines(path: str, root: str | None = None) -> list[str]:
         with open(path, "rb", opener=opener) as file:
             data = file.read()
     except OSError:
-        return []
-    return split_text_lines(data)
+        return [], False
+    lines = split_text_lines(data)
+    if lines or not data:
+        return lines, False
+    return _split_lines(data), True
 
 
 def split_text_lines(data: bytes) -> list[str]:
     """Return the lines of a file without their ends; none of a binary one."""
     if data.startswith(_UTF_16):
         data = data.decode("utf-16", "replace").encode()
-    if b"\0" in data:
-        return []
+    return [] if b"\0" in data else _split_lines(data)
+
+
+def _split_lines(data: bytes) -> list[str]:
     lines = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape").split("\n")
     if not lines[-1]:
         lines.pop()
@@ -92,10 +98,13 @@ def main() -> None:
     pattern = re.compile(decode_pattern(source), ignore_case)
     paths = sys.stdin.buffer.read().split(b"\0")[:-1]
     for index, path in enumerate(paths):
-        lines = read_file_lines(path.decode("utf-8", "surrogateescape"), root)
+        lines, is_binary = read_searched_file(path.decode("utf-8", "surrogateescape"), root)
         for start in range(0, len(lines), BATCH_LINES):
             signal.setitimer(signal.ITIMER_VIRTUAL, PROCESSOR_SECONDS)
             found = find_line_numbers(lines[start : start + BATCH_LINES], pattern.search)
+            if is_binary and next(found, 0):
+                sys.stdout.write(f"{index} 0\n")
+                break
             sys.stdout.write("".join(f"{index} {start + number}\n" for number in found))
         sys.stdout.flush()
 

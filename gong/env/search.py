@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 from .files import open_folder, read_regular_file, stat_below
 from .globs import MAX_PATTERN_CHARACTERS, compile_glob, compile_ignore_glob
 from .protocol import LineMatch, LineMatches, ListedPath
-from .scanner import find_line_numbers, read_file_lines
+from .scanner import find_line_numbers, read_searched_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -164,15 +164,21 @@ def search_below(place: str, search: Search, root: str | None = None) -> LineMat
     """Return the lines that match, in the files below a folder or in one file."""
     matches = build_line_test(search)
     found: list[LineMatch] = []
+    binary: list[str] = []
     stop = _STOP.get()
     for path, name in list_files_below(place, search.glob, root):
         if stop is not None and stop.is_set():
             raise SearchStopped
-        for number in find_line_numbers(read_file_lines(path, root), matches):
+        lines, is_binary = read_searched_file(path, root)
+        numbers = find_line_numbers(lines, matches)
+        if is_binary:
+            binary += [name] if next(numbers, 0) else []
+            continue
+        for number in numbers:
             found.append(LineMatch(name, number))
             if len(found) == search.limit:
-                return LineMatches(tuple(found), limited=True)
-    return LineMatches(tuple(found), limited=False)
+                return LineMatches(tuple(found), limited=True, binary=tuple(binary))
+    return LineMatches(tuple(found), limited=False, binary=tuple(binary))
 
 
 def list_files_below(

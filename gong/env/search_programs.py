@@ -26,7 +26,7 @@ from msgspec import Struct
 from . import scanner
 from .globs import compile_glob
 from .protocol import LineMatch, LineMatches, ListedPath
-from .scanner import read_file_lines
+from .scanner import read_searched_file
 from .search import GIT, IGNORE_FILE, compile_expression, list_files_below, run_search
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _RIPGREP_FLAGS = (
     *("--json", "--line-number", "--color=never", "--hidden", "--no-config", "--sort=path"),
     *("--no-require-git", "--no-ignore-dot", "--no-ignore-global", "--no-messages"),
-    *("--crlf", "--glob=!.git"),
+    *("--crlf", "--binary", "--glob=!.git"),
 )
 _FD_FLAGS = ("--color=never", "--hidden", "--print0", "--no-follow", "--exclude", GIT)
 _ANY_FOLDER = "--no-require-git"
@@ -81,34 +81,45 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
         or _has_ignore_pipe(place)
     ):
         return None
+    flags = _list_ripgrep_flags(search)
+    wanted = compile_glob(search.glob).matches if search.glob else None
+    found: list[LineMatch] = []
+    of_file: list[LineMatch] = []
+    binary: list[str] = []
+    async with _start_program((program, *flags, "--", search.pattern, "."), place) as (lines, _):
+        async for line in _read_answer_lines(lines):
+            event = _decode_event(line)
+            path = _decode_path(event.data.path)
+            if event.type == "summary":
+                return LineMatches(tuple(found), limited=False, binary=tuple(binary))
+            if event.type == "end":
+                # A zero byte may come after lines that match: the file is a binary one.
+                if event.data.binary_offset is None:
+                    found += of_file
+                elif of_file:
+                    binary.append(path)
+                of_file = []
+            elif (
+                event.type == "match"
+                and path not in binary[-1:]
+                and (wanted is None or wanted(path))
+            ):
+                of_file.append(LineMatch(path, event.data.line_number))
+                if len(found) + len(of_file) == search.limit:
+                    _, is_binary = await asyncio.to_thread(read_searched_file, f"{place}/{path}")
+                    if not is_binary:
+                        return LineMatches((*found, *of_file), limited=True, binary=tuple(binary))
+                    binary.append(path)
+                    of_file = []
+    return None
+
+
+def _list_ripgrep_flags(search: Search) -> list[str]:
     flags = [*_RIPGREP_FLAGS, *(["--ignore-case"] if search.ignore_case else [])]
     flags += ["--fixed-strings"] if search.literal else []
     if search.glob and _NAME_GLOB.fullmatch(search.glob):
         flags += [f"--type-add=wanted:{search.glob}", "--type=wanted"]
-    wanted = compile_glob(search.glob).matches if search.glob else None
-    found: list[LineMatch] = []
-    of_file: list[LineMatch] = []
-    binary = ""
-    async with _start_program((program, *flags, "--", search.pattern, "."), place) as (lines, _):
-        async for line in _read_answer_lines(lines):
-            event = _decode_event(line)
-            # ripgrep gives base64 where a path is not UTF-8
-            named = event.data.path
-            text = os.fsdecode(b64decode(named.bytes or "")) if named.text is None else named.text
-            path = text.removeprefix("./")
-            if event.type == "summary":
-                return LineMatches(tuple(found), limited=False)
-            if event.type == "end":
-                # A zero byte may come after lines that match: the file is a binary one.
-                found += of_file if event.data.binary_offset is None else ()
-                of_file = []
-            elif event.type == "match" and path != binary and (wanted is None or wanted(path)):
-                of_file.append(LineMatch(path, event.data.line_number))
-                if len(found) + len(of_file) == search.limit:
-                    if await asyncio.to_thread(read_file_lines, f"{place}/{path}"):
-                        return LineMatches((*found, *of_file), limited=True)
-                    binary, of_file = path, []
-    return None
+    return flags
 
 
 async def list_with_fd(program: str, folder: str, pattern: str) -> tuple[ListedPath, ...] | None:
@@ -155,18 +166,22 @@ async def search_with_scanner(place: str, search: Search, root: str | None = Non
     )
     asked = b"".join(os.fsencode(path) + b"\0" for path, _ in files)
     found: list[LineMatch] = []
+    binary: list[str] = []
     async with _start_program(command, "/", None, asked) as (lines, child):
         async for line in lines:
             index, number = map(int, line.split())
+            if not number:
+                binary.append(files[index][1])
+                continue
             found.append(LineMatch(files[index][1], number))
             if len(found) == search.limit:
-                return LineMatches(tuple(found), limited=True)
+                return LineMatches(tuple(found), limited=True, binary=tuple(binary))
         if await child.wait() == -scanner.TIMEOUT_SIGNAL:
             raise ValueError(
                 f"The pattern took too long: {search.pattern}."
                 " Make it simpler: no repeats inside of repeats."
             )
-    return LineMatches(tuple(found), limited=False)
+    return LineMatches(tuple(found), limited=False, binary=tuple(binary))
 
 
 @asynccontextmanager
@@ -227,6 +242,12 @@ def _is_valid_argument(pattern: str) -> bool:
         return b"\0" not in os.fsencode(pattern)
     except UnicodeEncodeError:
         return False
+
+
+def _decode_path(named: _RipgrepText) -> str:
+    """Return a path below the folder; ripgrep gives base64 where one is not UTF-8."""
+    text = os.fsdecode(b64decode(named.bytes or "")) if named.text is None else named.text
+    return text.removeprefix("./")
 
 
 _decode_event = msgspec.json.Decoder(_RipgrepEvent).decode

@@ -17,6 +17,7 @@ from tape.model.entries import Text
 
 from ..env.protocol import Search
 from ..env.scanner import split_text_lines
+from ..env.search import compile_expression, is_plain_search
 from .limits import (
     DEFAULT_SETTINGS,
     MAX_KEPT_BYTES,
@@ -34,6 +35,8 @@ from .paths import build_path_error, format_path, locate_path
 from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..env.protocol import ExecutionEnvironment, LineMatches
     from .tool import ToolContext
 
@@ -95,8 +98,9 @@ async def show_matches(
         len(matches.found),
         truncated=matches.limited,
     )
+    binary = _describe_binary_files(matches.binary)
     if not matches.found:
-        return ToolOutcome.from_text("No matches found", details)
+        return ToolOutcome.from_text(binary or "No matches found", details)
     lines, whole, kept, context = list[str](), list[str](), 0, manner.context
     for path in dict.fromkeys(match.path for match in matches.found):
         content: list[str] = []
@@ -113,7 +117,8 @@ async def show_matches(
             line = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
             sign = ":" if number in numbers else "-"
             place = f"{format_path(path)}{sign}{number}{sign} "
-            lines.append(f"{place}{truncate_line(line).content}")
+            at = _find_match(search, line) if number in numbers else 0
+            lines.append(f"{place}{truncate_line(line, at=at).content}")
             if kept <= MAX_KEPT_BYTES:  # one long line may match a hundred times
                 whole.append(f"{place}{line}")
                 kept += len(whole[-1])
@@ -126,15 +131,39 @@ async def show_matches(
     shown = cut_with_notices(
         text,
         manner.caps,
-        (limited,) if matches.limited else (),
+        (*((limited,) if matches.limited else ()), *((binary,) if binary else ())),
         (shortened,) if text != full else (),
     )
     is_part = shown.cut.truncated or text != full
     return ToolOutcome(
         (Text(shown.content),),
-        replace(details, truncated=shown.noted),
+        replace(details, truncated=matches.limited or is_part),
         full=keep_full_text(full) if is_part else None,
     )
+
+
+def _find_match(search: Search, line: str) -> int:
+    """Return where a text that is looked for begins in a long line, from 0; 0 for a pattern.
+
+    An expression is not searched for again here, where nothing could end it.
+    """
+    if len(line) <= MAX_LINE_CHARS or not is_plain_search(search):
+        return 0
+    match = compile_expression(search).search(line)
+    return match.start() if match else 0
+
+
+_MAX_BINARY_NAMES = 5
+
+
+def _describe_binary_files(paths: Sequence[str]) -> str:
+    """Return which binary files match, "" if none does."""
+    if not paths:
+        return ""
+    names = ", ".join(map(format_path, paths[:_MAX_BINARY_NAMES]))
+    more = f" and {len(paths) - _MAX_BINARY_NAMES} more" if len(paths) > _MAX_BINARY_NAMES else ""
+    what = "1 binary file matches" if len(paths) == 1 else f"{len(paths)} binary files match"
+    return f"{what}: {names}{more}"
 
 
 GREP_LIMIT = 100

@@ -217,10 +217,18 @@ def _truncate_text(
     )
 
 
-def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS) -> TruncatedText:
-    """Keep the first `max_chars` characters of a line, with a mark that it was cut."""
+def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS, at: int = 0) -> TruncatedText:
+    """Keep the first `max_chars` characters of a line, with a mark that it was cut.
+
+    Where what is looked for begins at `at`, behind half of them, those around it are kept.
+    """
     long = len(line) > max_chars
-    content = f"{line[:max_chars]}... [truncated]" if long else line
+    start = max(min(at - max_chars // 2, len(line) - max_chars), 0)
+    content = line
+    if long:
+        before = "[truncated] ..." if start else ""
+        after = "... [truncated]" if start + max_chars < len(line) else ""
+        content = f"{before}{line[start : start + max_chars]}{after}"
     return TruncatedText(
         content=content,
         truncated=long,

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from tape.formats.wire import encode_json
 from tape.model.entries import NO_JSON, BlobRef, Block, Content, Text
 from tape.text import replace_surrogates
 
@@ -151,7 +152,7 @@ def encode_details(result: ToolOutcome) -> Raw:
         merged.update(truncated=True, **msgspec.to_builtins(result.removed))
     if result.kind is not None:
         merged["error_kind"] = result.kind
-    return Raw(msgspec.json.encode(merged)) if merged else NO_JSON
+    return Raw(encode_json(merged)) if merged else NO_JSON
 
 
 class RecallMatch(NamedTuple):

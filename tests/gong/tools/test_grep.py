@@ -126,6 +126,35 @@ async def test_a_long_line_is_cut(search, folder):
     )
 
 
+@pytest.mark.parametrize("pattern", ["needle", "nee.le"])
+@pytest.mark.parametrize("path", [".", "keys.ts"])
+async def test_a_binary_file_with_a_match_is_named(search, folder, pattern, path):
+    plant(folder, {"keys.ts": b'const key = a + "\0" + b;\nexport function needle() {}\n'})
+    found = await search(pattern=pattern, path=path)
+    assert found.content[0].text == "1 binary file matches: keys.ts"
+    assert found.details == SearchDetails(pattern, 0, 0, truncated=False)
+
+
+async def test_binary_files_are_named_beside_lines_and_only_five_of_them(search, folder):
+    plant(folder, {"a.txt": "needle", **{f"b{n}": b"\0needle" for n in range(7)}, "c": b"\0"})
+    found = await search(pattern="needle")
+    assert found.content[0].text == (
+        "a.txt:1: needle\n\n[7 binary files match: b0, b1, b2, b3, b4 and 2 more]"
+    )
+    assert not found.details.truncated
+
+
+async def test_of_a_long_line_the_part_that_matches_is_shown(search, folder):
+    plant(folder, {"a.js": f"{'x' * 3_000}needle{'y' * 3_000}\n"})
+    found = await search(pattern="needle")
+    line = found.content[0].text.split("\n")[0]
+    assert line == f"a.js:1: [truncated] ...{'x' * 250}needle{'y' * 244}... [truncated]"
+    ended = f"{'x' * 3_000}needle"
+    plant(folder, {"a.js": ended})
+    found = await search(pattern="NEEDLE", ignore_case=True)
+    assert found.content[0].text.split("\n")[0] == f"a.js:1: [truncated] ...{ended[-500:]}"
+
+
 @pytest.mark.parametrize("glob", ["*.ex", "**/*.ex", "lib/**", "*.{ex,exs}", "lib/*.ex"])
 async def test_only_files_that_match_a_glob(search, folder, glob):
     """M099 J5-3.2"""
@@ -152,6 +181,7 @@ async def test_binary_and_ignored_files_and_git_are_skipped(search, folder):
     )
     assert join_texts((await search(pattern="test")).content).split("\n") == [
         *("a.txt:1: test", "sub/keep.log:1: test", "utf16:1: test"),
+        *("", "[1 binary file matches: a.png]"),
     ]
 
 
