@@ -193,16 +193,16 @@ def _find_hooks(place: str) -> Iterator[str]:
     yield from (path for name in _HOOKS if os.access(path := f"{place}/{name}", os.X_OK))
 
 
-def list_staged_files(
-    top: str, files: Sequence[str], ask: Callable[[Sequence[str]], bytes | None]
-) -> frozenset[str] | None:
-    """Return which files of a repository are staged, by absolute path; None where git fails.
+def list_changed_files(top: str, words: Sequence[str], ask: Ask) -> frozenset[str] | None:
+    """Return which files of a repository `diff` or `show` with these words tells of.
 
-    `ask` is as `list_git_programs` takes it. The index is compared with the last commit, for which
-    git reads no file and runs no filter.
+    Paths are absolute; `words` begin with the command, and what follows are revisions and
+    `--cached`. None where git fails.
     """
-    specs = (f":(literal){one[len(top) + 1 :]}" for one in files)
-    told = ask((*GIT, "diff-index", "--cached", "--name-only", "-z", "HEAD", "--", *specs))
+    command, *rest = words
+    shown = ("--format=", "-m") if command == "show" else ()
+    plain = ("--no-ext-diff", "--no-textconv", "--no-renames", "--name-only", "-z", "--no-relative")
+    told = ask((*GIT, command, *plain, *shown, *rest, "--"))
     if told is None:
         return None
     return frozenset(f"{top}/{os.fsdecode(one)}" for one in told.split(b"\0") if one)

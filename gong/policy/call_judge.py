@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from ..git_programs import GitProgram
     from .invocation import Invocation, Judgement
     from .judge import CommandJudge
-    from .tracked_files import ListStaged
+    from .tracked_files import ListChanged
 
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
 
@@ -127,8 +127,8 @@ class CallJudge:
     """Where gong keeps its settings, keys, answers about trust, and tapes."""
     find_git_programs: Callable[[], Sequence[GitProgram]] = lambda: ()
     """Returns the programs that the repository names for git and that the user did not trust."""
-    list_staged: ListStaged = lambda _folder, _files: None
-    """Tells which files of a repository differ from its last commit."""
+    list_changed: ListChanged = lambda _top, _words: None
+    """Tells which files of a repository a diff of git shows."""
     unnamed: dict[str, list[str]] = field(default_factory=dict)
     """What was found of files that a call reads unnamed, by the call; kept by who asks twice."""
 
@@ -219,7 +219,7 @@ class CallJudge:
             return parts
         deep = self.mode is PermissionMode.DONT_ASK  # there no question stops at the link
         unnamed = find_unnamed_files(
-            uses, judged.inputs, self.places.roots, self.list_staged, deep=deep
+            uses, judged.inputs, self.places.roots, self.list_changed, deep=deep
         )
         more_parts = self._judge_unnamed_files(line, unnamed)
         return [*parts, *(one for one in more_parts if not is_open or one.by == "rule")]

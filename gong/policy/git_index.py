@@ -137,10 +137,14 @@ def _find_entry(data: bytes, name: int, end: int) -> tuple[int, int] | None:
     return None
 
 
-def _is_named(path: bytes) -> bool:
-    """Return whether a path fits one of the patterns of files with credentials."""
+def is_credentials_path(path: str) -> bool:
+    """Return whether an absolute path fits one of the patterns of files with credentials."""
     places = load_tables().places
-    return has_pattern_match(f"/{os.fsdecode(path)}", (*places.sensitive, *places.secrets))
+    return has_pattern_match(path, (*places.sensitive, *places.secrets))
+
+
+def _is_named(path: bytes) -> bool:
+    return is_credentials_path(f"/{os.fsdecode(path)}")
 
 
 @cache

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
-from ..git_programs import list_staged_files, may_name_programs
+from ..git_programs import list_changed_files, may_name_programs
 from ..private_files import locate_config_file, locate_state_folder
 from .approval import (
     ANSWERS,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ..tools.tool import PreparedCall
     from .call_judge import CallJudge
     from .invocation import PathContext
-    from .tracked_files import ListStaged
+    from .tracked_files import ListChanged
 
 
 _LOOKED_AT = {"bash", "read", "edit"}
@@ -103,8 +103,8 @@ class PermissionPolicy:
     """Where gong keeps its settings, keys, answers about trust, and tapes."""
     find_git_programs: Callable[[], Sequence[GitProgram]] = lambda: ()
     """Returns the programs that the repository names for git and that the user did not trust."""
-    list_staged: ListStaged = lambda _folder, _files: None
-    """Tells which files of a repository differ from its last commit."""
+    list_changed: ListChanged = lambda _top, _words: None
+    """Tells which files of a repository a diff of git shows."""
     granted: list[PermissionRule] = field(default_factory=list)
     """Rules that a person allowed for this session."""
     run_rules: RuleSet = NO_RULES
@@ -235,7 +235,7 @@ class PermissionPolicy:
             self.locale,
             self.own_folders,
             find_git_programs=self.find_git_programs,
-            list_staged=self.list_staged,
+            list_changed=self.list_changed,
         )
         parts = judge.judge(name, arguments)
         ruling = self._choose_ruling(parts)
@@ -318,7 +318,7 @@ def build_policy(
             environ.get("TAPE_HOME") or posixpath.join(home, ".tape"),
         ),
         find_git_programs=partial(_find_git_programs, cwd, environ),
-        list_staged=partial(_list_staged, environ),
+        list_changed=partial(_list_changed, environ),
     )
 
 
@@ -330,9 +330,9 @@ def _find_git_programs(cwd: str, environ: Mapping[str, str]) -> tuple[GitProgram
     return list_untrusted_git_programs(cwd, environ)
 
 
-def _list_staged(
-    environ: Mapping[str, str], top: str, files: Sequence[str]
+def _list_changed(
+    environ: Mapping[str, str], top: str, words: Sequence[str]
 ) -> frozenset[str] | None:
     from ..trust import ask_git  # noqa: PLC0415 (few commands ask for it)
 
-    return list_staged_files(top, files, partial(ask_git, Path(top), environ))
+    return list_changed_files(top, words, partial(ask_git, Path(top), environ))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from ..shell.expansion import Argument, Arguments
     from .invocation import Invocation
-    from .tracked_files import ListStaged
+    from .tracked_files import ListChanged
 
 MOST_NAMES = 20_000
 _CODE: tuple[str, ...] = (
@@ -101,7 +101,7 @@ def find_unnamed_files(
     uses: Iterable[Invocation],
     inputs: Iterable[str],
     roots: Sequence[str],
-    list_staged: ListStaged,
+    list_changed: ListChanged,
     *,
     deep: bool = False,
 ) -> Iterator[str]:
@@ -114,7 +114,7 @@ def find_unnamed_files(
     uses, inputs = tuple(uses), tuple(inputs)
     for use in uses:
         trees += _list_trees(use)
-        yield from find_shown_files(use, list_staged)
+        yield from find_shown_files(use, list_changed)
         if use.name == "xargs" and use.before[:1] and use.before[0].name == "git":
             for folder in list_starts(use):  # what is tracked may be hidden, and ignored
                 yield from (file.path for file in list_tracked_credentials(folder))

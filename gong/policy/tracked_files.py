@@ -1,13 +1,14 @@
 """Which uses of git show what tracked files with credentials hold, though no word names them.
 
-    git show HEAD, git diff REV, git log -p       every tracked file, or those of the paths given
-    git grep, git diff A:FOLDER B:FOLDER          the same
-    git diff, git diff HEAD, git status -v        those that changed, or are staged
+    git log -p, git grep, git diff A:DIR B:DIR    every tracked file, or those of the paths given
+    git show REV, git diff REV, git diff A..B     those that git names for these commits
+    git diff, git diff --cached, git status -v    those that changed, or are staged
     git cat-file -p OBJECT                        the file whose object it is
     git log, git show --stat, git diff --name-only    none: what they print holds no content
 
-The index of the repository is read, and git is asked for what is staged. What was committed once
-and is tracked no more is not looked for: it is in the history for whoever has the repository.
+The index of the repository is read, and git is asked which of its files differ; with options that
+are not known here all of them count. Of a whole history (`log -p`) only what is still tracked is
+looked for: the rest is there for whoever has the repository.
 """
 
 from __future__ import annotations
@@ -21,19 +22,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.folders import locate_repository
 
 from ..shell.expansion import Argument
-from .git_index import list_tracked_credentials
-from .matching import has_any_option, list_operands
+from .git_index import is_credentials_path, list_tracked_credentials
+from .matching import has_any_option, list_operands, list_options
 from .repositories import list_git_folders
 from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .git_index import TrackedFile
     from .invocation import Invocation
 
-    ListStaged = Callable[[str, Sequence[str]], frozenset[str] | None]
-    """Returns which of some files of a repository differ from its last commit; None if unknown."""
+    ListChanged = Callable[[str, Sequence[str]], frozenset[str] | None]
+    """Returns which files a diff of a repository shows; None where git does not say."""
 
 _PATCH = re.compile(
     r"-[pu].*|-U.*|--patch.*|--unified.*|--full-diff|--binary|-c|--cc|--dd|--remerge-diff"
@@ -55,6 +55,16 @@ _FLAGS = re.compile(
 )
 """Options that take no argument of their own: a word after them may be a path."""
 _GREP_FLAGS = re.compile(r"-[nhHEGFPivwWrplLcqoaIz]+")
+_PLAIN = re.compile(
+    r"--(?:no-pager|no-optional-locks|check|cached|staged|stat|patch|oneline|exit-code|text|minimal"
+    r"|histogram|patience|summary|numstat|abbrev(?:-commit|=.*)?|function-context|verbose"
+    r"|(?:no-)?color(?:=.*)?|color-words(?:=.*)?|word-diff(?:=.*)?|ignore-.*|unified=\d+"
+    r"|format=.*|pretty(?:=.*)?|no-renames|find-renames|no-prefix|diff-algorithm=\w+)"
+    r"|-[pubwWav]+|-U\d+|-[MC]\d*%?|-vv|--"
+)
+"""Options that change how a diff looks, and not what is compared."""
+_REVISION = re.compile(r"[\w.@][\w./@{}~^+-]*")
+_UNDOING = {f"--no-{one[2:]}" for one in (*_NO_CONTENT, *_ONLY_NAMES)} - {"--no-no-patch"}
 _BRACED = re.compile(r"\{[^}]*\}")
 _OBJECT = re.compile(r"[0-9a-f]{4,64}")
 _EXCLUDED = re.compile(r":(?:[!^]|\((?:[a-z,]+,)?exclude(?:,[a-z,]+)?\))/?")
@@ -67,7 +77,7 @@ class _Chosen(NamedTuple):
     """As they are given, from the folder, or absolute; none for all."""
     without: list[str]
     """Those that are left out."""
-    revisions: set[str]
+    revisions: list[str]
 
     def has(self, path: str, folder: str) -> bool:
         """Return whether a file is among them."""
@@ -76,7 +86,7 @@ class _Chosen(NamedTuple):
         return not self.paths or any(_is_chosen(path, one, folder) for one in self.paths)
 
 
-def find_shown_files(use: Invocation, list_staged: ListStaged) -> Iterator[str]:
+def find_shown_files(use: Invocation, list_changed: ListChanged) -> Iterator[str]:
     """Yield the tracked files with credentials whose content a use of git may show."""
     given = list_operands(use.arguments, load_tables().valued.get("git", ()))
     if use.name != "git" or not given:
@@ -91,10 +101,7 @@ def find_shown_files(use: Invocation, list_staged: ListStaged) -> Iterator[str]:
             chosen = _choose_files(command, use, folder)
             if chosen is None:
                 continue
-            files = [
-                one for one in list_tracked_credentials(folder) if chosen.has(one.path, folder)
-            ]
-            yield from _drop_unchanged(command, use, files, chosen, list_staged)
+            yield from _find_compared(command, use, chosen, folder, list_changed)
 
 
 def _find_objects(use: Invocation, folder: str) -> Iterator[str]:
@@ -104,33 +111,48 @@ def _find_objects(use: Invocation, folder: str) -> Iterator[str]:
             yield file.path
 
 
-def _drop_unchanged(
-    command: str,
-    use: Invocation,
-    files: Sequence[TrackedFile],
-    chosen: _Chosen,
-    list_staged: ListStaged,
+def _find_compared(
+    command: str, use: Invocation, chosen: _Chosen, folder: str, list_changed: ListChanged
 ) -> Iterator[str]:
-    """Yield the files, of a plain diff and of `status -v` only those that it shows."""
-    staged = has_any_option(use.arguments, ("--cached", "--staged")) or command == "status"
-    if command not in {"diff", "status"} or not chosen.revisions <= {"HEAD"} or not files:
-        yield from (one.path for one in files)
-        return
-    top = locate_repository(os.path.dirname(files[0].path))  # noqa: PTH120
-    known = None
-    if (staged or chosen.revisions) and top is not None:
-        known = list_staged(top, [one.path for one in files])
-    for one in files:
-        is_staged = bool(staged or chosen.revisions) and (known is None or one.path in known)
-        if is_staged or ((not staged or command == "status") and one.is_changed):
+    """Yield the files that are chosen, of a diff only those that it shows."""
+    words = _list_compared(command, use, chosen)
+    top = locate_repository(folder) or folder
+    told = list_changed(top, words) if words else None
+    if told is not None:
+        yield from (one for one in told if is_credentials_path(one) and chosen.has(one, folder))
+        if command != "status":
+            return
+    for one in list_tracked_credentials(folder):
+        is_compared = words is None or (words and told is None) or one.is_changed
+        if is_compared and chosen.has(one.path, folder):
             yield one.path
+
+
+def _list_compared(command: str, use: Invocation, chosen: _Chosen) -> tuple[str, ...] | None:
+    """Return the words by which git tells what a use compares; none for the index and the disk.
+
+    None where all may be shown.
+    """
+    staged = has_any_option(use.arguments, ("--cached", "--staged"))
+    options = (one.text for one in list_options(use.arguments))
+    if command not in {"diff", "show", "status"} or not all(map(_PLAIN.fullmatch, options)):
+        return None
+    if not all(map(_REVISION.fullmatch, chosen.revisions)):
+        return None
+    if command == "show":
+        return ("show", *(chosen.revisions or ["HEAD"]))
+    if command == "status":
+        return ("diff", "--cached")
+    if not staged and not chosen.revisions:
+        return ()
+    return ("diff", *(["--cached"] if staged else []), *chosen.revisions)
 
 
 def _is_showing_content(command: str, use: Invocation) -> bool:
     texts = [one.text for one in use.arguments]
-    if any(one.startswith("--no-") and one != "--no-patch" for one in texts):
-        return command in {*_SHOWING, *_SHOWING_PATCHES, "grep", "status"} and not _is_quiet(use)
     asked = any(map(_PATCH.fullmatch, texts))
+    if not _UNDOING.isdisjoint(texts):  # `-l --no-files-with-matches`
+        return command in {*_SHOWING, "grep"} or asked
     if command == "grep":
         return not _is_naming_only(use)
     if command == "status":
@@ -161,13 +183,13 @@ def _choose_files(command: str, use: Invocation, folder: str) -> _Chosen | None:
     """Return which files are chosen; None where each is named, so that its name is judged."""
     texts = [one.text for one in use.arguments]
     named = _list_named_words(command, use)
-    revisions = {one for one in named if not os.path.lexists(f"{folder}/{one}")}
+    revisions = [one for one in named if not os.path.lexists(f"{folder}/{one}")]
     paths = [one for one in named if one not in revisions]
     if "--" in texts:
         paths = texts[texts.index("--") + 1 :]
-        revisions = {one for one in named if one not in paths}
+        revisions = [one for one in named if one not in paths]
     inside = {one: path for one in revisions if (path := _split_revision(one)) is not None}
-    if inside and inside.keys() == revisions and not paths:
+    if inside and inside.keys() == {*revisions} and not paths:
         if command == "show":
             return None  # `git show REV:FILE` shows this file, or what a folder is called
         top = locate_repository(folder) or folder

@@ -149,6 +149,20 @@ def test_a_file_that_is_staged_is_shown_by_diffs_with_the_last_commit(folder, gi
         ), command
 
 
+def test_commits_that_hold_none_of_them_are_shown(folder, git):
+    """A repository may track test certificates; what does not touch them asks for nothing."""
+    (folder / "a.py").write_text("K=2\n")
+    git("commit", "-qam", "two")
+    for command in ("git show", "git show HEAD", "git diff HEAD~1", "git diff HEAD~1..HEAD"):
+        assert judge(folder, command).decision == "allow", command
+    for command in ("git show HEAD~1", "git show HEAD HEAD~1", "git show --all", "git log -p"):
+        assert len(judge(folder, command).offered) == len(SENSITIVE), command
+    git("rm", "-q", "deploy/server.pem")
+    git("commit", "-qm", "three")
+    for command in ("git show HEAD", "git diff HEAD~1 HEAD", "git show -w HEAD -- deploy"):
+        assert judge(folder, command).offered == (f"Read({folder}/deploy/server.pem)",), command
+
+
 def test_the_object_of_a_file_names_it(folder, git):
     oid = git("rev-parse", "HEAD:deploy/server.pem").strip()
     for command in (f"git cat-file -p {oid}", f"git cat-file blob {oid[:7]}"):
