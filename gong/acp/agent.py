@@ -389,8 +389,11 @@ class AcpAgent:
             finally:
                 await self._updates.join()
         usage = done.usage
+        meta = _name_model(hosted)
+        if done.incomplete:
+            meta["gong"]["incomplete"] = done.incomplete
         return schema.PromptResponse(
-            field_meta=_name_model(hosted),
+            field_meta=meta,
             stop_reason=_STOPS.get(done.stop_reason, "end_turn"),
             usage=schema.Usage(
                 total_tokens=usage.total,

@@ -34,9 +34,10 @@ from tape.model.entries import (
 from .. import signals
 from ..agent import events
 from ..agent.answer_form import ANSWER_TOOL
+from ..agent.short_answer import describe_short_answer
 from ..policy.approval import find_mode
 from ..policy.modes import PermissionMode
-from ..repl.notices import describe_compaction, describe_limit, describe_short_answer
+from ..repl.notices import describe_compaction, describe_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

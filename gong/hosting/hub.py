@@ -26,6 +26,7 @@ from tape.store.store import Beginning
 from ..agent import events, opening
 from ..agent.front_end import FrontEnd
 from ..agent.recorder import Recorder
+from ..agent.short_answer import describe_short_answer
 from ..env.local import LocalEnvironment
 from ..errors import ConfigurationError, GongError
 
@@ -76,6 +77,8 @@ class PromptOutcome(NamedTuple):
     stop_reason: str
     turns: int
     usage: Usage
+    incomplete: str = ""
+    """Why the answer is not a whole one: cut, empty, or only thought; empty if it is."""
 
 
 class ListedSession(NamedTuple):
@@ -314,7 +317,10 @@ class SessionHub:
         said = "" if last is None else join_texts(last.content)
         if end is None:
             return PromptOutcome(said, "cancelled", 0, Usage())
-        return PromptOutcome(said, end.stop_reason, end.turns, end.usage)
+        short = ""
+        if last is not None and last.stop_reason == end.stop_reason:  # not ended by a limit
+            short = describe_short_answer(last.content, last.stop_reason)
+        return PromptOutcome(said, end.stop_reason, end.turns, end.usage, short)
 
     def approve(
         self,

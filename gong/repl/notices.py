@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from tape.model.entries import Thinking, is_wordless
 from tape.text import format_count, format_seconds
 
 from ..agent import events
@@ -12,8 +11,6 @@ from ..context.costs import format_money
 from .lines import render_remark
 
 if TYPE_CHECKING:
-    from tape.model.entries import Content
-
     from .lines import StyledLine
 
     Notice = (
@@ -52,22 +49,6 @@ def describe_limit(
         case _:
             said = f"stopped at the limit of {format_count(int(event.value), 'model call')}"
     return f"{said}; a new prompt continues (gong chat -c)" if is_kept else said
-
-
-_WHOLE_STOPS = {"stop", "tool_calls"}
-
-
-def describe_short_answer(content: Content, stop_reason: str) -> str:
-    """Return in one line why the last answer of a run is not a whole one; "" if it is."""
-    if stop_reason == "length":
-        return "the answer was cut at the limit of its length (max_output_tokens)"
-    if stop_reason not in _WHOLE_STOPS:
-        return f"the answer ended early: {stop_reason}"
-    if not is_wordless(content):
-        return ""
-    if any(isinstance(block, Thinking) for block in content):
-        return "the answer has no text: the model only thought"
-    return "the answer is empty"
 
 
 def describe_compaction(event: events.CompactionEnd) -> str:

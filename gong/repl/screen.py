@@ -24,6 +24,7 @@ from tape.model.entries import ToolCall, join_texts, select_tool_calls
 from tape.text import format_seconds, measure_width, shorten_to_width
 
 from ..agent import events
+from ..agent.short_answer import describe_short_answer
 from .approval_panel import render_question
 from .lines import (
     INDENT,
@@ -36,7 +37,7 @@ from .lines import (
     wrap_parts,
 )
 from .markdown import MarkdownStream
-from .notices import describe_short_answer, render_notice
+from .notices import render_notice
 from .tool_cards import (
     describe_call,
     describe_readings,

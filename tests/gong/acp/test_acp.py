@@ -143,6 +143,22 @@ async def test_a_prompt_runs_and_its_updates_come_before_the_answer(edit):
         assert os.path.exists(f"{folder}/zebra.txt")  # noqa: ASYNC240, PTH110
 
 
+async def test_an_answer_that_is_not_whole_says_why(edit):
+    """M237: in `_meta` of the answer to the prompt; a whole one says nothing."""
+    empty, cut = {"text": ""}, {"text": "half", "stop_reason": "length"}
+    async with edit(answers=[empty, empty, cut, {"text": "whole"}]) as (_, agent, folder):
+        made = await agent.new_session(cwd=folder, mcp_servers=[])
+        done = [
+            await agent.prompt(session_id=made.session_id, prompt=[text_block("go")])
+            for _ in range(3)
+        ]
+    assert [(one.stop_reason, one.field_meta["gong"].get("incomplete")) for one in done] == [
+        ("end_turn", "the answer is empty"),
+        ("max_tokens", "the answer was cut at the limit of its length (max_output_tokens)"),
+        ("end_turn", None),
+    ]
+
+
 @pytest.mark.parametrize("choice", ["no", None])
 async def test_a_call_that_is_denied_does_not_run(edit, choice):
     async with edit(choice) as (client, agent, folder):

@@ -41,6 +41,31 @@ class Watcher:
         return found[0]
 
 
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ([{"text": "whole"}], ""),
+        ([{"text": "half", "stop_reason": "length"}], "the answer was cut at the limit of its"),
+        ([{"thinking": "hm"}] * 2, "the answer has no text: the model only thought"),
+    ],
+)
+async def test_an_answer_that_is_not_whole_says_why(tmp_path, answers, why):
+    """M237: in the outcome, which `gong rpc` and `gong serve` answer."""
+    (tmp_path / "script.json").write_text(json.dumps(answers))
+    hub = SessionHub(
+        Library(Store(tmp_path / "store"), None),
+        lambda _: Settings(model=f"scripted/{tmp_path}/script.json"),
+        {"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        Watcher().take,
+        program="test/1",
+    )
+    session = (await hub.open_new(str(tmp_path))).id
+    done = (await hub.prompt(session, "go"))._asdict()
+    await hub.close_all()
+    assert done["incomplete"].startswith(why)
+    assert bool(done["incomplete"]) == bool(why)
+
+
 async def test_an_answer_without_an_open_question_is_an_error(tmp_path):
     """M178, M225: before the question, after its answer, and in another session."""
     (tmp_path / "work").mkdir()
