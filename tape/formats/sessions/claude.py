@@ -20,6 +20,7 @@ part of the conversation stay whole where they stood.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +36,7 @@ from ...model.entries import (
     Failure,
     Git,
     Meta,
+    Text,
     Tokens,
     ToolCall,
     ToolResult,
@@ -82,6 +84,18 @@ _STOPS = {
 }
 _NO_MODEL = "<synthetic>"
 """The model of an answer that Claude Code wrote itself, as of an error."""
+_NOT_TYPED = re.compile(
+    r"\s*(?:<(?:command-name|local-command-\w+|bash-(?:input|stdout|stderr))>"
+    r"|\[Request interrupted by user)"
+)
+"""How lines begin that Claude Code writes as the user's: of its own commands, which no model sees
+when they are given, of the shell, and of an interruption."""
+_COMMAND = re.compile(
+    r"\s*<command-message>.*?</command-message>\s*<command-name>(.*?)</command-name>"
+    r"(?:\s*<command-args>(.*?)</command-args>)?\s*\Z",
+    re.DOTALL,
+)
+"""A slash command that is a prompt; the next line has its text."""
 _MOST_WAITING = 1000
 """Lines that wait for the rest of an answer; after that it is taken as it is."""
 
@@ -385,8 +399,13 @@ class _StepReader:
                 whole = replace(one, details=NO_JSON if details is None else pack_raw(details))
                 yield from self._wrap_result(whole, call, read_object(details))
                 details = None
-            elif isinstance(one, User) and line.get("isMeta") is True:
+            elif isinstance(one, User) and (
+                line.get("isMeta") is True or _NOT_TYPED.match(join_texts(one.content))
+            ):
                 yield Context("user", "note", one.content)
+            elif isinstance(one, User) and (typed := _read_command(join_texts(one.content))):
+                yield self.session.keep_whole("command", line)
+                yield User((Text(typed),))
             else:
                 yield one
 
@@ -461,4 +480,12 @@ def _read_usage(usage: WireObject) -> Usage:
         cache_write=writes or None,
         total=given + said + reads + writes,
         cache_write_hour=read_count(hour) or None,
+    )
+
+
+def _read_command(text: str) -> str:
+    """Return a slash command as it was typed; "" for any other text."""
+    found = _COMMAND.match(text)
+    return (
+        " ".join(filter(None, (part and part.strip() for part in found.groups()))) if found else ""
     )

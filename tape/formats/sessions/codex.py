@@ -35,12 +35,14 @@ from ...model.entries import (
     SideUsage,
     Text,
     Thinking,
+    ToolResult,
     Usage,
     User,
     join_texts,
 )
 from ..openai_responses.parse import OpenAIResponsesReader
 from ..parsing import CallBinder, to_file_block_from_url
+from ..wire import drop_fields, encode_json
 from .steps import (
     ROOT,
     ReadIds,
@@ -138,6 +140,23 @@ def _select_time(value: WireObject) -> WireObject:
     return {"timestamp": value["timestamp"]} if "timestamp" in value else {}
 
 
+def _convert_shell_call(item: WireObject) -> WireObject:
+    """Return a call of the provider's own shell tool as the call of a function."""
+    call = item.get("call_id") or item.get("id")
+    if item.get("type") != "local_shell_call" or not call:
+        return item
+    action = read_object(item.get("action"))
+    given = encode_json(drop_fields(action, "type")).decode()
+    rest = drop_fields(item, "action")
+    return {
+        **rest,
+        "type": "function_call",
+        "name": "local_shell",
+        "arguments": given,
+        "call_id": call,
+    }
+
+
 def _join_content(payload: WireObject) -> str:
     content = payload.get("content")
     if isinstance(content, str):
@@ -206,11 +225,16 @@ class _StepReader:
                 yield from self._add(self.session.keep_whole(name, line), time)
 
     def _take_item(self, item: WireObject, time: int | None) -> Iterator[SourceStep]:
+        item = _convert_shell_call(item)
         kind = read_text(item.get("type", "message"))
         is_message = kind == "message"
         if kind in _OUTPUTS:
             self._end_answer()
-            yield from self._add(*self.reader.read_payloads([item]), time)
+            yield from self._add(*self._read_result(item), time)
+        elif kind == "agent_message":
+            self._end_answer()
+            said = Context("user", "note", (Text(_join_content(item)),))
+            yield from self._add(said, self.session.keep_whole("agent_message", item), time)
         elif is_message and item.get("role") != "assistant":
             self._end_answer()
             for payload in self.reader.read_payloads([{**item, "type": "message"}]):
@@ -224,6 +248,15 @@ class _StepReader:
                 yield from self._release()
                 self.since = time
             self.items.append({"type": kind, **item})
+
+    def _read_result(self, item: WireObject) -> Iterator[Payload]:
+        """Yield a result; older versions write an object: the text, and whether it succeeded."""
+        output = read_object(item.get("output"))
+        has_failed = output.get("success") is False
+        if isinstance(output.get("content"), str | list):
+            item = {**item, "output": output["content"]}
+        for one in self.reader.read_payloads([item]):
+            yield replace(one, is_error=True) if has_failed and isinstance(one, ToolResult) else one
 
     def _take_words(self, payload: Payload, time: int | None) -> Iterator[SourceStep]:
         """Yield a message that is not the model's."""

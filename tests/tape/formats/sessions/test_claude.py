@@ -180,6 +180,48 @@ def test_a_file_that_names_no_parents_is_one_conversation(file):
     assert [step.parent for step in steps] == ["", "newest", "newest", "newest"]
 
 
+REVIEW = (
+    "<command-message>review is running…</command-message>\n"
+    "<command-name>/review</command-name>\n<command-args>src/a.py</command-args>"
+)
+
+
+def test_a_slash_command_is_a_prompt_as_it_was_typed(file):
+    file.say("u1", None, REVIEW)
+    _, steps = read_file(file.data)
+    (kept, prompt) = steps[0].payloads
+    assert b"review is running" in bytes(kept.data)
+    assert isinstance(prompt, User)
+    assert join_texts(prompt.content) == "/review src/a.py"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "<command-name>/clear</command-name>\n            <command-message>clear</command-message>",
+        "<local-command-stdout></local-command-stdout>",
+        "<local-command-caveat>Caveat: …</local-command-caveat>",
+        "<bash-input>ls</bash-input>",
+        "<bash-stdout>a.py</bash-stdout><bash-stderr></bash-stderr>",
+        "[Request interrupted by user for tool use]",
+    ],
+)
+def test_what_claude_code_writes_as_the_user_is_a_note(file, words):
+    file.say("u1", None, words)
+    _, steps = read_file(file.data)
+    (note,) = steps[0].payloads
+    assert isinstance(note, Context)
+    assert join_texts(note.content) == words
+
+
+@pytest.mark.parametrize("words", ["what is <bash-input>?", "<command-message> is a tag", "/x"])
+def test_words_that_only_look_alike_are_the_users(file, words):
+    file.say("u1", None, words)
+    _, steps = read_file(file.data)
+    (prompt,) = steps[0].payloads
+    assert isinstance(prompt, User)
+
+
 def test_a_structured_result_is_kept_beside_its_words(file):
     file.say("u1", None, "go")
     file.answer("a1", "u1", call("t1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tape.formats.sessions import codex
@@ -60,6 +61,36 @@ def test_reasoning_words_and_calls_are_one_answer_with_its_usage(file):
     assert [one.call_id for one in results] == [one.id for one in select_tool_calls(first.content)]
     assert (first.usage.input, first.usage.cache_read, first.usage.output) == (40, 60, 20)
     assert last.usage.input == 130
+
+
+def test_a_call_of_the_shell_of_the_provider_is_a_call_with_its_result(file):
+    action = {"type": "exec", "command": ["bash", "-lc", "ls"], "timeout_ms": 1000}
+    file.message("user", "list")
+    file.item(type="local_shell_call", status="completed", call_id="c1", action=action)
+    file.item(
+        type="function_call_output", call_id="c1", output={"content": "a.txt", "success": False}
+    )
+    _, steps = read_file(file.data)
+    _, answer, result = list_payloads(steps)
+    (called,) = select_tool_calls(answer.content)
+    assert called.name == "local_shell"
+    assert msgspec.json.decode(called.args) == {
+        "command": ["bash", "-lc", "ls"],
+        "timeout_ms": 1000,
+    }
+    assert (result.call_id, result.name, result.is_error) == (called.id, "local_shell", True)
+    assert join_texts(result.content) == "a.txt"
+
+
+def test_the_words_of_another_agent_are_a_note_and_nothing_of_them_is_lost(file):
+    content = [{"type": "input_text", "text": "for you"}, {"type": "encrypted_content", "x": "zz"}]
+    file.item(type="agent_message", author="/root", recipient="/root/a", content=content)
+    _, steps = read_file(file.data)
+    payloads = [one for step in steps for one in step.payloads]
+    (note,) = [one for one in payloads if isinstance(one, Context)]
+    assert join_texts(note.content) == "for you"
+    assert b"/root/a" in bytes(payloads[-1].data)
+    assert b"zz" in bytes(payloads[-1].data)
 
 
 def test_a_second_message_is_a_second_answer(file):
