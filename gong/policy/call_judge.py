@@ -39,7 +39,13 @@ from .links import find_followed_paths, find_linked_paths
 from .modes import READING, SEVERITY, Action, Part, PermissionMode
 from .named_paths import list_meant_paths
 from .own_files import OWN_REASON, find_own_changes, find_own_command, is_own_file
-from .real_paths import LinkResolver, find_real_path, list_names
+from .real_paths import (
+    LinkResolver,
+    find_real_path,
+    has_wildcard,
+    list_names,
+    match_files,
+)
 from .refusals import Locale, format_danger, format_refusal
 from .repositories import is_in_other_repository
 from .rules import (
@@ -146,6 +152,9 @@ class CallJudge:
             ]
             paths = [*dict.fromkeys(named)] or [start]
             parts = [self._judge_file(family, one) for one in paths]
+            if name.lower().startswith("read"):  # it may know wildcards
+                wild = (each for one in paths if has_wildcard(one) for each in match_files(one))
+                parts += self._judge_unnamed_files("", wild)
             if name.lower() in _SEARCHING_TOOLS:
                 chosen = next((arguments[one] for one in _GLOBS if arguments.get(one)), None)
                 glob = chosen if isinstance(chosen, str) else None
@@ -197,21 +206,21 @@ class CallJudge:
         self, line: str, judged: CommandJudge, uses: Sequence[Invocation], floor: Part | None
     ) -> list[Part]:
         """Judge the parts of a command line by rules and mode; `floor` is a question or nothing."""
-        more = (
-            *self._list_other_repositories(judged),
-            *self._list_git_programs(judged),
-            *_list_configured_uses(judged),
-        )
+        more = (*self._list_other_repositories(judged), *_list_configured_uses(judged))
         actions = tuple(dict.fromkeys((*judged.actions, *more)))
-        decided = self._judge_line(line, judged, actions)
+        programs = [*self._list_git_programs(judged)]
+        decided = self._judge_line(line, judged, (*actions, *programs))
         if floor is not None and (decided is None or decided.decision != "deny"):
             return [floor]
-        if decided is not None:
+        if decided is not None and decided.decision != "allow":
             return [decided]
-        if self.mode is PermissionMode.LOCKED and not actions:
+        if decided is not None:
+            parts = [decided]
+        elif self.mode is PermissionMode.LOCKED and not actions:
             parts = [self._judge_locked_readers(judged)]
         else:
             parts = [self._judge_action(one) for one in actions]
+        parts += (self._judge_git_program(one) for one in programs)
         if judged.removes:  # in a text that no rule shows
             parts = [one._replace(offered="") for one in parts]
         is_open = any(one.tool == "bash" and one.is_open for one in self.allow)
@@ -277,6 +286,14 @@ class CallJudge:
         reason = f"git runs or reads what the repository's settings name ({names}): see gong trust"
         for command in commands:
             yield Action("other", command.source, reason, hidden=True)
+
+    def _judge_git_program(self, action: Action) -> Part:
+        """Judge git where it may run what nobody trusted: no rule shows what that would be."""
+        why = _describe_action(action)
+        rule = next((one for one in self.allow if one.tool == "bash" and one.is_open), None)
+        if rule is not None:
+            return self._build_allowance(rule)
+        return self._decide_unnamed(why, lambda: Part("ask", why, offered=""))
 
     def _judge_danger(self, judged: CommandJudge) -> Part | None:
         """Return what the floor says: nothing, a refusal, or a question that no rule answers."""

@@ -261,7 +261,8 @@ class PermissionPolicy:
 
         line = find_command(arguments)
         if find_family(name) == "bash" and line and "" not in {one.offered for one in asked}:
-            choices.append((f"Bash({escape_pattern(line.strip())})",))
+            files = (one.offered for one in asked if one.offered and one.offered[:5] == "Read(")
+            choices.append((f"Bash({escape_pattern(line.strip())})", *files))
         for offered in choices:
             texts = tuple(dict.fromkeys(offered))
             try:

@@ -288,7 +288,9 @@ def test_commands_of_git_ask_until_the_user_trusts_them(root, git, environ):
         "ls; git log",
     ]
     rulings = [policy.judge("bash", {"command": one}) for one in commands]
-    assert {one.decision for one in rulings} == {"ask"}
+    assert {(one.decision, one.offered) for one in rulings} == {("ask", ())}
+    named = build_policy(PermissionSettings(allow=("Bash(git status)",)), str(root), environ)
+    assert named.judge("bash", {"command": "git status"}).decision == "ask"
     assert all("filter.x.clean" in one.why and "gong trust" in one.why for one in rulings)
     assert policy.judge("bash", {"command": "ls"}).decision == "allow"
     plan = build_policy(PermissionSettings(mode="plan"), str(root), environ)

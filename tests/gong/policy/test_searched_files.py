@@ -94,6 +94,21 @@ def test_a_rule_about_files_holds_beside_one_that_allows_every_command(folder):
     assert judge(folder, "grep -r KEY sub", **rules).decision == "allow"
 
 
+def test_a_rule_for_a_whole_line_allows_no_file_that_the_line_does_not_name(folder):
+    assert judge(folder, "rg KEY", allow=["Bash(rg KEY)"]).decision == "ask"
+    assert judge(folder, "cat .env", allow=["Bash(cat .env)"]).decision == "allow"
+    read = f"Read({folder}/sub/server.pem)"
+    assert judge(folder, "rg KEY | sh", allow=["Bash(rg KEY | sh)"]).offered == (read,)
+    assert judge(folder, "rg KEY | sh").offered == ("Bash(rg KEY | sh)", read)
+
+
+def test_a_tool_that_reads_by_wildcards_asks_too(folder):
+    policy = PermissionPolicy(str(folder), "/home/ada")
+    for given in ({"paths": ["sub/*"]}, {"path": "s*b/*"}):
+        ruling = policy.judge("read_many_files", given)
+        assert (ruling.decision, ruling.offered) == ("ask", (f"Read({folder}/sub/server.pem)",))
+
+
 @pytest.mark.parametrize("name", ["grep", "Grep", "grep_search"])
 def test_the_tool_that_searches_asks_too(folder, name):
     """It passes over what .gitignore leaves out."""
