@@ -12,6 +12,10 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.suffix != ".pyc")
 SAYS = {
     "ask.py": r"\[ls .*\]\nThis folder holds 1 entry: notes\.txt\.\n",
+    "delegate.py": (
+        r"api holds 1 entry: api\.py\.\nweb holds 1 entry: web\.py\.\n"
+        r"web\.py is changed: “NAME” is now “TITLE”\. · True\nNAME = 'api'\nTITLE = 'web'\n"
+    ),
     "follow_live.py": r"1: one\n2: two\n3: three\n4: bye\n",
     "fork_and_compare.py": (
         r"main: A name for a cat\? / Mio\. / Another\? / Luna\.\n"
@@ -44,6 +48,7 @@ def test_every_example_is_known_here():
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs_and_says_what_it_should(name, tmp_path):
+    """M221: parallel exploration and a scoped change among them."""
     work = tmp_path / "work"
     work.mkdir()
     (work / "notes.txt").write_text("a note\n")
