@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
+from tape.errors import NotFound
 from tape.text import to_single_line
 
 from .. import __version__
@@ -206,7 +207,7 @@ def test_server(name: str, as_json: bool) -> None:
 
 
 def _find_server(name: str) -> ServerConfig:
-    """Return a server of this folder; raises ConfigurationError."""
+    """Return a server of this folder; raises NotFound, ConfigurationError if it cannot be used."""
     folder = locate_folder()
     found = load_servers(folder, os.environ)
     server = next((one for one in found.servers if one.name == name), None)
@@ -216,7 +217,9 @@ def _find_server(name: str) -> ServerConfig:
         raise ConfigurationError(f"{name} is of a file that is not trusted: gong trust shows it")
     told = "; ".join(one for one in found.warnings if f"server {name}" in one)
     there = ", ".join(one.name for one in found.servers) or "none"
-    raise ConfigurationError(told or f"no MCP server is called {name}: there are {there}")
+    if told:
+        raise ConfigurationError(told)
+    raise NotFound(f"no MCP server is called {name}: there are {there}")
 
 
 async def _try_server(server: ServerConfig) -> dict[str, Any]:
@@ -318,5 +321,5 @@ def remove(name: str, scope: Scope | None) -> None:
             if is_own and read_project(folder, os.environ).parts:
                 trust_part(folder, file.name, os.environ)
     if not removed:
-        raise ConfigurationError(f"no MCP server is called {name} in your files: gong mcp list")
+        raise NotFound(f"no MCP server is called {name} in your files: gong mcp list")
     print_lines([f"removed {name} from {file}" for file in removed])

@@ -11,6 +11,7 @@ import click
 
 from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
+from tape.errors import NotFound
 from tape.text import show_controls, to_single_line
 
 from ..errors import ConfigurationError
@@ -175,7 +176,7 @@ def _require_skill(found: SkillSet, name: str) -> Skill:
 
         near = get_close_matches(name, [one.name for one in found.skills], n=1)
         hint = f"did you mean {near[0]}?" if near else "gong skills list names them"
-        raise ConfigurationError(f"no skill is called {name}: {hint}")
+        raise NotFound(f"no skill is called {name}: {hint}")
     return skill
 
 

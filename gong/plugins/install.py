@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tape.errors import NotFound
+
 from ..errors import ConfigurationError
 from .installed import locate_plugins, open_plugin
 from .manifest import read_object
@@ -68,11 +70,11 @@ def install_plugin(plugin: Plugin, environ: Mapping[str, str]) -> Path:
 
 
 def remove_plugin(name: str, environ: Mapping[str, str]) -> Path:
-    """Remove an installed plugin by its name. Raises ConfigurationError."""
+    """Remove an installed plugin by its name. Raises NotFound."""
     folder = locate_plugins(environ)
     place = folder / name
     if place.parent != folder or name.startswith(".") or not place.is_dir():
-        raise ConfigurationError(f"no plugin is called {name}: gong plugin list names them")
+        raise NotFound(f"no plugin is called {name}: gong plugin list names them")
     shutil.rmtree(place)
     return place
 

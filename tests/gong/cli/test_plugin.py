@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 
 def test_a_plugin_is_written_installed_listed_and_removed(gong, home):
     """`gong plugin new|add|list|remove`: what would run is shown, and a yes is needed."""
@@ -21,3 +23,11 @@ def test_a_plugin_is_written_installed_listed_and_removed(gong, home):
     assert ("my-tools", "plugin:my.tools") in [(one["name"], one["source"]) for one in found]
     gong("plugin", "remove", "my.tools", cwd=home)
     assert gong("plugin", "list", cwd=home).stdout == "no plugin is installed\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["skills show", "plugin remove", "mcp remove", "mcp test"], ids=str
+)
+def test_a_name_of_nothing_is_not_found(gong, home, command):
+    failed = gong(*command.split(), "nosuch", code=3, cwd=home)
+    assert "is called nosuch" in failed.stderr

@@ -20,6 +20,7 @@ from gong.plugins.installed import (
 from gong.plugins.manifest import SCHEMA, encode_manifest, parse_standard_manifest
 from gong.skills.places import find_skills
 from gong.subagents.types import load_agent_types
+from tape.errors import NotFound
 
 GOOD = {"$schema": SCHEMA, "name": "release-tools"}
 
@@ -155,9 +156,9 @@ def test_an_installed_plugin_takes_effect_until_it_is_removed(tmp_path, environ)
     ]
     assert sorted(one.name for one in place.iterdir()) == ["guard", "release-tools"]
     remove_plugin("guard", environ)
-    with pytest.raises(ConfigurationError, match="no plugin is called guard"):
+    with pytest.raises(NotFound, match="no plugin is called guard"):
         remove_plugin("guard", environ)
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(NotFound):
         remove_plugin("../plugins", environ)
     assert [one.name for one in list_plugins(environ)[0]] == ["release-tools"]
 
