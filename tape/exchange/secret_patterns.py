@@ -8,6 +8,7 @@ are bounded, or cannot match in two ways.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 
@@ -20,8 +21,18 @@ class SecretPattern(NamedTuple):
 
     Without hints the expression itself is searched, in JSON too.
     """
-    expression: re.Pattern[str]
-    """The secret is its group `secret`, or the whole match if it has none."""
+    text: str
+    """Its regular expression: the secret is the group `secret`, or else the whole match."""
+
+    @property
+    def expression(self) -> re.Pattern[str]:
+        """The expression, compiled when it is needed: all at once take longer than most texts."""
+        return _compile_expression(self.text)
+
+
+@cache
+def _compile_expression(text: str) -> re.Pattern[str]:
+    return re.compile(text)
 
 
 _START = r"(?<![A-Za-z0-9])"
@@ -64,12 +75,12 @@ _NAMED = (
 
 def _build_key_pattern(kind: str, expression: str, *hints: str) -> SecretPattern:
     """Return the pattern of a key that is recognized by its prefix."""
-    return SecretPattern(kind, hints, re.compile(_START + expression))
+    return SecretPattern(kind, hints, _START + expression)
 
 
 def _build_context_pattern(kind: str, expression: str, *hints: str) -> SecretPattern:
     """Return the pattern of a secret that is recognized by its context."""
-    return SecretPattern(kind, hints, re.compile(f"(?is:{expression})"))
+    return SecretPattern(kind, hints, f"(?is:{expression})")
 
 
 def _build_run_expression(chars: str, least: int) -> str:
@@ -201,9 +212,7 @@ PATTERNS = (
         "sharedaccesskey=",
     ),
     _build_context_pattern("azure", r"(?<![a-z0-9])sig=(?P<secret>[A-Za-z0-9%+/=_-]{20,})", "sig="),
-    SecretPattern(
-        "azure", ("q~",), re.compile(r"(?<![A-Za-z0-9~.-])[\w~.-]{3}[78]Q~[\w~.-]{31,34}(?![\w~-])")
-    ),
+    SecretPattern("azure", ("q~",), r"(?<![A-Za-z0-9~.-])[\w~.-]{3}[78]Q~[\w~.-]{31,34}(?![\w~-])"),
     _build_key_pattern("azure", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", "azdo"),
     _build_key_pattern("slack", r"(?:xox[abceoprs])(?:-|\.xox[bp]-)[A-Za-z0-9-]{10,}", "xox"),
     _build_context_pattern(
@@ -222,20 +231,15 @@ PATTERNS = (
     _build_key_pattern("sendgrid", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", "sg."),
     _build_key_pattern("digitalocean", r"do[opr]_v1_[0-9a-f]{40,}", "_v1_"),
     # They start with literal letters, so that the search skips to them: there are no hint words.
-    SecretPattern(
-        "twilio", (), re.compile(r"(?:SK|AC)(?<![A-Za-z0-9]..)[0-9a-f]{32}(?![A-Za-z0-9])")
-    ),
+    SecretPattern("twilio", (), r"(?:SK|AC)(?<![A-Za-z0-9]..)[0-9a-f]{32}(?![A-Za-z0-9])"),
     _build_key_pattern("mailgun", r"key-[0-9a-f]{32}(?![A-Za-z0-9])", "key-"),
     _build_key_pattern("mailchimp", r"[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9])", "-us"),
     _build_key_pattern("telegram", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])", ":aa"),
     SecretPattern(
         "discord",
         (),
-        re.compile(
-            r"[MNO](?<![.\w-].)(?=[\w-]{0,27}[0-9a-z])[\w-]{22,27}\.[\w-]{6}\."
-            r"(?=[\w-]{0,40}[0-9])(?=[\w-]{0,40}[A-Z])[\w-]{27,40}(?![\w-])",
-            re.ASCII,
-        ),
+        r"(?a)[MNO](?<![.\w-].)(?=[\w-]{0,27}[0-9a-z])[\w-]{22,27}\.[\w-]{6}\."
+        r"(?=[\w-]{0,40}[0-9])(?=[\w-]{0,40}[A-Z])[\w-]{27,40}(?![\w-])",
     ),
     _build_context_pattern(
         "discord",
@@ -326,15 +330,13 @@ PATTERNS = (
     SecretPattern(
         "password-hash",
         ("$",),
-        re.compile(
-            r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|scrypt|md5|sha1|pbkdf2-sha\d{3})"
-            r"\$[./A-Za-z0-9$=,+]{16,}"
-        ),
+        r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|scrypt|md5|sha1|pbkdf2-sha\d{3})"
+        r"\$[./A-Za-z0-9$=,+]{16,}",
     ),
     SecretPattern(
         "password-hash",
         ("{sha}", "{ssha}"),
-        re.compile(r"\{S?SHA\}(?P<secret>[A-Za-z0-9+/]{27,}=?)"),
+        r"\{S?SHA\}(?P<secret>[A-Za-z0-9+/]{27,}=?)",
     ),
     _build_context_pattern(
         "wordpress",
@@ -531,17 +533,13 @@ PATTERNS = (
         "credential",
         "_auth",
     ),
-    SecretPattern(
-        "assignment", ("_key",), re.compile("_KEY=[\"']?" + _REAL + _RANDOM + _NO_CODE + _WORD)
-    ),
+    SecretPattern("assignment", ("_key",), "_KEY=[\"']?" + _REAL + _RANDOM + _NO_CODE + _WORD),
     SecretPattern(
         "assignment",
         ("pass", "_pwd"),
-        re.compile(
-            r"(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD)=\\{0,4}[\"']?"
-            + _REAL
-            + r"(?P<secret>[^\s\"'\\;&|()\[\]]{3,}+)(?![(\[])"
-        ),
+        r"(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD)=\\{0,4}[\"']?"
+        + _REAL
+        + r"(?P<secret>[^\s\"'\\;&|()\[\]]{3,}+)(?![(\[])",
     ),
     _build_context_pattern(
         "assignment",
