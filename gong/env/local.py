@@ -77,18 +77,23 @@ def build_child_variables(
 def _add_git_settings(inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that put our settings of git behind those inherited, if there are any.
 
-    An example: one is inherited, so ours become those of number 1 and 2, and the count is 3.
+    A setting without its value, which is a secret then, would make git fail: it is left out. An
+    example: one is inherited, so ours become those of number 1 and 2, and the count is 3.
     """
     given = inherited.get("GIT_CONFIG_COUNT", "")
     if not (given.isascii() and given.isdigit()):
         return {}
-    count, ours = int(given), int(QUIET_VARIABLES["GIT_CONFIG_COUNT"])
-    moved = {"GIT_CONFIG_COUNT": str(count + ours)}
-    for prefix in ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"):
-        kept = {f"{prefix}{n}": inherited.get(f"{prefix}{n}", "") for n in range(min(count, ours))}
-        own = {f"{prefix}{count + n}": QUIET_VARIABLES[f"{prefix}{n}"] for n in range(ours)}
-        moved |= {**kept, **own}
-    return moved
+    settings = [
+        (key, value)
+        for variables, count in ((inherited, int(given)), (QUIET_VARIABLES, len(QUIET_VARIABLES)))
+        for number in range(min(count, len(variables)))
+        if (key := variables.get(f"GIT_CONFIG_KEY_{number}")) is not None
+        and (value := variables.get(f"GIT_CONFIG_VALUE_{number}")) is not None
+    ]
+    added = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings):
+        added |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return added
 
 
 P = ParamSpec("P")

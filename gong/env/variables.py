@@ -2,15 +2,16 @@
 
 A variable that looks like a secret stays out, by its name or by what it holds:
 
-    name or value                                                          inherited
-    ---------------------------------------------------------------------  ------------------------
-    PATH, HOME and the like (`CORE_VARIABLES`)                             yes
-    named in the setting `env_vars`, which may hold wildcards              yes
-    SECRET, TOKEN, PASSWORD, CREDENTIAL … in it; _KEY, _PAT, _AUTH …       no
-    `scheme://user:password@host`, but for proxies; a private key          no
-    SSH_AUTH_SOCK, GPG_AGENT_INFO: git could not push without them         yes
-    TOKENIZERS_PARALLELISM, MAX_TOKENS, KEYBOARD_LAYOUT, PASSWORD_STORE_DIR  yes: no secrets
-    everything else                                                        yes
+    name or value                                                         inherited
+    --------------------------------------------------------------------  --------------------------
+    PATH, HOME and the like (`CORE_VARIABLES`)                            yes
+    named in the setting `env_vars`, which may hold wildcards             yes
+    nothing, or `true`, `0` and the like: that gives nothing away         yes
+    SECRET, TOKEN, PASSWORD, CREDENTIAL … in it; _KEY, _PAT, _AUTH …      no
+    a key of a known form, a password in an address or in `password=`     no, but a proxy's address
+    SSH_AUTH_SOCK, GPG_AGENT_INFO: git could not push without them        yes
+    TOKENIZERS_PARALLELISM, MAX_TOKENS, PUBLIC_KEY, PASSWORD_STORE_DIR …  yes: no secrets
+    everything else                                                       yes
 
 That is a safe default, not a border: a command can still read what its user can read.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -36,20 +38,33 @@ CORE_VARIABLES = frozenset(
 )
 """Names a shell and the languages' tools need."""
 
+_HARMLESS_PARTS = re.compile(
+    r"SSH_AUTH_SOCK|GIT_CONFIG_KEY_[0-9]+|ASKPASS|PASSWORD_STORE|PASSCOMMAND|TOKENI[SZ]|SECRETARY"
+    r"|PUBLI(?:C|SHABLE)_?KEYS?|KEY_?(?:RING|BOARD|MAP|BINDING|REPEAT|TIMEOUT|DELAY)S?|^GPG_KEY$"
+    r"|MAX_(?:[A-Z]+_){0,3}TOKENS?(?![A-Z])|TOKENS?_(?:LIMIT|BUDGET|COUNT)"
+)
+"""Parts of names that only look like those of secrets; what is beside them still counts."""
 _SECRET_NAME = re.compile(
-    r"SECRET(?!ARY|S_DIR)|TOKEN(?!IZ|S(?![A-Z]))|PASSWORD(?!_STORE)|PASSWD|PASSPHRASE|CREDENTIAL"
-    r"|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH_?KEY|SIGNING_?KEY|ENCRYPTION_?KEY|DEPLOY_?KEY"
-    r"|(?:^|_)KEY(?:$|_(?!BOARD|MAP|RING|BINDING|REPEAT|TIMEOUT))|(?:^|_)KEYS$"
-    r"|_PASS$|_PW$|_PWD$|_PAT$|_AUTH$|__AUTH|_AUTHTOKEN|_AUTHORIZATION$|_DSN$|_COOKIE$|_WEBHOOK|CONNECTION_?STRING|_JWT$"
-    r"|^PGPASS|^NETRC$|_SAS$|_SALT$|_BEARER$|_OTP$|_PIN$"
+    r"SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIAL|CONNECTION_?STRING"
+    r"|(?:API|ACCESS|ACCOUNT|APP|AUTH|DEPLOY|ENCRYPTION|LICENSE|MASTER|PRIVATE|SIGNING|SSH)KEY"
+    r"|_KEYS?[0-9]*(?:_|$)|^KEYS?$|(?:^|_)(?:DSN|JWT|BEARER)(?:_|$)|^PGPASS"
+    r"|(?<!BY)(?<!COM)(?<!SUR)PASS[0-9]*$|_PWD[0-9]*$|(?:BIND|ROOT|_|^)PW[0-9]*$"
+    r"|(?:^|_)(?:AUTH|AUTHORIZATION|COOKIES?|NETRC|OTP|PAT|PIN|SALT|SAS)$"
+    r"|_AUTH_(?:BASE64|BASIC|B64|CONFIG|HEADERS?|IDENT|JSON)|WEBHOOKS?(?:_UR[IL]S?)?[0-9]*$"
+    r"|(?:CUSTOM|IDENTITY|OTLP|OTLP_[A-Z]+)_HEADERS?$|KUBE_?CONFIG_(?:BASE64|B64|CONTENTS?|DATA)"
+    r"|^OP_SESSION_|^(?:BW|FASTLANE)_SESSION$|CSC_LINK$|^BUNDLE_\w+__(?:CO|COM|DEV|IO|NET|ORG)$"
 )
-"""What names of secrets hold, in capitals."""
-_PUBLIC_NAME = re.compile(
-    r"^SSH_AUTH_SOCK$|^GPG_AGENT_INFO$|PUBLIC_?KEY|_KEYRING|KEYBOARD|KEYMAP|^XAUTHORITY$"
-    r"|^SSH_ASKPASS|^OLDPWD$|^PWD$|^GPG_KEY$|^GIT_CONFIG_KEY_\d+$"
-)
+"""What names of secrets hold, in capitals and with `_` between their words."""
+_COUNT = re.compile(r"[0-9]{1,9}")
+_NO_SECRETS = frozenset(("", "0", "1", "true", "false", "yes", "no", "on", "off", "none"))
+_WORD_END = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^\w]+")
 _PASSWORD_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
-_PRIVATE_KEY = "-----BEGIN "
+_PASSWORD_IN_SETTINGS = re.compile(
+    r"(?:^|[\s;&?])(?:password|passwd|pwd|accountkey|sharedaccesskey)\s?=\s?[^\s;&$\"'(]",
+    re.IGNORECASE,
+)
+"""As in a line of settings for a database: `host=db;password=x`."""
+_SHORTEST_KEY = 16
 _PROXY = re.compile(r"(?:^|_)PROXY$")
 
 
@@ -62,10 +77,11 @@ class VariableRules(NamedTuple):
 
     def select_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that programs inherit."""
-        return {name: value for name, value in environ.items() if self._is_inherited(name, value)}
+        return {name: value for name, value in environ.items() if self.is_inherited(name, value)}
 
-    def _is_inherited(self, name: str, value: str) -> bool:
-        if any(fnmatchcase(name, one) for one in self.listed):
+    def is_inherited(self, name: str, value: str) -> bool:
+        """Return whether programs inherit a variable."""
+        if self._is_listed(name):
             return True
         if self.policy == "inherit-all":
             return True
@@ -75,14 +91,30 @@ class VariableRules(NamedTuple):
             return True
         return self.policy == "filter" and not is_secret_variable(name, value)
 
+    def is_secret(self, name: str, value: str) -> bool:
+        """Return whether a variable looks like a secret and is not listed."""
+        return is_secret_variable(name, value) and not self._is_listed(name)
 
+    def _is_listed(self, name: str) -> bool:
+        return any(fnmatchcase(name, one) for one in self.listed)
+
+
+@lru_cache(maxsize=1024)  # it is asked with every command
 def is_secret_variable(name: str, value: str) -> bool:
     """Return whether a variable looks like a secret, by its name or by what it holds."""
-    capitals = name.upper()
-    if _PUBLIC_NAME.search(capitals):
+    if value.lower() in _NO_SECRETS:
         return False
-    if _SECRET_NAME.search(capitals):
+    words = _WORD_END.sub("_", name).upper()
+    if _SECRET_NAME.search(_HARMLESS_PARTS.sub("", words)):
+        return not (words.endswith("TOKENS") and _COUNT.fullmatch(value))
+    return not _PROXY.search(words) and _has_secret(value)
+
+
+def _has_secret(value: str) -> bool:
+    if _PASSWORD_IN_ADDRESS.search(value) or _PASSWORD_IN_SETTINGS.search(value):
         return True
-    if _PASSWORD_IN_ADDRESS.search(value):
-        return not _PROXY.search(capitals)
-    return value.startswith(_PRIVATE_KEY) and "PRIVATE KEY" in value
+    if len(value) < _SHORTEST_KEY:
+        return False
+    from tape.exchange.secrets import mask_text  # noqa: PLC0415 (a prompt stands first)
+
+    return mask_text(value).secrets > 0
