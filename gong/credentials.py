@@ -6,7 +6,6 @@ config.toml. That file also lists the providers whose key is in the keyring. No 
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -53,23 +52,6 @@ class ProviderKey:
     def ending(self) -> str:
         """The part that may be shown: the last four characters of a long key, else ""."""
         return f"…{self.value[-_SHOWN_CHARS:]}" if len(self.value) >= _MIN_SHOWN_LENGTH else "…"
-
-
-_PR_SET_DUMPABLE = 4
-
-
-def hide_environment() -> None:
-    """Keep other programs of this user from reading the environment of this process, with its keys.
-
-    A command that was not given a key would find it in `/proc/PPID/environ`. Linux shows that file,
-    and the memory of the process, to nobody then but root. Programs that are started are as usual.
-    """
-    if sys.platform != "linux":
-        return
-    import ctypes  # noqa: PLC0415 (only where a session runs commands)
-
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 class Credentials:

@@ -139,13 +139,17 @@ def merge_permissions(
 def load_settings(folder: str | None = None, **flags: Any) -> Settings:
     """Return the settings with these flags; None is a flag that was not given.
 
-    `folder` is where to work, the current one if None.
+    `folder` is where to work, the current one if None. From here on no program that is started
+    can read the keys of this process: commands that start any load their settings first.
     """
     from .. import config  # noqa: PLC0415 (loads slowly: a prompt stands first)
+    from ..env.own_memory import hide_secrets  # noqa: PLC0415 (as above)
 
     with suppress(FolderGone):
         folder = folder or locate_folder()
-    return config.load_settings(os.environ, flags, folder)
+    settings = config.load_settings(os.environ, flags, folder)
+    hide_secrets(settings.variable_rules)
+    return settings
 
 
 def locate_store(store: str | None) -> Path:

@@ -30,7 +30,6 @@ from ..agent.loop import measure_fill
 from ..agent.opening import find_session, open_session, resume_branch
 from ..agent.recorder import find_last_model, find_newest_anchor
 from ..context.system import PromptOverride
-from ..credentials import hide_environment
 from ..project import locate_folder
 from .options import load_settings, model_option, print_warning, store_option
 
@@ -59,7 +58,6 @@ def open_front_end(
     `folder` is the current one if None. `is_kept` says whether the store is there afterwards,
     `names_mode` whether a flag named the permission mode. Raises FolderGone.
     """
-    hide_environment()
     folder = folder or locate_folder()
     hooks: tuple[object, ...] = ()
     if settings.review.every > 0:

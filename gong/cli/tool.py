@@ -22,7 +22,6 @@ from tape.cli.output import format_examples, print_bytes, print_json
 from tape.cli.terminal import format_table, print_lines
 from tape.model.entries import NO_JSON, Block, Image, Text, ToolCall, join_texts
 
-from ..credentials import hide_environment
 from ..env.local import LocalEnvironment
 from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all, decide_call
@@ -162,7 +161,6 @@ class ToolRunner:
 
 
 async def _open_runner() -> ToolRunner:
-    hide_environment()
     settings, folder = load_settings(), locate_folder()
     env = LocalEnvironment(folder, os.environ, policy=settings.variable_rules)
     await env.initialize()

@@ -31,7 +31,7 @@ from .search import GIT, IGNORE_FILE, compile_expression, list_files_below, run_
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from .protocol import Search
 
@@ -46,8 +46,8 @@ _ANY_FOLDER = "--no-require-git"
 """Tells fd to mind .gitignore files outside of repositories too; from 8.7 on."""
 _OTHER_IGNORE_FILES = {".ignore", ".fdignore"}
 """Further ignore files that fd always reads."""
-_NO_HOME = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
-"""Files there change what fd finds."""
+_VARIABLES = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
+"""All variables of a program: files in a home change what fd finds, and no key is needed."""
 _LINE_BYTES = 1 << 22
 """The longest line of an answer that is taken.
 
@@ -131,7 +131,7 @@ async def list_with_fd(program: str, folder: str, pattern: str) -> tuple[ListedP
     if not any_folder and not any((one / GIT).exists() for one in _list_folders_up(folder)):
         return None
     flags = (*_FD_FLAGS, _ANY_FOLDER) if any_folder else _FD_FLAGS
-    async with _start_program((program, *flags, ".", "."), folder, _NO_HOME) as (lines, child):
+    async with _start_program((program, *flags, ".", "."), folder) as (lines, child):
         output = await lines.read()
         if await child.wait():
             return None
@@ -167,7 +167,7 @@ async def search_with_scanner(place: str, search: Search, root: str | None = Non
     asked = b"".join(os.fsencode(path) + b"\0" for path, _ in files)
     found: list[LineMatch] = []
     binary: list[str] = []
-    async with _start_program(command, "/", None, asked) as (lines, child):
+    async with _start_program(command, "/", asked) as (lines, child):
         async for line in lines:
             index, number = map(int, line.split())
             if not number:
@@ -186,10 +186,7 @@ async def search_with_scanner(place: str, search: Search, root: str | None = Non
 
 @asynccontextmanager
 async def _start_program(
-    command: Sequence[str],
-    folder: str,
-    variables: Mapping[str, str] | None = None,
-    asked: bytes = b"",
+    command: Sequence[str], folder: str, asked: bytes = b""
 ) -> AsyncIterator[tuple[asyncio.StreamReader, Process]]:
     """Start a program that reads `asked`; give what it answers, and it. It has ended afterwards."""
     child = await asyncio.create_subprocess_exec(
@@ -198,7 +195,7 @@ async def _start_program(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=folder,
-        env=variables,
+        env=_VARIABLES,
         limit=_LINE_BYTES,
     )
     if child.stdin is not None:

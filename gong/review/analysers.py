@@ -22,6 +22,7 @@ import tempfile
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..env.variables import VariableRules
 from .findings import ReviewFinding, mask_finding
 from .memory import build_key
 
@@ -128,7 +129,7 @@ def _run_analyser(command: list[str], folder: str, environ: Mapping[str, str]) -
         done = subprocess.run(  # noqa: S603 (a program that was found, and names of our own)
             command,
             cwd=folder,
-            env=dict(environ),
+            env=VariableRules().select_variables(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_SECONDS,
