@@ -109,7 +109,7 @@ class LineMatches(NamedTuple):
     limited: bool
     """Whether the limit stopped the search; there may be more."""
     binary: tuple[str, ...] = ()
-    """Binary files with a match, whose lines are not shown."""
+    """Files with a match that are text but for zero bytes; their lines are not shown."""
 
 
 class ExecutionEnvironment(Protocol):

@@ -3,8 +3,8 @@ r"""Lines of files that match a pattern; as a program, so that a pattern can be 
 Python's regular expressions may work on one line for ever and let nothing else run meanwhile. Here
 the system ends the program when it does. Run as a file it is given a pattern and the folder that
 the files are below, or nothing, and reads paths from standard input, each ended by a zero byte; it
-writes a line "PATH LINE" for each match, both as numbers, of a path from 0. LINE is 0 for a binary
-file with a match:
+writes a line "PATH LINE" for each match, both as numbers, of a path from 0. LINE is 0 for a
+file with a match that has zero bytes:
 
     scanner.py [-i] /root 'a+b'   <  "/root/x\0/root/y\0"   >  "1 3\n1 7\n"   (y, lines 3 and 7)
 
@@ -56,9 +56,10 @@ def open_below(root: str, path: str, flags: int) -> int:
 
 
 def read_searched_file(path: str, root: str | None = None) -> tuple[list[str], bool]:
-    """Return the lines of a file without their ends, and whether it is binary; none if closed.
+    """Return the lines of a file without their ends, and whether it is text with zero bytes in it.
 
-    With `root` no link below it is followed.
+    No lines of a binary file, such as a picture, or a closed one. With `root` no link below it is
+    followed.
     """
     opener = partial(open_below, root) if root else None
     try:
@@ -69,6 +70,10 @@ def read_searched_file(path: str, root: str | None = None) -> tuple[list[str], b
     lines = split_text_lines(data)
     if lines or not data:
         return lines, False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return [], False
     return _split_lines(data), True
 
 
@@ -98,11 +103,11 @@ def main() -> None:
     pattern = re.compile(decode_pattern(source), ignore_case)
     paths = sys.stdin.buffer.read().split(b"\0")[:-1]
     for index, path in enumerate(paths):
-        lines, is_binary = read_searched_file(path.decode("utf-8", "surrogateescape"), root)
+        lines, has_zeros = read_searched_file(path.decode("utf-8", "surrogateescape"), root)
         for start in range(0, len(lines), BATCH_LINES):
             signal.setitimer(signal.ITIMER_VIRTUAL, PROCESSOR_SECONDS)
             found = find_line_numbers(lines[start : start + BATCH_LINES], pattern.search)
-            if is_binary and next(found, 0):
+            if has_zeros and next(found, 0):
                 sys.stdout.write(f"{index} 0\n")
                 break
             sys.stdout.write("".join(f"{index} {start + number}\n" for number in found))

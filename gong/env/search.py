@@ -169,9 +169,9 @@ def search_below(place: str, search: Search, root: str | None = None) -> LineMat
     for path, name in list_files_below(place, search.glob, root):
         if stop is not None and stop.is_set():
             raise SearchStopped
-        lines, is_binary = read_searched_file(path, root)
+        lines, has_zeros = read_searched_file(path, root)
         numbers = find_line_numbers(lines, matches)
-        if is_binary:
+        if has_zeros:
             binary += [name] if next(numbers, 0) else []
             continue
         for number in numbers:

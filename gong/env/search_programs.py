@@ -91,7 +91,8 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
             event = _decode_event(line)
             path = _decode_path(event.data.path)
             if event.type == "summary":
-                return LineMatches(tuple(found), limited=False, binary=tuple(binary))
+                named = await asyncio.to_thread(_select_texts, place, binary)
+                return LineMatches(tuple(found), limited=False, binary=named)
             if event.type == "end":
                 # A zero byte may come after lines that match: the file is a binary one.
                 if event.data.binary_offset is None:
@@ -106,12 +107,18 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
             ):
                 of_file.append(LineMatch(path, event.data.line_number))
                 if len(found) + len(of_file) == search.limit:
-                    _, is_binary = await asyncio.to_thread(read_searched_file, f"{place}/{path}")
-                    if not is_binary:
-                        return LineMatches((*found, *of_file), limited=True, binary=tuple(binary))
+                    text, has_zeros = await asyncio.to_thread(read_searched_file, f"{place}/{path}")
+                    if text and not has_zeros:
+                        named = await asyncio.to_thread(_select_texts, place, binary)
+                        return LineMatches((*found, *of_file), limited=True, binary=named)
                     binary.append(path)
                     of_file = []
     return None
+
+
+def _select_texts(place: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the files that are text but for zero bytes; a picture is none."""
+    return tuple(path for path in paths if read_searched_file(f"{place}/{path}")[1])
 
 
 def _list_ripgrep_flags(search: Search) -> list[str]:
