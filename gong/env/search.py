@@ -38,7 +38,7 @@ from .protocol import LineMatch, LineMatches, ListedPath
 from .scanner import find_line_numbers, read_searched_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from .globs import Glob
     from .protocol import Search
@@ -207,10 +207,12 @@ def read_changed_ns(path: str, root: str | None = None) -> int:
 
 
 def _walk_folder(folder: str, root: str | None) -> Iterator[_Found]:
-    """Yield what is below a folder, with its path from there; no link below `root` is followed.
+    """Yield what is below a folder, with its path from there; no link below `root` is followed."""
+    yield from _walk_entries(folder, "", load_ignore_rules(folder), root)
 
-    The rules of the folders around it count too, up to the top of its repository.
-    """
+
+def load_ignore_rules(folder: str) -> IgnoreRules | None:
+    """Return the rules of the folders around a folder, up to the top of its repository."""
     around: list[str] = []
     at = Path(folder)
     while not (at / GIT).exists() and at.parent != at:
@@ -219,7 +221,15 @@ def _walk_folder(folder: str, root: str | None) -> Iterator[_Found]:
     ignored = _load_rules(str(at), _EXCLUDE_FILE, None)
     for one in reversed(around):
         ignored = _load_rules(one, IGNORE_FILE, ignored)
-    yield from _walk_entries(folder, "", ignored, root)
+    return ignored
+
+
+def extend_ignore_rules(
+    folder: str, names: Collection[str], outer: IgnoreRules | None
+) -> IgnoreRules | None:
+    """Return the rules that hold in a folder of these names, with those of the folders above."""
+    rules = _load_rules(folder, _EXCLUDE_FILE, None) if GIT in names else outer
+    return _load_rules(folder, IGNORE_FILE, rules) if IGNORE_FILE in names else rules
 
 
 def _walk_entries(
@@ -236,8 +246,7 @@ def _walk_entries(
         return
     entries.sort(key=lambda entry: os.fsencode(entry[0]))
     names = {name for name, _, _ in entries}
-    ignored = _load_rules(folder, _EXCLUDE_FILE, None) if GIT in names else outer
-    ignored = _load_rules(folder, IGNORE_FILE, ignored) if IGNORE_FILE in names else ignored
+    ignored = extend_ignore_rules(folder, names, outer)
     if (stop := _STOP.get()) is not None and stop.is_set():
         raise SearchStopped
     for name, is_dir, entry in entries:

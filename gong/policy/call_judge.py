@@ -33,6 +33,7 @@ from tape.file_calls import parse_named_call
 from ..shell.expansion import Argument
 from .actions import build_run_action, is_guarded
 from .configured import find_extending_file
+from .file_trees import may_hold_credentials
 from .invocation import DangerLevel, PathContext, is_inside
 from .judge import judge_command_line
 from .links import find_followed_paths, find_linked_paths
@@ -62,12 +63,7 @@ from .rules import (
     is_skill_covered,
     is_tool_covered,
 )
-from .searched_files import (
-    find_searched_files,
-    find_unnamed_files,
-    list_copied_files,
-    may_hold_credentials,
-)
+from .searched_files import find_searched_files, find_unnamed_files, list_copied_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -158,7 +154,10 @@ class CallJudge:
             if name.lower() in _SEARCHING_TOOLS:
                 chosen = next((arguments[one] for one in _GLOBS if arguments.get(one)), None)
                 glob = chosen if isinstance(chosen, str) else None
-                found = (each for one in paths for each in find_searched_files(one, glob))
+                every = bool(self._reading_rules)
+                found = (
+                    each for one in paths for each in find_searched_files(one, glob, every=every)
+                )
                 parts += self._judge_unnamed_files("", found)
             return parts
         return [self._judge_other(name, family, arguments)]
@@ -228,7 +227,12 @@ class CallJudge:
             return parts
         deep = self.mode is PermissionMode.DONT_ASK  # there no question stops at the link
         unnamed = find_unnamed_files(
-            uses, judged.inputs, self.places.roots, self.list_changed, deep=deep
+            uses,
+            judged.inputs,
+            self.places.roots,
+            self.list_changed,
+            every=bool(self._reading_rules),
+            deep=deep,
         )
         more_parts = self._judge_unnamed_files(line, unnamed)
         return [*parts, *(one for one in more_parts if not is_open or one.by == "rule")]
@@ -442,10 +446,15 @@ class CallJudge:
         parts = [self._judge_file("read", path) for path in self.unnamed[call]]
         return [one for one in parts if one != READING]
 
+    @property
+    def _reading_rules(self) -> list[PermissionRule]:
+        """Rules that ask about files that are read, or deny it: each name may be one of theirs."""
+        asking = (*self.rules.deny, *self.rules.ask)
+        return [one for one in asking if one.tool == "read" and not one.is_open]
+
     def _choose_unnamed_files(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the files that have to be judged; the others may be read unasked."""
-        asking = (*self.rules.deny, *self.rules.ask)
-        rules = [one for one in asking if one.tool == "read" and not one.is_open]
+        rules = self._reading_rules
         resolve = LinkResolver().resolve
         for path in dict.fromkeys(paths):
             leads = resolve(path)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from .invocation import is_inside
 from .matching import find_reader_of, has_any_option, list_operands
-from .real_paths import MOST_MATCHES, find_real_path, has_wildcard, match_files
+from .real_paths import MOST_MATCHES, LinkResolver, find_real_path, has_wildcard, match_files
 from .tables import load_tables
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..shell.expansion import Argument
     from .invocation import Invocation
+    from .real_paths import Match
 
 PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox", ".nox"}
 """Folders of programs, which hold none of the user's files."""
@@ -59,6 +60,8 @@ _SHOWS_LINKS = {"ls", "stat", "file", "find", "du", "tree", "git"}
 _FOLLOWS_NAMED = ("-L", "-H", "-D", "--dereference", "--dereference-args")
 _GIT_OPENS = {"apply", "am", "hash-object", "commit", "tag", "notes", "merge", "bundle", "config"}
 """Subcommands of git that read a file they are given, whatever it is for the repository."""
+_MOST_BEHIND = 5_000
+"""So many names are looked at where what lies behind links that lead out is listed, too."""
 _NEEDS_FOLDER = {"cp", "tar", "rsync", "zip", "scp", "diff"}
 """Programs that go through no folder where they are given none."""
 _PARTED = ("=", "@")
@@ -67,7 +70,10 @@ _SHORT = 2  # characters of an option such as -f
 
 
 def find_linked_paths(
-    uses: Iterable[Invocation], inputs: Iterable[str], roots: Sequence[str]
+    uses: Iterable[Invocation],
+    inputs: Iterable[str],
+    roots: Sequence[str],
+    match: Match = match_files,
 ) -> Iterator[str]:
     """Yield the paths of what commands read through a link in one of the folders `roots`.
 
@@ -76,16 +82,18 @@ def find_linked_paths(
     """
     uses = tuple(uses)
     made = dict(_list_made_links(uses))
-    opened = (path for use in uses for path in _list_opened_paths(use))
-    given = (each for one in inputs for each in (match_files(one) if has_wildcard(one) else (one,)))
+    opened = (path for use in uses for path in _list_opened_paths(use, match))
+    given = (each for one in inputs for each in (match(one) if has_wildcard(one) else (one,)))
+    resolver = LinkResolver()
     for path in dict.fromkeys((*given, *opened)):
-        led = _follow_made_link(path, made)
+        led = _follow_made_link(path, made) if made else path
         if led != path:
             yield led
-        plain, real = os.path.normpath(path), find_real_path(path)
+        plain = os.path.normpath(path)
+        real = resolver.resolve(plain) if ".." not in path else find_real_path(path)
         # Links elsewhere are the system's, and what they are named is judged by its letters.
         if real != plain and any(is_inside(plain, root) for root in roots):
-            yield plain if find_real_path(plain) == real else path
+            yield plain if ".." not in path or find_real_path(plain) == real else path
 
 
 def find_followed_paths(
@@ -111,17 +119,17 @@ def find_followed_paths(
 def _walk_links(top: str, roots: Sequence[str], deep: bool) -> Iterator[str]:
     """Yield the links below a folder, those near the top first, and what is behind them."""
     waiting, seen, looked_at = deque([(top, False)]), set[tuple[str, bool]](), 0
-    while waiting and looked_at < MOST_MATCHES:
+    while waiting and looked_at < (_MOST_BEHIND if deep else MOST_MATCHES):
         folder, behind = waiting.popleft()
         place = (find_real_path(folder), behind)
         if place in seen:
             continue
         seen.add(place)
-        with suppress(OSError), os.scandir(folder) as entries:
+        with suppress(OSError, ValueError), os.scandir(folder) as entries:
             for one in sorted(entries, key=lambda entry: entry.name):
                 looked_at += 1
                 is_link = one.is_symlink()
-                if (is_link or (behind and not one.is_dir())) and not _is_program(one.path):
+                if not _is_program(one.path) if is_link else behind and not one.is_dir():
                     yield one.path
                 if one.name in PASSED_FOLDERS or not one.is_dir():
                     continue
@@ -138,7 +146,7 @@ def list_starts(use: Invocation) -> Iterator[str]:
         yield from match_files(folder) if has_wildcard(folder) else (folder,)
 
 
-def _list_opened_paths(use: Invocation) -> Iterator[str]:
+def _list_opened_paths(use: Invocation, match: Match) -> Iterator[str]:
     """Yield the paths, absolute and not made plain, that a program opens, its folder included."""
     is_known = _is_known_opener(use)
     if is_known is None:
@@ -151,7 +159,7 @@ def _list_opened_paths(use: Invocation) -> Iterator[str]:
         reads = {*_GIT_OPENS, "--no-index"}
         shows = reads.isdisjoint(one.text for one in (*given[:1], *use.arguments))
     for one in use.arguments:
-        for path in list_argument_paths(use, one):
+        for path in list_argument_paths(use, one, match):
             if shows and (use.name == "git" or not os.path.isdir(path)):  # noqa: PTH112
                 yield os.path.dirname(path)  # noqa: PTH120
             elif is_known or not _is_program(path):
@@ -174,7 +182,9 @@ def _is_program(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
 
 
-def list_argument_paths(use: Invocation, argument: Argument) -> Iterator[str]:
+def list_argument_paths(
+    use: Invocation, argument: Argument, match: Match = match_files
+) -> Iterator[str]:
     """Yield the paths, absolute and not made plain, that an argument may name."""
     if not argument.known:
         return
@@ -182,7 +192,7 @@ def list_argument_paths(use: Invocation, argument: Argument) -> Iterator[str]:
         starts = [""] if text[:1] == "/" else [f"{one}/" for one in list_starts(use)]
         for start in starts:
             path = f"{start}{text}"
-            yield from match_files(path) if argument.glob else (path,)
+            yield from match(path) if argument.glob else (path,)
 
 
 def _split_argument(text: str) -> Iterator[str]:

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 from .invocation import is_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    Match = Callable[[str], Iterable[str]]
+    """Returns what a path with wildcards stands for."""
 
 MOST_MATCHES = 20_000
 """So many names are looked at that a wildcard stands for, or that lie below a folder."""
@@ -30,7 +33,20 @@ def find_real_path(path: str) -> str:
 
 def match_files(path: str) -> Iterator[str]:
     """Yield what a path with wildcards stands for, as a shell would."""
-    return islice(iglob(path), MOST_MATCHES)  # noqa: PTH207
+    with suppress(OSError, ValueError):
+        yield from islice(iglob(path), MOST_MATCHES)  # noqa: PTH207
+
+
+def build_match() -> Match:
+    """Return `match_files` for one judgement: it looks up each path once."""
+    known: dict[str, list[str]] = {}
+
+    def match(path: str) -> list[str]:
+        if path not in known:
+            known[path] = [*match_files(path)]
+        return known[path]
+
+    return match
 
 
 def has_wildcard(path: str) -> bool:

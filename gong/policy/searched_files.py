@@ -10,31 +10,27 @@
     cat notes, cd linked && ls   where a link leads (`links`)
 
 Asks the disk which names there are; no file is opened but .gitignore, and nothing is run. At most
-`MOST_NAMES` names are looked at, those near the top first. Folders of packages hold none of the
+20,000 names are looked at, those near the top first. Folders of packages hold none of the
 user's files and are passed over.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections import deque
-from fnmatch import fnmatchcase, translate
-from functools import cache
 from glob import iglob
-from itertools import islice, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from ..env.search import list_files_below
+from .file_trees import FileTree, list_tree, may_hold_credentials
 from .git_index import list_tracked_credentials
+from .invocation import is_inside
 from .links import (
-    PASSED_FOLDERS,
     find_followed_paths,
     find_linked_paths,
     list_starts,
 )
 from .matching import find_option_value, has_any_option, list_operands, read_program_name
-from .real_paths import has_wildcard, match_files
+from .real_paths import build_match, find_real_path, has_wildcard
 from .tables import load_tables
 from .tracked_files import find_shown_files
 
@@ -43,25 +39,9 @@ if TYPE_CHECKING:
 
     from ..shell.expansion import Argument, Arguments
     from .invocation import Invocation
+    from .real_paths import Match
     from .tracked_files import ListChanged
 
-MOST_NAMES = 20_000
-_CODE: tuple[str, ...] = (
-    ".py",
-    ".pyc",
-    ".pyi",
-    ".go",
-    ".rs",
-    ".ts",
-    ".js",
-    ".java",
-    ".rb",
-    ".cs",
-    ".kt",
-    ".swift",
-)
-_CODE += (".c", ".h", ".cpp", ".md", ".rst", ".html")
-"""Endings of program text, as in `secrets.py`: code is searched all the time."""
 _GREPS = {"grep", "egrep", "fgrep", "zgrep"}
 _SEARCHERS = {"rg", "ag"}
 _FINDERS = {"find", "fd", "fdfind", "ls", "git"}
@@ -80,38 +60,23 @@ _NAME_TESTS = {"-name", "-iname"}
 _NOT_ALL = {"-o", "-or", "!", "-not", "(", ","}
 
 
-class _Tree(NamedTuple):
-    """A folder whose files are read."""
-
-    folder: str
-    """Absolute."""
-    hidden: bool = True
-    """Whether names that begin with a dot are read."""
-    ignored: bool = True
-    """Whether what .gitignore leaves out is read."""
-    links: bool = True
-    """Whether links below it are followed."""
-    only: tuple[str, ...] = ()
-    """Patterns of which a name has to fit one; none for any."""
-    without: tuple[str, ...] = ()
-    """Patterns of names, of files and folders, that are left out."""
-
-
 def find_unnamed_files(
     uses: Iterable[Invocation],
     inputs: Iterable[str],
     roots: Sequence[str],
     list_changed: ListChanged,
     *,
+    every: bool,
     deep: bool = False,
 ) -> Iterator[str]:
     """Yield the absolute paths of files that programs read although no word of them names them.
 
     `inputs` are the files that are redirected into commands; they, `roots` and `deep` are as
-    `find_linked_paths` and `find_followed_paths` take them.
+    `find_linked_paths` and `find_followed_paths` take them, `every` as `list_tree` does.
     """
-    trees: list[_Tree] = []
+    trees: list[FileTree] = []
     uses, inputs = tuple(uses), tuple(inputs)
+    match = build_match()
     for use in uses:
         trees += _list_trees(use)
         yield from find_shown_files(use, list_changed)
@@ -119,23 +84,29 @@ def find_unnamed_files(
             for folder in list_starts(use):  # what is tracked may be hidden, and ignored
                 yield from (file.path for file in list_tracked_credentials(folder))
         if _is_showing(use.name):
-            yield from _find_matches(use)
-    yield from (each for one in inputs if has_wildcard(one) for each in match_files(one))
-    yield from find_linked_paths(uses, inputs, roots)
+            yield from _choose_matches(_find_matches(use, match), every=every)
+    given = (each for one in inputs if has_wildcard(one) for each in match(one))
+    yield from _choose_matches(given, every=every)
+    yield from find_linked_paths(uses, inputs, roots, match)
     yield from find_followed_paths(uses, roots, deep=deep)
-    yield from islice(
-        (path for tree in dict.fromkeys(trees) for path in _list_tree(tree)), MOST_NAMES
-    )
+    for tree in dict.fromkeys(trees):
+        place = find_real_path(tree.folder)
+        # A folder elsewhere is asked about itself: where nobody is asked its keys matter.
+        if deep or every or any(is_inside(place, root) for root in roots):
+            yield from list_tree(tree, every=every)
 
 
-def find_searched_files(folder: str, glob: str | None) -> Iterator[str]:
+def _choose_matches(paths: Iterable[str], *, every: bool) -> Iterator[str]:
+    """Yield those of many paths that may matter by their names."""
+    return (one for one in paths if every or may_hold_credentials(one))
+
+
+def find_searched_files(folder: str, glob: str | None, *, every: bool) -> Iterator[str]:
     """Yield the files that a search of a file tool looks in, below a folder or the file itself."""
-    try:
-        for path, name in islice(list_files_below(folder, glob), MOST_NAMES):
-            if PASSED_FOLDERS.isdisjoint(name.split("/")):
-                yield path
-    except (OSError, ValueError):  # not there, or no glob: the tool will say so
-        return
+    if os.path.isfile(folder):  # noqa: PTH113 (a name of any kind)
+        yield folder
+    else:
+        yield from list_tree(FileTree(folder, ignored=False, links=False, glob=glob), every=every)
 
 
 _MAX_COPIED = 2_000
@@ -159,30 +130,6 @@ def list_copied_files(paths: Sequence[str]) -> list[str] | None:
     return copied
 
 
-def may_hold_credentials(path: str) -> bool:
-    """Whether a path may be that of a sensitive file: a quick look, before it is judged.
-
-    A file of code is none, unless it is hidden.
-    """
-    name = path.rpartition("/")[2]
-    if name.endswith(_CODE) and name[:1] != ".":
-        return False
-    names, folders = _compile_hints()
-    return names.fullmatch(name) is not None or folders.search(path) is not None
-
-
-@cache
-def _compile_hints() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what fits the names of sensitive files, and the folders of which all are."""
-    places = load_tables().places
-    split = [one.rpartition("/") for one in (*places.sensitive, *places.secrets)]
-    names = [translate(end) for _, _, end in split if end.strip("*[]!")]
-    folders = [
-        re.escape(start.rpartition("/")[2]) for start, _, end in split if not end.strip("*[]")
-    ]
-    return re.compile("|".join(names)), re.compile(f"/(?:{'|'.join(folders)})/")
-
-
 def _is_showing(name: str) -> bool:
     """Whether a program prints what is in the files it is given."""
     tables = load_tables()
@@ -192,15 +139,15 @@ def _is_showing(name: str) -> bool:
     return name in _SCRIPTED or (reader is not None and reader.opens)
 
 
-def _find_matches(use: Invocation) -> Iterator[str]:
+def _find_matches(use: Invocation, match: Match) -> Iterator[str]:
     """Yield what wildcards stand for."""
     for one in use.arguments:
         if one.known and one.glob and one.text[:1] != "-":
             for path in use.places.paths(one):
-                yield from match_files(path)
+                yield from match(path)
 
 
-def _list_trees(use: Invocation) -> Iterator[_Tree]:
+def _list_trees(use: Invocation) -> Iterator[FileTree]:
     """Yield the folders whose files a program reads."""
     if use.name in _GREPS:
         given = has_any_option(use.arguments, _RECURSIVE)
@@ -209,12 +156,12 @@ def _list_trees(use: Invocation) -> Iterator[_Tree]:
     elif use.name in _SEARCHERS:
         yield from _build_search_trees(use)
     elif use.name == "diff" and has_any_option(use.arguments, ("-r", "--recursive")):
-        yield from _build_trees(list_operands(use.arguments), use, _Tree(""))
+        yield from _build_trees(list_operands(use.arguments), use, FileTree(""))
     elif use.name in {"find", "fd", "fdfind"} and _is_running_reader(use.arguments):
         yield from _build_find_trees(use)
     elif use.name == "git" and any(one.text == "--untracked" for one in use.arguments):
         ignored = any(one.text == "--no-exclude-standard" for one in use.arguments)
-        yield from (_Tree(one, ignored=ignored) for one in list_starts(use))
+        yield from (FileTree(one, ignored=ignored) for one in list_starts(use))
     elif use.name == "xargs" and use.before and _is_running_reader(use.arguments):
         first = use.before[0]
         if first.name in _FINDERS:
@@ -226,7 +173,7 @@ def _is_running_reader(arguments: Arguments) -> bool:
     return any(one.known and _is_showing(read_program_name(one)) for one in arguments)
 
 
-def _build_trees(operands: Arguments, use: Invocation, like: _Tree) -> Iterator[_Tree]:
+def _build_trees(operands: Arguments, use: Invocation, like: FileTree) -> Iterator[FileTree]:
     for one in operands:
         if one.known:
             for path in use.places.paths(one):
@@ -234,20 +181,20 @@ def _build_trees(operands: Arguments, use: Invocation, like: _Tree) -> Iterator[
                 yield from (like._replace(folder=each) for each in paths if os.path.isdir(each))  # noqa: PTH112
 
 
-def _build_grep_trees(use: Invocation) -> Iterator[_Tree]:
+def _build_grep_trees(use: Invocation) -> Iterator[FileTree]:
     explicit = has_any_option(use.arguments, _EXPLICIT)
     given = list_operands(use.arguments, _GREP_VALUED)[0 if explicit else 1 :]
     only = tuple(_find_values(use.arguments, ("--include",)))
     without = tuple(_find_values(use.arguments, ("--exclude", "--exclude-dir")))
     links = has_any_option(use.arguments, ("-R", "--dereference-recursive"))
-    like = _Tree("", links=links, only=only, without=without)
+    like = FileTree("", links=links, only=only, without=without)
     if given:
         yield from _build_trees(given, use, like)
     else:
         yield from (like._replace(folder=one) for one in list_starts(use))
 
 
-def _build_search_trees(use: Invocation) -> Iterator[_Tree]:
+def _build_search_trees(use: Invocation) -> Iterator[FileTree]:
     explicit = has_any_option(use.arguments, _EXPLICIT)
     given = list_operands(use.arguments, _RG_VALUED)[0 if explicit else 1 :]
     if any(one.text in {"--files", "--type-list"} for one in use.arguments):
@@ -255,7 +202,7 @@ def _build_search_trees(use: Invocation) -> Iterator[_Tree]:
     texts = {one.text for one in use.arguments}
     loose = sum(one.count("u") for one in texts if one[:1] == "-" != one[1:2])  # -u, -uu, -nuu
     globs = tuple(_find_values(use.arguments, ("-g", "--glob", "--iglob")))
-    like = _Tree(
+    like = FileTree(
         "",
         hidden=loose > 1 or bool(texts & _HIDDEN_TOO) or any(one[:1] == "." for one in globs),
         ignored=loose > 0 or bool(texts & _IGNORED_TOO),
@@ -269,13 +216,13 @@ def _build_search_trees(use: Invocation) -> Iterator[_Tree]:
         yield from (like._replace(folder=one) for one in list_starts(use))
 
 
-def _build_find_trees(use: Invocation) -> Iterator[_Tree]:
+def _build_find_trees(use: Invocation) -> Iterator[FileTree]:
     """Yield what a program that lists files lists."""
     texts = [one.text for one in use.arguments]
     if use.name == "ls":
         hidden = has_any_option(use.arguments, ("-a", "-A", "--all", "--almost-all", "-f"))
         is_given = bool(list_operands(use.arguments))  # `ls -d .*`
-        yield from (_Tree(one, hidden=hidden or is_given) for one in list_starts(use))
+        yield from (FileTree(one, hidden=hidden or is_given) for one in list_starts(use))
         return
     if use.name != "find":
         others = has_any_option(use.arguments, ("-o", "-i", "--others", "--ignored"))
@@ -284,7 +231,7 @@ def _build_find_trees(use: Invocation) -> Iterator[_Tree]:
         all_ignored = has_any_option(use.arguments, _FD_IGNORED)
         if use.name == "git":
             all_ignored = others and (not standard or has_any_option(use.arguments, ("-i",)))
-        like = _Tree("", hidden=all_hidden, ignored=all_ignored)
+        like = FileTree("", hidden=all_hidden, ignored=all_ignored)
         yield from (like._replace(folder=one) for one in list_starts(use))
         return
     end = next((i for i, one in enumerate(texts) if one[:1] in {"-", "(", "!"}), len(texts))
@@ -292,7 +239,7 @@ def _build_find_trees(use: Invocation) -> Iterator[_Tree]:
     if not _NOT_ALL & {*texts[end:]}:
         named = [after for one, after in pairwise(texts) if one in _NAME_TESTS]
         only = tuple(named[:1])
-    like = _Tree("", only=only)
+    like = FileTree("", only=only)
     if end:
         yield from _build_trees(use.arguments[:end], use, like)
     else:
@@ -314,42 +261,3 @@ def _find_values(arguments: Arguments, options: tuple[str, ...]) -> Iterator[str
         if mark and name in options:
             yield value
         left = one
-
-
-def _list_tree(tree: _Tree) -> Iterator[str]:
-    """Yield the files of a tree, by its limits; what cannot be listed is passed over."""
-    if tree.ignored:
-        found = _walk_folder(tree)
-    else:
-        found = (
-            path
-            for path in find_searched_files(tree.folder, None)
-            if tree.hidden or "/." not in path[len(tree.folder) :]
-        )
-    for path in found:
-        name = path.rpartition("/")[2]
-        if not tree.only or _has_match(name, tree.only):
-            yield path
-
-
-def _walk_folder(tree: _Tree) -> Iterator[str]:
-    """Yield the files below a folder, those near the top first."""
-    folders = deque([tree.folder])
-    while folders:
-        try:
-            with os.scandir(folders.popleft()) as listed:
-                entries = sorted(listed, key=lambda one: one.name)
-        except OSError:
-            continue
-        for one in entries:
-            if (not tree.hidden and one.name[:1] == ".") or _has_match(one.name, tree.without):
-                continue
-            if one.is_dir(follow_symlinks=False):
-                if one.name not in PASSED_FOLDERS:
-                    folders.append(one.path)
-            elif tree.links or not one.is_symlink():
-                yield one.path
-
-
-def _has_match(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name.lower(), one.lower()) for one in patterns)

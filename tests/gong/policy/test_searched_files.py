@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from gong.policy.deadline import LIMIT_SECONDS
 from gong.policy.modes import parse_mode
 from gong.policy.permissions import PermissionPolicy
 from gong.policy.rules import RuleSet
@@ -24,7 +27,7 @@ ASKING = {
     "find . -type f -exec cat {} +": [".env", "sub/.env.local", "sub/server.pem"],
     "find sub | xargs head": ["sub/.env.local", "sub/server.pem"],
     "find . -name 'server*' -exec head {} +": ["sub/server.pem"],
-    "git ls-files | xargs cat": ["sub/server.pem"],
+    "git ls-files | xargs cat": [".env", "sub/server.pem"],
     "timeout 5 grep -r KEY": [".env", "sub/.env.local", "sub/server.pem"],
     "bash -c 'cat sub/*'": ["sub/server.pem"],
     "for f in sub/*; do cat $f; done": ["sub/server.pem"],
@@ -125,3 +128,20 @@ def test_accept_edits_changes_no_file_elsewhere_through_a_link(folder):
     for command in ("echo x | tee out", "cp src/a.py out", "echo x > out"):
         assert judge(folder, command, "accept_edits").decision == "ask", command
     assert judge(folder, "cp src/a.py src/b.py", "accept_edits").decision == "allow"
+
+
+def test_ten_thousand_files_are_looked_through_in_the_time_of_a_judgement(tmp_path):
+    """What takes longer than its time is asked about: each search of a large project."""
+    (tmp_path / ".gitignore").write_text("*.log\n/out/\n")
+    for number in range(100):
+        folder = tmp_path / f"out/{number}" if number < 10 else tmp_path / f"src/{number}"
+        folder.mkdir(parents=True)
+        for name in range(100):
+            (folder / f"{name}.py").touch()
+    (tmp_path / "out/5/server.pem").touch()
+    (tmp_path / "src/50/server.pem").touch()
+    judge(tmp_path, "true")
+    begun = time.thread_time()
+    ruling = judge(tmp_path, "rg TODO")
+    assert time.thread_time() - begun < LIMIT_SECONDS
+    assert ruling.offered == (f"Read({tmp_path}/src/50/server.pem)",)
