@@ -11,7 +11,6 @@ Names load when they are first used, so that the command line starts fast.
 
 from __future__ import annotations
 
-from .renamed import install_finder as _install_finder
 from .version import __version__ as __version__
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
@@ -157,8 +156,6 @@ _ROOM = {
     "Writer": "store.writer",
     "open_store": "index.library",
 }
-
-_install_finder()
 
 
 def __getattr__(name: str) -> object:

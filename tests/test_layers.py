@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = {
     "tape": [
-        *("renamed", "version", "errors", "damage", "clock", "text", "lookalikes", "reference"),
+        *("version", "errors", "damage", "clock", "text", "lookalikes", "reference"),
         *("git_patch", "folders"),
         *("index.fast", "index.fast_text", "index.fast_search"),
         *("model", "store", "context", "file_calls", "files", "history", "formats", "index"),

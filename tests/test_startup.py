@@ -116,7 +116,6 @@ def test_the_version_needs_nothing_at_all(run):
     assert {name for name in run("tape", "--version") if name.startswith("tape")} == {
         "tape",
         "tape.cli",
-        "tape.renamed",
         "tape.version",
     }
 
@@ -128,7 +127,7 @@ def test_the_version_needs_nothing_at_all(run):
 def test_a_help_page_needs_its_file_only(run, command):
     loaded = {name for name in run(*command.split()) if name.startswith(("tape", "gong", "click"))}
     own = {"gong", "gong.cli"} if command.startswith("gong") else set()
-    names = {"tape", "tape.cli", "tape.cli.help_pages", "tape.renamed", "tape.version"}
+    names = {"tape", "tape.cli", "tape.cli.help_pages", "tape.version"}
     assert loaded == names | own
 
 
