@@ -131,10 +131,12 @@ IN_BACKGROUND = (
 
 def is_reading_command(prepared: PreparedCall, env: ExecutionEnvironment) -> bool:
     """Return whether a call is a command line that is known to change nothing."""
+    if prepared.only_reads is not None:
+        return prepared.only_reads
     # The policy is imported with the first call that it judges.
     from ..policy.call_judge import find_command  # noqa: PLC0415
-    from ..policy.invocation import DangerLevel, PathContext  # noqa: PLC0415
-    from ..policy.judge import find_judgement, judge_command_line  # noqa: PLC0415
+    from ..policy.invocation import PathContext  # noqa: PLC0415
+    from ..policy.judge import judge_command_line  # noqa: PLC0415
     from ..policy.rules import find_family  # noqa: PLC0415
 
     arguments = prepared.values
@@ -142,12 +144,8 @@ def is_reading_command(prepared: PreparedCall, env: ExecutionEnvironment) -> boo
     if find_family(prepared.tool.name) != "bash" or line is None:
         return False
     folder = env.working_directory
-    judged = find_judgement(line, folder)
-    if judged is None:
-        places = PathContext(folder, env.resolve("~"), (folder,), (folder,))
-        judged = judge_command_line(line, places)
-    is_safe = all(one.level is not DangerLevel.DANGEROUS for one in judged.found)
-    return is_safe and all(one.reads for one in judged.actions)
+    places = PathContext(folder, env.resolve("~"), (folder,), (folder,))
+    return judge_command_line(line, places).only_reads
 
 
 class RecordedCommand:

@@ -131,6 +131,8 @@ class CallJudge:
     """Returns the programs that the repository names for git and that the user did not trust."""
     list_changed: ListChanged = lambda _top, _words: None
     """Tells which files of a repository a diff of git shows."""
+    commands: dict[str, CommandJudge] = field(default_factory=dict)
+    """Command lines as they were analysed; kept by who asks twice, for rules change nothing."""
     unnamed: dict[str, list[str]] = field(default_factory=dict)
     """What was found of files that a call reads unnamed, by the call; kept by who asks twice."""
 
@@ -188,7 +190,9 @@ class CallJudge:
     # commands
 
     def _judge_command(self, line: str) -> list[Part]:
-        judged = judge_command_line(line, self.places)
+        if line not in self.commands:
+            self.commands[line] = judge_command_line(line, self.places)
+        judged = self.commands[line]
         floor = self._judge_danger(judged)
         if floor is not None and floor.decision == "deny":
             return [floor]

@@ -151,6 +151,12 @@ class CommandJudge:
     actions: list[Action] = field(default_factory=list)
     """What the command line does that is neither safe nor dangerous; a wrapper holds its own."""
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether the command line is known to change nothing."""
+        is_safe = all(one.level is not DangerLevel.DANGEROUS for one in self.found)
+        return is_safe and all(one.reads for one in self.actions)
+
     def judge_text(self, text: str, state: ShellState, feeders: tuple[SimpleCommand, ...]) -> None:
         """Judge a text of shell; raises CommandTooLong, and ParserMissing."""
         self._count_steps(_PARSING)
@@ -616,15 +622,6 @@ def _explain_unknown_program(use: Invocation) -> str:
     return f"{use.name} is not one of the commands that only read"
 
 
-_newest: list[tuple[str, str, CommandJudge]] = []
-"""The newest judgement: a call is judged by the policy, and then asked about by who records it."""
-
-
-def find_judgement(command: str, start: str) -> CommandJudge | None:
-    """Return the newest judgement if it was about this command line, run in this folder."""
-    return next((judge for text, at, judge in _newest if (text, at) == (command, start)), None)
-
-
 def judge_command_line(command: str, places: PathContext) -> CommandJudge:
     """Return what was found in a command line for bash, told as findings and actions.
 
@@ -632,7 +629,6 @@ def judge_command_line(command: str, places: PathContext) -> CommandJudge:
     dangerous.
     """
     judge = CommandJudge(places)
-    _newest[:] = [(command, places.start, judge)]
     try:
         judge.judge_text(command, ShellState(places.home, places.folders), ())
     except ParserMissing:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ..tools.tool import PreparedCall
     from .call_judge import CallJudge
     from .invocation import PathContext
+    from .judge import CommandJudge
     from .tracked_files import ListChanged
 
 
@@ -141,7 +142,9 @@ class PermissionPolicy:
         """Decide about a call; ask a person where the rules and the mode say so."""
         arguments = prepared.values
         name = prepared.tool.name
-        ruling = _follow_wish(await self.judge_in_time(name, arguments), prepared)
+        commands: dict[str, CommandJudge] = {}
+        ruling = _follow_wish(await self.judge_in_time(name, arguments, commands), prepared)
+        prepared.only_reads = next((one.only_reads for one in commands.values()), None)
         if ruling.decision == "allow":
             return self._allow(ruling)
         if ruling.decision == "deny" and not (ruling.once and self.ask is not None):
@@ -157,15 +160,20 @@ class PermissionPolicy:
             text = format_refusal("headless", self.locale, why=ruling.why)
             record = ApprovalRecord("deny", "headless", ruling.rule, ruling.why)
             return RecordedVerdict.build(record, text)
-        return await self._ask_person(prepared, name, arguments)
+        return await self._ask_person(prepared, name, arguments, commands)
 
     async def _ask_person(
-        self, prepared: PreparedCall, name: str, arguments: dict[str, Any]
+        self,
+        prepared: PreparedCall,
+        name: str,
+        arguments: dict[str, Any],
+        commands: dict[str, CommandJudge],
     ) -> Verdict:
         """Ask about one call at a time: an answer to the one before may answer this one."""
         assert self.ask is not None, "somebody is there to ask"
         async with self._asking:
-            ruling = _follow_wish(await self.judge_in_time(name, arguments), prepared)
+            ruling = await self.judge_in_time(name, arguments, commands)
+            ruling = _follow_wish(ruling, prepared)
             if ruling.decision == "allow":
                 return self._allow(ruling)
             request = ApprovalRequest(prepared.call.id, name, arguments, ruling)
@@ -202,10 +210,16 @@ class PermissionPolicy:
                 self.save(text)
         return ", ".join(ruling.offered)
 
-    async def judge_in_time(self, name: str, arguments: Mapping[str, Any]) -> Ruling:
+    async def judge_in_time(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        commands: dict[str, CommandJudge] | None = None,
+    ) -> Ruling:
         """Judge a call beside the event loop; what takes too long is asked about, or refused.
 
-        A call of no command and no file is judged by its name, at once.
+        A call of no command and no file is judged by its name, at once. `commands` is as `judge`
+        has it.
         """
         if find_family(name) not in _LOOKED_AT:
             return self.judge(name, arguments)
@@ -216,10 +230,20 @@ class PermissionPolicy:
         if self.mode not in {PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS}:
             text = format_refusal("headless", self.locale, why=why)
             late = Ruling("deny", why, by="danger", text=text)
-        return await judge_in_time(partial(self.judge, name, arguments), late, _load_judge)
+        return await judge_in_time(
+            partial(self.judge, name, arguments, commands), late, _load_judge
+        )
 
-    def judge(self, name: str, arguments: Mapping[str, Any]) -> Ruling:
-        """Return what the rules and the mode say about a call; nothing is run, and nobody asked."""
+    def judge(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        commands: dict[str, CommandJudge] | None = None,
+    ) -> Ruling:
+        """Return what the rules and the mode say about a call; nothing is run, and nobody asked.
+
+        `commands` holds command lines that were analysed, and takes what is analysed now.
+        """
         from .call_judge import CallJudge  # noqa: PLC0415 (as above)
 
         granted = tuple(self.granted)
@@ -236,6 +260,7 @@ class PermissionPolicy:
             self.own_folders,
             find_git_programs=self.find_git_programs,
             list_changed=self.list_changed,
+            commands={} if commands is None else commands,
         )
         parts = judge.judge(name, arguments)
         ruling = self._choose_ruling(parts)

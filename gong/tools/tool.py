@@ -320,7 +320,7 @@ class Diversion(NamedTuple):
     arguments: Struct
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PreparedCall:
     """A call that may run."""
 
@@ -333,6 +333,8 @@ class PreparedCall:
     wish: Literal["", "allow", "ask"] = ""
     """What a hook wants: that nobody is asked, or that somebody is; rules of denial go first."""
     wish_reason: str = ""
+    only_reads: bool | None = None
+    """Whether its command line is known to change nothing; None where no policy analysed one."""
 
     @property
     def values(self) -> dict[str, Any]:

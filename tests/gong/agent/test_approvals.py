@@ -14,6 +14,7 @@ from gong.config import PermissionSettings
 from gong.errors import ConfigurationError
 from gong.policy.approval import ApprovalAnswer
 from gong.policy.decision import Verdict
+from gong.shell.parser import parse_command_line
 from tape.model.entries import Approval
 from tests.gong.agent.conftest import call, seen, types
 
@@ -48,6 +49,30 @@ async def test_a_host_answers_questions_m177_m178(stage):
         ("allow", "user"),
         ("allow", "session"),
     ]
+
+
+async def test_a_command_is_analysed_once_for_all_who_ask_about_it(stage, monkeypatch):
+    """The policy before and after the wait, the rules it offers, the record of changed files."""
+    lines = []
+
+    def parse(text):
+        lines.append(text)
+        return parse_command_line(text)
+
+    monkeypatch.setattr("gong.policy.judge.parse_command_line", parse)
+    command = "touch one && ls"
+    turn = {"tool_calls": [call("bash", command=command)]}
+    session = await stage.session(turn, {"text": "done"}, permissions=DEFAULT)
+    session.ask_person()
+
+    def answer(event):
+        if isinstance(event, ApprovalRequested):
+            session.answer_approval(event.call_id, "once")
+
+    session.subscribe(answer)
+    await seen(session, "go")
+    assert (stage.folder / "one").exists()
+    assert lines.count(command) == 1
 
 
 async def test_a_question_without_an_answer_is_denied_after_its_time(stage):
