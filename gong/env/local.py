@@ -175,11 +175,20 @@ class LocalEnvironment:
         return await asyncio.to_thread(read)
 
     async def read_page(
-        self, path: str, first: int, count: int | None, most: int, root: str | None = None
+        self,
+        path: str,
+        first: int,
+        count: int | None,
+        most: int,
+        root: str | None = None,
+        on_piece: Callable[[bytes], None] | None = None,
     ) -> FilePage | None:
-        """Return lines of a large text file, None for any other; see `pages.read_page`."""
+        """Return lines of a large text file, None for any other; see `pages.read_page`.
+
+        `on_piece` is called in a thread.
+        """
         place = path if root is not None else self._resolve_path(path)
-        return await asyncio.to_thread(read_page, place, first, count, most, root)
+        return await asyncio.to_thread(read_page, place, first, count, most, root, on_piece)
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Put `data` at `path`, whole or not at all; once begun it is finished, even if cancelled.

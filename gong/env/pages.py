@@ -10,9 +10,12 @@ import hashlib
 import os
 import stat
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .scanner import open_below
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LARGE_BYTES = 4 * 1024 * 1024
 """A smaller file is read whole."""
@@ -34,6 +37,7 @@ class FilePage(NamedTuple):
     """Lines of the file."""
     first_line: int
     """Size of the first line of the page, with its end."""
+    page_size: int
     page_digest: str
     """SHA-256 of the whole page."""
     digest: bytes
@@ -43,11 +47,17 @@ class FilePage(NamedTuple):
 
 
 def read_page(
-    path: str, first: int, count: int | None, most: int, root: str | None = None
+    path: str,
+    first: int,
+    count: int | None,
+    most: int,
+    root: str | None = None,
+    on_piece: Callable[[bytes], None] | None = None,
 ) -> FilePage | None:
     """Return `count` lines from the line `first` on (from 0; None: all), of which `most` bytes.
 
-    None for what is not a large file of plain text, or binary. Raises OSError.
+    `on_piece` is given all of them, piece by piece. None for what is not a large file of plain
+    text, or binary. Raises OSError.
     """
     opener = partial(open_below, root) if root else _open_at_once
     with open(path, "rb", opener=opener) as file:
@@ -58,14 +68,19 @@ def read_page(
         if sample.startswith(_OTHER_KINDS) or path.endswith(".ipynb"):
             return None
         if b"\0" in sample:
-            return FilePage(b"", 0, 0, 0, "", b"", status.st_size, is_binary=True)
+            return _build_binary_page(status.st_size)
         file.seek(0)
-        reader = _PageReader(first, None if count is None else first + count, most)
+        end = None if count is None else first + count
+        reader = _PageReader(first, end, most, on_piece)
         while piece := file.read(_PIECE_BYTES):
             if b"\0" in piece:
-                return FilePage(b"", 0, 0, 0, "", b"", status.st_size, is_binary=True)
+                return _build_binary_page(status.st_size)
             reader.read_piece(piece)
     return reader.build_page()
+
+
+def _build_binary_page(size: int) -> FilePage:
+    return FilePage(b"", 0, 0, 0, 0, "", b"", size, is_binary=True)
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -75,11 +90,18 @@ def _open_at_once(path: str, flags: int) -> int:
 class _PageReader:
     """Takes a file piece by piece."""
 
-    def __init__(self, first: int, end: int | None, most: int) -> None:
+    def __init__(
+        self,
+        first: int,
+        end: int | None,
+        most: int,
+        on_piece: Callable[[bytes], None] | None = None,
+    ) -> None:
         self._first, self._end, self._most = first, end, most
+        self._on_piece = on_piece
         self._line = 0
         """Line ends so far."""
-        self._size = 0
+        self._size = self._page_size = 0
         self._last = b""
         self._text = bytearray()
         self._first_line = 0
@@ -102,6 +124,9 @@ class _PageReader:
 
     def _keep(self, part: bytes) -> None:
         self._page_digest.update(part)
+        self._page_size += len(part)
+        if self._on_piece is not None:
+            self._on_piece(part)
         if len(self._text) < self._most:
             self._text += part[: self._most - len(self._text)]
         if self._is_first_line and part:
@@ -118,6 +143,7 @@ class _PageReader:
             max(end - self._first, 0),
             total,
             self._first_line,
+            self._page_size,
             self._page_digest.hexdigest(),
             self._digest.digest(),
             self._size,

@@ -91,13 +91,20 @@ class ConfinedEnvironment(EnvironmentWrapper):
         return await self.inner.read_file(real, root or own)
 
     async def read_page(
-        self, path: str, first: int, count: int | None, most: int, root: str | None = None
+        self,
+        path: str,
+        first: int,
+        count: int | None,
+        most: int,
+        root: str | None = None,
+        on_piece: Callable[[bytes], None] | None = None,
     ) -> FilePage | None:
         """Read a page of a file below one of the folders, if the environment inside has pages."""
         real, own = await self._require_inside(path)
         reader: Callable[..., Awaitable[FilePage | None]] | None
         reader = getattr(self.inner, "read_page", None)
-        return None if reader is None else await reader(real, first, count, most, root or own)
+        where = real, first, count, most, root or own, on_piece
+        return None if reader is None else await reader(*where)
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Write a file below one of the folders."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from .limits import MAX_BYTES, format_size
+from .limits import FULL_BYTES, MAX_BYTES, format_size
 from .output_storage import find_blob
 
 if TYPE_CHECKING:
@@ -145,8 +145,6 @@ class SpillFile:
             self._file = None
 
 
-FULL_BYTES = 5 * 1024 * 1024
-"""Longer output than this stays in its file only."""
 HEAD_CHARS = 100_000
 """Characters of the beginning that stay in memory."""
 STOPPED = "Command aborted"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -18,9 +18,9 @@ from .limits import (
     describe_cap_reached,
     describe_limit_reached,
     format_limit,
-    keep_full_text,
     truncate_head,
 )
+from .output_storage import keep_full_output
 from .paths import build_path_error, format_path, locate_path
 from .tool import AgentTool, ToolOutcome
 
@@ -62,7 +62,8 @@ async def run_find(
     if isinstance(found, ToolOutcome):
         return found
     more = describe_limit_reached(arguments.limit, "results", "limit")
-    return show_paths(found, arguments.pattern, caps, arguments.limit, more)
+    manner = PathDisplay(arguments.pattern, caps, arguments.limit, more)
+    return await show_paths(context, found, manner)
 
 
 async def find_paths(
@@ -75,18 +76,31 @@ async def find_paths(
         return build_path_error(error, path, "Path not found")
 
 
-def show_paths(
-    found: Sequence[ListedPath], pattern: str, caps: OutputCaps, limit: int, more: str
+class PathDisplay(NamedTuple):
+    """How results are shown."""
+
+    pattern: str
+    caps: OutputCaps
+    limit: int
+    more: str
+    """The notice if the limit leaves some out."""
+
+
+async def show_paths(
+    context: ToolContext, found: Sequence[ListedPath], manner: PathDisplay
 ) -> ToolOutcome:
-    """Return the first results; `more` is the notice if the limit leaves some out."""
+    """Return the first results."""
+    pattern, caps, limit, more = manner
     if not found:
         return ToolOutcome.from_text(NO_FILES_TEXT, FindDetails(pattern, 0, truncated=False))
     names = [format_entry(one.path, is_dir=one.is_dir) for one in found]
     notices = (more,) if len(found) > limit else ()
     shown = cut_with_notices("\n".join(names[:limit]), caps, notices)
     details = FindDetails(pattern, min(len(found), limit), truncated=shown.noted)
-    full = keep_full_text("\n".join(names)) if shown.noted else None
-    return ToolOutcome((Text(shown.content),), details, full=full)
+    if not shown.noted:
+        return ToolOutcome((Text(shown.content),), details)
+    full = await keep_full_output("\n".join(names), context.storage)
+    return ToolOutcome((Text(shown.content),), details, full=full.text, kept=full.blob)
 
 
 def format_entry(path: str, *, is_dir: bool) -> str:
@@ -156,7 +170,8 @@ async def run_ls(
         f" Use limit={len(entries)} to see all."
     )
     shown = Text(f"{cut.content}\n\n[{notice}]")
-    return ToolOutcome((shown,), details, full=keep_full_text("\n".join(names)))
+    full = await keep_full_output("\n".join(names), context.storage)
+    return ToolOutcome((shown,), details, full=full.text, kept=full.blob)
 
 
 async def list_folder(

@@ -146,7 +146,9 @@ def choose_family_limits(name: str, settings: ToolSettings = DEFAULT_SETTINGS) -
 MAX_LINE_CHARS = 500
 KILOBYTE = 1024
 MAX_KEPT_BYTES = 1 << 20
-"""Bytes of a text that a result keeps beside the part the model saw."""
+"""Bytes of a text that a result keeps beside the part the model saw, where no tape keeps it."""
+FULL_BYTES = 5 * 1024 * 1024
+"""Longer output than this stays in its file, or blob, only."""
 
 
 _CONTINUATION = 0b1000_0000
@@ -252,13 +254,15 @@ def _cut_bytes(data: bytes, max_bytes: int, direction: Direction) -> bytes:
     return data[:at] if head else data[max(at, 0) :]
 
 
-def keep_full_text(text: str, rest: str = "the rest is not saved") -> str:
+def keep_full_text(text: str, rest: str = "the rest is not saved", size: int | None = None) -> str:
     """Return what a result keeps of a text the model saw only a part of.
 
     That is all of it up to MAX_KEPT_BYTES; of a longer one the beginning, and a line that says how
-    much there was and, as `rest`, where the others are.
+    much there was and, as `rest`, where the others are. `size` is that of the whole in bytes where
+    `text` is only its beginning.
     """
-    size = len(text) if text.isascii() else count_bytes(text)
+    if size is None:
+        size = len(text) if text.isascii() else count_bytes(text)
     if size <= MAX_KEPT_BYTES:
         return text
     start = _cut_bytes(encode_text(text[:MAX_KEPT_BYTES]), MAX_KEPT_BYTES, "head")

@@ -17,12 +17,19 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tape.model.entries import BlobRef
 from tape.store.blobs import HEAD_CHARACTERS
 
-from .limits import RETENTION_DAYS, encode_text
+from .limits import (
+    FULL_BYTES,
+    MAX_KEPT_BYTES,
+    RETENTION_DAYS,
+    count_bytes,
+    encode_text,
+    keep_full_text,
+)
 
 if TYPE_CHECKING:
     from tape.store.blobs import Blobs
@@ -203,3 +210,28 @@ class TapeStorage:
 async def find_blob(storage: OutputStorage | None, path: str) -> BlobRef | None:
     """Return the blob of a tape at a path; None if the storage is not a tape."""
     return await storage.reference(path) if isinstance(storage, TapeStorage) else None
+
+
+class FullOutput(NamedTuple):
+    """The whole of what a model saw a part of."""
+
+    text: str | None = None
+    """All of it, or its beginning with a line that says so; None where only the blob has it."""
+    blob: BlobRef | None = None
+    """The whole of it as a blob of the tape."""
+
+
+async def keep_full_output(
+    text: str, storage: OutputStorage | None, rest: str = "the rest is not saved"
+) -> FullOutput:
+    """Return a full output; one above MAX_KEPT_BYTES is put on the tape where there is one.
+
+    Without a tape only its beginning stays, and `rest` says where the others are.
+    """
+    if len(text) * _LONGEST_CHARACTER > MAX_KEPT_BYTES and isinstance(storage, TapeStorage):
+        size = count_bytes(text)
+        if size > MAX_KEPT_BYTES:
+            with suppress(Exception):  # if the storage fails, the beginning stays
+                blob = await storage.reference(await storage.save(text, ""))
+                return FullOutput(text if size <= FULL_BYTES else None, blob)
+    return FullOutput(keep_full_text(text, rest))

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from tape.model.entries import Text
 
+from .command import SpillFile
 from .documents import (
     UnreadablePdf,
     extract_pdf_text,
@@ -30,13 +31,21 @@ from .limits import (
     keep_full_text,
     truncate_head,
 )
+from .output_storage import FullOutput, TapeStorage, keep_full_output
 from .paths import build_path_error, describe_os_error, locate_path
 from .pictures import show_picture
 from .text_files import BOM, decode_text_file
 from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tape.model.entries import BlobRef
+
+    from ..env.pages import FilePage
     from .tool import ToolContext
+
+    ReadPage = Callable[..., Awaitable[FilePage | None]]
 
 
 class ReadArguments(Struct, frozen=True):
@@ -69,7 +78,15 @@ async def run_read(
     """Return the requested lines; a cut page says how to continue."""
     start = max((arguments.offset or 1) - 1, 0)
     page = await load_page(arguments.path, start, arguments.limit, context)
-    return page if isinstance(page, ToolOutcome) else _show_page(page, start, arguments.path, caps)
+    if isinstance(page, ToolOutcome):
+        return page
+    shown = _show_page(page, start, arguments.path, caps)
+    if shown is None:
+        return ToolOutcome.from_text(page.text)
+    if not shown.details.truncated:
+        return ToolOutcome((Text(shown.text),), shown.details)
+    full = await keep_page(page, page.text, arguments.path, context)
+    return ToolOutcome((Text(shown.text),), shown.details, full=full.text, kept=full.blob)
 
 
 async def load_page(
@@ -104,7 +121,11 @@ class Page(NamedTuple):
     """Of the first line, without its end."""
     encoding: str
     digest: str | None = None
-    """SHA-256 of the whole page where `text` is its beginning."""
+    """SHA-256 of the whole page of a large file, of which `text` may be the beginning."""
+    size: int = 0
+    """Bytes of that page."""
+    start: int = 0
+    """Number of its first line, from 0."""
 
 
 def _select_page(content: FileContent, start: int, limit: int | None) -> Page:
@@ -140,6 +161,8 @@ async def _load_large_page(
         page.first_line - 1,
         "utf-8",
         page.page_digest,
+        page.page_size,
+        start,
     )
 
 
@@ -147,8 +170,13 @@ _LARGEST_PAGE = 8 * MAX_KEPT_BYTES
 """Bytes of a page of a large file that are held."""
 
 
-def _show_page(page: Page, start: int, path: str, caps: OutputCaps) -> ToolOutcome:
-    """Return a page as far as it fits, with a notice how to continue."""
+class _ShownPage(NamedTuple):
+    text: str
+    details: ReadDetails
+
+
+def _show_page(page: Page, start: int, path: str, caps: OutputCaps) -> _ShownPage | None:
+    """Return a page as far as it fits, and how to continue; None if all of it is shown."""
     body = page.text.removesuffix("\n")
     # The line feed taken off counts too, so that what is shown whole stays within the limit.
     cut = truncate_head(body, caps.max_lines, caps.max_bytes - (len(page.text) - len(body)))
@@ -170,7 +198,7 @@ def _show_page(page: Page, start: int, path: str, caps: OutputCaps) -> ToolOutco
         next_line = start + page.lines + 1
         notice = f"{rest} more lines in file. Use offset={next_line} to continue."
     else:
-        return ToolOutcome.from_text(page.text)
+        return None
     details = ReadDetails(
         path=path,
         line_count=page.total,
@@ -181,9 +209,7 @@ def _show_page(page: Page, start: int, path: str, caps: OutputCaps) -> ToolOutco
         output_lines=cut.output_lines,
         first_line_exceeds_limit=cut.first_line_exceeds_limit,
     )
-    shown = "\n\n".join(filter(None, (cut.content, f"[{notice}]")))
-    full = keep_page(page.text, path, page.digest) if cut.truncated else None
-    return ToolOutcome((Text(shown),), details, full=full)
+    return _ShownPage("\n\n".join(filter(None, (cut.content, f"[{notice}]"))), details)
 
 
 class FileContent(NamedTuple):
@@ -238,15 +264,49 @@ def _refuse_binary(path: str, size: int) -> ToolOutcome:
     )
 
 
-def keep_page(text: str, path: str, digest: str | None = None) -> str:
-    """Return what a result keeps of the lines asked for; of very many the file has the rest.
+async def keep_page(page: Page, text: str, path: str, context: ToolContext) -> FullOutput:
+    """Return what a result keeps of the lines asked for, given as `text`.
 
-    `digest` is that of all the lines, where `text` is only their beginning.
+    Without a tape, and of a page above MAX_STORED_BYTES, the file has the rest.
     """
-    if digest is None:
-        is_long = len(text) * 4 > MAX_KEPT_BYTES
-        digest = hashlib.sha256(encode_text(text)).hexdigest() if is_long else ""
-    return keep_full_text(text, f"the rest is in {path}; SHA-256 of all {digest}")
+    digest = page.digest
+    if digest is None and len(text) * 4 > MAX_KEPT_BYTES:
+        digest = hashlib.sha256(encode_text(text)).hexdigest()
+    rest = f"the rest is in {path}; SHA-256 of all {digest}"
+    if page.size <= _LARGEST_PAGE:
+        return await keep_full_output(text, context.storage, rest)
+    if isinstance(context.storage, TapeStorage) and page.size <= MAX_STORED_BYTES:
+        kept = await _store_large_page(page, path, context, context.storage)
+        if kept is not None:
+            return FullOutput(None, kept)
+    return FullOutput(keep_full_text(text, rest, page.size))
+
+
+MAX_STORED_BYTES = 64 * MAX_KEPT_BYTES
+"""Bytes of a page that the tape keeps whole: the file is still there, and pages follow pages."""
+
+
+async def _store_large_page(
+    page: Page, path: str, context: ToolContext, storage: TapeStorage
+) -> BlobRef | None:
+    """Put a page on the tape through a file, without holding it; None where that fails."""
+    spill = SpillFile(context.env.temporary_directory)
+
+    def take(piece: bytes) -> None:
+        spill.take(piece if page.start or spill.total_bytes else piece.removeprefix(BOM))
+
+    try:
+        found = await locate_path(context.env, path)
+        read_page: ReadPage = context.env.read_page  # type: ignore[attr-defined]
+        again = await read_page(found, page.start, page.lines, 0, on_piece=take)
+        kept = spill.keep()
+        if again is None or again.page_digest != page.digest or kept is None:
+            return None
+        return await storage.reference(await storage.adopt(kept))
+    except Exception:  # noqa: BLE001 - whatever fails, the file has it all
+        return None
+    finally:
+        spill.drop()
 
 
 def split_lines(text: str) -> list[str]:

@@ -72,11 +72,10 @@ async def _run_read_file(
         total_lines=len(page),
         output_lines=len(_NUMBERED.findall(shown)),
     )
-    return ToolOutcome(
-        (Text(shown),),
-        details,
-        full=keep_page(text, arguments.file_path) if shown != text else None,
-    )
+    if shown == text:
+        return ToolOutcome((Text(shown),), details)
+    full = await keep_page(found, text, arguments.file_path, context)
+    return ToolOutcome((Text(shown),), details, full=full.text, kept=full.blob)
 
 
 def _number_page(page: Sequence[str], start: int, line_count: int) -> str:

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from tape.model.entries import Text
 
 from ...env.protocol import Search
-from ..find import find_paths, format_entry, list_folder, show_paths
+from ..find import PathDisplay, find_paths, format_entry, list_folder, show_paths
 from ..grep import (
     GrepMatches,
     MatchDisplay,
@@ -27,8 +27,8 @@ from ..limits import (
     choose_family_limits,
     cut_with_notices,
     describe_limit_reached,
-    keep_full_text,
 )
+from ..output_storage import keep_full_output
 from ..paths import format_path
 from ..tool import AgentTool, ToolOutcome
 
@@ -100,13 +100,16 @@ async def _run_grep_search(
     if not isinstance(found, GrepMatches):
         return found
     if by_file and found.matches.found:
-        return _show_matching_files(arguments, found, limits)
+        return await _show_matching_files(arguments, context, found, limits)
     manner = MatchDisplay(0, _to_caps(limits), "max_results", "read_file")
     return await show_matches(context.env, found, search, manner)
 
 
-def _show_matching_files(
-    arguments: GrepSearchArguments, found: GrepMatches, limits: OutputLimits
+async def _show_matching_files(
+    arguments: GrepSearchArguments,
+    context: ToolContext,
+    found: GrepMatches,
+    limits: OutputLimits,
 ) -> ToolOutcome:
     """Return the files that match, or how many lines of each do."""
     counts = Counter(match.path for match in found.matches.found)
@@ -125,8 +128,10 @@ def _show_matching_files(
     details = SearchDetails(
         arguments.pattern, len(counts), len(matches.found), truncated=shown.noted
     )
-    full = keep_full_text("\n".join(every)) if shown.cut.output_lines < len(every) else None
-    return ToolOutcome((Text(shown.content),), details, full=full)
+    if shown.cut.output_lines == len(every):
+        return ToolOutcome((Text(shown.content),), details)
+    full = await keep_full_output("\n".join(every), context.storage)
+    return ToolOutcome((Text(shown.content),), details, full=full.text, kept=full.blob)
 
 
 class GlobArguments(Struct, frozen=True):
@@ -146,7 +151,8 @@ async def _run_glob(
     newest_first = sorted(files, key=lambda one: (-one.changed_ns, one.path))
     limit = limits.lines or len(files)
     more = f"{limit} newest of {len(files)} files shown. Refine pattern or path to see others"
-    return show_paths(newest_first, arguments.pattern, _to_caps(limits), limit, more)
+    manner = PathDisplay(arguments.pattern, _to_caps(limits), limit, more)
+    return await show_paths(context, newest_first, manner)
 
 
 def _to_caps(limits: OutputLimits) -> OutputCaps:

@@ -1,5 +1,6 @@
 """What a result points at stands on the tape as long as the entry that says so."""
 
+import hashlib
 import re
 import sys
 import time
@@ -9,6 +10,7 @@ import pytest
 from msgspec import Struct
 
 from gong.tools.builtin import build_registry
+from gong.tools.limits import MAX_KEPT_BYTES
 from gong.tools.output_storage import TapeStorage
 from gong.tools.registry import ToolRegistry
 from gong.tools.tool import AgentTool, ToolOutcome
@@ -20,6 +22,8 @@ from tape.store.maintenance.gc import delete_garbage, find_garbage
 from tape.store.store import Beginning, Store
 from tests.gong.tools.conftest import caller
 
+COMMAND_TOOLS = ("bash", "shell")
+READING_TOOLS = ("read", "read_file", "find", "glob", "ls", "grep", "grep_search")
 HOURS = 2 * 3600 * 1_000_000
 COMMANDS = {
     "few bytes": "seq 1 2500",
@@ -49,7 +53,7 @@ def tape(tmp_path):
 def use(env, heard, tape):
     registry = ToolRegistry(
         (
-            *map(build_registry().get, ("bash", "shell", "read")),
+            *map(build_registry().get, (*COMMAND_TOOLS, *READING_TOOLS)),
             AgentTool("rows", "", Nothing, rows),
         )
     )
@@ -74,7 +78,7 @@ def pointed_at(result):
     return Path(re.search(r"(?:output|saved to): ([^\]\n]+)", join_texts(result.content))[1])
 
 
-@pytest.mark.parametrize("tool", ["bash", "shell"])
+@pytest.mark.parametrize("tool", COMMAND_TOOLS)
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 async def test_output_that_a_result_points_at_is_no_garbage(tape, use, tmp_path, tool, command):
     """M085 M119 C40"""
@@ -123,3 +127,78 @@ async def test_output_that_no_entry_names_is_garbage(tape, use, tmp_path):
 async def test_without_a_tape_there_is_no_blob(env, heard):
     result = await caller(build_registry(), env, heard)("bash", command=COMMANDS["few bytes"])
     assert (result.kept, pointed_at(result).exists()) == (None, True)
+
+
+LONG_NAME = "n" * 200
+LINE = "a line with a needle in it: %06d" + " x" * 30 + "\n"
+
+
+def plant_names(folder):
+    """Make files whose names take more than a result keeps in itself."""
+    names = [f"{n:05}-{LONG_NAME}" for n in range(MAX_KEPT_BYTES // 200)]
+    for name in names:
+        (folder / name).touch()
+    return "\n".join(names)
+
+
+def plant_lines(folder, count=20_000):
+    text = "".join(LINE % n for n in range(count))
+    (folder / "long.txt").write_text(text)
+    return text
+
+
+def number_lines(text, form):
+    return "".join(form % (n, line) for n, line in enumerate(text.splitlines(True), 1))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "plant", "shape"),
+    [
+        ("read", {"path": "long.txt"}, plant_lines, None),
+        (
+            "read_file",
+            {"file_path": "long.txt", "limit": 20_000},
+            plant_lines,
+            lambda text: number_lines(text, "%5d | %s"),
+        ),
+        ("find", {"pattern": "*"}, plant_names, None),
+        ("ls", {}, plant_names, None),
+        ("glob", {"pattern": "*"}, plant_names, None),
+    ],
+)
+async def test_all_of_a_long_reading_is_on_the_tape(
+    tape, use, folder, tool, arguments, plant, shape
+):
+    """M034: above 1 MB as that of a command."""
+    planted = plant(folder)
+    wanted = shape(planted) if shape else planted
+    result = await use(tool, **arguments)
+    assert len(wanted) > MAX_KEPT_BYTES
+    found = tape.blobs.read(result.kept.hash).decode()
+    assert (sorted(found.split("\n")) if tool == "glob" else found.split("\n")) == wanted.split(
+        "\n"
+    )
+    assert result.full in {None, found}
+    record(tape, result, result.kept)
+    assert list(verify(tape, Counts())) == []
+
+
+async def test_a_page_that_is_never_in_memory_is_on_the_tape(tape, use, folder):
+    """M034"""
+    text = plant_lines(folder, 150_000)
+    result = await use("read", path="long.txt", offset=2)
+    assert (result.full, result.kept.bytes) == (None, len(text) - len(LINE % 0))
+    assert tape.blobs.read(result.kept.hash).decode() == text[len(LINE % 0) :]
+    assert [one for one in folder.parent.iterdir() if one.name.startswith("gong-")] == []
+
+
+async def test_a_page_above_the_limit_names_its_whole_size(tape, use, folder, monkeypatch):
+    """M034: what is told is what was there, not what is left of it in memory."""
+    monkeypatch.setattr("gong.tools.read.MAX_STORED_BYTES", 9_000_000)
+    text = plant_lines(folder, 150_000)
+    result = await use("read", path="long.txt")
+    assert result.kept is None
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert result.full.endswith(
+        f"[{MAX_KEPT_BYTES} of {len(text)} bytes: the rest is in long.txt; SHA-256 of all {digest}]"
+    )
