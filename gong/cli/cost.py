@@ -98,7 +98,7 @@ def cost(
 def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> tuple[Spend, list[CostRow]]:
     """Return the sums of the tape or path that a REF names."""
     costs = CostReport(by)
-    with open_ref(GlobalOptions(place), ref) as (tape, head, branch):
+    with open_ref(GlobalOptions(str(place)), ref) as (tape, head, branch):
         if head is not None or branch is not None or by in _PATH_GROUPINGS:
             source = read_path_entries(tape, head or tape.head(branch), report_skipped)
         else:

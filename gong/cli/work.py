@@ -169,7 +169,7 @@ def add(
     identity = works.find(ref).id
     found = []
     for tape in tapes:
-        with open_ref(GlobalOptions(locate_store(store)), tape) as place:
+        with open_ref(GlobalOptions(str(locate_store(store))), tape) as place:
             found.append(place.tape.id)
     more = WorkAdditions(todo, note, files, decision, found)
     changed = works.change(identity, lambda one: add_to_work(one, more), _format_now())

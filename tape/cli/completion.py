@@ -134,7 +134,7 @@ def list_ref_completions(
 ) -> list[CompletionItem]:
     """Return completions of a REF: tapes, branches after `:`, labels and new entries after `@`."""
     options = ctx.obj
-    home = str(options.store) if options and options.store else find_store_home(os.environ)
+    home = (options and options.store) or find_store_home(os.environ)
     found = fast.query_fast(home, lambda db: list(_iter_ref_completions(db, incomplete)))
     return [
         CompletionItem(value, help=to_single_line(about) or None) for value, about in found or ()

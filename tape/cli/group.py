@@ -16,7 +16,6 @@ import sys
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -98,7 +97,7 @@ command to use.
 class GlobalOptions:
     """The options that may be given before the command or after it."""
 
-    store: Path | None = None
+    store: str | None = None
     """Value of --store."""
     debug: bool = False
     """Show tracebacks."""
@@ -109,7 +108,7 @@ class GlobalOptions:
 
 
 def _keep_option(ctx: click.Context, option: click.Parameter, value: Any) -> None:
-    if value:
+    if value not in (None, False):
         setattr(ctx.obj, option.name or "", value)
 
 
@@ -122,7 +121,7 @@ def _build_common_options() -> list[click.Parameter]:
     return [
         click.Option(
             ["--store"],
-            type=click.Path(path_type=Path),
+            type=click.Path(),
             help="The store: a folder. Default: $TAPE_HOME, else ~/.tape.",
             expose_value=False,
             callback=_keep_option,

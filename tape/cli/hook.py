@@ -27,7 +27,13 @@ from ..exchange.session_batch import ImportMemory, import_files
 from ..exchange.session_sources import SessionFile
 from ..store.store import Beginning
 from .output import as_json, format_examples, print_json
-from .resolve import PROGRAM, clean_argument, get_current_folder, open_library
+from .resolve import (
+    PROGRAM,
+    clean_argument,
+    get_current_folder,
+    get_store_home,
+    open_library,
+)
 from .terminal import print_lines, print_warning
 
 if TYPE_CHECKING:
@@ -90,7 +96,7 @@ def _build_texts(options: GlobalOptions) -> dict[str, str]:
     """Return the file of each agent and of each kind of service."""
     words = [shutil.which("tape") or "tape"]
     if options.store is not None:
-        words += ["--store", str(options.store.absolute())]
+        words += ["--store", str(get_store_home(options).absolute())]
     run = " ".join(quote(word) for word in [*words, "hook", "run"])
     watch = [*words, "import", "auto", "--watch"]
     command = {"type": "command", "command": run, "timeout": _TIMEOUT}

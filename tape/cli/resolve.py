@@ -49,7 +49,7 @@ class ResolvedRef(NamedTuple):
 
 def get_store_home(options: GlobalOptions) -> Path:
     """Return where the store is: --store, else $TAPE_HOME, else ~/.tape."""
-    return options.store or Path(find_store_home(os.environ))
+    return Path(find_store_home(os.environ) if options.store is None else options.store)
 
 
 def open_library(options: GlobalOptions) -> Library:

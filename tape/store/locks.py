@@ -25,14 +25,13 @@ import os
 import re
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple, Self
 from weakref import WeakSet
 
 from ..clock import format_timestamp, read_clock
 from ..errors import Busy, InvalidName, WriteFailed
-from .disk import Descriptor
+from .disk import Descriptor, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,7 +119,7 @@ def _describe_holder(fd: int) -> str:
     # The text is stale if its writer was killed, and missing on a full disk: ask the kernel first.
     with suppress(OSError):
         inode = str(os.fstat(fd).st_ino)
-        for line in Path("/proc/locks").read_text().splitlines():
+        for line in read_file("/proc/locks").decode().splitlines():
             words = line.split()
             if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == inode:
                 pid = words[4]
@@ -128,7 +127,7 @@ def _describe_holder(fd: int) -> str:
     if pid is None:
         return said or "another process"
     with suppress(OSError):
-        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+        status = read_file(f"/proc/{pid}/status").decode(errors="replace")
         fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
         # Ctrl+Z keeps the lock for ever: waiting does not help, resuming the process does.
         stopped = (
