@@ -28,15 +28,15 @@ BIN = Path(sys.executable).parent
 TAPES = 1000
 COMMANDS = {
     "tape --version": 1.3,
-    "tape --help": 0.6,
-    "tape ls --help": 0.6,
+    "tape --help": 1.2,
+    "tape ls --help": None,
     "tape ls": 1.6,
     "tape ls --all": None,
     "tape search session": None,
     "tape show": 1.8,
     "gong --version": 2.2,
-    "gong --help": 0.6,
-    "gong chat --help": 0.6,
+    "gong --help": 1.2,
+    "gong chat --help": None,
 }
 """What is measured, and the most it may cost, as a ratio to the floor; None: no limit is set."""
 
@@ -44,9 +44,8 @@ COMMANDS = {
 ROWS = {
     "tape --version": 2.2,
     "gong --version": 2.2,
-    "tape --help": 2.2,
-    "gong --help": 2.2,
-    "gong chat --help": 2.2,
+    "tape --help": 5.5,
+    "gong --help": 5.5,
     "tape ls": 2.5,
     "tape ls --json": 2.5,
     "tape ls -n 20": 2.5,

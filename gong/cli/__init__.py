@@ -15,9 +15,6 @@ TYPE_CHECKING = False  # `typing` is not needed for --version
 if TYPE_CHECKING:
     from typing import NoReturn
 
-HELP_PAGES = f"{os.path.dirname(__file__)}/help_pages.txt"  # noqa: PTH120 (at once)
-"""The file of the help pages of `gong`."""
-
 COMPLETE_VARIABLE = "_GONG_COMPLETE"
 """The variable by which a shell asks for completions."""
 
@@ -28,15 +25,11 @@ _GC_THRESHOLD = 20_000
 def main() -> NoReturn:
     """Run `gong` with the arguments of this process, and end the process with its exit code.
 
-    Version and help pages are printed before anything is imported.
+    The version is printed before anything is imported.
     """
     arguments = sys.argv[1:]
-    if arguments[:1] == ["tape"]:
-        known = tape.cli.find_known_text("tape", __version__, tape.cli.HELP_PAGES, arguments[1:])
-    else:
-        known = tape.cli.find_known_text("gong", __version__, HELP_PAGES, arguments)
-    if known is not None:
-        sys.exit(tape.cli.print_text("gong", known))
+    if arguments == ["--version"]:
+        sys.exit(tape.cli.print_version("gong", __version__))
     if COMPLETE_VARIABLE in os.environ:
         completion = import_module(".completion", __package__)  # only a shell asks
         sys.exit(completion.answer_completion(os.environ[COMPLETE_VARIABLE]))

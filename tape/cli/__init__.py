@@ -14,7 +14,6 @@ from ..version import __version__
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import NoReturn
 
     from .group import tape
@@ -28,25 +27,25 @@ _GC_THRESHOLD = 20_000
 def main() -> NoReturn:
     """Run `tape` with the arguments of this process, and end the process with its exit code.
 
-    Version and help pages are printed before anything is imported; `tape ls` and `tape search` read
-    only the index where that is ready; everything else goes through the click group.
+    The version is printed before anything is imported; `tape ls` and `tape search` read only the
+    index where that is ready; everything else goes through the click group.
     """
-    known = find_known_text("tape", __version__, HELP_PAGES, sys.argv[1:])
-    if known is not None:
-        sys.exit(print_text("tape", known))
-    from .environment import COMPLETE_VARIABLE  # noqa: PLC0415 (not for a known text)
-    from .fast import run_fast  # noqa: PLC0415 (not for a known text)
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        sys.exit(print_version("tape", __version__))
+    from .environment import COMPLETE_VARIABLE  # noqa: PLC0415 (not for the version)
+    from .fast import run_fast  # noqa: PLC0415 (as above)
 
     if COMPLETE_VARIABLE in os.environ:
         from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
 
         sys.exit(answer_completion(os.environ[COMPLETE_VARIABLE]))
     gc.set_threshold(_GC_THRESHOLD)
-    code = run_fast(sys.argv[1:])
+    code = run_fast(arguments)
     if code is None:
         from .group import run_command  # noqa: PLC0415 (as above)
 
-        code = run_command(sys.argv[1:])
+        code = run_command(arguments)
     end_process(code)
 
 
@@ -65,30 +64,12 @@ def end_process(code: int) -> NoReturn:
     os._exit(code)
 
 
-HELP_PAGES = f"{os.path.dirname(__file__)}/help_pages.txt"  # noqa: PTH120 (at once)
-"""The file of the help pages of `tape`."""
-
-
-def find_known_text(program: str, version: str, pages: str, arguments: Sequence[str]) -> str | None:
-    """Return what a program prints for --version or --help without importing its commands.
-
-    `pages` is the file of its help pages. None where these arguments ask for something else.
-    """
-    if list(arguments) == ["--version"]:
-        return f"{program} {version}\n"
-    if not {"--help", "-h"}.intersection(arguments):
-        return None
-    from .help_pages import find_help_page  # noqa: PLC0415 (not for --version)
-
-    return find_help_page(program, arguments, pages)
-
-
-def print_text(program: str, text: str) -> int:
-    """Print a text without importing anything, and return the exit code."""
+def print_version(program: str, version: str) -> int:
+    """Print the version of a program without importing anything, and return the exit code."""
     if sys.stdout is None:  # the parent closed standard output: nobody reads it
         return 0
     try:
-        sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "replace"))
+        sys.stdout.write(f"{program} {version}\n")
         sys.stdout.flush()
     except OSError as error:
         from .streams import silence_stream  # noqa: PLC0415 (only a failure needs it)
