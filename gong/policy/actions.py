@@ -17,8 +17,8 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+from .finding import DangerLevel, Finding
 from .matching import has_any_option, has_option, list_operands
-from .modes import Action
 from .tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
@@ -81,13 +81,13 @@ _MESSAGES = {"-m", "--message", "--body", "--title", "-am", "--notes"}
 _LOOKS_LIKE_PATH = re.compile(r"[/\\]|^~|^\.\.?$|^\.[\w]")
 
 
-def build_write_action(source: str, reason: str, target: Argument, places: PathContext) -> Action:
+def build_write_action(source: str, reason: str, target: Argument, places: PathContext) -> Finding:
     """Return the action of a redirection to a file."""
     paths = places.paths(target)
     sure = target.text.startswith("/") or len(paths) == len(places.folders) == 1
     known = target.known and not target.glob and bool(target.text) and sure
     shown = paths if known else places.match_paths(target) if target.glob else ()
-    return Action("write", source, reason, paths=shown, hidden=not known)
+    return Finding(DangerLevel.ASK, source, reason, "write", paths=shown, hidden=not known)
 
 
 def build_run_action(
@@ -96,7 +96,7 @@ def build_run_action(
     before: tuple[str, ...],
     source: str,
     reason: str,
-) -> Action:
+) -> Finding:
     """Return the action of a program.
 
     `first` is its name as written, `before` are variables set for it which programs obey.
@@ -111,10 +111,11 @@ def build_run_action(
     if is_fed_code:
         reason = f"{reason}; what it is fed is code, which no rule about its words covers"
     hidden = not name or is_fed_code or _has_hidden_words(use)
-    return Action(
-        "run",
+    return Finding(
+        DangerLevel.ASK,
         source,
         reason,
+        "run",
         words=(*before, name, *map(_format_word, use.arguments)),
         shown=shown,
         hidden=hidden,

@@ -34,10 +34,11 @@ from ..shell.expansion import Argument
 from .actions import build_run_action, is_guarded
 from .configured import find_extending_file
 from .file_trees import may_hold_credentials
-from .invocation import DangerLevel, PathContext, is_inside
+from .finding import DangerLevel, Finding, clip_text
+from .invocation import PathContext, is_inside
 from .judge import judge_command_line
 from .links import find_followed_paths, find_linked_paths
-from .modes import READING, SEVERITY, Action, Part, PermissionMode
+from .modes import READING, SEVERITY, Part, PermissionMode
 from .named_paths import list_meant_paths
 from .own_files import OWN_REASON, find_own_changes, find_own_command, is_own_file
 from .real_paths import (
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..git_programs import GitProgram
-    from .invocation import Invocation, Judgement
+    from .invocation import Invocation
     from .judge import CommandJudge
     from .tracked_files import ListChanged
 
@@ -242,13 +243,13 @@ class CallJudge:
         return [*parts, *(one for one in more_parts if not is_open or one.by == "rule")]
 
     def _judge_own_changes(
-        self, actions: Sequence[Action], uses: Sequence[Invocation]
+        self, actions: Sequence[Finding], uses: Sequence[Invocation]
     ) -> list[Part]:
         """Ask about what changes gong's own rights or records, whatever the mode."""
         changed = dict.fromkeys(find_own_changes(actions, uses, self.own_folders))
         parts = [self._judge_own_file(path) for path in islice(changed, _MOST_FILES)]
         if command := find_own_command(actions, uses):
-            parts.append(self._ask_about_own(f"{_clip_text(command)}: changes {OWN_REASON}"))
+            parts.append(self._ask_about_own(f"{clip_text(command)}: changes {OWN_REASON}"))
         return parts
 
     def _judge_own_file(self, path: str) -> Part:
@@ -273,15 +274,15 @@ class CallJudge:
         secrets = (path for path in paths if self._is_secret(resolve(path)))
         return [self._judge_file("read", path) for path in islice(secrets, 1)]
 
-    def _list_other_repositories(self, judged: CommandJudge) -> Iterator[Action]:
+    def _list_other_repositories(self, judged: CommandJudge) -> Iterator[Finding]:
         """Yield an action for each use of git in another repository, which no word of it shows."""
         for command, uses in judged.uses.items():
             for use in uses:
                 if use.name == "git" and is_in_other_repository(use, self.places.start):
                     reason = "uses git in another repository, whose settings may run programs"
-                    yield Action("other", command.source, reason, hidden=True, reads=True)
+                    yield Finding(DangerLevel.ASK, command.source, reason, hidden=True, reads=True)
 
-    def _list_git_programs(self, judged: CommandJudge) -> Iterator[Action]:
+    def _list_git_programs(self, judged: CommandJudge) -> Iterator[Finding]:
         """Yield an action for each use of git that may run programs which nobody trusted."""
         commands = [
             command
@@ -290,14 +291,14 @@ class CallJudge:
         ]
         if not commands or not (programs := self.find_git_programs()):
             return
-        names = _clip_text(", ".join(key for key, _ in programs))
+        names = clip_text(", ".join(key for key, _ in programs))
         reason = f"git runs or reads what the repository's settings name ({names}): see gong trust"
         for command in commands:
-            yield Action("other", command.source, reason, hidden=True)
+            yield Finding(DangerLevel.ASK, command.source, reason, hidden=True)
 
-    def _judge_git_program(self, action: Action) -> Part:
+    def _judge_git_program(self, action: Finding) -> Part:
         """Judge git where it may run what nobody trusted: no rule shows what that would be."""
-        why = _describe_action(action)
+        why = action.description
         rule = next((one for one in self.allow if one.tool == "bash" and one.is_open), None)
         if rule is not None:
             return self._build_allowance(rule)
@@ -320,7 +321,7 @@ class CallJudge:
         return self.mode in {PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS}
 
     def _judge_line(
-        self, line: str, judged: CommandJudge, actions: Sequence[Action]
+        self, line: str, judged: CommandJudge, actions: Sequence[Finding]
     ) -> Part | None:
         """Return what is decided about a command line as a whole, None where its parts decide."""
         uses = [use for each in judged.uses.values() for use in each]
@@ -333,7 +334,7 @@ class CallJudge:
         if rule is not None:
             return self._build_denial(rule)
         if changing is not None and self.mode is PermissionMode.PLAN:
-            return self._refuse("plan", _describe_action(changing))
+            return self._refuse("plan", changing.description)
         rule = find_any(self.rules.ask)
         if rule is not None:
             return _build_question(rule)
@@ -345,13 +346,13 @@ class CallJudge:
             return self._refuse_unclear(actions)
         return None
 
-    def _refuse_unclear(self, actions: Sequence[Action]) -> Part | None:
+    def _refuse_unclear(self, actions: Sequence[Finding]) -> Part | None:
         """Refuse what cannot be read, where it could be what a rule denies."""
         rule = next((one for one in self.rules.deny if one.tool in {"bash", "edit", "read"}), None)
         unclear = next((one for one in actions if one.kind == "other" or one.hidden), None)
         if rule is None or unclear is None:
             return None
-        why = f"{_clip_text(unclear.source)}: cannot be compared with rules that deny"
+        why = f"{unclear.part}: cannot be compared with rules that deny"
         text = format_refusal("headless", self.locale, why=why)
         return Part("deny", why, rule.text, "rule", text=text)
 
@@ -385,9 +386,9 @@ class CallJudge:
     def _is_covered(self, rule: PermissionRule, path: str, *, below: bool = True) -> bool:
         return is_path_covered(rule, path, self.places.start, self.places.home, below=below)
 
-    def _judge_action(self, action: Action) -> Part:
+    def _judge_action(self, action: Finding) -> Part:
         """Judge a part of a command, after the rules that deny and ask."""
-        why = _describe_action(action)
+        why = action.description
         if action.kind == "write":
             # A redirection is an edit of its files
             rule = next((one for one in self.allow if one.tool == "bash" and one.is_open), None)
@@ -515,7 +516,7 @@ class CallJudge:
     def _is_secret(self, path: str) -> bool:
         return self.places.is_secret(Argument(path))
 
-    def _is_plain_change(self, action: Action) -> bool:
+    def _is_plain_change(self, action: Finding) -> bool:
         """Whether accept_edits may run a plain command for files unasked."""
         edits: list[str] | None = [*action.edits]
         if edits and action.words[0] in {"cp", "mv"}:
@@ -575,10 +576,7 @@ class CallJudge:
         return Part("deny", why, text=format_refusal(kind, self.locale, why=why))
 
 
-_SHOWN_CHARS = 120
-
-
-def _list_configured_uses(judged: CommandJudge) -> Iterator[Action]:
+def _list_configured_uses(judged: CommandJudge) -> Iterator[Finding]:
     """Yield an action for each reading command that a file of its folder makes do more."""
     for command, uses in judged.uses.items():
         for use in uses:
@@ -592,18 +590,9 @@ def _build_question(rule: PermissionRule) -> Part:
     return Part("ask", f"the rule {rule.text} asks", rule.text, "rule")
 
 
-def _describe_action(action: Action) -> str:
-    return f"{_clip_text(action.source)}: {action.reason}"
-
-
-def _list_dangers(dangers: Sequence[Judgement]) -> list[str]:
+def _list_dangers(dangers: Sequence[Finding]) -> list[str]:
     """Return what is dangerous and why, each once."""
-    return list(dict.fromkeys(f"{one.part}: {one.reason}" for one in dangers))
-
-
-def _clip_text(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
+    return list(dict.fromkeys(one.description for one in dangers))
 
 
 def find_command(arguments: Mapping[str, Any]) -> str | None:

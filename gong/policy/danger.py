@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .decision import Verdict
-from .invocation import DangerLevel, Judgement, PathContext
+from .finding import DangerLevel, Finding
+from .invocation import PathContext
 from .judge import choose_worst, judge_command_line
 from .refusals import Locale, format_danger
 
@@ -23,7 +24,7 @@ def classify_command(
     cwd: str,
     home: str,
     roots: tuple[str, ...] = ("/tmp",),  # noqa: S108 (a name)
-) -> Judgement:
+) -> Finding:
     """Return the most dangerous finding in a command line for bash.
 
     `cwd` and `home` are absolute paths; below `cwd` and `roots` files may be read unasked.
@@ -37,7 +38,7 @@ def check_command(command: str, cwd: str, home: str, locale: Locale = "en") -> V
     found = classify_command(command, cwd, home)
     if found.level < DangerLevel.DANGEROUS:
         return Verdict(allowed=True)
-    return Verdict(allowed=False, text=format_danger([f"{found.part}: {found.reason}"], locale))
+    return Verdict(allowed=False, text=format_danger([found.description], locale))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Findings, paths and programs as values: `Judgement`, `PathContext`, `Invocation`; pure.
+"""Paths and programs as values: `PathContext`, `Invocation`; pure.
 
 Paths are judged by their letters, against folders given as values; what is removed also by where
 its folder lies, if a function tells. An invocation is one
@@ -11,10 +11,9 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
-from enum import IntEnum
 from fnmatch import fnmatchcase, translate
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .tables import PlaceTable, find_later_reason, has_pattern_match, load_tables
 
@@ -22,45 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..shell.expansion import Argument, Arguments
-
-
-_SHOWN = 120  # characters of a part
-
-
-class DangerLevel(IntEnum):
-    """How dangerous, from low to high."""
-
-    SAFE = 0
-    """It only reads, and only what may be read."""
-    ASK = 1
-    """It may change something, or its effect is unknown."""
-    DANGEROUS = 2
-    """Its damage is irreversible."""
-
-
-class Judgement(NamedTuple):
-    """What was found about a command."""
-
-    level: DangerLevel
-    reason: str = ""
-    """Why it is not safe."""
-    part: str = ""
-    """The piece of the command that is the reason, cut to 120 characters."""
-
-    @property
-    def asks(self) -> bool:
-        """Whether a person is asked where one sits: it only throws work of the folder away."""
-        return self.reason in _ASKING_REASONS
-
-
-WORKSPACE_REMOVAL = "removes or changes what the whole workspace folder holds"
-_ASKING_REASONS = {WORKSPACE_REMOVAL, "discards changes that no commit has"}
-
-
-def build_judgement(level: DangerLevel, reason: str, part: str) -> Judgement:
-    """Return a judgement whose part is one short line."""
-    part = " ".join(part.split())
-    return Judgement(level, reason, part if len(part) <= _SHOWN else f"{part[: _SHOWN - 1]}…")
 
 
 _WILD = re.compile(r"[*?\[]")

@@ -1,8 +1,8 @@
 """How dangerous a command line for bash is: safe, ask or dangerous, and the reason.
 
 Text in, values out: no file is looked at and nothing is run. A command line is as dangerous as its
-most dangerous part; what is not understood is never safe. What is not safe and not dangerous is
-also told as an `Action`, which is what rules of permission are about.
+most dangerous part; what is not understood is never safe. Each `Finding` names a part that is not
+safe; those that are asked about are what rules of permission are about.
 
 An example: a session in /home/ada/project wants to run
 
@@ -52,17 +52,14 @@ from ..shell.parser import parse_command_line
 from ..shell.words import ParserMissing
 from .actions import build_run_action, build_write_action
 from .checks import find_dangers, find_embedded_commands
+from .finding import DangerLevel, Finding
 from .hidden import WrittenFiles, find_hidden_commands, split_suspect_parts
 from .invocation import (
-    DangerLevel,
     Invocation,
-    Judgement,
     PathContext,
-    build_judgement,
     resolve_cd_target,
 )
 from .matching import FETCHED_REASON, find_option_value, is_only_reading, list_operands
-from .modes import Action
 from .scope import (
     DECLARING_BUILTINS,
     SETTING_BUILTINS,
@@ -130,7 +127,7 @@ class CommandJudge:
 
     places: PathContext
     depth: int = 0
-    found: list[Judgement] = field(default_factory=list)
+    found: list[Finding] = field(default_factory=list)
     uses: dict[SimpleCommand, list[Invocation]] = field(default_factory=dict)
     """What each command runs, as far as it was judged."""
     functions: set[str] = field(default_factory=set)
@@ -148,7 +145,7 @@ class CommandJudge:
     """Whether a text that it runs, and no action tells, removes something."""
     inputs: list[str] = field(default_factory=list)
     """Files that are redirected into commands, absolute and not made plain."""
-    actions: list[Action] = field(default_factory=list)
+    actions: list[Finding] = field(default_factory=list)
     """What the command line does that is neither safe nor dangerous; a wrapper holds its own."""
 
     @property
@@ -208,12 +205,13 @@ class CommandJudge:
             raise CommandTooLong
 
     def add_finding(
-        self, level: DangerLevel, reason: str, part: str, action: Action | None = None
+        self, level: DangerLevel, reason: str, part: str, action: Finding | None = None
     ) -> None:
         """Add a finding, and what it asks about: `action`, or the part as a whole."""
-        self.found.append(build_judgement(level, reason, part))
+        finding = Finding(level, part, reason)
+        self.found.append(finding)
         if level is DangerLevel.ASK:
-            self.actions.append(action or Action("other", part, reason))
+            self.actions.append(action or finding)
 
     @contextmanager
     def _keep_only_dangers(self, *, runs: bool = False) -> Iterator[None]:
@@ -333,7 +331,9 @@ class CommandJudge:
         if obeyed and not at.command.words:
             reason = "sets variables, which other programs may obey"
             words = tuple(obeyed)
-            self.actions.append(Action("run", at.command.source, reason, words, code=True))
+            self.actions.append(
+                Finding(DangerLevel.ASK, at.command.source, reason, "run", words, code=True)
+            )
         return tuple(obeyed)
 
     def _record_fresh_folder(self, at: Scope) -> None:
@@ -447,7 +447,7 @@ class CommandJudge:
         if shells and any(one.name in load_tables().words.downloaders for one in feeding):
             self.add_finding(DangerLevel.DANGEROUS, FETCHED_REASON, at.command.source)
 
-    def _is_only_handing_on(self, use: Invocation, inner: tuple[Action, ...]) -> bool:
+    def _is_only_handing_on(self, use: Invocation, inner: tuple[Finding, ...]) -> bool:
         """Whether a program does nothing but to run others, which are judged on their own."""
         if use.name in self.functions:
             return True
@@ -642,6 +642,6 @@ def judge_command_line(command: str, places: PathContext) -> CommandJudge:
     return judge
 
 
-def choose_worst(found: list[Judgement]) -> Judgement:
+def choose_worst(found: list[Finding]) -> Finding:
     """Return the first finding of the highest level; a safe one where there is none."""
-    return max(found, key=lambda one: one.level, default=Judgement(DangerLevel.SAFE))
+    return max(found, key=lambda one: one.level, default=Finding(DangerLevel.SAFE))

@@ -1,4 +1,4 @@
-"""Modes of permission, parts of command lines, and decisions about parts of calls, as values."""
+"""Modes of permission, and decisions about parts of calls, as values."""
 
 from __future__ import annotations
 
@@ -53,42 +53,3 @@ class Part(NamedTuple):
 
 READING = Part("allow", by="reading")
 """What only reads where reading is free, or changes nothing but the session."""
-
-
-class Action(NamedTuple):
-    """One part of a command line that is neither safe nor dangerous."""
-
-    kind: Literal["run", "write", "other"]
-    """A program, a redirection to files, or what no rule of words can name."""
-    source: str
-    """The part as it was written."""
-    reason: str
-    """Why it is not safe."""
-    words: tuple[str, ...] = ()
-    """Of a program: its words as a shell would read them, after variables that others obey."""
-    paths: tuple[str, ...] = ()
-    """The files a redirection writes, absolute; nothing where they are unknown."""
-    shown: tuple[str, ...] = ()
-    """Words that a rule has to show."""
-    hidden: bool = False
-    """Whether an expansion or the folder decides what it does."""
-    destructive: bool = False
-    """Whether it removes or throws away: it is never allowed for good by one key."""
-    edits: tuple[str, ...] = ()
-    """The files it changes, where it is a plain command that does no more than that."""
-    code: bool = False
-    """Whether its arguments are code, or make it anything: only all of its words tell."""
-    reads: bool = False
-    """Whether it changes nothing, and only reads elsewhere."""
-    inner: tuple[Action, ...] = ()
-    """What it runs, where it is a wrapper."""
-
-    @property
-    def removes(self) -> bool:
-        """Whether it removes something, or runs what does."""
-        return self.destructive or any(one.removes for one in self.inner)
-
-    @property
-    def text(self) -> str:
-        """The words as one text, quoted."""
-        return " ".join(self.words)

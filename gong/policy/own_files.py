@@ -28,8 +28,8 @@ from .wrapping import drop_harmless_execs, is_name_reader
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from .finding import Finding
     from .invocation import Invocation
-    from .modes import Action
 
 OWN_REASON = "gong's own settings, keys or tapes"
 _UNPACKERS = {"tar", "bsdtar", "unzip", "7z", "7za", "cpio", "rsync", "patch", "unrar"}
@@ -55,7 +55,7 @@ def is_own_file(path: str, folders: Sequence[str]) -> bool:
 
 
 def find_own_changes(
-    actions: Iterable[Action], uses: Sequence[Invocation], folders: Sequence[str]
+    actions: Iterable[Finding], uses: Sequence[Invocation], folders: Sequence[str]
 ) -> Iterator[str]:
     """Yield the paths in gong's own folders that a command line may change, each once."""
     found = [path for action in actions for path in action.paths]
@@ -148,7 +148,7 @@ def _find_mentioned_folders(use: Invocation, folders: Sequence[str]) -> Iterator
                 yield own
 
 
-def find_own_command(actions: Iterable[Action], uses: Iterable[Invocation]) -> str | None:
+def find_own_command(actions: Iterable[Finding], uses: Iterable[Invocation]) -> str | None:
     """Return a command of gong or tape that changes what gong may do, or what it kept."""
     tables = load_tables()
     words = (one for action in actions for one in action.words)

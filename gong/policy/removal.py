@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from ..shell.expansion import Argument
-from .invocation import WORKSPACE_REMOVAL
+from .finding import WORKSPACE_REMOVAL
 from .matching import find_option_value, has_any_option, list_operands, read_program_name
 from .tables import load_tables
 

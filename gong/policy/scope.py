@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from ..shell.expansion import ANY_PATH, Argument, Piece, expand_word, expand_words
 from ..shell.quoting import decode_ansi_c, expand_operator
-from .invocation import DangerLevel, Invocation, PathContext, resolve_cd_target
+from .finding import DangerLevel
+from .invocation import Invocation, PathContext, resolve_cd_target
 from .matching import find_option_value, has_any_option, list_operands
 from .tables import has_pattern_match, load_tables
 

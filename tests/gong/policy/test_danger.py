@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gong.policy import judge
 from gong.policy.danger import check_command, classify_command
-from gong.policy.invocation import DangerLevel, Judgement
+from gong.policy.finding import DangerLevel, Finding
 from gong.policy.tables import load_tables
 from gong.shell.parser import parse_command_line
 from tests.gong.policy import cases, more_cases, odd_cases, spelled_cases, work_cases
@@ -24,13 +24,13 @@ DANGEROUS += spelled_cases.CODE
 CWD, HOME = "/home/ada/project", "/home/ada"
 
 
-def judged(command: str) -> Judgement:
+def judged(command: str) -> Finding:
     return classify_command(command, CWD, HOME)
 
 
 @pytest.mark.parametrize("command", SAFE)
 def test_a_command_that_only_reads_is_safe(command):
-    assert judged(command) == Judgement(DangerLevel.SAFE)
+    assert judged(command) == Finding(DangerLevel.SAFE)
 
 
 @pytest.mark.parametrize("command", ASK)
@@ -83,17 +83,17 @@ def test_what_is_not_dangerous_is_above_the_floor_m097(command):
 def test_the_example_of_the_module_gets_the_verdict_it_tells():
     found = judged('x=$(pwd); cd .. && sudo rm -rf "$x"')
     reason, part = "removes a system, home or workspace folder", 'sudo rm -rf "$x"'
-    assert found == Judgement(DangerLevel.DANGEROUS, reason, part)
+    assert (found.level, found.reason, found.part) == (DangerLevel.DANGEROUS, reason, part)
     told = " ".join((judge.__doc__ or "").split())
     assert f'DANGEROUS, "{reason}", part: {part}' in told
 
 
 def test_the_part_that_is_the_reason_is_named():
-    assert judged("ls; cat a | grep b && x=$(git reset --hard); pwd") == Judgement(
-        DangerLevel.DANGEROUS, "discards changes that no commit has", "git reset --hard"
+    assert judged("ls; cat a | grep b && x=$(git reset --hard); pwd") == Finding(
+        DangerLevel.DANGEROUS, "git reset --hard", "discards changes that no commit has"
     )
-    assert judged("ls; make -j4\npwd") == Judgement(
-        DangerLevel.ASK, "make is not one of the commands that only read", "make -j4"
+    assert judged("ls; make -j4\npwd") == Finding(
+        DangerLevel.ASK, "make -j4", "make is not one of the commands that only read"
     )
     assert judged("ls > a").part == "> a"
 

@@ -12,7 +12,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from gong.policy.danger import classify_command
-from gong.policy.invocation import DangerLevel, Judgement
+from gong.policy.finding import DangerLevel, Finding
 from gong.policy.tables import load_tables
 
 CWD, HOME = "/home/ada/project", "/home/ada"
@@ -20,7 +20,7 @@ BOUND = 60
 """Seconds of processor time for one command: hundreds of times what any of them takes."""
 
 
-def judged(command: str) -> Judgement:
+def judged(command: str) -> Finding:
     begun = time.thread_time()
     found = classify_command(command, CWD, HOME)
     assert time.thread_time() - begun < BOUND
