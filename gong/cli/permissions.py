@@ -24,7 +24,7 @@ from ..project import locate_folder
 from .options import add_permission_options, load_settings, merge_permissions, print_warning
 
 if TYPE_CHECKING:
-    from ..policy.approval import Ruling
+    from ..policy.ruling import Ruling
 
 _USAGE_EXIT, _NOTHING_EXIT = 2, 3
 

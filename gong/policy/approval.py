@@ -18,7 +18,8 @@ from typing import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .modes import Outcome, PermissionMode
+    from .modes import PermissionMode
+    from .ruling import Ruling
 
 
 class ApprovalRecord(NamedTuple):
@@ -31,26 +32,6 @@ class ApprovalRecord(NamedTuple):
     failure."""
     rule: str | None = None
     reason: str | None = None
-
-
-class Ruling(NamedTuple):
-    """What the rules and the mode say about a call, before anybody is asked."""
-
-    decision: Outcome
-    why: str = ""
-    """Why it is not allowed, or which rule allows it."""
-    offered: tuple[str, ...] = ()
-    """Rules that would allow this very call, and nothing that they do not show; for an answer."""
-    rule: str | None = None
-    """The rule that decided."""
-    by: str = "mode"
-    """What decided: mode, rule, session, danger or hook; reading where reading is free."""
-    once: bool = False
-    """Whether a person may allow it this once although it is refused."""
-    text: str = ""
-    """The refusal for the model."""
-    reasons: tuple[str, ...] = ()
-    """Why each part is asked about: the part, a colon, and what it does."""
 
 
 class ApprovalRequest(NamedTuple):

@@ -38,7 +38,7 @@ from .finding import DangerLevel, Finding, clip_text
 from .invocation import PathContext, is_inside
 from .judge import judge_command_line
 from .links import find_followed_paths, find_linked_paths
-from .modes import READING, SEVERITY, Part, PermissionMode
+from .modes import PermissionMode
 from .named_paths import list_meant_paths
 from .own_files import OWN_REASON, find_own_changes, find_own_command, is_own_file
 from .real_paths import (
@@ -64,6 +64,7 @@ from .rules import (
     is_skill_covered,
     is_tool_covered,
 )
+from .ruling import READING, Ruling, choose_strictest
 from .searched_files import find_searched_files, find_unnamed_files, list_copied_files
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class CallJudge:
     unnamed: dict[str, list[str]] = field(default_factory=dict)
     """What was found of files that a call reads unnamed, by the call; kept by who asks twice."""
 
-    def judge(self, name: str, arguments: Mapping[str, Any]) -> list[Part]:
+    def judge(self, name: str, arguments: Mapping[str, Any]) -> list[Ruling]:
         """Return the decision about each part of a call; none where it has none that matters."""
         family, line = find_family(name), find_command(arguments)
         if family == "bash" and line is not None:
@@ -166,8 +167,8 @@ class CallJudge:
         return [self._judge_other(name, family, arguments)]
 
     def _decide(
-        self, find: FindRule, why: str, by_mode: Callable[[], Part], *, changes: bool
-    ) -> Part:
+        self, find: FindRule, why: str, by_mode: Callable[[], Ruling], *, changes: bool
+    ) -> Ruling:
         """Return the first decision of the table, after the floor; `by_mode` is its last line."""
         rule = find(self.rules.deny)
         if rule is not None:
@@ -182,15 +183,15 @@ class CallJudge:
             self._build_allowance(rule) if rule is not None else self._decide_unnamed(why, by_mode)
         )
 
-    def _decide_unnamed(self, why: str, by_mode: Callable[[], Part]) -> Part:
+    def _decide_unnamed(self, why: str, by_mode: Callable[[], Ruling]) -> Ruling:
         """Decide about what no rule names."""
         if self.mode is PermissionMode.LOCKED:
             return self._refuse("locked", why)
-        return Part("allow") if self.mode is PermissionMode.DONT_ASK else by_mode()
+        return Ruling("allow") if self.mode is PermissionMode.DONT_ASK else by_mode()
 
     # commands
 
-    def _judge_command(self, line: str) -> list[Part]:
+    def _judge_command(self, line: str) -> list[Ruling]:
         if line not in self.commands:
             self.commands[line] = judge_command_line(line, self.places)
         judged = self.commands[line]
@@ -207,8 +208,8 @@ class CallJudge:
         return [*self._judge_parts(line, judged, uses, floor), *own]
 
     def _judge_parts(
-        self, line: str, judged: CommandJudge, uses: Sequence[Invocation], floor: Part | None
-    ) -> list[Part]:
+        self, line: str, judged: CommandJudge, uses: Sequence[Invocation], floor: Ruling | None
+    ) -> list[Ruling]:
         """Judge the parts of a command line by rules and mode; `floor` is a question or nothing."""
         more = (*self._list_other_repositories(judged), *_list_configured_uses(judged))
         actions = tuple(dict.fromkeys((*judged.actions, *more)))
@@ -226,7 +227,7 @@ class CallJudge:
             parts = [self._judge_action(one) for one in actions]
         parts += (self._judge_git_program(one) for one in programs)
         if judged.removes:  # in a text that no rule shows
-            parts = [one._replace(offered="") for one in parts]
+            parts = [one._replace(offered=(), for_good=False) for one in parts]
         is_open = any(one.tool == "bash" and one.is_open for one in self.allow)
         if is_open and not any(one.tool == "read" for one in (*self.rules.deny, *self.rules.ask)):
             return parts
@@ -244,7 +245,7 @@ class CallJudge:
 
     def _judge_own_changes(
         self, actions: Sequence[Finding], uses: Sequence[Invocation]
-    ) -> list[Part]:
+    ) -> list[Ruling]:
         """Ask about what changes gong's own rights or records, whatever the mode."""
         changed = dict.fromkeys(find_own_changes(actions, uses, self.own_folders))
         parts = [self._judge_own_file(path) for path in islice(changed, _MOST_FILES)]
@@ -252,7 +253,7 @@ class CallJudge:
             parts.append(self._ask_about_own(f"{clip_text(command)}: changes {OWN_REASON}"))
         return parts
 
-    def _judge_own_file(self, path: str) -> Part:
+    def _judge_own_file(self, path: str) -> Ruling:
         """Ask about a change of one of gong's own files, unless a rule names this very file."""
         denied = (one for one in self.rules.deny if one.tool == "edit")
         if rule := next((one for one in denied if self._is_covered(one, path)), None):
@@ -263,12 +264,12 @@ class CallJudge:
                 return self._build_allowance(rule)
         return self._ask_about_own(f"edits {path}: {OWN_REASON}")
 
-    def _ask_about_own(self, why: str) -> Part:
+    def _ask_about_own(self, why: str) -> Ruling:
         if self.mode in {PermissionMode.PLAN, PermissionMode.LOCKED}:
             return self._refuse(self.mode, why)
-        return Part("ask", why, by="own", offered="")
+        return Ruling("ask", why, by="own", for_good=False)
 
-    def _judge_linked_secrets(self, paths: Iterable[str]) -> list[Part]:
+    def _judge_linked_secrets(self, paths: Iterable[str]) -> list[Ruling]:
         """Refuse private keys behind links, where nobody is asked about what is read."""
         resolve = LinkResolver().resolve
         secrets = (path for path in paths if self._is_secret(resolve(path)))
@@ -296,25 +297,25 @@ class CallJudge:
         for command in commands:
             yield Finding(DangerLevel.ASK, command.source, reason, hidden=True)
 
-    def _judge_git_program(self, action: Finding) -> Part:
+    def _judge_git_program(self, action: Finding) -> Ruling:
         """Judge git where it may run what nobody trusted: no rule shows what that would be."""
         why = action.description
         rule = next((one for one in self.allow if one.tool == "bash" and one.is_open), None)
         if rule is not None:
             return self._build_allowance(rule)
-        return self._decide_unnamed(why, lambda: Part("ask", why, offered=""))
+        return self._decide_unnamed(why, lambda: Ruling("ask", why, for_good=False))
 
-    def _judge_danger(self, judged: CommandJudge) -> Part | None:
+    def _judge_danger(self, judged: CommandJudge) -> Ruling | None:
         """Return what the floor says: nothing, a refusal, or a question that no rule answers."""
         dangers = [one for one in judged.found if one.level is DangerLevel.DANGEROUS]
         if not dangers:
             return None
         if all(one.asks for one in dangers) and self._has_person:
-            return Part("ask", "; ".join(_list_dangers(dangers)), by="danger", offered="")
+            return Ruling("ask", "; ".join(_list_dangers(dangers)), by="danger", for_good=False)
         # all of them: who allows one after reading it must know of the others
         lines = _list_dangers([one for one in dangers if not one.asks] or dangers)
         text = format_danger(lines, self.locale)
-        return Part("deny", "; ".join(lines), by="danger", text=text)
+        return Ruling("deny", "; ".join(lines), by="danger", text=text)
 
     @property
     def _has_person(self) -> bool:
@@ -322,7 +323,7 @@ class CallJudge:
 
     def _judge_line(
         self, line: str, judged: CommandJudge, actions: Sequence[Finding]
-    ) -> Part | None:
+    ) -> Ruling | None:
         """Return what is decided about a command line as a whole, None where its parts decide."""
         uses = [use for each in judged.uses.values() for use in each]
 
@@ -346,7 +347,7 @@ class CallJudge:
             return self._refuse_unclear(actions)
         return None
 
-    def _refuse_unclear(self, actions: Sequence[Finding]) -> Part | None:
+    def _refuse_unclear(self, actions: Sequence[Finding]) -> Ruling | None:
         """Refuse what cannot be read, where it could be what a rule denies."""
         rule = next((one for one in self.rules.deny if one.tool in {"bash", "edit", "read"}), None)
         unclear = next((one for one in actions if one.kind == "other" or one.hidden), None)
@@ -354,9 +355,9 @@ class CallJudge:
             return None
         why = f"{unclear.part}: cannot be compared with rules that deny"
         text = format_refusal("headless", self.locale, why=why)
-        return Part("deny", why, rule.text, "rule", text=text)
+        return Ruling("deny", why, rule.text, "rule", text=text)
 
-    def _judge_locked_readers(self, judged: CommandJudge) -> Part:
+    def _judge_locked_readers(self, judged: CommandJudge) -> Ruling:
         """Judge a command line that only reads in locked mode: a rule has to name each program."""
         uses = [use for each in judged.uses.values() for use in each]
         rules = [find_touching_rule(self.allow, "", (use,)) for use in uses]
@@ -386,7 +387,7 @@ class CallJudge:
     def _is_covered(self, rule: PermissionRule, path: str, *, below: bool = True) -> bool:
         return is_path_covered(rule, path, self.places.start, self.places.home, below=below)
 
-    def _judge_action(self, action: Finding) -> Part:
+    def _judge_action(self, action: Finding) -> Ruling:
         """Judge a part of a command, after the rules that deny and ask."""
         why = action.description
         if action.kind == "write":
@@ -395,34 +396,37 @@ class CallJudge:
             if rule is not None:
                 return self._build_allowance(rule)
             if action.hidden:
-                return self._decide_unnamed(why, lambda: Part("ask", why))
+                return self._decide_unnamed(why, lambda: Ruling("ask", why))
             parts = [self._judge_file("edit", path) for path in action.paths]
-            return max(parts, key=lambda one: SEVERITY[one.decision])
+            return choose_strictest(parts)
         rule = is_action_covered(self.allow, action)
         if rule is not None:
             return self._build_allowance(rule)
 
-        def ask() -> Part:
+        def ask() -> Ruling:
             if self.mode is PermissionMode.ACCEPT_EDITS and self._is_plain_change(action):
-                return Part("allow")
-            return Part("ask", why, offered="" if action.removes else build_action_rule(action))
+                return Ruling("allow")
+            if action.removes:
+                return Ruling("ask", why, for_good=False)
+            rule = build_action_rule(action)
+            return Ruling("ask", why, offered=(rule,) if rule else ())
 
         return self._decide_unnamed(why, ask)
 
     # files
 
-    def _judge_file(self, family: str, path: str) -> Part:
+    def _judge_file(self, family: str, path: str) -> Ruling:
         """Judge a file that is read or edited; a link is judged by where it leads, too."""
         names = list_names(path, self._named_folders)
         both = tuple(dict.fromkeys((path, *names)))
         floor = self._find_file_danger(family, both)
         if floor:
             text = format_danger([f"{path}: {floor}"], self.locale)
-            return Part("deny", f"{path}: {floor}", by="danger", text=text)
+            return Ruling("deny", f"{path}: {floor}", by="danger", text=text)
         if family == "edit" and is_own_file(path, self.own_folders):
             return self._judge_own_file(path)
         if self.mode is PermissionMode.BYPASS:
-            return Part("allow")
+            return Ruling("allow")
         leads = "" if path in names else f" ({names[0]})"
         what = f"{'edits' if family == 'edit' else 'reads'} {path}{leads}"
 
@@ -433,7 +437,7 @@ class CallJudge:
                 return next((one for one in mine if any(allows(one, p) for p in names)), None)
             return next((one for one in mine if any(self._is_covered(one, p) for p in both)), None)
 
-        def ask() -> Part:
+        def ask() -> Ruling:
             return self._ask_about_file(family, what, both, build_path_rule(family, names[0]))
 
         return self._decide(find, what, ask, changes=family == "edit")
@@ -442,7 +446,7 @@ class CallJudge:
     def _named_folders(self) -> tuple[str, ...]:
         return (self.places.start, self.places.home, *self.places.roots)
 
-    def _judge_unnamed_files(self, call: str, paths: Iterable[str]) -> list[Part]:
+    def _judge_unnamed_files(self, call: str, paths: Iterable[str]) -> list[Ruling]:
         """Judge files that a call reads but does not name: sensitive ones, and those of rules."""
         if self.mode is PermissionMode.BYPASS:
             return []
@@ -490,21 +494,21 @@ class CallJudge:
             return "reads a private key or password"
         return ""
 
-    def _ask_about_file(self, family: str, what: str, both: Sequence[str], offered: str) -> Part:
+    def _ask_about_file(self, family: str, what: str, both: Sequence[str], rule: str) -> Ruling:
         """Decide by the modes in which a person sits."""
         if family == "read" and all(map(self.places.is_public, both)):
             return READING
         later = next(filter(None, map(self.places.find_later_reason, both)), "")
         if family == "edit" and later:
-            return Part("ask", f"{what}: {later}", offered=offered)
+            return Ruling("ask", f"{what}: {later}", offered=(rule,))
         if not all(map(self._is_inside_roots, both)):
-            return Part("ask", f"{what}, outside of the folders", offered=offered)
+            return Ruling("ask", f"{what}, outside of the folders", offered=(rule,))
         if any(map(self._is_sensitive, both)):
-            return Part("ask", f"{what}, a sensitive file", offered=offered)
+            return Ruling("ask", f"{what}, a sensitive file", offered=(rule,))
         accepts = self.mode is PermissionMode.ACCEPT_EDITS and all(map(self._is_plain_edit, both))
         if family == "read":
             return READING
-        return Part("allow") if accepts else Part("ask", what, offered=offered)
+        return Ruling("allow") if accepts else Ruling("ask", what, offered=(rule,))
 
     def _is_sensitive(self, path: str) -> bool:
         argument = Argument(path)
@@ -533,9 +537,9 @@ class CallJudge:
 
     # other tools
 
-    def _judge_other(self, name: str, family: str, arguments: Mapping[str, Any]) -> Part:
+    def _judge_other(self, name: str, family: str, arguments: Mapping[str, Any]) -> Ruling:
         if self.mode is PermissionMode.BYPASS:
-            return Part("allow")
+            return Ruling("allow")
         address = arguments.get("url")
         host = _find_host(address) if isinstance(address, str) else ""
         fetches, harmless = family == "webfetch", name.lower() in _HARMLESS_TOOLS
@@ -553,27 +557,27 @@ class CallJudge:
         if harmless and find(self.rules.deny) is None and not asks:
             return READING
         why = f"fetches from {host}" if fetches else f"{name} is not known to only read"
-        offered: str | None = name
+        offered: tuple[str, ...] = (name,)
         if fetches:
-            offered = f"WebFetch(domain:{host})" if host else None
+            offered = (f"WebFetch(domain:{host})",) if host else ()
         elif "__" in name and not name.startswith("mcp__"):
-            offered = f"mcp__{name}"
+            offered = (f"mcp__{name}",)
         return self._decide(
-            find, why, lambda: Part("ask", why, offered=offered), changes=not fetches
+            find, why, lambda: Ruling("ask", why, offered=offered), changes=not fetches
         )
 
     # what all have in common
 
-    def _build_allowance(self, rule: PermissionRule) -> Part:
+    def _build_allowance(self, rule: PermissionRule) -> Ruling:
         by = "session" if rule in self.granted else "rule"
-        return Part("allow", f"allowed by {rule.text}", rule.text, by)
+        return Ruling("allow", f"allowed by {rule.text}", rule.text, by)
 
-    def _build_denial(self, rule: PermissionRule) -> Part:
+    def _build_denial(self, rule: PermissionRule) -> Ruling:
         text = format_refusal("rule", self.locale, rule=rule.text)
-        return Part("deny", f"the rule {rule.text} denies it", rule.text, "rule", text=text)
+        return Ruling("deny", f"the rule {rule.text} denies it", rule.text, "rule", text=text)
 
-    def _refuse(self, kind: str, why: str) -> Part:
-        return Part("deny", why, text=format_refusal(kind, self.locale, why=why))
+    def _refuse(self, kind: str, why: str) -> Ruling:
+        return Ruling("deny", why, text=format_refusal(kind, self.locale, why=why))
 
 
 def _list_configured_uses(judged: CommandJudge) -> Iterator[Finding]:
@@ -586,8 +590,8 @@ def _list_configured_uses(judged: CommandJudge) -> Iterator[Finding]:
                 yield build_run_action(Argument(use.name), use, (), command.source, reason)
 
 
-def _build_question(rule: PermissionRule) -> Part:
-    return Part("ask", f"the rule {rule.text} asks", rule.text, "rule")
+def _build_question(rule: PermissionRule) -> Ruling:
+    return Ruling("ask", f"the rule {rule.text} asks", rule.text, "rule")
 
 
 def _list_dangers(dangers: Sequence[Finding]) -> list[str]:

@@ -37,12 +37,12 @@ from .approval import (
     ApprovalRequest,
     Asker,
     Consultant,
-    Ruling,
 )
 from .decision import EditedVerdict, RecordedVerdict, Verdict
-from .modes import READING, SEVERITY, Part, PermissionMode, parse_mode
+from .modes import PermissionMode, parse_mode
 from .refusals import Locale, choose_locale, format_declined, format_refusal
 from .rules import NO_RULES, PermissionRule, RuleSet, escape_pattern, find_family, parse_rule
+from .ruling import Ruling, choose_strictest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -270,7 +270,7 @@ class PermissionPolicy:
         return ruling._replace(offered=offered)
 
     def _choose_offers(
-        self, name: str, arguments: Mapping[str, Any], parts: Sequence[Part], judge: CallJudge
+        self, name: str, arguments: Mapping[str, Any], parts: Sequence[Ruling], judge: CallJudge
     ) -> tuple[str, ...]:
         """Return rules that allow this very call, one for each part; nothing where one has none.
 
@@ -279,14 +279,13 @@ class PermissionPolicy:
         asked = [one for one in parts if one.decision == "ask"]
         if any(one.by == "rule" for one in asked):
             return ()  # a rule to ask is stronger than any that could be offered
-        choices = [tuple(one.offered for one in asked if one.offered)]
-        if len(choices[0]) != len(asked):
-            choices.clear()
+        offers = [rule for one in asked for rule in one.offered]
+        choices = [tuple(offers)] if all(one.offered for one in asked) else []
         from .call_judge import find_command  # noqa: PLC0415 (as above)
 
         line = find_command(arguments)
-        if find_family(name) == "bash" and line and "" not in {one.offered for one in asked}:
-            files = (one.offered for one in asked if one.offered and one.offered[:5] == "Read(")
+        if find_family(name) == "bash" and line and all(one.for_good for one in asked):
+            files = (rule for rule in offers if rule.startswith("Read("))
             choices.append((f"Bash({escape_pattern(line.strip())})", *files))
         for offered in choices:
             texts = tuple(dict.fromkeys(offered))
@@ -299,10 +298,9 @@ class PermissionPolicy:
                 return texts
         return ()
 
-    def _choose_ruling(self, parts: Sequence[Part]) -> Ruling:
-        """Return the decision about a call from those about its parts: the most severe one."""
-        ranks = {one: (SEVERITY[one.decision], one != READING) for one in parts}
-        worst = max(parts, key=ranks.__getitem__, default=READING)
+    def _choose_ruling(self, parts: Sequence[Ruling]) -> Ruling:
+        """Return the ruling about a call from those about its parts: the strictest one."""
+        worst = choose_strictest(parts)
         why = worst.why
         reasons: tuple[str, ...] = ()
         if worst.decision == "ask":
@@ -310,7 +308,7 @@ class PermissionPolicy:
             why = "; ".join(reasons)
         refused = worst.by == "danger" and worst.decision == "deny"
         once = refused and self.mode is PermissionMode.DEFAULT
-        return Ruling(worst.decision, why, (), worst.rule, worst.by, once, worst.text, reasons)
+        return worst._replace(why=why, offered=(), once=once, reasons=reasons)
 
 
 def _load_judge() -> None:
