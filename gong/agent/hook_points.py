@@ -32,7 +32,6 @@ from tape.text import shorten_to_width, to_single_line
 from ..hooks.dispatcher import HookDispatcher
 from ..hooks.hook import SessionFacts
 from ..hooks.python_hook import PythonHook
-from ..policy.approval import ApprovalRecord
 from ..tools.tool import ToolOutcome, encode_details
 from . import events
 
@@ -189,7 +188,7 @@ class SessionHooks:
         self._report_block(outcome.hook, f"blocked {prepared.tool.name}", reason)
         return ToolOutcome.error(f"Blocked by a hook: {reason}", kind="PermissionDenied")
 
-    async def decide_permission(self, request: ApprovalRequest) -> ApprovalRecord | None:
+    async def decide_permission(self, request: ApprovalRequest) -> Approval | None:
         """Return what hooks decide in place of the person; None if they leave it to the person.
 
         A decision is about the arguments that were asked about: a hook that changes them fails.
@@ -208,7 +207,8 @@ class SessionHooks:
         decision = "allow" if outcome.decision == "allow" else "deny"
         if decision == "deny":
             self._report_block(outcome.hook, f"denied {request.name}", outcome.reason)
-        return ApprovalRecord(decision, "hook", outcome.hook, outcome.reason or None)
+        reason = outcome.reason or None
+        return Approval(request.call_id, decision, "hook", outcome.hook, reason)
 
     async def change_result(
         self, prepared: PreparedCall, result: ToolOutcome, duration_ms: int

@@ -28,11 +28,11 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from tape.model.entries import NO_JSON, Approval, Text, ToolResult, ToolStart, join_texts
+from tape.model.entries import NO_JSON, Text, ToolResult, ToolStart, join_texts
 
 from ..checkpoints.file_recorder import describe_environment
 from ..context.tape_search import TapeRecall
-from ..policy.decision import EditedVerdict, RecordedVerdict, decide_call
+from ..policy.decision import decide_call
 from ..tools import tool
 from ..tools.output_storage import TapeStorage
 from ..tools.tool import CommandTimeouts, ToolContext
@@ -170,20 +170,21 @@ class _RunningCall:
         if isinstance(prepared, tool.ToolOutcome):
             self.result = prepared
             return None
-        verdict, failure, trace = await decide_call(context.setup.policy, prepared)
+        verdict = await decide_call(context.setup.policy, prepared)
         # What a person writes is judged like what a model writes: it may be asked about again.
-        while isinstance(verdict, EditedVerdict):
+        while verdict.arguments is not None:
             edited = context.setup.tools.prepare(_edit_call(prepared, verdict.arguments))
             if isinstance(edited, tool.ToolOutcome):
                 self.result = edited
                 return None
             prepared, self.is_edited = edited, True
-            verdict, failure, trace = await decide_call(context.setup.policy, prepared)
-        if isinstance(verdict, RecordedVerdict):
-            context.recorder.append(Approval(call.id, *verdict.approval))
-        if failure:
-            text = f"the policy failed, so {call.name} was not run: {failure}"
-            context.emit(events.Warn(text, trace))
+            verdict = await decide_call(context.setup.policy, prepared)
+        if verdict.approval is not None:
+            context.recorder.append(verdict.approval)
+            if verdict.approval.by == "failure":
+                reason = verdict.approval.reason
+                text = f"the policy failed, so {call.name} was not run: {reason}"
+                context.emit(events.Warn(text, verdict.trace))
         if not verdict.allowed:
             self.result = tool.ToolOutcome.error(verdict.text, kind="PermissionDenied")
             return None

@@ -125,7 +125,7 @@ class ToolRunner:
         prepared = self.tools.prepare(call)
         if not isinstance(prepared, PreparedCall):
             result = prepared
-        elif (verdict := (await decide_call(self.policy, prepared)).verdict).allowed:
+        elif (verdict := await decide_call(self.policy, prepared)).allowed:
             context = ToolContext(self.env, call.id, lambda _text: None, self.storage)
             result = await self.tools.run(prepared, context)
         else:

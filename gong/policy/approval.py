@@ -18,20 +18,10 @@ from typing import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tape.model.entries import Approval
+
     from .modes import PermissionMode
     from .ruling import Ruling
-
-
-class ApprovalRecord(NamedTuple):
-    """A decision as the tape keeps it (tape.md §3)."""
-
-    decision: str
-    """allow or deny."""
-    by: str
-    """What decided: reading, mode, rule, session, danger, hook, user, headless, timeout, policy or
-    failure."""
-    rule: str | None = None
-    reason: str | None = None
 
 
 class ApprovalRequest(NamedTuple):
@@ -70,7 +60,7 @@ class Asker(Protocol):
 class Consultant(Protocol):
     """Decides about a call in place of the person, or leaves it to the person."""
 
-    async def __call__(self, request: ApprovalRequest) -> ApprovalRecord | None:
+    async def __call__(self, request: ApprovalRequest) -> Approval | None:
         """Return the decision; None leaves it open."""
         ...
 

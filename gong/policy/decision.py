@@ -10,7 +10,7 @@ import asyncio
 from traceback import format_exception, format_exception_only
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from .approval import ApprovalRecord
+from tape.model.entries import Approval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,36 +19,17 @@ if TYPE_CHECKING:
 
 
 class Verdict(NamedTuple):
-    """Whether a call may run; `text` is the refusal for the model."""
+    """Whether a call may run. A policy of a host gives the first two fields."""
 
     allowed: bool
     text: str = ""
-
-
-class RecordedVerdict(Verdict):
-    """A verdict with what the tape keeps about it."""
-
-    approval: ApprovalRecord
-
-    @classmethod
-    def build(cls, approval: ApprovalRecord, text: str = "") -> RecordedVerdict:
-        """Return the verdict of a decision; `text` is the refusal for the model."""
-        verdict = cls(approval.decision == "allow", text)
-        verdict.approval = approval
-        return verdict
-
-
-class EditedVerdict(Verdict):
-    """A person changed the call: the policy is asked again, about the new one."""
-
-    arguments: Mapping[str, Any]
-
-    @classmethod
-    def build(cls, arguments: Mapping[str, Any]) -> EditedVerdict:
-        """Return the verdict of an edit."""
-        verdict = cls(allowed=False)
-        verdict.arguments = arguments
-        return verdict
+    """The refusal for the model."""
+    approval: Approval | None = None
+    """What the tape keeps about it; for a verdict without it, that the policy decided."""
+    arguments: Mapping[str, Any] | None = None
+    """What a person changed the arguments to: the policy is asked again, about the new call."""
+    trace: str = ""
+    """Python's traceback, where the policy failed."""
 
 
 class Policy(Protocol):
@@ -67,18 +48,9 @@ async def allow_all(prepared: PreparedCall) -> Verdict:  # noqa: ARG001 (a polic
 _NO_REASON = "This call was refused; no reason was given."
 
 
-class Decision(NamedTuple):
-    """The decision of a policy."""
-
-    verdict: Verdict
-    failure: str = ""
-    """The error of the policy, in one line; empty if it decided."""
-    trace: str = ""
-    """Python's traceback of that error, to debug the policy."""
-
-
-async def decide_call(policy: Policy, prepared: PreparedCall) -> Decision:
+async def decide_call(policy: Policy, prepared: PreparedCall) -> Verdict:
     """Ask a policy about a call; one that raises, or answers no verdict, refuses it."""
+    call_id = prepared.call.id
     try:
         verdict = await policy(prepared)
         if not isinstance(verdict, Verdict):
@@ -88,23 +60,22 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Decision:
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a policy raises, the call must not run
-        failure = format_error_line(error)
-        text = f"Not run: the policy that decides about calls failed: {failure}"
-        record = ApprovalRecord("deny", "failure", None, failure)
-        return Decision(RecordedVerdict.build(record, text), failure, format_trace(error))
-    if isinstance(verdict, RecordedVerdict | EditedVerdict):
-        return Decision(verdict)
+        reason = format_error_line(error)
+        text = f"Not run: the policy that decides about calls failed: {reason}"
+        approval = Approval(call_id, "deny", "failure", reason=reason)
+        return Verdict(False, text, approval, trace=format_trace(error))
+    if verdict.approval is not None or verdict.arguments is not None:
+        return verdict
     if prepared.wish == "ask" and verdict.allowed:
         why = f": {prepared.wish_reason}" if prepared.wish_reason else ""
         text = f"Not run: a hook wants this call to be approved, and nobody can be asked{why}"
-        record = ApprovalRecord("deny", "headless", None, prepared.wish_reason or None)
-        return Decision(RecordedVerdict.build(record, text))
+        approval = Approval(call_id, "deny", "headless", reason=prepared.wish_reason or None)
+        return Verdict(False, text, approval)
     if verdict.allowed:
-        if policy is not allow_all:
-            verdict = RecordedVerdict.build(ApprovalRecord("allow", "policy"))
-        return Decision(verdict)
-    record = ApprovalRecord("deny", "policy", None, verdict.text or None)
-    return Decision(RecordedVerdict.build(record, verdict.text or _NO_REASON))
+        approval = Approval(call_id, "allow", "policy")
+        return verdict if policy is allow_all else verdict._replace(approval=approval)
+    approval = Approval(call_id, "deny", "policy", reason=verdict.text or None)
+    return Verdict(False, verdict.text or _NO_REASON, approval)
 
 
 def format_error_line(error: BaseException) -> str:

@@ -27,18 +27,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tape.model.entries import Approval
+
 from ..errors import ConfigurationError
 from ..git_programs import list_changed_files, may_name_programs
 from ..private_files import locate_config_file, locate_state_folder
 from .approval import (
     ANSWERS,
     ApprovalAnswer,
-    ApprovalRecord,
     ApprovalRequest,
     Asker,
     Consultant,
 )
-from .decision import EditedVerdict, RecordedVerdict, Verdict
+from .decision import Verdict
 from .modes import PermissionMode, parse_mode
 from .refusals import Locale, choose_locale, format_declined, format_refusal
 from .rules import NO_RULES, PermissionRule, RuleSet, escape_pattern, find_family, parse_rule
@@ -140,26 +141,25 @@ class PermissionPolicy:
 
     async def __call__(self, prepared: PreparedCall) -> Verdict:
         """Decide about a call; ask a person where the rules and the mode say so."""
-        arguments = prepared.values
-        name = prepared.tool.name
+        call_id, name, arguments = prepared.call.id, prepared.tool.name, prepared.values
         commands: dict[str, CommandJudge] = {}
         ruling = _follow_wish(await self.judge_in_time(name, arguments, commands), prepared)
         prepared.only_reads = next((one.only_reads for one in commands.values()), None)
         if ruling.decision == "allow":
-            return self._allow(ruling)
+            return self._allow(call_id, ruling)
         if ruling.decision == "deny" and not (ruling.once and self.ask is not None):
-            record = ApprovalRecord("deny", ruling.by, ruling.rule, ruling.why)
-            return RecordedVerdict.build(record, ruling.text)
+            approval = Approval(call_id, "deny", ruling.by, ruling.rule, ruling.why)
+            return Verdict(False, ruling.text, approval)
         if self.consult is not None and ruling.decision == "ask":
-            request = ApprovalRequest(prepared.call.id, name, arguments, ruling)
+            request = ApprovalRequest(call_id, name, arguments, ruling)
             if (decided := await self.consult(request)) is not None:
                 reason = decided.reason or "no reason was given"
                 denied = "" if decided.decision == "allow" else f"Blocked by a hook: {reason}"
-                return RecordedVerdict.build(decided, denied)
+                return Verdict(decided.decision == "allow", denied, decided)
         if self.ask is None:
             text = format_refusal("headless", self.locale, why=ruling.why)
-            record = ApprovalRecord("deny", "headless", ruling.rule, ruling.why)
-            return RecordedVerdict.build(record, text)
+            approval = Approval(call_id, "deny", "headless", ruling.rule, ruling.why)
+            return Verdict(False, text, approval)
         return await self._ask_person(prepared, name, arguments, commands)
 
     async def _ask_person(
@@ -171,34 +171,34 @@ class PermissionPolicy:
     ) -> Verdict:
         """Ask about one call at a time: an answer to the one before may answer this one."""
         assert self.ask is not None, "somebody is there to ask"
+        call_id = prepared.call.id
         async with self._asking:
             ruling = await self.judge_in_time(name, arguments, commands)
             ruling = _follow_wish(ruling, prepared)
             if ruling.decision == "allow":
-                return self._allow(ruling)
-            request = ApprovalRequest(prepared.call.id, name, arguments, ruling)
+                return self._allow(call_id, ruling)
+            request = ApprovalRequest(call_id, name, arguments, ruling)
             try:
                 async with asyncio.timeout(self.timeout):
                     answer = await self.ask(request)
             except TimeoutError:
                 text = format_refusal("timeout", self.locale, why=f"{self.timeout:g} s")
-                record = ApprovalRecord("deny", "timeout", None, ruling.why)
-                return RecordedVerdict.build(record, text)
+                return Verdict(False, text, Approval(call_id, "deny", "timeout", reason=ruling.why))
             if answer.decision not in ANSWERS:  # of an asker that is not ours
                 raise ConfigurationError(f"{answer.decision!r} is not a decision about a call")
             if answer.decision == "edit":
-                return EditedVerdict.build(answer.arguments or arguments)
+                return Verdict(False, arguments=answer.arguments or arguments)
             if answer.decision == "no":
                 text = format_declined(answer.reason, self.locale)
-                record = ApprovalRecord("deny", "user", None, answer.reason or None)
-                return RecordedVerdict.build(record, text)
+                approval = Approval(call_id, "deny", "user", reason=answer.reason or None)
+                return Verdict(False, text, approval)
             rule = self._keep_grant(answer, ruling)
-            return RecordedVerdict.build(ApprovalRecord("allow", "user", rule))
+            return Verdict(True, approval=Approval(call_id, "allow", "user", rule))
 
-    def _allow(self, ruling: Ruling) -> Verdict:
+    def _allow(self, call_id: str, ruling: Ruling) -> Verdict:
         """Return what is allowed, with what decided it."""
         by = "mode" if self.mode is PermissionMode.BYPASS and ruling.by != "hook" else ruling.by
-        return RecordedVerdict.build(ApprovalRecord("allow", by, ruling.rule))
+        return Verdict(True, approval=Approval(call_id, "allow", by, ruling.rule))
 
     def _keep_grant(self, answer: ApprovalAnswer, ruling: Ruling) -> str | None:
         """Keep the offered rules for the session, or for good; return them as one text."""

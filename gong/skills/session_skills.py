@@ -186,5 +186,5 @@ class _PolicyGate:
         self._count += 1
         args = Raw(msgspec_json.encode(arguments))
         call = ToolCall(f"skill_{self._count}", tool.name, args)
-        verdict = (await decide_call(self._policy, PreparedCall(tool, call, arguments))).verdict
+        verdict = await decide_call(self._policy, PreparedCall(tool, call, arguments))
         return "" if verdict.allowed else verdict.text or "it was refused"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gong.policy.decision import Decision, Verdict, allow_all, decide_call
+from gong.policy.decision import Verdict, allow_all, decide_call
+from tape.model.entries import Approval
 from tests.gong.policy.test_floor import prepared
 
 
@@ -27,14 +28,15 @@ async def answer_nothing(_):
 
 async def test_what_a_policy_decides_stands():
     call = prepared("bash", command="ls")
-    assert await decide_call(allow_all, call) == Decision(Verdict(allowed=True))
-    assert await decide_call(refuse, call) == Decision(Verdict(allowed=False, text="not today"))
+    assert await decide_call(allow_all, call) == Verdict(allowed=True)
+    approval = Approval("c1", "deny", "policy", reason="not today")
+    assert await decide_call(refuse, call) == Verdict(False, "not today", approval)
 
 
 async def test_a_refusal_without_words_says_that_it_is_one():
-    decision = await decide_call(refuse_in_silence, prepared("bash", command="ls"))
+    verdict = await decide_call(refuse_in_silence, prepared("bash", command="ls"))
     text = "This call was refused; no reason was given."
-    assert decision == Decision(Verdict(allowed=False, text=text))
+    assert verdict == Verdict(False, text, Approval("c1", "deny", "policy"))
 
 
 @pytest.mark.parametrize(
@@ -50,11 +52,12 @@ async def test_a_policy_that_raises_refuses_the_call_and_says_why(error, failure
     async def broken(_):
         raise error
 
-    verdict, said, trace = await decide_call(broken, prepared("bash", command="ls"))
+    verdict = await decide_call(broken, prepared("bash", command="ls"))
     text = f"Not run: the policy that decides about calls failed: {failure}"
-    assert (verdict, said) == (Verdict(allowed=False, text=text), failure)
-    assert trace.startswith("Traceback (most recent call last):\n")
-    assert ", in broken\n" in trace
+    approval = Approval("c1", "deny", "failure", reason=failure)
+    assert verdict._replace(trace="") == Verdict(False, text, approval)
+    assert verdict.trace.startswith("Traceback (most recent call last):\n")
+    assert ", in broken\n" in verdict.trace
 
 
 async def test_an_error_that_cannot_be_printed_and_an_answer_that_is_none_refuse_too():
@@ -62,7 +65,7 @@ async def test_an_error_that_cannot_be_printed_and_an_answer_that_is_none_refuse
         raise Unprintable
 
     call = prepared("bash", command="ls")
-    assert not (await decide_call(broken, call)).verdict.allowed
-    verdict, said, _ = await decide_call(answer_nothing, call)
+    assert not (await decide_call(broken, call)).allowed
+    verdict = await decide_call(answer_nothing, call)
     assert not verdict.allowed
-    assert said == "TypeError: a policy answers a Verdict, not NoneType"
+    assert verdict.approval.reason == "TypeError: a policy answers a Verdict, not NoneType"
