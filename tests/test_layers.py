@@ -48,7 +48,17 @@ ORDER = {
             "config",
         ),
         *("credentials", "llm", "llm.wires", "llm.offline", "sdk"),
-        *("env", "tools", "shell", "policy", "plugins", "hooks", "checkpoints"),
+        *(
+            "env",
+            "tools",
+            "shell",
+            "policy.commands",
+            "policy.files",
+            "policy",
+            "plugins",
+            "hooks",
+            "checkpoints",
+        ),
         *("mcp", "skills"),
         *(
             "context",

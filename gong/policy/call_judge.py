@@ -31,25 +31,26 @@ from urllib.parse import urlsplit
 from tape.file_calls import parse_named_call
 
 from ..shell.expansion import Argument
-from .actions import build_run_action, is_guarded
-from .configured import find_extending_file
-from .file_trees import may_hold_credentials
-from .finding import DangerLevel, Finding, clip_text
-from .invocation import PathContext, is_inside
-from .judge import judge_command_line
-from .links import find_followed_paths, find_linked_paths
-from .modes import PermissionMode
-from .named_paths import list_meant_paths
-from .own_files import OWN_REASON, find_own_changes, find_own_command, is_own_file
-from .real_paths import (
+from .commands.configured import find_extending_file
+from .commands.effects import build_run_action, is_guarded
+from .commands.finding import DangerLevel, Finding, clip_text
+from .commands.invocation import PathContext, is_inside
+from .commands.judge import judge_command_line
+from .files.file_trees import may_hold_credentials
+from .files.links import find_followed_paths, find_linked_paths
+from .files.named_paths import list_meant_paths
+from .files.own_files import OWN_REASON, find_own_changes, find_own_command, is_own_file
+from .files.real_paths import (
     LinkResolver,
     find_real_path,
     has_wildcard,
     list_names,
     match_files,
 )
+from .files.repositories import is_in_other_repository
+from .files.searched_files import find_searched_files, find_unnamed_files, list_copied_files
+from .modes import PermissionMode
 from .refusals import Locale, format_danger, format_refusal
-from .repositories import is_in_other_repository
 from .rules import (
     PermissionRule,
     RuleSet,
@@ -65,15 +66,14 @@ from .rules import (
     is_tool_covered,
 )
 from .ruling import READING, Ruling, choose_strictest
-from .searched_files import find_searched_files, find_unnamed_files, list_copied_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..git_programs import GitProgram
-    from .invocation import Invocation
-    from .judge import CommandJudge
-    from .tracked_files import ListChanged
+    from .commands.invocation import Invocation
+    from .commands.judge import CommandJudge
+    from .files.tracked_files import ListChanged
 
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
 

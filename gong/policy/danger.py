@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .commands.finding import DangerLevel, Finding
+from .commands.invocation import PathContext
+from .commands.judge import choose_worst, judge_command_line
 from .decision import Verdict
-from .finding import DangerLevel, Finding
-from .invocation import PathContext
-from .judge import choose_worst, judge_command_line
 from .refusals import Locale, format_danger
 
 if TYPE_CHECKING:

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from ..git_programs import GitProgram
     from ..tools.tool import PreparedCall
     from .call_judge import CallJudge
-    from .invocation import PathContext
-    from .judge import CommandJudge
-    from .tracked_files import ListChanged
+    from .commands.invocation import PathContext
+    from .commands.judge import CommandJudge
+    from .files.tracked_files import ListChanged
 
 
 _LOOKED_AT = {"bash", "read", "edit"}
@@ -123,9 +123,9 @@ class PermissionPolicy:
     @property
     def places(self) -> PathContext:
         """The folders that a call is judged against."""
-        from .invocation import PathContext  # noqa: PLC0415 (a tenth of the time of a start)
-        from .real_paths import find_real_path, match_files  # noqa: PLC0415 (the same)
-        from .repositories import find_repository  # noqa: PLC0415 (the same)
+        from .commands.invocation import PathContext  # noqa: PLC0415 (a tenth of the time of a start)
+        from .files.real_paths import find_real_path, match_files  # noqa: PLC0415 (the same)
+        from .files.repositories import find_repository  # noqa: PLC0415 (the same)
 
         found = find_repository(self.cwd)
         return PathContext(

@@ -29,8 +29,8 @@ from ..errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .finding import Finding
-    from .invocation import Invocation
+    from .commands.finding import Finding
+    from .commands.invocation import Invocation
 
 _FAMILIES = {
     "bash": ("bash", "shell", "run_shell_command", "exec_command", "local_shell", "sh", "command"),
@@ -167,8 +167,8 @@ def find_touching_rule(
 
     A program is compared by its name alone, and with its words as they are and quoted.
     """
-    from .matching import list_operands  # noqa: PLC0415 (a tenth of the time of a start)
-    from .tables import load_tables  # noqa: PLC0415 (as above)
+    from .commands.matching import list_operands  # noqa: PLC0415 (a tenth of the time of a start)
+    from .commands.tables import load_tables  # noqa: PLC0415 (as above)
 
     texts = {line.strip()}
     for use in uses:

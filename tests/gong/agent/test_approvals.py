@@ -59,7 +59,7 @@ async def test_a_command_is_analysed_once_for_all_who_ask_about_it(stage, monkey
         lines.append(text)
         return parse_command_line(text)
 
-    monkeypatch.setattr("gong.policy.judge.parse_command_line", parse)
+    monkeypatch.setattr("gong.policy.commands.judge.parse_command_line", parse)
     command = "touch one && ls"
     turn = {"tool_calls": [call("bash", command=command)]}
     session = await stage.session(turn, {"text": "done"}, permissions=DEFAULT)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gong.policy import judge
+from gong.policy.commands import judge
+from gong.policy.commands.finding import DangerLevel, Finding
+from gong.policy.commands.tables import load_tables
 from gong.policy.danger import check_command, classify_command
-from gong.policy.finding import DangerLevel, Finding
-from gong.policy.tables import load_tables
 from gong.shell.parser import parse_command_line
 from tests.gong.policy import cases, more_cases, odd_cases, spelled_cases, work_cases
 

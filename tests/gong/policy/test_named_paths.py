@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from gong.env.local import LocalEnvironment
-from gong.policy.named_paths import list_meant_paths
+from gong.policy.files.named_paths import list_meant_paths
 from gong.policy.permissions import PermissionPolicy
 from gong.tools.paths import locate_new_path, locate_path
 

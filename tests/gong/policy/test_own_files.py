@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gong.config import PermissionSettings
+from gong.policy.commands.tables import load_tables
 from gong.policy.permissions import build_policy
-from gong.policy.tables import load_tables
 
 CONTENT = {"content": "x", "old_string": "a", "new_string": "b"}
 

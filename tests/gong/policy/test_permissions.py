@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gong.errors import ConfigurationError
+from gong.policy.commands.finding import DangerLevel
 from gong.policy.danger import classify_command
-from gong.policy.finding import DangerLevel
 from gong.policy.modes import PermissionMode, parse_mode
 from gong.policy.permissions import PermissionPolicy
 from gong.policy.rules import RuleSet, parse_rule

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from gong.policy.commands.finding import DangerLevel, Finding
+from gong.policy.commands.tables import load_tables
 from gong.policy.danger import classify_command
-from gong.policy.finding import DangerLevel, Finding
-from gong.policy.tables import load_tables
 
 CWD, HOME = "/home/ada/project", "/home/ada"
 BOUND = 60

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from gong.config import PermissionSettings
-from gong.policy.git_index import list_tracked_credentials
+from gong.policy.files.git_index import list_tracked_credentials
 from gong.policy.permissions import build_policy
 
 SENSITIVE = [".env", "deploy/id_rsa", "deploy/server.pem"]

@@ -17,8 +17,8 @@ from glob import glob
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..git_folders import list_entries, locate_git_folder
-from .tables import has_pattern_match, load_tables
+from ...git_folders import list_entries, locate_git_folder
+from ..commands.tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import Argument
+from ...shell.expansion import Argument
 from .matching import EXECUTES_COMMANDS, find_option_value, list_operands
 from .scope import list_printed_texts
 from .tables import find_later_reason, has_pattern_match, load_tables
@@ -22,7 +22,7 @@ from .tables import find_later_reason, has_pattern_match, load_tables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..shell.expansion import Arguments
+    from ...shell.expansion import Arguments
     from .invocation import Invocation, PathContext
 
 

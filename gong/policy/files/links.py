@@ -18,16 +18,16 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .invocation import is_inside
-from .matching import find_reader_of, has_any_option, list_operands
+from ..commands.invocation import is_inside
+from ..commands.matching import find_reader_of, has_any_option, list_operands
+from ..commands.tables import load_tables
 from .real_paths import MOST_MATCHES, LinkResolver, find_real_path, has_wildcard, match_files
-from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..shell.expansion import Argument
-    from .invocation import Invocation
+    from ...shell.expansion import Argument
+    from ..commands.invocation import Invocation
     from .real_paths import Match
 
 PASSED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "site-packages", ".tox", ".nox"}

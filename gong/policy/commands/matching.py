@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import Argument
+from ...shell.expansion import Argument
 from .read_only_uses import (
     find_library_tool_files,
     find_listed_archive,
@@ -26,7 +26,7 @@ from .tables import has_pattern_match, has_reading_subcommands, load_tables
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..shell.expansion import Arguments
+    from ...shell.expansion import Arguments
     from .invocation import PathContext
     from .tables import DangerRule, ReadOnlyCommand
 

@@ -11,7 +11,7 @@ from glob import iglob
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .invocation import is_inside
+from ..commands.invocation import is_inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

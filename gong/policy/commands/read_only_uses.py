@@ -9,10 +9,10 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import Argument
+from ...shell.expansion import Argument
 
 if TYPE_CHECKING:
-    from ..shell.expansion import Arguments
+    from ...shell.expansion import Arguments
 
 
 _SED = re.compile(

@@ -7,7 +7,7 @@ import re
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import Argument
+from ...shell.expansion import Argument
 from .finding import WORKSPACE_REMOVAL
 from .matching import find_option_value, has_any_option, list_operands, read_program_name
 from .tables import load_tables
@@ -15,7 +15,7 @@ from .tables import load_tables
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..shell.expansion import Arguments
+    from ...shell.expansion import Arguments
     from .invocation import Invocation
 
 

@@ -18,16 +18,16 @@ from fnmatch import fnmatchcase, translate
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..env.globs import compile_glob
-from ..env.search import IGNORE_FILE, extend_ignore_rules, load_ignore_rules
+from ...env.globs import compile_glob
+from ...env.search import IGNORE_FILE, extend_ignore_rules, load_ignore_rules
+from ..commands.tables import load_tables
 from .links import PASSED_FOLDERS
 from .real_paths import MOST_MATCHES
-from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..env.search import IgnoreRules
+    from ...env.search import IgnoreRules
 
 _CODE: tuple[str, ...] = (
     *(".py", ".pyc", ".pyi", ".go", ".rs", ".ts", ".js", ".java", ".rb", ".cs", ".kt", ".swift"),

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tape.folders import locate_repository
 
-from ..shell.expansion import Argument
+from ...shell.expansion import Argument
+from ..commands.matching import has_any_option, list_operands, list_options
+from ..commands.tables import load_tables
 from .git_index import is_credentials_path, list_tracked_credentials
-from .matching import has_any_option, list_operands, list_options
 from .repositories import list_git_folders
-from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .invocation import Invocation
+    from ..commands.invocation import Invocation
 
     ListChanged = Callable[[str, Sequence[str]], frozenset[str] | None]
     """Returns which files a diff of a repository shows; None where git does not say."""

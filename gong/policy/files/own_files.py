@@ -15,21 +15,26 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
-from .checks import list_written_files
-from .invocation import is_inside
+from ..commands.checks import list_written_files
+from ..commands.invocation import is_inside
+from ..commands.matching import (
+    has_any_option,
+    is_reading_anywhere,
+    list_operands,
+    read_program_name,
+)
+from ..commands.scope import SETTING_BUILTINS
+from ..commands.tables import has_pattern_match, load_tables
+from ..commands.wrappers import drop_harmless_execs, is_name_reader
 from .links import list_argument_paths, list_starts
-from .matching import has_any_option, is_reading_anywhere, list_operands, read_program_name
 from .real_paths import find_real_path, has_wildcard, match_files
-from .scope import SETTING_BUILTINS
 from .searched_files import list_copied_files
-from .tables import has_pattern_match, load_tables
-from .wrapping import drop_harmless_execs, is_name_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .finding import Finding
-    from .invocation import Invocation
+    from ..commands.finding import Finding
+    from ..commands.invocation import Invocation
 
 OWN_REASON = "gong's own settings, keys or tapes"
 _UNPACKERS = {"tar", "bsdtar", "unzip", "7z", "7za", "cpio", "rsync", "patch", "unrar"}

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import ANY_PATH, Argument, Piece, expand_word, expand_words
-from ..shell.quoting import decode_ansi_c, expand_operator
+from ...shell.expansion import ANY_PATH, Argument, Piece, expand_word, expand_words
+from ...shell.quoting import decode_ansi_c, expand_operator
 from .finding import DangerLevel
 from .invocation import Invocation, PathContext, resolve_cd_target
 from .matching import find_option_value, has_any_option, list_operands
@@ -21,7 +21,7 @@ from .tables import has_pattern_match, load_tables
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from ..shell.expansion import Arguments, ShellState, SimpleCommand, Word
+    from ...shell.expansion import Arguments, ShellState, SimpleCommand, Word
 
     Uses = Mapping[SimpleCommand, Sequence[Invocation]]
     """What each command runs, as far as it was judged."""

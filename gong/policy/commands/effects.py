@@ -24,7 +24,7 @@ from .tables import has_pattern_match, load_tables
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..shell.expansion import Argument, Arguments
+    from ...shell.expansion import Argument, Arguments
     from .invocation import Invocation, PathContext
     from .tables import ReadOnlyCommand
 

@@ -20,7 +20,7 @@ from .tables import PlaceTable, find_later_reason, has_pattern_match, load_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..shell.expansion import Argument, Arguments
+    from ...shell.expansion import Argument, Arguments
 
 
 _WILD = re.compile(r"[*?\[]")

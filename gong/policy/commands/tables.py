@@ -203,7 +203,7 @@ def load_tables() -> DangerTables:
     """Return the shipped tables."""
     import tomllib  # noqa: PLC0415 (only where a command is looked at)
 
-    data = files(__package__) / "data"
+    data = files("gong.policy") / "data"
     names = ("danger.toml", "commands.toml", "later.toml")
     parts = [tomllib.loads((data / name).read_text("utf-8")) for name in names]
     return msgspec.convert({**parts[0], **parts[1], **parts[2]}, DangerTables)

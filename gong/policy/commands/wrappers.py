@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import Argument
+from ...shell.expansion import Argument
 from .matching import find_option_value, has_any_option, list_operands
 from .tables import has_pattern_match, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..shell.expansion import Arguments
+    from ...shell.expansion import Arguments
     from .invocation import Invocation, PathContext
     from .tables import WrapperCommand
 

@@ -10,7 +10,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import Argument
+from ...shell.expansion import Argument
 from .invocation import is_inside
 from .matching import (
     EXECUTES_COMMANDS,
@@ -28,7 +28,7 @@ from .tables import find_later_reason, has_pattern_match, load_tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..shell.expansion import Arguments
+    from ...shell.expansion import Arguments
     from .invocation import Invocation, PathContext
     from .tables import DangerRule
 

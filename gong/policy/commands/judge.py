@@ -37,7 +37,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..shell.expansion import (
+from ...shell.expansion import (
     LONGEST_VALUE,
     Argument,
     CommandTooLong,
@@ -48,10 +48,10 @@ from ..shell.expansion import (
     is_fully_expanded,
     limit_values,
 )
-from ..shell.parser import parse_command_line
-from ..shell.words import ParserMissing
-from .actions import build_run_action, build_write_action
+from ...shell.parser import parse_command_line
+from ...shell.words import ParserMissing
 from .checks import find_dangers, find_embedded_commands
+from .effects import build_run_action, build_write_action
 from .finding import DangerLevel, Finding
 from .hidden import WrittenFiles, find_hidden_commands, split_suspect_parts
 from .invocation import (
@@ -77,7 +77,7 @@ from .scope import (
     resolve_substitutions,
 )
 from .tables import has_reading_subcommands, load_tables
-from .wrapping import (
+from .wrappers import (
     LISTED_NAME,
     drop_harmless_execs,
     find_inner_commands,
@@ -88,7 +88,7 @@ from .wrapping import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..shell.expansion import Arguments, ParsedCommandLine, Redirect, SimpleCommand
+    from ...shell.expansion import Arguments, ParsedCommandLine, Redirect, SimpleCommand
 
 
 _MAX_DEPTH = 8  # so many commands inside of commands are looked at

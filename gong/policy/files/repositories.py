@@ -9,12 +9,12 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from ..git_folders import locate_git_folder
+from ...git_folders import locate_git_folder
 from .real_paths import find_real_path
 
 if TYPE_CHECKING:
-    from ..git_folders import GitFolder
-    from .invocation import Invocation
+    from ...git_folders import GitFolder
+    from ..commands.invocation import Invocation
 
 
 def is_in_other_repository(use: Invocation, start: str) -> bool:

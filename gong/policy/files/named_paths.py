@@ -11,8 +11,8 @@ import os
 import posixpath
 from contextlib import suppress
 
-from ..env.protocol import resolve_path
-from ..tools.paths import build_mixed_spelling, find_alike, list_spellings, may_look_alike
+from ...env.protocol import resolve_path
+from ...tools.paths import build_mixed_spelling, find_alike, list_spellings, may_look_alike
 
 
 def list_meant_paths(path: str, start: str, home: str) -> list[str]:

@@ -21,24 +21,24 @@ from glob import iglob
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ..commands.invocation import is_inside
+from ..commands.matching import find_option_value, has_any_option, list_operands, read_program_name
+from ..commands.tables import load_tables
 from .file_trees import FileTree, list_tree, may_hold_credentials
 from .git_index import list_tracked_credentials
-from .invocation import is_inside
 from .links import (
     find_followed_paths,
     find_linked_paths,
     list_starts,
 )
-from .matching import find_option_value, has_any_option, list_operands, read_program_name
 from .real_paths import build_match, find_real_path, has_wildcard
-from .tables import load_tables
 from .tracked_files import find_shown_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..shell.expansion import Argument, Arguments
-    from .invocation import Invocation
+    from ...shell.expansion import Argument, Arguments
+    from ..commands.invocation import Invocation
     from .real_paths import Match
     from .tracked_files import ListChanged
 

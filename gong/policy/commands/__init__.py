@@ -1,0 +1,1 @@
+"""What a command line does and how dangerous it is; no rule, no mode."""

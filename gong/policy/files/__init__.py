@@ -1,0 +1,1 @@
+"""Which files a call reaches, and which of them are sensitive or gong's own."""
