@@ -12,16 +12,11 @@ import stat
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from .scanner import open_below
+from .scanner import LARGE_BYTES, PIECE_BYTES, SAMPLE_BYTES, open_at_once, open_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LARGE_BYTES = 4 * 1024 * 1024
-"""A smaller file is read whole."""
-SAMPLE_BYTES = 4_100
-"""Bytes at the beginning that show what kind a file is."""
-_PIECE_BYTES = 1024 * 1024
 _OTHER_KINDS = (b"\xff\xfe", b"\xfe\xff", b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 """Beginnings of files that are no text of one byte order: whoever knows them reads them whole."""
 
@@ -59,7 +54,7 @@ def read_page(
     `on_piece` is given all of them, piece by piece. None for what is not a large file of plain
     text, or binary. Raises OSError.
     """
-    opener = partial(open_below, root) if root else _open_at_once
+    opener = partial(open_below, root) if root else open_at_once
     with open(path, "rb", opener=opener) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size <= LARGE_BYTES:
@@ -72,7 +67,7 @@ def read_page(
         file.seek(0)
         end = None if count is None else first + count
         reader = _PageReader(first, end, most, on_piece)
-        while piece := file.read(_PIECE_BYTES):
+        while piece := file.read(PIECE_BYTES):
             if b"\0" in piece:
                 return _build_binary_page(status.st_size)
             reader.read_piece(piece)
@@ -81,10 +76,6 @@ def read_page(
 
 def _build_binary_page(size: int) -> FilePage:
     return FilePage(b"", 0, 0, 0, 0, "", b"", size, is_binary=True)
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a pipe is not waited for
 
 
 class _PageReader:

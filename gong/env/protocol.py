@@ -100,6 +100,8 @@ class LineMatch(NamedTuple):
     """Relative to the folder that was searched; the file's name when a file was."""
     line: int
     """Its number, from 1."""
+    at: int = 0
+    """Where its first match begins, in characters from 0."""
 
 
 class LineMatches(NamedTuple):

@@ -3,10 +3,11 @@ r"""Lines of files that match a pattern; as a program, so that a pattern can be 
 Python's regular expressions may work on one line for ever and let nothing else run meanwhile. Here
 the system ends the program when it does. Run as a file it is given a pattern and the folder that
 the files are below, or nothing, and reads paths from standard input, each ended by a zero byte; it
-writes a line "PATH LINE" for each match, both as numbers, of a path from 0. LINE is 0 for a
-file with a match that has zero bytes:
+writes a line "PATH LINE START" for each of so many matches of a file at most, all as numbers: of a
+path from 0, and of the first character of the match from 0. LINE is 0 for a file with a match that
+has zero bytes:
 
-    scanner.py [-i] /root 'a+b'   <  "/root/x\0/root/y\0"   >  "1 3\n1 7\n"   (y, lines 3 and 7)
+    scanner.py [-i] 9 /root 'a+b'   <  "/root/x\0/root/y\0"   >  "1 3 0\n1 7 4\n"   (y, lines 3, 7)
 
 It imports none of our rooms, so that it begins at once. The package `regex`, whose search takes a
 time limit, was measured and not taken: on 200,000 lines it takes 0.77 s and with the limit 1.7 s,
@@ -21,11 +22,20 @@ import re
 import signal
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import BinaryIO
 
+    FindLines = Callable[[list[str]], Iterator[tuple[int, int]]]
+
+LARGE_BYTES = 4 * 1024 * 1024
+"""A file above this is read in pieces, not whole."""
+SAMPLE_BYTES = 4_100
+"""Bytes at the beginning that show what kind a file is."""
+PIECE_BYTES = 1024 * 1024
 PROCESSOR_SECONDS = 1.0
 """What BATCH lines may take, of the processor."""
 BATCH_LINES = 4096
@@ -55,63 +65,164 @@ def open_below(root: str, path: str, flags: int) -> int:
     return at
 
 
-def read_searched_file(path: str, root: str | None = None) -> tuple[list[str], bool]:
-    """Return the lines of a file without their ends, and whether it is text with zero bytes in it.
+def open_at_once(path: str, flags: int) -> int:
+    """Return a descriptor; a pipe that nobody writes to is not waited for."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
-    No lines of a binary file, such as a picture, or a closed one. With `root` no link below it is
-    followed.
+
+class LineBatch(NamedTuple):
+    """Whole lines of a file, one after the other."""
+
+    data: bytes
+    """The lines in UTF-8 with their ends; nothing where the file turns out to be binary."""
+    has_zeros: bool
+    """Whether there were zero bytes up to here, in what is text otherwise."""
+
+
+def read_batches(path: str, root: str | None = None) -> Iterator[LineBatch]:
+    """Yield the lines of a file in order; of one above LARGE_BYTES a batch is in memory at once.
+
+    Nothing of an empty or a closed file. The last batch of a binary one, such as a picture, says
+    so. With `root` no link below it is followed.
     """
-    opener = partial(open_below, root) if root else None
     try:
-        with open(path, "rb", opener=opener) as file:
-            data = file.read()
+        with open(path, "rb", opener=partial(open_below, root) if root else open_at_once) as file:
+            yield from _read_open_file(file)
     except OSError:
-        return [], False
-    lines = split_text_lines(data)
-    if lines or not data:
-        return lines, False
+        return
+
+
+_BINARY = LineBatch(b"", has_zeros=False)
+
+
+def _read_open_file(file: BinaryIO) -> Iterator[LineBatch]:
+    sample = file.read(SAMPLE_BYTES)
+    decoder = None
+    if sample.startswith(_UTF_16):
+        decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    elif b"\0" in sample and not _is_utf_8(sample, is_part=True):
+        yield _BINARY
+        return
+    piece = sample.removeprefix(codecs.BOM_UTF8) + file.read(LARGE_BYTES - len(sample))
+    has_zeros, waiting = False, list[bytes]()
+    while piece:
+        following = file.read(PIECE_BYTES)
+        data = decoder.decode(piece, not following).encode() if decoder else piece
+        end = data.rfind(b"\n") + 1 if following else len(data)
+        waiting.append(data[:end] if end else data)
+        if end or not following:
+            batch = b"".join(waiting)
+            has_zeros = has_zeros or b"\0" in batch
+            if has_zeros and (decoder or not _is_utf_8(batch)):
+                yield _BINARY
+                return
+            yield LineBatch(batch, has_zeros)
+            waiting = [data[end:]]
+        piece = following
+
+
+def _is_utf_8(data: bytes, *, is_part: bool = False) -> bool:
+    """Return whether bytes are UTF-8; the last character of a part may be cut."""
     try:
-        data.decode()
+        codecs.utf_8_decode(data, "strict", not is_part)
     except UnicodeDecodeError:
-        return [], False
-    return _split_lines(data), True
+        return False
+    return True
 
 
 def split_text_lines(data: bytes) -> list[str]:
     """Return the lines of a file without their ends; none of a binary one."""
     if data.startswith(_UTF_16):
         data = data.decode("utf-16", "replace").encode()
-    return [] if b"\0" in data else _split_lines(data)
+    return [] if b"\0" in data else split_lines(data.removeprefix(codecs.BOM_UTF8))
 
 
-def _split_lines(data: bytes) -> list[str]:
-    lines = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape").split("\n")
+def split_lines(data: bytes) -> list[str]:
+    """Return lines without their ends."""
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
     if not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines] if b"\r" in data else lines
 
 
-def find_line_numbers(lines: Sequence[str], matches: Callable[[str], object]) -> Iterator[int]:
-    """Yield the numbers of the lines that match, from 1."""
-    return (number for number, line in enumerate(lines, 1) if matches(line))
+class FileMatches(NamedTuple):
+    """Lines of a file that match."""
+
+    lines: list[tuple[int, int]]
+    """The number of each from 1, and where its first match begins, in characters from 0."""
+    has_zeros: bool
+    """Whether the file is text but for zero bytes."""
+
+
+def find_matches(
+    batches: Iterable[LineBatch], find: FindLines, most: int, needle: bytes = b""
+) -> FileMatches:
+    """Return at most so many lines of a file; those that match hold `needle`."""
+    found: list[tuple[int, int]] = []
+    before, has_zeros = 0, False
+    for data, has_zeros in batches:
+        if not data:
+            return FileMatches([], has_zeros=False)
+        if needle in data:
+            wanted = islice(find(split_lines(data)), most - len(found))
+            found += [(before + number, at) for number, at in wanted]
+            if found and (has_zeros or len(found) == most):
+                break
+        before += data.count(b"\n")
+    return FileMatches(found, has_zeros)
+
+
+def find_lines(pattern: re.Pattern[str], lines: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the number of each line that matches, from 1, and where the match begins, from 0."""
+    search = pattern.search
+    for number, line in enumerate(lines, 1):
+        if found := search(line):
+            yield number, found.start()
+
+
+def read_lines(path: str, numbers: Iterable[int], root: str | None = None) -> dict[int, str]:
+    """Return those lines of a text file that are there, by their numbers from 1."""
+    wanted = sorted(numbers, reverse=True)
+    found: dict[int, str] = {}
+    before = 0
+    for data, has_zeros in read_batches(path, root):
+        if has_zeros or not data:
+            return {}
+        ends = before + data.count(b"\n") + (not data.endswith(b"\n"))
+        if wanted and wanted[-1] <= ends:
+            lines = split_lines(data)
+            while wanted and wanted[-1] <= ends:
+                number = wanted.pop()
+                found[number] = lines[number - before - 1]
+        if not wanted:
+            break
+        before = ends
+    return found
 
 
 def main() -> None:
     """Search the files that standard input names."""
-    *flags, root, source = sys.argv[1:]
+    *flags, most, root, source = sys.argv[1:]
     ignore_case = re.IGNORECASE if IGNORE_CASE in flags else re.NOFLAG
-    pattern = re.compile(decode_pattern(source), ignore_case)
+    find = partial(_find_in_time, re.compile(decode_pattern(source), ignore_case))
     paths = sys.stdin.buffer.read().split(b"\0")[:-1]
-    for index, path in enumerate(paths):
-        lines, has_zeros = read_searched_file(path.decode("utf-8", "surrogateescape"), root)
+    for index, name in enumerate(paths):
+        path = name.decode("utf-8", "surrogateescape")
+        found, has_zeros = find_matches(read_batches(path, root), find, int(most))
+        if has_zeros:
+            found = [(0, 0)] if found else []
+        sys.stdout.write("".join(f"{index} {number} {at}\n" for number, at in found))
+        sys.stdout.flush()
+
+
+def _find_in_time(pattern: re.Pattern[str], lines: list[str]) -> Iterator[tuple[int, int]]:
+    try:
         for start in range(0, len(lines), BATCH_LINES):
             signal.setitimer(signal.ITIMER_VIRTUAL, PROCESSOR_SECONDS)
-            found = find_line_numbers(lines[start : start + BATCH_LINES], pattern.search)
-            if has_zeros and next(found, 0):
-                sys.stdout.write(f"{index} 0\n")
-                break
-            sys.stdout.write("".join(f"{index} {start + number}\n" for number in found))
-        sys.stdout.flush()
+            for number, at in find_lines(pattern, lines[start : start + BATCH_LINES]):
+                yield start + number, at
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def encode_pattern(pattern: str) -> str:

@@ -28,20 +28,23 @@ import re
 import stat
 import threading
 import warnings
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 from .files import open_folder, read_regular_file, stat_below
 from .globs import MAX_PATTERN_CHARACTERS, compile_glob, compile_ignore_glob
 from .protocol import LineMatch, LineMatches, ListedPath
-from .scanner import find_line_numbers, read_searched_file
+from .scanner import find_lines, find_matches, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from .globs import Glob
     from .protocol import Search
+    from .scanner import LineBatch
 
     _Found = tuple[str, bool, os.DirEntry[str]]
     """Path below the folder, whether it is a folder itself, and what the system said of it."""
@@ -162,23 +165,28 @@ def find_below(folder: str, pattern: str, root: str | None = None) -> tuple[List
 
 def search_below(place: str, search: Search, root: str | None = None) -> LineMatches:
     """Return the lines that match, in the files below a folder or in one file."""
-    matches = build_line_test(search)
+    find, needle = partial(find_lines, compile_expression(search)), build_needle(search)
     found: list[LineMatch] = []
     binary: list[str] = []
-    stop = _STOP.get()
     for path, name in list_files_below(place, search.glob, root):
+        batches = _stop_between(read_batches(path, root))
+        lines, has_zeros = find_matches(batches, find, search.limit - len(found), needle)
+        if has_zeros:
+            binary += [name] if lines else []
+            continue
+        found += [LineMatch(name, number, at) for number, at in lines]
+        if len(found) == search.limit:
+            return LineMatches(tuple(found), limited=True, binary=tuple(binary))
+    return LineMatches(tuple(found), limited=False, binary=tuple(binary))
+
+
+def _stop_between(batches: Iterator[LineBatch]) -> Iterator[LineBatch]:
+    """Yield batches as long as the search is wanted."""
+    stop = _STOP.get()
+    for batch in batches:
         if stop is not None and stop.is_set():
             raise SearchStopped
-        lines, has_zeros = read_searched_file(path, root)
-        numbers = find_line_numbers(lines, matches)
-        if has_zeros:
-            binary += [name] if next(numbers, 0) else []
-            continue
-        for number in numbers:
-            found.append(LineMatch(name, number))
-            if len(found) == search.limit:
-                return LineMatches(tuple(found), limited=True, binary=tuple(binary))
-    return LineMatches(tuple(found), limited=False, binary=tuple(binary))
+        yield batch
 
 
 def list_files_below(
@@ -271,11 +279,12 @@ def is_plain_search(search: Search) -> bool:
     return search.literal or _PLAIN.fullmatch(search.pattern) is not None
 
 
-def build_line_test(search: Search) -> Callable[[str], object]:
-    """Return what says whether a line matches; ValueError for no regular expression."""
-    if is_plain_search(search) and not search.ignore_case:
-        return lambda line: search.pattern in line
-    return compile_expression(search).search
+def build_needle(search: Search) -> bytes:
+    """Return bytes that every line that matches holds; nothing where that is not known."""
+    with suppress(UnicodeEncodeError):
+        if is_plain_search(search) and not search.ignore_case:
+            return search.pattern.encode("utf-8", "surrogateescape")
+    return b""
 
 
 def compile_expression(search: Search) -> re.Pattern[str]:

@@ -8,6 +8,7 @@ is for the patterns that are left.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 import re
 import signal
@@ -26,8 +27,14 @@ from msgspec import Struct
 from . import scanner
 from .globs import compile_glob
 from .protocol import LineMatch, LineMatches, ListedPath
-from .scanner import read_searched_file
-from .search import GIT, IGNORE_FILE, compile_expression, list_files_below, run_search
+from .scanner import read_batches
+from .search import (
+    GIT,
+    IGNORE_FILE,
+    compile_expression,
+    list_files_below,
+    run_search,
+)
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -62,9 +69,16 @@ class _RipgrepText(Struct, frozen=True):
     bytes: str | None = None
 
 
+class _RipgrepPlace(Struct, frozen=True):
+    start: int
+    """The byte of the line at which a match begins, from 0."""
+
+
 class _RipgrepData(Struct, frozen=True):
     path: _RipgrepText = _RipgrepText()
     line_number: int = 0
+    lines: _RipgrepText = _RipgrepText()
+    submatches: tuple[_RipgrepPlace, ...] = ()
     binary_offset: int | None = None
 
 
@@ -105,10 +119,11 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
                 and path not in binary[-1:]
                 and (wanted is None or wanted(path))
             ):
-                of_file.append(LineMatch(path, event.data.line_number))
+                at = _find_start(event.data)
+                of_file.append(LineMatch(path, event.data.line_number, at))
                 if len(found) + len(of_file) == search.limit:
-                    text, has_zeros = await asyncio.to_thread(read_searched_file, f"{place}/{path}")
-                    if text and not has_zeros:
+                    number = event.data.line_number
+                    if await asyncio.to_thread(_is_text_up_to, f"{place}/{path}", number):
                         named = await asyncio.to_thread(_select_texts, place, binary)
                         return LineMatches((*found, *of_file), limited=True, binary=named)
                     binary.append(path)
@@ -118,7 +133,18 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
 
 def _select_texts(place: str, paths: Sequence[str]) -> tuple[str, ...]:
     """Return the files that are text but for zero bytes; a picture is none."""
-    return tuple(path for path in paths if read_searched_file(f"{place}/{path}")[1])
+    return tuple(
+        path for path in paths if any(one.has_zeros for one in read_batches(f"{place}/{path}"))
+    )
+
+
+def _is_text_up_to(path: str, number: int) -> bool:
+    """Return whether a file has no zero byte before the line `number` ends, nor near that."""
+    for data, has_zeros in read_batches(path):
+        number -= data.count(b"\n")
+        if has_zeros or not data or number <= 0:
+            return not has_zeros and bool(data)
+    return True
 
 
 def _list_ripgrep_flags(search: Search) -> list[str]:
@@ -168,6 +194,7 @@ async def search_with_scanner(place: str, search: Search, root: str | None = Non
         "-ISWignore",
         scanner.__file__,
         *flags,
+        str(search.limit),
         root or "",
         scanner.encode_pattern(search.pattern),
     )
@@ -176,11 +203,11 @@ async def search_with_scanner(place: str, search: Search, root: str | None = Non
     binary: list[str] = []
     async with _start_program(command, "/", asked) as (lines, child):
         async for line in lines:
-            index, number = map(int, line.split())
+            index, number, at = map(int, line.split())
             if not number:
                 binary.append(files[index][1])
                 continue
-            found.append(LineMatch(files[index][1], number))
+            found.append(LineMatch(files[index][1], number, at))
             if len(found) == search.limit:
                 return LineMatches(tuple(found), limited=True, binary=tuple(binary))
         if await child.wait() == -scanner.TIMEOUT_SIGNAL:
@@ -248,10 +275,21 @@ def _is_valid_argument(pattern: str) -> bool:
         return False
 
 
+def _find_start(match: _RipgrepData) -> int:
+    """Return the character of a line at which its first match begins."""
+    start = match.submatches[0].start if match.submatches else 0
+    line = _encode_told(match.lines).removeprefix(codecs.BOM_UTF8)
+    return len(line[:start].decode("utf-8", "surrogateescape"))
+
+
 def _decode_path(named: _RipgrepText) -> str:
-    """Return a path below the folder; ripgrep gives base64 where one is not UTF-8."""
-    text = os.fsdecode(b64decode(named.bytes or "")) if named.text is None else named.text
-    return text.removeprefix("./")
+    """Return a path below the folder."""
+    return os.fsdecode(_encode_told(named)).removeprefix("./")
+
+
+def _encode_told(told: _RipgrepText) -> bytes:
+    """Return the bytes of what ripgrep tells; it gives base64 where they are not UTF-8."""
+    return b64decode(told.bytes or "") if told.text is None else told.text.encode()
 
 
 _decode_event = msgspec.json.Decoder(_RipgrepEvent).decode

@@ -106,6 +106,15 @@ class ConfinedEnvironment(EnvironmentWrapper):
         where = real, first, count, most, root or own, on_piece
         return None if reader is None else await reader(*where)
 
+    async def read_lines(
+        self, path: str, numbers: Sequence[int], root: str | None = None
+    ) -> dict[int, str] | None:
+        """Return lines of a file below one of the folders; None if nothing inside can."""
+        real, own = await self._require_inside(path)
+        reader: Callable[..., Awaitable[dict[int, str] | None]] | None
+        reader = getattr(self.inner, "read_lines", None)
+        return None if reader is None else await reader(real, numbers, root or own)
+
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Write a file below one of the folders."""
         real, own = await self._require_inside(path)

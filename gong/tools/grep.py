@@ -17,27 +17,30 @@ from tape.model.entries import Text
 
 from ..env.protocol import Search
 from ..env.scanner import split_text_lines
-from ..env.search import compile_expression, is_plain_search
 from .limits import (
     DEFAULT_SETTINGS,
     MAX_KEPT_BYTES,
     MAX_LINE_CHARS,
+    MAX_STORED_BYTES,
     NO_LINE_CAPS,
     OutputCaps,
     ToolSettings,
+    count_bytes,
     cut_with_notices,
     describe_limit_reached,
     format_limit,
     keep_full_text,
     truncate_line,
 )
+from .output_storage import FullOutput, TapeStorage, keep_full_output
 from .paths import build_path_error, format_path, locate_path
 from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..env.protocol import ExecutionEnvironment, LineMatches
+    from .output_storage import OutputStorage
     from .tool import ToolContext
 
 
@@ -88,7 +91,7 @@ class MatchDisplay(NamedTuple):
 
 
 async def show_matches(
-    env: ExecutionEnvironment, found: GrepMatches, search: Search, manner: MatchDisplay
+    context: ToolContext, found: GrepMatches, search: Search, manner: MatchDisplay
 ) -> ToolOutcome:
     """Return the lines with their files and numbers, and others around each."""
     matches = found.matches
@@ -101,28 +104,22 @@ async def show_matches(
     binary = _describe_binary_files(matches.binary)
     if not matches.found:
         return ToolOutcome.from_text(binary or "No matches found", details)
-    lines, whole, kept, context = list[str](), list[str](), 0, manner.context
-    for path in dict.fromkeys(match.path for match in matches.found):
-        content: list[str] = []
-        with suppress(OSError):  # it may be gone since it was searched
-            content = split_text_lines(await env.read_file(posixpath.join(found.folder, path)))
-        numbers = {match.line for match in matches.found if match.path == path}
-        around = {
-            near
-            for number in numbers
-            for near in range(max(1, number - context), min(len(content), number + context) + 1)
-        }
-        for number in sorted(around | numbers):
-            line = content[number - 1] if number <= len(content) else ""
-            line = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            sign = ":" if number in numbers else "-"
+    lines, whole, is_shortened = list[str](), _WholeLines(context.storage), False
+    by_path: dict[str, dict[int, int]] = {}
+    for match in matches.found:
+        by_path.setdefault(match.path, {})[match.line] = match.at
+    for path, starts in by_path.items():
+        content = await _read_lines_around(
+            context.env, posixpath.join(found.folder, path), starts, manner.context
+        )
+        for number, line in content.items():
+            sign = ":" if number in starts else "-"
             place = f"{format_path(path)}{sign}{number}{sign} "
-            at = _find_match(search, line) if number in numbers else 0
-            lines.append(f"{place}{truncate_line(line, at=at).content}")
-            if kept <= MAX_KEPT_BYTES:  # one long line may match a hundred times
-                whole.append(f"{place}{line}")
-                kept += len(whole[-1])
-    text, full = "\n".join(lines), "\n".join(whole)
+            cut = truncate_line(line, at=starts.get(number, 0))
+            is_shortened = is_shortened or cut.truncated
+            lines.append(f"{place}{cut.content}")
+            whole.add(f"{place}{line}")
+    text = "\n".join(lines)
     limited = describe_limit_reached(search.limit, "matches", manner.limit_name)
     shortened = (
         f"Some lines truncated to {MAX_LINE_CHARS} chars."
@@ -132,25 +129,61 @@ async def show_matches(
         text,
         manner.caps,
         (*((limited,) if matches.limited else ()), *((binary,) if binary else ())),
-        (shortened,) if text != full else (),
+        (shortened,) if is_shortened else (),
     )
-    is_part = shown.cut.truncated or text != full
+    is_part = shown.cut.truncated or is_shortened
+    full = await whole.keep() if is_part else FullOutput()
     return ToolOutcome(
         (Text(shown.content),),
         replace(details, truncated=matches.limited or is_part),
-        full=keep_full_text(full) if is_part else None,
+        full=full.text,
+        kept=full.blob,
     )
 
 
-def _find_match(search: Search, line: str) -> int:
-    """Return where a text that is looked for begins in a long line, from 0; 0 for a pattern.
+class _WholeLines:
+    """The lines that a result shows parts of, as far as they are kept; all of them are counted."""
 
-    An expression is not searched for again here, where nothing could end it.
-    """
-    if len(line) <= MAX_LINE_CHARS or not is_plain_search(search):
-        return 0
-    match = compile_expression(search).search(line)
-    return match.start() if match else 0
+    def __init__(self, storage: OutputStorage | None) -> None:
+        self.size = -1
+        """Bytes of the lines with the line feeds between them."""
+        self._storage = storage
+        self._lines: list[str] = []
+        self._most = MAX_STORED_BYTES if isinstance(storage, TapeStorage) else MAX_KEPT_BYTES
+
+    def add(self, line: str) -> None:
+        """Add the next line; beyond the limit it is only counted."""
+        if self.size <= self._most:
+            self._lines.append(line)
+        self.size += 1 + count_bytes(line)
+
+    async def keep(self) -> FullOutput:
+        """Return what the result keeps of them."""
+        text = "\n".join(self._lines)
+        if self.size > self._most:
+            return FullOutput(keep_full_text(text, size=self.size))
+        return await keep_full_output(text, self._storage)
+
+
+async def _read_lines_around(
+    env: ExecutionEnvironment, path: str, numbers: Iterable[int], context: int
+) -> dict[int, str]:
+    """Return lines and so many around each, in order; a line that matched and is gone is empty."""
+    wanted = {
+        near for number in numbers for near in range(max(1, number - context), number + context + 1)
+    }
+    found: dict[int, str] | None = None
+    with suppress(OSError):  # it may be gone since it was searched
+        if read := getattr(env, "read_lines", None):  # an environment of others may not have it
+            found = await read(path, sorted(wanted))
+        if found is None:
+            content = split_text_lines(await env.read_file(path))
+            found = {one: content[one - 1] for one in wanted if one <= len(content)}
+    lines = {**dict.fromkeys(numbers, ""), **(found or {})}
+    return {
+        number: lines[number].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        for number in sorted(lines)
+    }
 
 
 _MAX_BINARY_NAMES = 5
@@ -200,7 +233,7 @@ async def run_grep(
     found = await search_path(context.env, arguments.path, search)
     if not isinstance(found, GrepMatches):
         return found
-    return await show_matches(context.env, found, search, MatchDisplay(arguments.context, caps))
+    return await show_matches(context, found, search, MatchDisplay(arguments.context, caps))
 
 
 def build_grep_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:

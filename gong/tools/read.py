@@ -23,6 +23,7 @@ from .limits import (
     DEFAULT_SETTINGS,
     LINE_CAPS,
     MAX_KEPT_BYTES,
+    MAX_STORED_BYTES,
     OutputCaps,
     ToolSettings,
     encode_text,
@@ -280,10 +281,6 @@ async def keep_page(page: Page, text: str, path: str, context: ToolContext) -> F
         if kept is not None:
             return FullOutput(None, kept)
     return FullOutput(keep_full_text(text, rest, page.size))
-
-
-MAX_STORED_BYTES = 64 * MAX_KEPT_BYTES
-"""Bytes of a page that the tape keeps whole: the file is still there, and pages follow pages."""
 
 
 async def _store_large_page(

@@ -102,7 +102,7 @@ async def _run_grep_search(
     if by_file and found.matches.found:
         return await _show_matching_files(arguments, context, found, limits)
     manner = MatchDisplay(0, _to_caps(limits), "max_results", "read_file")
-    return await show_matches(context.env, found, search, manner)
+    return await show_matches(context, found, search, manner)
 
 
 async def _show_matching_files(

@@ -17,8 +17,8 @@ from gong.env.protocol import (
     ListedPath,
     resolve_path,
 )
-from gong.env.scanner import find_line_numbers, split_text_lines
-from gong.env.search import IgnoreRules, build_line_test, parse_ignore_file
+from gong.env.scanner import find_lines, split_text_lines
+from gong.env.search import IgnoreRules, compile_expression, parse_ignore_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -129,7 +129,7 @@ class MemoryEnvironment:
     async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """Search the files; see the protocol."""
         _ = root
-        place, matches = self._resolve_path(path), build_line_test(search)
+        place, pattern = self._resolve_path(path), compile_expression(search)
         wanted = compile_glob(search.glob).matches if search.glob else None
         whole = {posixpath.basename(place): self.files[place]} if place in self.files else None
         found = []
@@ -137,8 +137,8 @@ class MemoryEnvironment:
             if data is None or (wanted is not None and not wanted(name)):
                 continue
             found += [
-                LineMatch(name, number)
-                for number in find_line_numbers(split_text_lines(data), matches)
+                LineMatch(name, number, at)
+                for number, at in find_lines(pattern, split_text_lines(data))
             ]
         return LineMatches(tuple(found[: search.limit]), limited=len(found) >= search.limit)
 

@@ -210,8 +210,13 @@ async def test_a_search_that_is_cancelled_leaves_no_process(tmp_path):
 async def test_odd_patterns_are_looked_for_as_they_are(tmp_path):
     (tmp_path / "a.txt").write_bytes("x\\n[日] \t\nabc\n".encode() + b"\xff\n")
     env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
-    for pattern, lines in [(r"\[日\]\s\t", [1]), ("\udcff?$", [1, 2, 3]), (r"\x5cn", [1])]:
-        expected = LineMatches(tuple(LineMatch("a.txt", one) for one in lines), limited=False)
+    for pattern, lines in [
+        (r"\[日\]\s\t", [(1, 3)]),
+        ("\udcff?$", [(1, 8), (2, 3), (3, 0)]),
+        (r"\x5cn", [(1, 1)]),
+    ]:
+        found = tuple(LineMatch("a.txt", line, at) for line, at in lines)
+        expected = LineMatches(found, limited=False)
         assert await env.grep(".", Search(pattern)) == expected
     for wrong in ("a{99999999999}", "(" * 3000, "[", r"\8"):
         with pytest.raises(ValueError, match="Invalid regular expression"):

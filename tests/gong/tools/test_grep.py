@@ -144,9 +144,12 @@ async def test_binary_files_are_named_beside_lines_and_only_five_of_them(search,
     assert not found.details.truncated
 
 
-async def test_of_a_long_line_the_part_that_matches_is_shown(search, folder):
+@pytest.mark.parametrize("pattern", ["needle", "n[e]+dle", "(?<=x)need"])
+@pytest.mark.parametrize("path", [".", "a.js"])
+async def test_of_a_long_line_the_part_that_matches_is_shown(search, folder, pattern, path):
+    """M102"""
     plant(folder, {"a.js": f"{'x' * 3_000}needle{'y' * 3_000}\n"})
-    found = await search(pattern="needle")
+    found = await search(pattern=pattern, path=path)
     line = found.content[0].text.split("\n")[0]
     assert line == f"a.js:1: [truncated] ...{'x' * 250}needle{'y' * 244}... [truncated]"
     ended = f"{'x' * 3_000}needle"

@@ -164,6 +164,18 @@ def number_lines(text, form):
         ("find", {"pattern": "*"}, plant_names, None),
         ("ls", {}, plant_names, None),
         ("glob", {"pattern": "*"}, plant_names, None),
+        (
+            "grep",
+            {"pattern": "needle", "path": "long.txt", "limit": 90_000},
+            plant_lines,
+            lambda text: number_lines(text, "long.txt:%d: %s").removesuffix("\n"),
+        ),
+        (
+            "grep_search",
+            {"pattern": "needle", "path": "long.txt", "max_results": 90_000},
+            plant_lines,
+            lambda text: number_lines(text, "long.txt:%d: %s").removesuffix("\n"),
+        ),
     ],
 )
 async def test_all_of_a_long_reading_is_on_the_tape(

@@ -1,0 +1,134 @@
+"""Lines of a large file are found in pieces, and are those of the whole."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gong.env import scanner
+from gong.env.local import LocalEnvironment
+from gong.env.protocol import LineMatch, LineMatches, Search
+from gong.env.scanner import find_lines, find_matches, read_batches, read_lines, split_text_lines
+from tests.tape.making import BUDGET
+
+PIECES = st.sampled_from(
+    [b"a\n", b"needle", b"\n", b"\r\n", b"\0", b"\xff", "é".encode(), b"x" * 9]
+)
+
+
+@settings(max_examples=int(60 * BUDGET), deadline=None)
+@given(
+    st.lists(PIECES, min_size=1, max_size=30).map(b"".join),
+    st.integers(4, 12),
+    st.sampled_from(["", "utf-16"]),
+)
+def test_a_file_in_pieces_has_the_lines_of_the_whole(tmp_path_factory, data, size, encoding):
+    if encoding:
+        data = data.decode("utf-8", "ignore").encode(encoding)
+    path = tmp_path_factory.mktemp("work") / "a"
+    path.write_bytes(data)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("LARGE_BYTES", "SAMPLE_BYTES", "PIECE_BYTES"):
+            patch.setattr(scanner, name, size)
+        batches = list(read_batches(str(path)))
+        lines = [line for one in batches for line in scanner.split_lines(one.data)]
+        numbered = read_lines(str(path), range(1, len(lines) + 2))
+        found = find_matches(batches, partial(find_lines, re.compile("e+d")), 100, b"need")
+    whole = split_text_lines(data)
+    if whole or not data:
+        assert lines == whole
+        assert numbered == dict(enumerate(whole, 1))
+        hits = [(n, line.index("eed")) for n, line in enumerate(whole, 1) if "need" in line]
+        assert found == (hits, False)
+    else:
+        assert numbered == {}
+        assert found.has_zeros or found.lines == []
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """A file of about 170 MB, a needle in its last line."""
+    file = tmp_path_factory.mktemp("log") / "big.log"
+    with file.open("wb") as written:
+        for part in range(20):
+            lines = (b"a line of a log, with words in it: %08d\n" % n for n in range(190_000))
+            written.write(b"".join(lines) + b"part %d\n" % part)
+        written.write(b"the needle\n")
+    return file
+
+
+_MEASURED = """
+import asyncio, resource, sys, time
+from gong.env.local import LocalEnvironment
+from gong.env.protocol import Search
+
+async def main():
+    env = LocalEnvironment("/", {"PATH": "/nonexistent"})
+    search = Search(sys.argv[3])
+    await env.grep(sys.argv[2], search)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    searching = asyncio.create_task(env.grep(sys.argv[1], search))
+    turns = 0
+    while not searching.done():
+        await asyncio.sleep(0.005)
+        turns += 1
+    (found,) = (await searching).found
+    assert (await env.read_lines(sys.argv[1], [found.line]))[found.line] == "the needle"
+    who = max(resource.getrusage(one).ru_maxrss for one in (resource.RUSAGE_SELF, -1))
+    print(found.line, turns, (who - before) // 1024)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("pattern", ["needle", "n.*le$"])
+def test_a_large_file_is_searched_in_little_memory(log, tmp_path, pattern):
+    """M099: without ripgrep; the loop turns meanwhile."""
+    (tmp_path / "a").write_text("the needle\n")
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, str(log), str(tmp_path / "a"), pattern],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    line, turns, megabytes = map(int, done.stdout.split())
+    assert line == 20 * 190_001 + 1
+    assert turns > 5
+    assert megabytes <= 60
+
+
+@pytest.mark.parametrize("pattern", ["needle", "n.*le"])
+async def test_a_large_file_is_not_read_on_to_see_whether_it_is_binary(tmp_path, pattern):
+    """M102: what comes after the last line that is shown makes no difference."""
+    path = tmp_path / "a"
+    path.write_bytes(b"needle\n" + b"x\n" * 3_000_000 + b"\0\xff")
+    env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
+    shown = await env.grep("a", Search(pattern, limit=1))
+    assert shown == LineMatches((LineMatch("a", 1, 0),), limited=True)
+    assert await env.grep("a", Search(pattern)) == LineMatches((), limited=False)
+    path.write_bytes(b"\xff\0" + b"x\n" * 3_000_000)
+    assert [one.data for one in read_batches(str(path))] == [b""]
+
+
+@pytest.mark.parametrize("pattern", ["needle", "n.*le"])
+async def test_a_large_text_with_a_zero_byte_is_named(tmp_path, pattern):
+    """M102"""
+    (tmp_path / "a").write_bytes(b"needle\n" + b"x\n" * 3_000_000 + b"\0\n")
+    env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
+    assert await env.grep("a", Search(pattern)) == LineMatches((), limited=False, binary=("a",))
+
+
+async def test_many_binary_files_are_not_a_pattern_that_takes_long(tmp_path):
+    """M103: the time is that of lines, not of files without any."""
+    for n in range(30):
+        (tmp_path / f"a{n}").write_bytes(b"needle " * 1_000_000 + b"\xff\0")
+    (tmp_path / "z").write_text("needle\n")
+    env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
+    found = await env.grep(".", Search("n.*le"))
+    assert found == LineMatches((LineMatch("z", 1, 0),), limited=False)
