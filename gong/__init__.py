@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agent import events
+    from .agent.model import AgentModel
     from .agent.rewind import build_file_patches, plan_redo, plan_rewind, plan_undo
-    from .agent.run_context import AgentModel, SessionSetup
     from .agent.session import Session, SessionState
     from .agent.session_config import SessionConfig
+    from .agent.setup import SessionSetup
     from .checkpoints.rewind import RewindPlan, RewindReport
     from .config import Settings
     from .env.local import LocalEnvironment
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentModel": "agent.run_context",
+    "AgentModel": "agent.model",
     "AgentTool": "tools.tool",
     "ExecutionEnvironment": "env.protocol",
     "GongError": "errors",
@@ -36,7 +37,7 @@ _HOMES = {
     "RewindReport": "checkpoints.rewind",
     "Session": "agent.session",
     "SessionConfig": "agent.session_config",
-    "SessionSetup": "agent.run_context",
+    "SessionSetup": "agent.setup",
     "SessionState": "agent.session",
     "Settings": "config",
     "ToolContext": "tools.tool",

@@ -55,7 +55,8 @@ from ..tools.todo import render_todos
 from . import events
 from .dialogue import encode_todos, find_todos
 from .recorder import find_last_mode, find_newest_anchor
-from .run_context import apply_elisions, request_text
+from .request import apply_elisions
+from .run_context import request_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,8 +68,9 @@ if TYPE_CHECKING:
     from tape.store.tape import Tape
 
     from ..llm.summary_format import TranscriptPiece
+    from .model import AgentModel
     from .recorder import Recorder
-    from .run_context import AgentModel, RunContext
+    from .run_context import RunContext
 
 
 TARGET_SHARE = 0.36

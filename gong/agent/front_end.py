@@ -22,7 +22,7 @@ from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
 from ..private_files import locate_config_file, locate_home
 from ..tools.profiles import PROFILES, apply_profile
-from .run_context import AgentModel
+from .model import AgentModel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

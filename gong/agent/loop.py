@@ -64,7 +64,7 @@ from .documents import AttachedDocument, record_documents
 from .model_call import call_model, find_advice
 from .recorder import find_last_effort, find_last_model
 from .repetition import RepetitionGuard
-from .run_context import PreparedRequest, prepare_request
+from .request import PreparedRequest, prepare_request
 from .tool_step import run_tools
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ if TYPE_CHECKING:
     from .answer_form import AnswerForm
     from .model_call import Answer
     from .queues import QueuedMessage
-    from .run_context import RunContext, ToolSource
+    from .run_context import RunContext
+    from .setup import ToolSource
 
 T = TypeVar("T")
 

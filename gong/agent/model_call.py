@@ -54,7 +54,9 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
 
     from ..llm.accumulate import StreamAccumulator
-    from .run_context import AgentModel, PreparedRequest, RunContext
+    from .model import AgentModel
+    from .request import PreparedRequest
+    from .run_context import RunContext
 
 
 _ADVICE: dict[type[ModelError], str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .run_context import prepare_request
+from .request import prepare_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from ..llm.models import EffortChoice
     from ..tools.registry import ToolRegistry
     from .front_end import ModelFactory
+    from .model import AgentModel
     from .recorder import VisibleHistory
-    from .run_context import AgentModel, PreparedRequest, ToolSource
+    from .request import PreparedRequest
     from .session import Session
+    from .setup import ToolSource
 
 
 @dataclass(frozen=True, slots=True)

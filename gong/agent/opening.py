@@ -41,9 +41,9 @@ from ..tools.registry import TOOL_PRESETS, ToolRegistry
 from .front_end import FrontEnd, ModelFactory, is_profile_choice
 from .open_session import OpenSession, SessionPreview
 from .recorder import Recorder, find_last_effort, find_last_model, read_history
-from .run_context import SessionSetup
 from .session import Session
 from .session_config import SessionConfig
+from .setup import SessionSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..skills.session_skills import SessionSkills
     from .hook_points import SessionHooks
-    from .run_context import SessionAgents, ToolSource
+    from .setup import SessionAgents, ToolSource
 
 
 def find_session(front: FrontEnd, ref: str) -> Hit:

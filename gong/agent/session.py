@@ -80,8 +80,9 @@ if TYPE_CHECKING:
     from .compaction import CompactionRequest
     from .dialogue import Answers
     from .documents import AttachedDocument
+    from .model import AgentModel
     from .queues import Origin, QueuedMessage
-    from .run_context import AgentModel, SessionSetup
+    from .setup import SessionSetup
 
 
 _OWN_SESSION: ContextVar[Session | None] = ContextVar("gong_own_session", default=None)

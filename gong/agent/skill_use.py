@@ -22,8 +22,10 @@ from . import events
 
 if TYPE_CHECKING:
     from ..skills.session_skills import LoadedText, SkillUse
+    from .model import AgentModel
     from .recorder import Recorder
-    from .run_context import AgentModel, RunContext, SessionSetup
+    from .run_context import RunContext
+    from .setup import SessionSetup
 
 
 class SkillSession(Protocol):

@@ -64,7 +64,7 @@ class ServerTool(NamedTuple):
 
 
 class SessionServers:
-    """The servers of a session, as a source of its tools (`agent.run_context.ToolSource`)."""
+    """The servers of a session, as a source of its tools (`agent.setup.ToolSource`)."""
 
     def __init__(
         self,

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from tape.store.tape import Tape
 
     from ..agent.front_end import FrontEnd, ModelFactory
-    from ..agent.run_context import AgentModel, SessionAgents
+    from ..agent.model import AgentModel
+    from ..agent.setup import SessionAgents
     from ..env.protocol import ExecutionEnvironment
     from ..tools.agent_runs import AgentOrder
     from ..tools.registry import ToolRegistry

@@ -25,7 +25,7 @@ from tape.model.entries import AgentEnd, AgentStart, Usage
 from tape.text import format_count, shorten_to_width, to_single_line
 
 from ..agent import events
-from ..agent.run_context import EndedAgent
+from ..agent.setup import EndedAgent
 from ..errors import ConfigurationError, GongError
 from ..tools.agent_runs import AgentReport
 from .child import (

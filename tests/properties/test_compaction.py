@@ -15,14 +15,11 @@ from msgspec import Raw
 from gong.agent.compaction import CompactionRequest, compact_branch
 from gong.agent.loop import prepare_next_call
 from gong.agent.merge import merge_branch
+from gong.agent.model import AgentModel
 from gong.agent.queues import SessionQueues
 from gong.agent.recorder import Recorder
-from gong.agent.run_context import (
-    AgentModel,
-    RunContext,
-    RunState,
-    SessionSetup,
-)
+from gong.agent.run_context import RunContext, RunState
+from gong.agent.setup import SessionSetup
 from gong.config import CompactionSettings
 from gong.context.tokens import count_fixed_tokens, count_messages_tokens
 from gong.context.trim import decide_elision, decide_truncation

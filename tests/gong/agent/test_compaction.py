@@ -15,7 +15,7 @@ from gong.agent.compaction import CompactionRequest, find_kept_ranges
 from gong.agent.loop import measure_fill, prepare_next_call
 from gong.agent.opening import open_session
 from gong.agent.recorder import find_last_model
-from gong.agent.run_context import SessionSetup
+from gong.agent.setup import SessionSetup
 from gong.config import CompactionSettings, Settings
 from gong.errors import NothingToCompact, NothingToUndo, NotSmaller, SessionBusy
 from tape.model.entries import Anchor, Assistant, Custom, SideUsage, Text, join_texts

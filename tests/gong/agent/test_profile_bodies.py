@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gong.agent.front_end import ModelFactory
-from gong.agent.run_context import prepare_request
+from gong.agent.request import prepare_request
 from gong.config import Settings
 from gong.context.instructions import InstructionFile, Instructions
 from gong.context.system import GitRepository, Surroundings
