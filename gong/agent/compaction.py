@@ -187,10 +187,9 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     # Asked twice: now, so that no summary is paid for in vain, and with the summary's own size.
     _require_gain(request, before, plan.at_least)
     hooks, trigger = context.setup.hooks, "manual" if request.reason == "user" else "auto"
-    if hooks is not None:
-        meta = {"trigger": trigger, "reason": request.reason, "focus": request.focus}
-        if (why := await hooks.check_operation("compact", {**meta, "tokens": before})) is not None:
-            raise CompactionCancelled(f"a hook cancelled the compaction: {why}")
+    meta = {"trigger": trigger, "reason": request.reason, "focus": request.focus}
+    if (why := await hooks.check_operation("compact", {**meta, "tokens": before})) is not None:
+        raise CompactionCancelled(f"a hook cancelled the compaction: {why}")
     context.emit(events.CompactionStart(request.kind, request.reason, before))
     anchor = find_newest_anchor(recorder.path)
     summary, by, usage = await write_summary(
@@ -231,8 +230,7 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     name = f"{by.provider}/{by.model}" if by else None
     count = covers.count if covers else len(covered)
     context.emit(events.CompactionEnd(request.kind, entry.id, before, after, count, name))
-    if hooks is not None:
-        await hooks.end_compaction(recorder, trigger, render_summary(summary))
+    await hooks.end_compaction(recorder, trigger, render_summary(summary))
     return CompactionResult(entry, before, after)
 
 

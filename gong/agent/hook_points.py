@@ -113,8 +113,10 @@ class SessionHooks:
         self._emit(events.RunEnd("stop", 0, Usage(), 0))
         return None
 
-    async def begin_run(self, recorder: Recorder, prompt: str, system: str) -> str:
-        """Return the prompt as hooks changed it; a changed `system` is used in the whole run."""
+    async def begin_run(
+        self, recorder: Recorder, prompt: str, build_system: Callable[[], str]
+    ) -> str:
+        """Return the prompt as hooks changed it; a changed system prompt holds in the whole run."""
         self._recorder = recorder
         with self._end_if_stopped():
             if not self._has_started:
@@ -125,6 +127,7 @@ class SessionHooks:
                 await self._ask("session_start", {"source": "startup" if is_new else "resume"})
             if not self.dispatcher.wants("before_agent"):
                 return prompt
+            system = build_system()
             value = {"prompt": prompt, "system": system, "messages": []}
             changed = (await self._ask("before_agent", value, _check_start)).value
         self._contexts += [_read_injected(one) for one in changed["messages"]]

@@ -103,7 +103,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
         if not paused:
             _inject_waiting(context)
         is_over = _is_over_limit(context, turns, rounds) or _is_over_budget(context)
-        if is_over or (hooks is not None and not hooks.settle_turn(context.recorder)):
+        if is_over or not hooks.settle_turn(context.recorder):
             return RunOutcome(stop)
         turns, state.turns = turns + 1, state.turns + 1
         begun = context.setup.clock()
@@ -175,8 +175,8 @@ async def attach_mentions(context: RunContext, prompt: str) -> None:
 
 async def _keep_working(context: RunContext, answer: Answer) -> bool:
     """Return whether a hook, or the form of the answer, has more for the model to do."""
-    hooks, form = context.setup.hooks, context.state.form
-    if hooks is not None and await hooks.keep_working(context.recorder):
+    form = context.state.form
+    if await context.setup.hooks.keep_working(context.recorder):
         return True
     told = None if form is None else form.take_text(join_texts(answer.content))
     if told is None:
@@ -305,9 +305,8 @@ async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Ans
 
 
 async def _call_after_hooks(context: RunContext, prepared: PreparedRequest) -> Answer:
-    if (hooks := context.setup.hooks) is not None:
-        request = await hooks.change_request(context.recorder, prepared.request)
-        prepared = prepared._replace(request=request)
+    request = await context.setup.hooks.change_request(context.recorder, prepared.request)
+    prepared = prepared._replace(request=request)
     if (form := context.state.form) is not None:
         forces_calls = prepared.model.forces_calls
         shaped = form.begin_turn(prepared.request, forces_calls=forces_calls)

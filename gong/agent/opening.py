@@ -13,7 +13,7 @@ import asyncio
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
@@ -39,6 +39,7 @@ from ..tools.agents import build_agent_tools
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
 from .front_end import FrontEnd, ModelFactory, is_profile_choice
+from .no_hooks import NO_HOOKS, NoHooks
 from .open_session import OpenSession, SessionPreview
 from .recorder import Recorder, find_last_effort, find_last_model, read_history
 from .session import Session
@@ -108,8 +109,8 @@ def enter_folder(front: FrontEnd, recorder: Recorder) -> None:
         front.warn(f"this session worked in {before}; it continues in {folder}")
 
 
-def load_session_hooks(front: FrontEnd) -> SessionHooks | None:
-    """Return the hooks for the folder of a front end; None, and nothing imported, without any.
+def load_session_hooks(front: FrontEnd) -> SessionHooks | NoHooks:
+    """Return the hooks for the folder of a front end; without any nothing of them is imported.
 
     Warns of what the project brings and is not trusted, and of hooks that cannot be used.
     """
@@ -132,7 +133,7 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | None:
             front.warn(warning)
         hooks += found.list_active()
     if not hooks:
-        return None
+        return NO_HOOKS
     from .hook_points import SessionHooks  # noqa: PLC0415 (only if there are hooks)
 
     made = SessionHooks(hooks, folder, str(front.library.store.tapes))
@@ -193,13 +194,13 @@ async def open_session(
     recorder: Recorder | None = None,
     *,
     must_answer: bool = True,
-    hooks: SessionHooks | Literal["load"] | None = "load",
+    hooks: SessionHooks | NoHooks | None = None,
 ) -> OpenSession:
     """Return a session on an open branch, or a new session whose first prompt creates its tape.
 
     `choose_model` gives the model. A model without a key is an error, unless `must_answer` is
-    False: then its calls fail. `hooks` are those that were loaded already. On error the recorder
-    is closed.
+    False: then its calls fail. `hooks` are those that were loaded already; None loads them. On
+    error the recorder is closed.
     Raises ConfigurationError, UnknownModel, AuthenticationError or FolderGone.
     """
     try:
@@ -210,7 +211,7 @@ async def open_session(
             )
         if recorder is not None and (file := recorder.writer.torn) is not None:
             front.warn(f"a crash left an incomplete last line; it was moved to quarantine/{file}")
-        hooks = load_session_hooks(front) if hooks == "load" else hooks
+        hooks = load_session_hooks(front) if hooks is None else hooks
         return await _assemble_session(front, recorder, hooks, must_answer=must_answer)
     except BaseException:
         if recorder is not None:
@@ -219,7 +220,7 @@ async def open_session(
 
 
 async def _assemble_session(
-    front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | None, *, must_answer: bool
+    front: FrontEnd, recorder: Recorder | None, hooks: SessionHooks | NoHooks, *, must_answer: bool
 ) -> OpenSession:
     settings, environ, folder = front.settings, front.environ, front.folder
     env = front.make_environment(folder, environ, policy=settings.variable_rules)

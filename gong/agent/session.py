@@ -111,11 +111,10 @@ class Session:
         self._queues.agent = setup.agent
         if recorder is not None:
             self._queues.attach(recorder)
-        if (hooks := setup.hooks) is not None:
-            hooks.begin(self._queues.emit, lambda: find_mode(self.setup.policy))
-            if hooks.has_watchers:
-                self.subscribe(hooks.watch_event)
-            self._attach_hooks(setup.policy)
+        setup.hooks.begin(self._queues.emit, lambda: find_mode(self.setup.policy))
+        if setup.hooks.has_watchers:
+            self.subscribe(setup.hooks.watch_event)
+        self._attach_hooks(setup.policy)
         self._run: asyncio.Task[object] | None = None
         self._context: RunContext | None = None
         """What runs on the open branch work with."""
@@ -221,22 +220,18 @@ class Session:
         if not prompt.strip():
             raise ConfigurationError("the prompt is empty: say what to do")
         hooks = self.setup.hooks
-        if hooks is not None:
-            taken = await hooks.take_input(prompt, self.recorder)
-            if taken is None:
-                return
-            prompt = taken
+        taken = await hooks.take_input(prompt, self.recorder)
+        if taken is None:
+            return
+        prompt = taken
         skill = find_prompt_skill(self, prompt)
         recorder = self.open_recorder(prompt)
         context = self.build_run_context()
-        if hooks is not None:
-            system = self.setup.model.build_system(self.setup.tools.specs())
-            prompt = await hooks.begin_run(recorder, prompt, system)
+        prompt = await hooks.begin_run(recorder, prompt, self._build_system)
         before = begin_skill(self, skill)
         loop.record_model(context)
         entry = recorder.append(User((Text(prompt),)))
-        if hooks is not None:
-            hooks.record_contexts(recorder)
+        hooks.record_contexts(recorder)
         record_documents(recorder, self.run_state.documents)
         self._settle_lost_agents(recorder)
         context.emit(events.UserInput(prompt, entry.id))
@@ -268,6 +263,9 @@ class Session:
                 context.emit(events.AgentState("finished", "", tally.turns))
             elapsed_ms = context.measure_elapsed_ms(begun)
             context.emit(events.RunEnd(stop, tally.turns, tally.usage, elapsed_ms))
+
+    def _build_system(self) -> str:
+        return self.setup.model.build_system(self.setup.tools.specs())
 
     def _record_outputs(self, recorder: Recorder) -> None:
         """Record the outputs of the person's commands that waited for words that never came."""
@@ -509,8 +507,8 @@ class Session:
 
     def _attach_hooks(self, policy: Policy) -> None:
         """Let hooks at PermissionRequest decide before a policy asks a person."""
-        if (hooks := self.setup.hooks) is not None and isinstance(policy, ConsultingPolicy):
-            policy.consult = hooks.decide_permission
+        if isinstance(policy, ConsultingPolicy):
+            policy.consult = self.setup.hooks.decide_permission
 
     @property
     def todos(self) -> tuple[Todo, ...]:
@@ -698,9 +696,7 @@ class Session:
             raise SessionBusy("a prompt is being answered: stop it first, or wait")
 
     def _require_operation(self, operation: str, meta: Mapping[str, object]) -> None:
-        if (hooks := self.setup.hooks) is None:
-            return
-        if (why := hooks.check_operation_now(operation, {**meta})) is not None:
+        if (why := self.setup.hooks.check_operation_now(operation, {**meta})) is not None:
             raise OperationCancelled(f"a hook cancelled the {operation}: {why}")
 
     async def wait_until_idle(self) -> None:
@@ -731,8 +727,7 @@ class Session:
             self.setup.file_recorder.close()
         if self._is_announced:
             self._queues.emit(events.SessionEnd(self.state))
-        if self.setup.hooks is not None:
-            await self.setup.hooks.end_session("other")
+        await self.setup.hooks.end_session("other")
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from ..config import CompactionSettings
 from ..llm.retry import RetryPolicy
 from ..policy.decision import allow_all
 from ..tools.limits import DEFAULT_SETTINGS
+from .no_hooks import NO_HOOKS, NoHooks
 from .session_config import SessionConfig
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ class SessionSetup:
     """Returns a model by its name, for `Session.use_model`."""
     closes_without_key: bool = False
     """Close the session when the provider refuses its key, instead of waiting for another."""
-    hooks: SessionHooks | None = None
-    """The user's hooks; None if there are none, and then nothing of them is loaded."""
+    hooks: SessionHooks | NoHooks = NO_HOOKS
+    """The user's hooks."""
     load_skills: Callable[[], SessionSkills] | None = None
     """Returns the skills, always the same; None if there are none to use."""
     file_recorder: CallRecorder | None = None

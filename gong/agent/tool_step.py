@@ -164,7 +164,7 @@ class _RunningCall:
         prepared = context.setup.tools.prepare(call)
         if self.is_cut and isinstance(prepared, tool.ToolOutcome):
             prepared = _explain_cut(prepared)
-        if context.setup.hooks is not None and not isinstance(prepared, tool.ToolOutcome):
+        if not isinstance(prepared, tool.ToolOutcome):
             prepare = context.setup.tools.prepare
             prepared = await context.setup.hooks.check_call(context.recorder, prepare, prepared)
         if isinstance(prepared, tool.ToolOutcome):
@@ -262,9 +262,9 @@ class _RunningCall:
             given = bytes(prepared.call.args).decode()
             note = Text(f"[The user changed the arguments of this call before it ran: {given}]")
             self.result = replace(self.result, content=(note, *self.result.content))
-        if (hooks := context.setup.hooks) is not None:
-            duration_ms = context.measure_elapsed_ms(self.begun or context.setup.clock())
-            self.result = await hooks.change_result(prepared, self.result, duration_ms)
+        duration_ms = context.measure_elapsed_ms(self.begun or context.setup.clock())
+        hooks = context.setup.hooks
+        self.result = await hooks.change_result(prepared, self.result, duration_ms)
 
     def record_stop(self) -> None:
         """Record the result; of a call that was stopped while it ran, what came so far."""

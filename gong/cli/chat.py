@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from ..agent.front_end import FrontEnd
     from ..agent.hook_points import SessionHooks
+    from ..agent.no_hooks import NoHooks
     from ..agent.open_session import OpenSession
     from ..config import Settings
     from ..llm.models import EffortChoice
@@ -401,8 +402,7 @@ async def _open_chat(
         hooks = opening.load_session_hooks(front)
         if past is not None:
             hit = opening.find_session(front, past.ref)
-            if hooks is not None:
-                await _require_operation(hooks, hit, past)
+            await _require_operation(hooks, hit, past)
             left = hit.tape.head() if past.carries else None
             recorder = (
                 opening.fork_branch(front, hit)
@@ -434,7 +434,7 @@ async def _open_chat(
             await host.close()
 
 
-async def _require_operation(hooks: SessionHooks, hit: Hit, past: Continuation) -> None:
+async def _require_operation(hooks: SessionHooks | NoHooks, hit: Hit, past: Continuation) -> None:
     """Raise OperationCancelled if a hook is against continuing there."""
     operation = "fork" if past.forks else "switch"
     meta = {"tape": hit.tape.id, "branch": hit.head.branch, "entry": hit.head.entry}

@@ -250,7 +250,6 @@ async def open_child(
         max_seconds=0,
         effort=kind.effort or setup.config.effort,
     )
-    hooks = setup.hooks
     elsewhere = None if plan.folder == setup.env.working_directory else plan.folder
     child = Session(
         replace(
@@ -265,7 +264,7 @@ async def open_child(
             config=config,
             find_model=plan.models.choose,
             closes_without_key=False,
-            hooks=None if hooks is None else hooks.share(plan.folder, plan.agent, kind.name),
+            hooks=setup.hooks.share(plan.folder, plan.agent, kind.name),
             file_recorder=None if setup.file_recorder is None else front.build_file_recorder(),
             open_agents=open_agents,
             agent=plan.agent,
