@@ -21,7 +21,7 @@ from store import Bare
 
 from tape.clock import format_timestamp, parse_timestamp
 from tape.index.fast_search import search_fast
-from tape.index.fast_text import build_filter, build_match_expression
+from tape.index.full_text import build_filter, build_match_expression
 from tape.index.library import Library, list_tapes, open_store, rebuild_index, search_entries
 from tape.model.entries import Text, User
 from tape.model.line import encode_line, encode_payload

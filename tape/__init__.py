@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .history.follow import Follower, Gained, Moved
     from .index.library import Library, open_store
     from .index.projection import Index
-    from .index.tables import TapeRow
+    from .index.reader import TapeRow
     from .model.entries import (
         Anchor,
         Assistant,
@@ -141,7 +141,7 @@ _ROOM = {
     "Summary": "model.entries",
     "Tape": "store.tape",
     "TapeError": "errors",
-    "TapeRow": "index.tables",
+    "TapeRow": "index.reader",
     "Target": "context.view",
     "Text": "model.entries",
     "Thinking": "model.entries",

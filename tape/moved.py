@@ -28,7 +28,7 @@ from .text import SHORT
 
 if TYPE_CHECKING:
     from .index.projection import Index
-    from .index.tables import TapeRow
+    from .index.reader import TapeRow
     from .store.store import Store
 
 _MOST_READ = 20

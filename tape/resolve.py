@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .index.projection import Index
-    from .index.tables import EntryLocation, TapeRow
+    from .index.reader import TapeRow
+    from .index.tables import EntryLocation
     from .store.refs import Head
     from .store.store import Store
     from .store.tape import Tape

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from tape.damage import warn_of_damage
 from tape.errors import Ambiguous, Damaged, NotFound
-from tape.index.fast_text import iter_argument_texts
+from tape.index.full_text import iter_argument_texts
 from tape.model.entries import (
     Anchor,
     Assistant,

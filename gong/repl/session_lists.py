@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tape.index.library import Library
-    from tape.index.tables import TapeRow
+    from tape.index.reader import TapeRow
     from tape.store.tape import Tape
 
 MOST_SESSIONS = 200

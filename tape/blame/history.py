@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from ..errors import NotFound, UsageError
-from ..index.fast_text import build_loose_expression, space_cjk
+from ..index.full_text import build_loose_expression, space_cjk
 from ..index.library import ask_index
 from ..store.disk import read_file
 from .calls import read_file_events

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
 
-from ..index import fast
+from ..index import reader
 from ..text import SHORT, to_single_line
 from .environment import COMPLETE_VARIABLE, find_store_home
 from .output import as_json, format_examples, print_json
@@ -135,7 +135,7 @@ def list_ref_completions(
     """Return completions of a REF: tapes, branches after `:`, labels and new entries after `@`."""
     options = ctx.obj
     home = (options and options.store) or find_store_home(os.environ)
-    found = fast.query_fast(home, lambda db: list(_iter_ref_completions(db, incomplete)))
+    found = reader.query_index_file(home, lambda db: list(_iter_ref_completions(db, incomplete)))
     return [
         CompletionItem(value, help=to_single_line(about) or None) for value, about in found or ()
     ]
@@ -145,19 +145,21 @@ def _iter_ref_completions(db: sqlite3.Connection, text: str) -> Iterator[tuple[s
     if "@" in text:
         before, _, entry = text.rpartition("@")
         tape, _, branch = before.partition(":")
-        known = fast.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
-        labels = [(name, at[:SHORT]) for name, at in fast.fetch_labels(db, known)] if known else []
-        entries = fast.fetch_entries(db, known, branch, MAX_OFFERED) if known else ()
+        known = reader.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
+        labels = (
+            [(name, at[:SHORT]) for name, at in reader.fetch_labels(db, known)] if known else []
+        )
+        entries = reader.fetch_entries(db, known, branch, MAX_OFFERED) if known else ()
         offered = [*labels, *((at[:SHORT], about) for at, about in entries)]
         yield from _filter_completions(f"{before}@", entry, offered)
     elif ":" in text:
         tape, _, branch = text.partition(":")
-        known = fast.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (as above)
+        known = reader.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (as above)
         yield from _filter_completions(
-            f"{tape}:", branch, fast.fetch_branches(db, known) if known else ()
+            f"{tape}:", branch, reader.fetch_branches(db, known) if known else ()
         )
     else:
-        for identity, title in fast.fetch_tapes(db, text, MAX_OFFERED):
+        for identity, title in reader.fetch_tapes(db, text, MAX_OFFERED):
             yield identity[: max(SHORT, len(text))], title  # as long as it is shown or was typed
 
 

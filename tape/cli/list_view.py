@@ -11,7 +11,7 @@ from contextlib import suppress
 from ..clock import format_age, parse_timestamp, read_clock
 from ..errors import UsageError
 from ..folders import locate_repository
-from ..index.fast import fetch_newest_tapes
+from ..index.reader import fetch_newest_tapes
 from ..text import SHORT, shorten_to_width, show_controls, to_single_line
 from .arguments import parse_plain_arguments
 from .terminal import (
@@ -30,18 +30,14 @@ from .terminal import (
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TypeAlias, TypeVar
+    from typing import Any
 
-    from ..index.fast import ListedTape
-    from ..index.tables import TapeRow
-
-    AnyTape: TypeAlias = ListedTape | TapeRow
-    T = TypeVar("T", ListedTape, TapeRow)
+    from ..index.reader import TapeRow
 
 TAPE_LIMIT = 50
 """How many tapes are shown by default."""
 
-SORTS: dict[str, Callable[[AnyTape], Any]] = {
+SORTS: dict[str, Callable[[TapeRow], Any]] = {
     "updated": lambda row: row.updated,
     "created": lambda row: row.created,
     "title": lambda row: (row.title or "").casefold(),
@@ -111,8 +107,8 @@ def count_needed(options: Mapping[str, str], most: int | None) -> int:
 
 
 def select_tapes(
-    found: Sequence[T], options: Mapping[str, str], time: int, first: str | None = None
-) -> list[T]:
+    found: Sequence[TapeRow], options: Mapping[str, str], time: int, first: str | None = None
+) -> list[TapeRow]:
     """Return the tapes, newest first in `found`, that match the options, in the order of --sort.
 
     The options are texts as typed; a project matches by the folder that its tapes work in now. By
@@ -141,7 +137,7 @@ def select_tapes(
     return chosen
 
 
-def _select_in_project(found: Sequence[T], project: str) -> list[T]:
+def _select_in_project(found: Sequence[TapeRow], project: str) -> list[TapeRow]:
     """Return the tapes that work in a folder or below, or in a project there."""
     root = os.path.abspath(project).rstrip("/") + "/"  # noqa: PTH100 (as tapes keep it)
     return [
@@ -151,7 +147,7 @@ def _select_in_project(found: Sequence[T], project: str) -> list[T]:
     ]
 
 
-def may_have_moved(found: Sequence[AnyTape], project: str) -> bool:
+def may_have_moved(found: Sequence[TapeRow], project: str) -> bool:
     """Return whether none of some tapes is of a project, and the folder of one of them is gone."""
     places = {row.project or row.cwd for row in found}
     inside = f"{project.rstrip('/')}/"
@@ -160,7 +156,7 @@ def may_have_moved(found: Sequence[AnyTape], project: str) -> bool:
     return any(place and not os.path.isdir(place) for place in places)  # noqa: PTH112 (at once)
 
 
-def print_tape_objects(shown: Sequence[AnyTape], tapes: str) -> None:
+def print_tape_objects(shown: Sequence[TapeRow], tapes: str) -> None:
     """Print tapes as a JSON array; `tapes` is the absolute path of their folders' folder."""
     print_json_text(
         [
@@ -177,7 +173,7 @@ _OBJECT_KEYS = (
 )
 
 
-def print_tapes(chosen: Sequence[AnyTape], most: int | None, options: Mapping[str, str]) -> None:
+def print_tapes(chosen: Sequence[TapeRow], most: int | None, options: Mapping[str, str]) -> None:
     """Print at most so many tapes as a table, and warn if more were left out without --limit."""
     shown = chosen[:most]
     if shown:  # in one write: a pipe's reader wakes up once
@@ -186,7 +182,7 @@ def print_tapes(chosen: Sequence[AnyTape], most: int | None, options: Mapping[st
         print_warning(f"these are the first {len(shown)}; --all lists every tape")
 
 
-def format_tapes(shown: Sequence[AnyTape], time: int, wide: int) -> list[str]:
+def format_tapes(shown: Sequence[TapeRow], time: int, wide: int) -> list[str]:
     """Return tapes as a table with a heading, cut so that a row fits.
 
     Titles and folders get shorter first; where that is not enough, columns are left out.

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from ..clock import read_clock, render_time
 from ..errors import UsageError
 from ..index.fast_search import search_fast
-from ..index.fast_text import build_filter, build_match_expression
+from ..index.full_text import build_filter, build_match_expression
 from ..text import SHORT, shorten_to_width, show_controls
 from .arguments import parse_plain_arguments
 from .terminal import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TypedDict
 
-    from ..index.fast_text import FoundPrompt, Marks, RankedEntry
+    from ..index.full_text import FoundPrompt, Marks, RankedEntry
     from ..index.search import SearchMatch
 
     ShownHit = tuple[RankedEntry | SearchMatch, str, Marks, FoundPrompt | None]

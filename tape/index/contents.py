@@ -27,7 +27,7 @@ from ..file_calls import parse_named_call
 from ..model.entries import NO_JSON, BlobRef
 from ..model.line import JSON_ERRORS
 from ..reference import is_id_prefix
-from .fast_text import RESULT_CHARS, iter_argument_texts
+from .full_text import RESULT_CHARS, iter_argument_texts
 
 if TYPE_CHECKING:
     from ..model.line import Header

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from ..clock import format_timestamp
 from ..damage import warn_of_damage
 from ..store.disk import Folder, open_file
-from .fast import APPLICATION_ID, INDEX_NAME, SCHEMA_VERSION, connect_index, read_marks
+from .reader import APPLICATION_ID, INDEX_NAME, SCHEMA_VERSION, connect_index, read_marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,14 +15,14 @@ from hashlib import sha256
 from math import isinf
 
 from ..clock import format_timestamp, parse_timestamp
-from .fast import is_caught_up, query_fast
-from .fast_text import (
+from .full_text import (
     RESULT_CHARS,
     FoundPrompt,
     find_hits,
     find_prompt_line,
     iter_argument_texts,
 )
+from .reader import is_caught_up, query_index_file
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
     from typing import Any
 
-    from .fast_text import Marks, RankedEntry, Texts
+    from .full_text import Marks, RankedEntry, Texts
 
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -174,7 +174,7 @@ def search_fast(
                 for prompt in [_read_prompt(db, lines, hit)]
             ]
 
-    return query_fast(home, question)
+    return query_index_file(home, question)
 
 
 def _read_prompt(db: Connection, lines: _LineReader, hit: RankedEntry) -> FoundPrompt | None:

@@ -39,7 +39,7 @@ from ..model.line import Header, encode_id_prefix, has_valid_data, is_redaction_
 from ..store.path import FSCK_ADVICE
 from ..store.phase import ORIGIN, parse_phase_number
 from .contents import ASKED_OPS, NO_CONTENTS, LineContents, extract_contents, resolve_path
-from .fast_text import space_cjk
+from .full_text import space_cjk
 from .tables import TALLY_COLUMNS, PhaseTally, select_phase, select_redacted_ids
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ from .database import (
     remove_index_files,
     write_transaction,
 )
-from .fast import INDEX_NAME, connect_index
 from .projection import Index, report_nothing, require_store
+from .reader import INDEX_NAME, connect_index
 from .tape_sync import build_tape_record
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from ..store.tape import Tape
     from .projection import Progress, Telling
+    from .reader import TapeRow
     from .search import SearchMatch
 
 T = TypeVar("T")
@@ -125,7 +126,7 @@ def list_tapes(
     cwd: str | None = None,
     project: str | None = None,
     limit: int | None = None,
-) -> list[tables.TapeRow]:
+) -> list[TapeRow]:
     """Return the tapes newest first, at most `limit`.
 
     With `cwd` those that work there now; with `project`, the top of a repository, those whose
@@ -138,8 +139,8 @@ def list_tapes(
     cwd = None if cwd is None else replace_surrogates(cwd)
     project = None if project is None else replace_surrogates(project)
 
-    def scan() -> list[tables.TapeRow]:
-        found: dict[str, tables.TapeRow] = {}
+    def scan() -> list[TapeRow]:
+        found: dict[str, TapeRow] = {}
         for folder in store.folders():
             row = read_tape_row(store, folder)
             if row is not None:
@@ -154,7 +155,7 @@ def list_tapes(
     return ask_index(index, lambda index: index.rows(cwd, limit, project), scan)
 
 
-def read_tape_row(store: Store, folder: str) -> tables.TapeRow | None:
+def read_tape_row(store: Store, folder: str) -> TapeRow | None:
     """Return the row of the tape in a folder from its files; None if that fails."""
     try:
         with store.open_folder(folder) as tape:
@@ -238,7 +239,7 @@ def search_entries(
     without any. Raises UsageError for a query with nothing to search for, NewerFormat or Damaged of
     the store.
     """
-    from .fast_text import build_filter, build_match_expression  # noqa: PLC0415
+    from .full_text import build_filter, build_match_expression  # noqa: PLC0415
     from .search import find_matches  # noqa: PLC0415
 
     narrow = build_filter(types, project, model, since, until)

@@ -42,8 +42,8 @@ from .database import (
     scrub_index,
     write_transaction,
 )
-from .fast import find_changed_tapes
-from .tables import TapeLocation, TapeRow
+from .reader import TapeRow, find_changed_tapes
+from .tables import TapeLocation
 from .tape_sync import apply_changes, sync_tape
 from .writer_log import LARGE_LOG, ActiveWriter, WriterLog
 

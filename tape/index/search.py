@@ -21,14 +21,14 @@ from ..store.path import FSCK_ADVICE
 from .contents import extract_contents
 from .database import erase_removed_words
 from .fast_search import extract_prompt_text
-from .fast_text import FoundPrompt, find_hits, find_prompt_line
+from .full_text import FoundPrompt, find_hits, find_prompt_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..store.store import Store
     from .contents import EntryWords
-    from .fast_text import RankedEntry
+    from .full_text import RankedEntry
 
 
 class SearchMatch(Struct, frozen=True, gc=False):

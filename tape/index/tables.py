@@ -19,7 +19,6 @@ from math import fsum
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from ..reference import is_id_prefix
 from ..store.phase import ORIGIN
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from ..model.line import Header
     from ..store.refs import Refs
     from .contents import LineContents
-from .fast import compute_id_range
+from .reader import TAPE_COLUMNS, TapeRow, compute_id_range, to_tape_row
 from .writer_log import ActiveWriter
 
 _ENTRY_ID_DIGITS = 40
@@ -42,30 +41,6 @@ TALLY_COLUMNS = (
     "moved_offset, project, prompt"
 )
 """Columns of `phases` that hold a Tally, in its order."""
-
-
-class TapeRow(Struct, frozen=True, gc=False):
-    """One tape in a list. Times are as on the tape: UTC text with microseconds."""
-
-    id: str
-    """32 hex digits."""
-    folder: str
-    """Name of its folder in `tapes/`."""
-    title: str | None
-    """The given title, or else the beginning of the first prompt; None without a prompt."""
-    cwd: str
-    """The current folder: cwd of the newest `start` or `meta` entry."""
-    project: str | None
-    created: str
-    updated: str
-    """Time of the newest head."""
-    model: str | None
-    """Of the newest answer."""
-    entries: int
-    """Number of its own entries, without its origin's."""
-    branches: int
-    cost: float | None
-    """USD of all calls; None if no cost is known."""
 
 
 class PhaseTally(Struct, gc=False):
@@ -145,10 +120,6 @@ def is_entry_id(text: str | None) -> TypeGuard[str]:
     return text is not None and len(text) == _ENTRY_ID_DIGITS and is_id_prefix(text)
 
 
-_TAPE_COLUMNS = (
-    "lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, model, entries, "
-    "branches, cost"
-)
 _SELECT_TALLY = TALLY_COLUMNS.replace(" last", " lower(hex(last))")
 
 # The facts of `tally.known`, from the tables instead of all phases.
@@ -199,15 +170,11 @@ def select_tape_rows(
 ) -> list[TapeRow]:
     """Return tapes newest first; those of a project are in it or at its top."""
     found = db.execute(
-        f"SELECT {_TAPE_COLUMNS} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "  # noqa: S608 (our own names)
+        f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "  # noqa: S608 (our own names)
         "AND (?3 IS NULL OR project = ?3 OR cwd = ?3) ORDER BY updated DESC, id DESC LIMIT ?2",
         (cwd, -1 if limit is None else limit, project),
     )
-    return [_to_tape_row(*values) for values in found]
-
-
-def _to_tape_row(identity: str, folder: bytes, *rest: object) -> TapeRow:
-    return TapeRow(identity, os.fsdecode(folder), *rest)  # type: ignore[arg-type]  # STRICT table
+    return [to_tape_row(*values) for values in found]
 
 
 def select_folders(db: Connection, prefix: str) -> list[str]:
@@ -260,7 +227,7 @@ def select_location(db: Connection, tape: str) -> TapeLocation | None:
 def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
     """Return the stored facts of a tape; None if it is unknown or only partly read."""
     key = (bytes.fromhex(tape),)
-    row = db.execute(f"SELECT {_TAPE_COLUMNS} FROM tapes WHERE id = ?", key).fetchone()  # noqa: S608 (ours)
+    row = db.execute(f"SELECT {TAPE_COLUMNS} FROM tapes WHERE id = ?", key).fetchone()  # noqa: S608 (ours)
     if row is None:
         return None
     branches = db.execute(
@@ -272,7 +239,7 @@ def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
         "SELECT name, lower(hex(entry)) FROM labels WHERE tape = ? ORDER BY name", key
     )
     return TapeRecord(
-        _to_tape_row(*row),
+        to_tape_row(*row),
         tuple(
             [
                 IndexedBranch._make((*at, bool(marks & 1), bool(marks & 2)))
@@ -326,7 +293,7 @@ def save_tape_record(db: Connection, new: TapeRecord, old: TapeRecord | None) ->
     db.execute(
         "UPDATE tapes SET (title, cwd, project, created, updated, model, entries, branches, cost) "
         "= (?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?",
-        (*astuple(new.row)[2:], key),
+        (*new.row[2:], key),
     )
     known = old.branches if old else ()
     names = {row.name for row in known} - {row.name for row in new.branches}
@@ -394,7 +361,7 @@ def update_location(db: Connection, tape: str, where: TapeLocation) -> None:
 
 
 def select_stamps(db: Connection, tape: str) -> str | None:
-    """Return size and time of a tape's files when they were read: see `fast.describe_stamps`."""
+    """Return size and time of a tape's files when they were read: see `reader.describe_stamps`."""
     found = db.execute("SELECT stamps FROM tapes WHERE id = ?", (bytes.fromhex(tape),)).fetchone()
     stamps: str | None = found[0] if found else None
     return stamps

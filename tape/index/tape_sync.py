@@ -29,8 +29,8 @@ from ..store.phase import ORIGIN
 from ..store.refs import JOURNAL_NAME, read_head_at
 from . import tables
 from .database import write_transaction
-from .fast import describe_stamps
-from .tables import IndexedBranch, PhaseTally, TapeLocation, TapeRecord, TapeRow, is_entry_id
+from .reader import TapeRow, describe_stamps
+from .tables import IndexedBranch, PhaseTally, TapeLocation, TapeRecord, is_entry_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

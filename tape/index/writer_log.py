@@ -34,7 +34,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..store.disk import Descriptor, open_file, write_bytes
-from .fast import LOG_NAME, read_log_head
+from .reader import LOG_NAME, read_log_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

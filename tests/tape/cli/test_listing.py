@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from tape.cli.list_view import answer_at_once
-from tape.index import fast
+from tape.index import reader
 from tests.e2e.terminal import Terminal
 from tests.tape.cli.conftest import BIN, TALK, line
 
@@ -51,7 +51,7 @@ def long_way(tape):
 
 def caught_up(tape):
     """Let the index catch up for good: it does not trust a folder that changed just now."""
-    while fast.fetch_newest_tapes(str(tape.store), 1) is None:
+    while reader.fetch_newest_tapes(str(tape.store), 1) is None:
         tape("ls")
 
 
@@ -163,15 +163,15 @@ class TestAtOnce:
                 process.stdin.write(line("note", text="x") + TALK)
                 process.stdin.flush()
                 process.stdout.readline()
-                assert fast.fetch_newest_tapes(str(tape.store), 50) is None
+                assert reader.fetch_newest_tapes(str(tape.store), 50) is None
                 assert at_once_or_not(tape) == long_way(tape)
                 process.kill()
         elif change == "newer":
-            assert fast.fetch_newest_tapes(str(tape.store), 50) is None
+            assert reader.fetch_newest_tapes(str(tape.store), 50) is None
             assert "update it" in tape.real("ls", code=1).err
             return
         else:
-            before = fast.fetch_newest_tapes(str(tape.store), 50)
+            before = reader.fetch_newest_tapes(str(tape.store), 50)
             assert before is None or change == "came"
         assert at_once_or_not(tape) == long_way(tape)
 
@@ -184,7 +184,7 @@ class TestAtOnce:
         caught_up(tape)
         odd = tape.store.with_name("a %41?b#c 日本")
         tape.store.rename(odd)
-        assert [row[0] for row in fast.fetch_newest_tapes(str(odd), 5) or ()] == [talk]
+        assert [row[0] for row in reader.fetch_newest_tapes(str(odd), 5) or ()] == [talk]
 
     def test_takes_a_reader_that_goes_away_for_no_error(self, tape, three):
         with tape.open("ls") as process:

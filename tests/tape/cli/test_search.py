@@ -8,7 +8,7 @@ import os
 import pytest
 
 from tape.cli.search_view import answer_at_once
-from tape.index import fast
+from tape.index import reader
 from tests.e2e.terminal import Terminal
 from tests.tape.cli.conftest import BIN, line, words
 
@@ -109,7 +109,7 @@ def ready(tape, said):
     tape("append", said[0], stdin=many)
     os.utime(tape.store / "tapes", (1, 1))
     tape("ls")
-    assert fast.fetch_newest_tapes(str(tape.store), 1)
+    assert reader.fetch_newest_tapes(str(tape.store), 1)
     return tape
 
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tape.damage import DamageWarning
 from tape.errors import UsageError
-from tape.index import fast, fast_text
+from tape.index import full_text, reader
 from tape.index.contents import extract_contents
 from tape.index.fast_search import extract_texts, search_fast
-from tape.index.fast_text import build_match_expression
+from tape.index.full_text import build_match_expression
 from tape.index.library import open_store, search_entries
 from tape.index.tables import select_entries
 from tape.model.entries import Assistant, Redact, Text, ToolCall, ToolResult, User
@@ -63,14 +63,14 @@ KINDS = st.sampled_from(["user", "context", "assistant", "tool.result"])
 
 
 def hit_of(header):
-    rest = dict.fromkeys(fast_text.RankedEntry._fields)
+    rest = dict.fromkeys(full_text.RankedEntry._fields)
     time = glance_time(header.time)
     known = {"entry": header.id, "n": header.n, "time": time, "type": header.type}
-    return fast_text.RankedEntry(**{**rest, **known})
+    return full_text.RankedEntry(**{**rest, **known})
 
 
 def glance_time(text):
-    return fast_text.parse_timestamp(text)
+    return full_text.parse_timestamp(text)
 
 
 @given(KINDS, DATA)
@@ -184,12 +184,12 @@ def test_a_line_is_left_out_only_where_its_texts_do_not_match(kind, blocks, quer
         return
     _, line = encode_line(kind, PARENT, 3, TIME, raw)
     words = extract_contents(read_header(line[:-1]), line[:-1]).words
-    if words is not None and [*fast_text.build_excerpts(expression, [words])]:
-        assert fast_text.build_line_filter(expression)(line[:-1])
+    if words is not None and [*full_text.build_excerpts(expression, [words])]:
+        assert full_text.build_line_filter(expression)(line[:-1])
 
 
 def test_lines_without_the_phrase_are_left_out():
-    may_match = fast_text.build_line_filter(build_match_expression('"no such file"'))
+    may_match = full_text.build_line_filter(build_match_expression('"no such file"'))
     for text in ("no file is such", "such a file has no s", "→ no\n\tfile", "C:\\no\\new such"):
         answer = Assistant((Text(text), ToolCall("c", "read", b'{"n":12.5,"path":"such"}')), "p")
         assert not may_match(encode_line("assistant", PARENT, 3, TIME, encode_payload(answer))[1])
@@ -197,7 +197,7 @@ def test_lines_without_the_phrase_are_left_out():
 
 def test_symbols_that_are_taken_for_gaps_are_no_part_of_words():
     symbols = [
-        chr(at) for at in range(0x2000, 0x3000) if re.match(fast_text._SYMBOLS, chr(at).encode())
+        chr(at) for at in range(0x2000, 0x3000) if re.match(full_text._SYMBOLS, chr(at).encode())
     ]
     assert len(symbols) > 1_000
     with closing(sqlite3.connect(":memory:")) as db:
@@ -232,7 +232,7 @@ def settle(home):
 def both(home, query, limit=20, **narrow):
     """Return what a search says at once, and what the long way says."""
     at_once = search_fast(
-        str(home), build_match_expression(query), fast_text.build_filter(**narrow), limit
+        str(home), build_match_expression(query), full_text.build_filter(**narrow), limit
     )
     with open_store(home) as library:
         hits = search_entries(*library, query, limit=limit, **narrow)
@@ -269,7 +269,7 @@ def test_a_line_that_changed_under_the_index_is_left_to_the_long_way(home):
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b"number 5", b"number \xff"))
     assert (
-        search_fast(str(home), build_match_expression('"number 5"'), fast_text.build_filter(), 20)
+        search_fast(str(home), build_match_expression('"number 5"'), full_text.build_filter(), 20)
         is None
     )
     for other in (b"another!", b"Number 5"):
@@ -306,5 +306,5 @@ def test_entries_whose_ids_begin_alike_are_told_apart(home):
 
 
 def test_names_that_stand_in_two_places_are_the_same():
-    assert fast_text.ORIGIN_PHASE == phase.ORIGIN
-    assert fast.query_fast("/nowhere", lambda _: 1) is None
+    assert full_text.ORIGIN_PHASE == phase.ORIGIN
+    assert reader.query_index_file("/nowhere", lambda _: 1) is None

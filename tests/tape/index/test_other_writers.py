@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from tape.index import fast
-from tape.index.fast import fetch_newest_tapes
+from tape.index import reader
 from tape.index.library import list_tapes, open_store, search_entries
+from tape.index.reader import fetch_newest_tapes
 from tape.store.store import Store
 from tests.tape.index.test_projection import begin, held, listed, say, settle
 
@@ -113,12 +113,12 @@ def test_a_change_beside_a_writer_with_the_index_is_seen(library, bare, change):
 
 
 def test_of_many_tapes_the_old_ones_are_compared_once_a_minute(library, bare, monkeypatch):
-    monkeypatch.setattr(fast, "_ALWAYS_CHECKED", 1)
+    monkeypatch.setattr(reader, "_ALWAYS_CHECKED", 1)
     home = os.fspath(library.store.path)
     assert [row.title for row in listed(library)] == ["two", "one"]
     rename(bare)  # the older one
     assert [row.title for row in list_tapes(*library)] == ["two", "one"]
-    checked = library.store.path / fast.CHECK_NAME
+    checked = library.store.path / reader.CHECK_NAME
     then = checked.stat().st_mtime - 61
     os.utime(checked, (then, then))
     assert fetch_newest_tapes(home, -1) is None

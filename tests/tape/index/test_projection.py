@@ -22,10 +22,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tape.errors import NewerFormat, TapeError
 from tape.index import tables
 from tape.index.database import find_migrations
-from tape.index.fast import APPLICATION_ID, SCHEMA_VERSION
 from tape.index.library import list_tapes, open_store, rebuild_index, search_entries
 from tape.index.library import query_index as asked
-from tape.index.tables import TapeRow
+from tape.index.reader import APPLICATION_ID, SCHEMA_VERSION, TapeRow
 from tape.index.writer_log import WriterLog
 from tape.model.entries import (
     Assistant,

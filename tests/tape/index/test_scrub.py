@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tape.index.database import is_scrub_wanted, request_scrub, scrub_index
-from tape.index.fast import INDEX_NAME, connect_index
 from tape.index.library import open_store, search_entries
+from tape.index.reader import INDEX_NAME, connect_index
 from tape.model.entries import Redact, Text, User
 from tape.store.maintenance.upkeep import redact
 from tape.store.redaction import MARK_NAME, RedactionMark

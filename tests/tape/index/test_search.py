@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tape.damage import DamageWarning
 from tape.errors import UsageError
 from tape.index.contents import list_touched_files, resolve_path
-from tape.index.fast import APPLICATION_ID
-from tape.index.fast_text import (
+from tape.index.full_text import (
     CJK_RANGES,
     EXCERPT_WIDTH,
     build_loose_expression,
@@ -27,6 +26,7 @@ from tape.index.fast_text import (
     unspace_cjk,
 )
 from tape.index.library import open_store, query_index, rebuild_index, search_entries
+from tape.index.reader import APPLICATION_ID
 from tape.model.entries import (
     Assistant,
     ChangedFile,

@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from tape.index import tables
-from tape.index.fast import LOG_NAME, connect_index, is_caught_up
 from tape.index.library import list_tapes, open_store
+from tape.index.reader import LOG_NAME, connect_index, is_caught_up
 from tape.index.writer_log import LARGE_LOG, ActiveWriter, WriterLog
 from tape.model.entries import Text, User
 from tape.store.store import Beginning

@@ -1,4 +1,4 @@
-"""The index as it is, read without the rest of the package: for commands that must start fast.
+"""The index as it is, read without the rest of the package: all that a list needs to import.
 
 Invariant: nothing is written and no tape is opened. What the index alone cannot answer gives None:
 then the caller asks `tape.index.library`, which catches up first. What makes a file an index, and
@@ -10,16 +10,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections import namedtuple
 from contextlib import closing, suppress
 from stat import S_ISREG
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import TypeVar
 
-    T = TypeVar("T")
+T = TypeVar("T")
 
 INDEX_NAME = "index.db"
 LOG_NAME = "index.writers"
@@ -38,7 +36,7 @@ _STORE_MARK = b'{"format":1,'
 _INDEX_ERRORS = (sqlite3.Error, OSError, ValueError, OverflowError)
 
 
-def query_fast(home: str, question: Callable[[sqlite3.Connection], T]) -> T | None:
+def query_index_file(home: str, question: Callable[[sqlite3.Connection], T]) -> T | None:
     """Return what the index of the store at `home` answers; None where it is not ready for it."""
     with suppress(*_INDEX_ERRORS), closing(connect_index(home, timeout=1)) as db:
         if read_marks(db) == (APPLICATION_ID, SCHEMA_VERSION):
@@ -69,21 +67,50 @@ def read_marks(db: sqlite3.Connection) -> tuple[int, int]:
     return found
 
 
-ListedTape = namedtuple(  # noqa: PYI024 (typing takes too long)
-    "ListedTape",
-    "id folder title cwd project created updated model entries branches cost",
+class TapeRow(NamedTuple):
+    """One tape in a list. Times are as on the tape: UTC text with microseconds."""
+
+    id: str
+    """32 hex digits."""
+    folder: str
+    """Name of its folder in `tapes/`."""
+    title: str | None
+    """The given title, or else the beginning of the first prompt; None without a prompt."""
+    cwd: str
+    """The current folder: cwd of the newest `start` or `meta` entry."""
+    project: str | None
+    created: str
+    updated: str
+    """Time of the newest head."""
+    model: str | None
+    """Of the newest answer."""
+    entries: int
+    """Number of its own entries, without its origin's."""
+    branches: int
+    cost: float | None
+    """USD of all calls; None if no cost is known."""
+
+
+TAPE_COLUMNS = (
+    "lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, model, entries, "
+    "branches, cost"
 )
-"""A tape in a list, with the fields of `tape.index.tables.TapeRow`."""
+"""The columns of `tapes` from which `to_tape_row` makes a row."""
 
 
-def fetch_newest_tapes(home: str, most: int, project: str | None = None) -> list[ListedTape] | None:
+def to_tape_row(identity: str, folder: bytes, *rest: Any) -> TapeRow:
+    """Return the row of a tape from its columns."""
+    return TapeRow(identity, os.fsdecode(folder), *rest)
+
+
+def fetch_newest_tapes(home: str, most: int, project: str | None = None) -> list[TapeRow] | None:
     """Return the newest tapes, at most so many; −1 means all. With `project`, its newest ones too.
 
     Newest first. None if the index has to catch up first: a tape is being written, was added, or
     removed.
     """
 
-    def question(db: sqlite3.Connection) -> list[ListedTape] | None:
+    def question(db: sqlite3.Connection) -> list[TapeRow] | None:
         if not is_caught_up(db, home):
             return None
         found = db.execute(f"{_SELECT_LISTED} ORDER BY updated DESC, id DESC LIMIT ?", (most,))
@@ -93,18 +120,12 @@ def fetch_newest_tapes(home: str, most: int, project: str | None = None) -> list
             values = project, f"{root}/", f"{root}0", most  # 0 is the character behind /
             found = db.execute(_SELECT_LISTED + _IN_PROJECT, values)
             rows |= {row[0]: row for row in found}
-        return [
-            ListedTape(identity, os.fsdecode(folder), *rest)
-            for identity, folder, *rest in rows.values()
-        ]
+        return [to_tape_row(*row) for row in rows.values()]
 
-    return query_fast(home, question)
+    return query_index_file(home, question)
 
 
-_SELECT_LISTED = (
-    "SELECT lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, "
-    "model, entries, branches, cost FROM tapes WHERE folder <> ''"
-)
+_SELECT_LISTED = f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> ''"  # noqa: S608 (our own names)
 _IN_PROJECT = (
     " AND (cwd = ?1 OR cwd > ?2 AND cwd < ?3 OR project = ?1 OR project > ?2 AND project < ?3)"
     " ORDER BY updated DESC, id DESC LIMIT ?4"
