@@ -27,14 +27,14 @@ NOTHING = [sys.executable, "-c", "pass"]
 BIN = Path(sys.executable).parent
 TAPES = 1000
 COMMANDS = {
-    "tape --version": 1.3,
+    "tape --version": 0.5,
     "tape --help": 1.2,
     "tape ls --help": None,
-    "tape ls": 1.6,
+    "tape ls": 1.3,
     "tape ls --all": None,
-    "tape search session": None,
-    "tape show": 1.8,
-    "gong --version": 2.2,
+    "tape search session": 1.3,
+    "tape show": None,
+    "gong --version": 0.6,
     "gong --help": 1.2,
     "gong chat --help": None,
 }
@@ -46,10 +46,11 @@ ROWS = {
     "gong --version": 2.2,
     "tape --help": 5.5,
     "gong --help": 5.5,
-    "tape ls": 2.5,
-    "tape ls --json": 2.5,
-    "tape ls -n 20": 2.5,
-    "tape --store .tape ls": 2.5,
+    "tape ls": 5.5,
+    "tape ls --json": 5.5,
+    "tape ls -n 20": 5.5,
+    "tape --store .tape ls": 5.5,
+    "tape search session": 5.5,
     "tape ls --all": 18.3,
 }
 """The rows of `make bench`, and the most each may take, as a ratio to an empty Python."""

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from time import time_ns
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

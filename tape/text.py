@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # importing typing takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Collection
 

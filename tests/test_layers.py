@@ -23,7 +23,7 @@ ORDER = {
     "tape": [
         *("version", "errors", "damage", "clock", "text", "lookalikes", "reference"),
         *("git_patch", "folders"),
-        *("index.reader", "index.full_text", "index.fast_search"),
+        *("index.reader", "index.full_text"),
         *("model", "store", "context", "file_calls", "files", "history", "formats", "index"),
         *("resolve", "moved", "blame", "check", "store.maintenance", "commonmark"),
         *("render_calls", "render"),

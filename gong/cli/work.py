@@ -10,10 +10,11 @@ import click
 import msgspec
 from msgspec.structs import replace
 
+from tape.cli.environment import get_current_folder
 from tape.cli.files import require_writable, write_output
 from tape.cli.group import GlobalOptions
 from tape.cli.output import NamingGroup, as_json, complete_ref, format_examples, print_json
-from tape.cli.resolve import get_current_folder, open_ref
+from tape.cli.resolve import open_ref
 from tape.cli.terminal import format_table, print_lines
 from tape.clock import format_timestamp, read_clock, render_time, show_times
 from tape.errors import TapeError, UsageError

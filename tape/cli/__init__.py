@@ -27,26 +27,22 @@ _GC_THRESHOLD = 20_000
 def main() -> NoReturn:
     """Run `tape` with the arguments of this process, and end the process with its exit code.
 
-    The version is printed before anything is imported; `tape ls` and `tape search` read only the
-    index where that is ready; everything else goes through the click group.
+    The version is printed before anything is imported; all else are click commands, each imported
+    when it is called.
     """
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         sys.exit(print_version("tape", __version__))
     from .environment import COMPLETE_VARIABLE  # noqa: PLC0415 (not for the version)
-    from .fast import run_fast  # noqa: PLC0415 (as above)
 
     if COMPLETE_VARIABLE in os.environ:
         from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
 
         sys.exit(answer_completion(os.environ[COMPLETE_VARIABLE]))
     gc.set_threshold(_GC_THRESHOLD)
-    code = run_fast(arguments)
-    if code is None:
-        from .group import run_command  # noqa: PLC0415 (as above)
+    from .group import run_command  # noqa: PLC0415 (as above)
 
-        code = run_command(arguments)
-    end_process(code)
+    end_process(run_command(arguments))
 
 
 def end_process(code: int) -> NoReturn:

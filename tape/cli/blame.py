@@ -13,8 +13,9 @@ from ..blame.history import blame_file as blamed
 from ..clock import render_time
 from ..errors import UsageError
 from ..text import SHORT, format_count, measure_width, shorten_to_width, show_controls
+from .environment import get_current_folder
 from .output import as_json, format_examples, print_json
-from .resolve import get_current_folder, open_library
+from .resolve import open_library
 from .terminal import (
     format_table,
     get_columns,

@@ -15,11 +15,11 @@ from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name, make_ref_name
 from ..store.store import Beginning
 from ..text import SHORT, format_names, to_single_line
 from .entry_lines import read_work_folder
+from .environment import get_current_folder
 from .output import as_json, complete_ref, format_examples, print_json, ref, wait
 from .resolve import (
     PROGRAM,
     clean_argument,
-    get_current_folder,
     open_entry,
     open_library,
     open_ref,

@@ -20,8 +20,9 @@ from ..render_calls import OP_LETTERS, paint_patch_lines
 from ..store.tape import Hit
 from ..text import SHORT, to_single_line
 from .entry_lines import read_path
+from .environment import get_current_folder
 from .output import as_json, complete_ref, format_examples, print_bytes, print_json, print_utf8
-from .resolve import get_current_folder, open_entry, open_second_entry
+from .resolve import open_entry, open_second_entry
 from .terminal import format_table, paint_line, print_lines, print_warning, style_text
 
 if TYPE_CHECKING:

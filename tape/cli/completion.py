@@ -133,8 +133,7 @@ def list_ref_completions(
     ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Return completions of a REF: tapes, branches after `:`, labels and new entries after `@`."""
-    options = ctx.obj
-    home = (options and options.store) or find_store_home(os.environ)
+    home = find_store_home(ctx.obj.store if ctx.obj else None)
     found = reader.query_index_file(home, lambda db: list(_iter_ref_completions(db, incomplete)))
     return [
         CompletionItem(value, help=to_single_line(about) or None) for value, about in found or ()

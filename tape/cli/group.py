@@ -55,7 +55,7 @@ COMMANDS = {
     "diff": ("diff", "Show how two branches differ."),
     "merge": ("merge", "Bring a branch back as a summary, with picked entries."),
     "replay": ("playback", "Replay a session, or check that it still gives the same view."),
-    "search": ("listing", "Search all tapes for words."),
+    "search": ("search_view", "Search all tapes for words."),
     "stats": ("stats_view", "Show tokens, cost, tools and time."),
     "files": ("changed_files", "List the files that a path changed, or print one as it was."),
     "blame": ("blame", "Show which entry and prompt last changed each line of a file."),

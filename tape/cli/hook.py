@@ -26,11 +26,11 @@ from ..errors import TapeError, UsageError
 from ..exchange.session_batch import ImportMemory, import_files
 from ..exchange.session_sources import SessionFile
 from ..store.store import Beginning
+from .environment import get_current_folder
 from .output import as_json, format_examples, print_json
 from .resolve import (
     PROGRAM,
     clean_argument,
-    get_current_folder,
     get_store_home,
     open_library,
 )

@@ -38,8 +38,9 @@ from ..formats.sessions.steps import describe_left_out
 from ..reference import SESSION_TOOLS
 from ..store.store import Beginning
 from ..text import SHORT, format_count
+from .environment import get_current_folder
 from .output import as_json, format_examples, print_json
-from .resolve import PROGRAM, clean_argument, get_current_folder, open_library
+from .resolve import PROGRAM, clean_argument, open_library
 from .terminal import print_lines, print_warning, show_progress
 from .timeparse import parse_moment
 

@@ -1,43 +1,58 @@
-"""`ls` and `search`: the tapes of a store, and full text over all of them."""
+"""`ls`: the tapes of a store, those of this project first.
+
+Nothing is imported that reads tapes, but where the index has to catch up with them first.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ..clock import read_clock
-from ..index.library import list_tapes
-from ..index.library import search_entries as search_in
-from .list_view import (
-    SORTS,
-    TAPE_LIMIT,
-    count_needed,
-    find_first_project,
-    may_have_moved,
-    print_tape_objects,
-    print_tapes,
-    select_tapes,
-)
+from ..clock import format_age, parse_timestamp, read_clock
+from ..folders import locate_repository
+from ..index.reader import fetch_newest_tapes
+from ..text import SHORT, shorten_to_width, show_controls, to_single_line
+from .environment import find_store_home, get_current_folder
 from .output import CountedCommand, CountType, as_json, format_examples
-from .resolve import (
-    get_current_folder,
-    open_library,
-    warn_of_left_out,
-    warn_of_moved_project,
+from .terminal import (
+    align_column,
+    can_colour,
+    drop_columns,
+    get_columns,
+    join_columns,
+    print_json_text,
+    print_lines,
+    print_warning,
+    style_text,
 )
-from .search_view import (
-    HIT_LIMIT,
-    parse_search_options,
-    print_hit_objects,
-    print_hits,
-    warn_of_no_hits,
-)
-from .terminal import print_warning
-from .timeparse import TIME_FORMS
+from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from ..index.reader import TapeRow
     from .group import GlobalOptions
+
+TAPE_LIMIT = 50
+"""How many tapes are shown by default."""
+
+_SORTS: dict[str, Callable[[TapeRow], Any]] = {
+    "updated": lambda row: row.updated,
+    "created": lambda row: row.created,
+    "title": lambda row: (row.title or "").casefold(),
+    "entries": lambda row: row.entries,
+    "branches": lambda row: row.branches,
+    "cost": lambda row: row.cost or 0.0,
+}
+"""The orders of a list, and what each compares."""
+
+_TITLE_COLUMNS, _LEAST_TITLE_COLUMNS = 60, 12
+_MODEL_COLUMNS, _LEAST_MODEL_COLUMNS = 30, 12
+_FOLDER_COLUMNS, _LEAST_FOLDER_COLUMNS = 24, 10
 
 
 @click.command(
@@ -61,7 +76,7 @@ if TYPE_CHECKING:
 @click.option("-n", "--limit", type=CountType(), metavar="N", help="At most N tapes.")
 @click.option(
     "--sort",
-    type=click.Choice(list(SORTS)),
+    type=click.Choice(list(_SORTS)),
     help="Largest or newest first; titles by the alphabet.",
 )
 @as_json
@@ -89,102 +104,209 @@ def ls(
     entries, branches, cost}.
     """
     most = limit if limit is not None else None if every else TAPE_LIMIT
-    told = {"project": project, "since": since, "until": until, "sort": sort}
-    given = {name: text for name, text in told.items() if text}
-    given |= {name: "" for name, is_given in (("here", here), ("json", as_json)) if is_given}
-    first = find_first_project(given)
-    if here and first is None:
-        get_current_folder()  # raises
-    if limit is not None:
-        given["limit"] = str(limit)
-    needed = count_needed(given, most)
-    with open_library(options) as opened:
-        found = list_tapes(*opened, limit=None if needed < 0 else needed)
-        if first is not None and len(found) == needed:  # there may be older ones
-            found = list_tapes(*opened)
-        chosen = select_tapes(found, given, read_clock(), first)
+    now = read_clock()
+    choice = _Choice(
+        project=project,
+        since=parse_moment(since, now) if since else "",
+        until=parse_moment(until, now) if until else "",
+        sort=sort,
+        here=here,
+        first=_find_first_project(here=here) if here or not (sort or as_json) else None,
+    )
+    home = find_store_home(options.store)
+
+    def show(found: list[TapeRow]) -> bool:
+        chosen = _choose_tapes(found, choice, in_order=as_json)
         if as_json:
-            print_tape_objects(chosen[:most], str(opened.store.tapes.absolute()))
-            return warn_of_left_out(opened).code
-        print_tapes(chosen, most, given)
-        if first is not None and may_have_moved(found, first):
-            warn_of_moved_project(opened)
-        lacking = warn_of_left_out(opened)
-        if not chosen and not lacking.tapes:
-            print_warning("no tape to list; `tape new` makes one")
-        return lacking.code
+            _print_tape_objects(chosen[:most], home)
+            return True
+        _print_tapes(chosen, most, warns=limit is None)
+        if choice.first is not None and _may_have_moved(found, choice.first):
+            _warn_of_moved_project(options)
+        return bool(chosen)
+
+    is_filtered = bool(project or since or until or sort)
+    needed = None if most is None or is_filtered else most + 1
+    found = fetch_newest_tapes(home, needed, choice.first)
+    if found is not None:
+        is_shown, code = show(found), 0
+    else:
+        is_shown, code = _list_after_catching_up(options, needed, choice, show)
+    if not is_shown:
+        print_warning("no tape to list; `tape new` makes one")
+    return code
 
 
-@click.command(
-    cls=CountedCommand,
-    epilog=format_examples(
-        "tape search login page",
-        "tape search '\"connection refused\" -redis' --since 1w",
-        "tape search src/auth/login.py:42 --type tool.result --project .",
-        "tape search 'timeout OR deadline*' -n 5 --json",
-        "tape search --type user --since 1d",
-    ),
-)
-@click.argument("query", nargs=-1)
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type.")
-@click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
-@click.option(
-    "--model",
-    metavar="NAME",
-    help="Only answers of matching models, and the other entries of their tapes.",
-)
-@click.option("--since", metavar="TIME", help=f"Only entries since this time: {TIME_FORMS}.")
-@click.option("--until", metavar="TIME", help="Only entries before this time.")
-@click.option(
-    "-n",
-    "--limit",
-    type=CountType(1),
-    default=HIT_LIMIT,
-    show_default=True,
-    metavar="N",
-    help="At most N entries.",
-)
-@click.option(
-    "-q", "--quiet", is_flag=True, help="Print nothing; exit with 1 when nothing is found."
-)
-@as_json
-@click.pass_obj
-def search(
-    options: GlobalOptions,
-    *,
-    query: tuple[str, ...],
-    types: tuple[str, ...],
-    project: str | None,
-    model: str | None,
-    since: str | None,
-    until: str | None,
-    limit: int,
-    quiet: bool,
-    as_json: bool,
-) -> int:
-    """Search prompts, answers, tool calls and the beginning of their results.
+class _Choice(NamedTuple):
+    """Which tapes are listed, and in what order."""
 
-    All words must match; "a phrase" matches exactly, -word excludes, word* matches a prefix, one OR
-    two matches either. Everything else is literal: paths, identifiers, foo->bar. For Chinese,
-    Japanese and Korean, any adjacent characters match. The best hits come first. Without words, the
-    newest entries that the options leave are listed.
+    project: str | None
+    """A folder: only tapes that work there or below."""
+    since: str
+    until: str
+    """Times as on a tape: those last used from `since` on and before `until`; "" for any."""
+    sort: str | None
+    """A key of `_SORTS`; None for the newest first, those of `first` before the others."""
+    here: bool
+    """Only tapes of `first`."""
+    first: str | None
+    """The folder of this project."""
 
-    --model takes any part of PROVIDER/MODEL; it finds the answers of matching models and the other
-    entries of tapes where one answered.
 
-    --json prints an array of {tape, title, folder, phase, offset, entry, n, time, type, branch,
-    snippet, marks, score, prompt}; marks are the start and end, in characters, of each match in
-    the snippet, prompt is the {entry, text} that led to it, or null.
+def _find_first_project(*, here: bool) -> str | None:
+    """Return the repository of the current folder, else the folder; None where that was removed.
+
+    Raises NotFound instead with `here`.
     """
-    told = {"project": project, "model": model, "since": since, "until": until}
-    given = {name: text for name, text in told.items() if text is not None}
+    folder = get_current_folder(is_needed=here)
+    return (locate_repository(folder) or folder) if folder else None
+
+
+def _list_after_catching_up(
+    options: GlobalOptions,
+    limit: int | None,
+    choice: _Choice,
+    show: Callable[[list[TapeRow]], bool],
+) -> tuple[bool, int]:
+    """Show the tapes of an index that has to catch up with them first, or of no index.
+
+    Returns whether any tape is shown, or named as left out, and the exit code.
+    """
+    from ..index.library import list_tapes  # noqa: PLC0415 (most lists read no tape)
+    from .resolve import open_library, warn_of_left_out  # noqa: PLC0415 (as above)
+
     with open_library(options) as opened:
-        narrow = parse_search_options(read_clock(), given)
-        matches = search_in(*opened, " ".join(query), types=types, limit=limit, **narrow)
-        if quiet:
-            return int(not matches)
-        hits = [(match, match.snippet, match.marks, match.prompt) for match in matches]
-        print_hit_objects(hits) if as_json else print_hits(hits)
-        if not matches:
-            warn_of_no_hits(" ".join(query))
-        return warn_of_left_out(opened).code
+        is_shown = show(list_tapes(*opened, limit=limit if choice.first is None else None))
+        lacking = warn_of_left_out(opened)
+        return is_shown or bool(lacking.tapes), lacking.code
+
+
+def _warn_of_moved_project(options: GlobalOptions) -> None:
+    from .resolve import open_library, warn_of_moved_project  # noqa: PLC0415 (as above)
+
+    with open_library(options) as opened:
+        warn_of_moved_project(opened)
+
+
+def _choose_tapes(found: Sequence[TapeRow], choice: _Choice, *, in_order: bool) -> list[TapeRow]:
+    """Return the chosen tapes of those found, newest first, in the order to show them.
+
+    With `in_order` those of this project stay among the others.
+    """
+    chosen = list(found)
+    if choice.project:
+        chosen = _select_in_project(chosen, choice.project)
+    if choice.here and choice.first is not None:
+        chosen = _select_in_project(chosen, choice.first)
+    if choice.since or choice.until:
+        until = choice.until or "~"
+        chosen = [row for row in chosen if choice.since <= row.updated < until]
+    if choice.sort not in (None, "updated"):
+        chosen.sort(key=_SORTS[choice.sort], reverse=choice.sort != "title")
+    elif choice.first is not None and choice.sort is None and not in_order:
+        ours = {row.id for row in _select_in_project(chosen, choice.first)}
+        chosen.sort(key=lambda row: row.id not in ours)
+    return chosen
+
+
+def _select_in_project(found: Sequence[TapeRow], project: str) -> list[TapeRow]:
+    """Return the tapes that work in a folder or below, or in a project there."""
+    root = os.path.abspath(project).rstrip("/") + "/"  # noqa: PTH100 (as tapes keep it)
+    return [
+        row
+        for row in found
+        if any(f"{place}/".startswith(root) for place in (row.cwd, row.project or row.cwd))
+    ]
+
+
+def _may_have_moved(found: Sequence[TapeRow], project: str) -> bool:
+    """Return whether none of some tapes is of a project, and the folder of one of them is gone."""
+    places = {row.project or row.cwd for row in found}
+    inside = f"{project.rstrip('/')}/"
+    if any(f"{place}/".startswith(inside) for place in places):
+        return False
+    return any(place and not os.path.isdir(place) for place in places)  # noqa: PTH112 (at once)
+
+
+def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
+    """Print tapes as a JSON array; `home` is the folder of the store."""
+    from pathlib import Path  # noqa: PLC0415 (a twentieth of the time of `tape ls`)
+
+    tapes = str(Path(home).absolute() / "tapes")
+    print_json_text(
+        [
+            {"id": row.id, "path": os.path.join(tapes, row.folder)}  # noqa: PTH118 (at once)
+            | {name: getattr(row, name) for name in _OBJECT_KEYS}
+            for row in shown
+        ]
+    )
+
+
+_OBJECT_KEYS = (
+    *("folder", "title", "cwd", "project", "created", "updated", "model", "entries"),
+    *("branches", "cost"),
+)
+
+
+def _print_tapes(chosen: Sequence[TapeRow], most: int | None, *, warns: bool) -> None:
+    """Print at most `most` tapes as a table; `warns` tells that more were left out."""
+    shown = chosen[:most]
+    if shown:  # in one write: a pipe's reader wakes up once
+        print_lines(["\n".join(format_tapes(shown, read_clock(), get_columns()))])
+    if len(chosen) > len(shown) and warns:
+        print_warning(f"these are the first {len(shown)}; --all lists every tape")
+
+
+def format_tapes(shown: Sequence[TapeRow], time: int, wide: int) -> list[str]:
+    """Return tapes as a table with a heading, cut so that a row fits.
+
+    Titles and folders get shorter first; where that is not enough, columns are left out.
+    """
+    if not shown:
+        return []
+    ages = [format_age(time - parse_timestamp(row.updated)) for row in shown]
+    room = min(max(wide // 4, _LEAST_MODEL_COLUMNS), _MODEL_COLUMNS)
+    models = {name: format_model(name or "–", room) for name in {row.model for row in shown}}
+    room = min(max(wide // 5, _LEAST_FOLDER_COLUMNS), _FOLDER_COLUMNS)
+    places = {cwd: format_folder(cwd, room) for cwd in {row.cwd for row in shown}}
+    costs = ["–" if row.cost is None else f"${row.cost:.2f}" for row in shown]
+    columns: dict[str, Sequence[str]] = {
+        "ID": align_column(["ID", *(row.id[:SHORT] for row in shown)]),
+        "AGE": align_column(["AGE", *ages], right=True),
+        "FOLDER": align_column(["FOLDER", *(places[row.cwd] for row in shown)]),
+        "TITLE": [" " * _LEAST_TITLE_COLUMNS],
+        "MODEL": align_column(["MODEL", *(models[row.model] for row in shown)]),
+        "ENTRIES": align_column(["ENTRIES", *(str(row.entries) for row in shown)], right=True),
+        "BRANCHES": align_column(["BRANCHES", *(str(row.branches) for row in shown)], right=True),
+        "COST": align_column(["COST", *costs], right=True),
+    }
+    room = drop_columns(columns, wide, ("BRANCHES", "COST", "ENTRIES", "MODEL", "FOLDER"))
+    room = min(room + _LEAST_TITLE_COLUMNS, _TITLE_COLUMNS)
+    titles = ["TITLE", *(shorten_to_width(row.title or "–", room) for row in shown)]
+    columns["TITLE"] = align_column(titles)
+    first, *rest = join_columns(columns.values())
+    if can_colour():
+        rest = [style_text(row[:SHORT], fg="yellow") + row[SHORT:] for row in rest]
+    return [style_text(first, dim=True), *rest]
+
+
+def format_model(name: str, columns: int) -> str:
+    """Return PROVIDER/MODEL, without the provider where there is no room for it."""
+    if len(name) > columns:
+        name = name.rpartition("/")[2]
+    return shorten_to_width(name, columns)
+
+
+def format_folder(folder: str, columns: int) -> str:
+    """Return a folder from the current one if it is below, else from the home folder; cut left."""
+    with suppress(OSError):  # the current folder was removed
+        here = os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
+        home = os.path.expanduser("~")  # noqa: PTH111 (at once)
+        if folder == here:
+            return "."
+        if here != "/" and folder.startswith(f"{here}/"):
+            folder = folder[len(here) + 1 :]
+        elif home != "/" and f"{folder}/".startswith(f"{home}/"):
+            folder = f"~{folder[len(home) :]}"
+    shown = show_controls(to_single_line(folder or "–"))
+    return shorten_to_width(shown[::-1], columns)[::-1]

@@ -15,6 +15,7 @@ from ..index import library
 from ..index.library import list_tapes
 from ..store.maintenance import upkeep
 from ..text import SHORT, format_count, to_single_line
+from .environment import get_current_folder
 from .output import (
     Confirmation,
     add_confirmation_options,
@@ -28,7 +29,6 @@ from .output import (
 )
 from .resolve import (
     clean_argument,
-    get_current_folder,
     open_entry,
     open_library,
     open_ref,

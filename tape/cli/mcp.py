@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .environment import get_current_folder
 from .output import format_examples
-from .resolve import get_current_folder, open_library
+from .resolve import open_library
 from .terminal import print_lines
 
 if TYPE_CHECKING:

@@ -24,8 +24,9 @@ from ..reference import Reference, parse_reference, render_reference
 from ..resolve import resolve_reference
 from ..store.refs import read_head_at
 from ..text import SHORT, format_count, format_names, to_single_line
+from .environment import get_current_folder
 from .output import as_json, complete_ref, format_examples, print_json
-from .resolve import clean_argument, get_current_folder, open_library, warn_of_skipped_refs
+from .resolve import clean_argument, open_library, warn_of_skipped_refs
 from .terminal import print_lines, print_warning
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from ..errors import InvalidEntry, UsageError
 from ..model.incoming_entry import parse_incoming_entry
 from ..store.store import Beginning
 from ..store.writer import Durability
+from .environment import get_current_folder
 from .output import as_json, format_examples, print_bytes, print_json, ref
-from .resolve import PROGRAM, clean_argument, get_current_folder, open_library, open_ref
+from .resolve import PROGRAM, clean_argument, open_library, open_ref
 from .terminal import print_lines, print_warning
 
 if TYPE_CHECKING:

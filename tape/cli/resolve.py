@@ -18,7 +18,7 @@ from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE
 from ..store.refs import JOURNAL_NAME, find_head
 from ..version import __version__
-from .environment import find_store_home
+from .environment import find_store_home, get_current_folder
 from .terminal import print_warning, show_progress, warn_of_left_out_part
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ResolvedRef(NamedTuple):
 
 def get_store_home(options: GlobalOptions) -> Path:
     """Return where the store is: --store, else $TAPE_HOME, else ~/.tape."""
-    return Path(find_store_home(os.environ) if options.store is None else options.store)
+    return Path(find_store_home(options.store))
 
 
 def open_library(options: GlobalOptions) -> Library:
@@ -166,15 +166,3 @@ def split_optional_ref(options: GlobalOptions, words: Sequence[str], what: str) 
 def clean_argument(text: str) -> str:
     """Return an argument as text; bytes that are not UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def get_current_folder(*, is_needed: bool = True) -> str:
-    """Return the current folder; raise NotFound if it was removed, or return "" if not needed."""
-    try:
-        return os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
-    except FileNotFoundError as error:
-        if not is_needed:
-            return ""
-        raise NotFound(
-            "the current folder no longer exists: change to another one, or name a tape"
-        ) from error

@@ -1,146 +1,166 @@
-"""Search results as text, and the fast path of `tape search`.
+"""`search`: full text over all tapes.
 
-Nothing slow is imported: neither click nor the store.
+Nothing is imported that reads tapes, but where the index has to catch up with them first.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import click
 
 from ..clock import read_clock, render_time
-from ..errors import UsageError
-from ..index.fast_search import search_fast
-from ..index.full_text import build_filter, build_match_expression
+from ..index.search import search_caught_up
 from ..text import SHORT, shorten_to_width, show_controls
-from .arguments import parse_plain_arguments
+from .environment import find_store_home
+from .output import CountedCommand, CountType, as_json, format_examples
 from .terminal import (
     get_columns,
-    open_pager,
     print_json_text,
     print_lines,
     print_warning,
     style_text,
 )
+from .timeparse import TIME_FORMS, parse_moment
 
-TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import TypedDict
+    from collections.abc import Sequence
 
-    from ..index.full_text import FoundPrompt, Marks, RankedEntry
+    from ..index.full_text import SearchFilter
     from ..index.search import SearchMatch
-
-    ShownHit = tuple[RankedEntry | SearchMatch, str, Marks, FoundPrompt | None]
-
-    class SearchFilter(TypedDict):
-        """The filters of a search, as `tape.index.search` takes them."""
-
-        project: str | None
-        model: str | None
-        since: str | None
-        until: str | None
-
+    from .group import GlobalOptions
 
 HIT_LIMIT = 20
 """How many entries are shown by default."""
 
 _TITLE_COLUMNS = 40
-_NAMED_OPTIONS = {
-    **{
-        f"--{name}": name
-        for name in ("store", "type", "project", "model", "since", "until", "limit")
-    },
-    "-n": "limit",
-}
 
 
-def answer_at_once(arguments: Sequence[str], home: str) -> bool:
-    """Run `tape search` with these arguments from the index alone; return whether it could.
+@click.command(
+    cls=CountedCommand,
+    epilog=format_examples(
+        "tape search login page",
+        "tape search '\"connection refused\" -redis' --since 1w",
+        "tape search src/auth/login.py:42 --type tool.result --project .",
+        "tape search 'timeout OR deadline*' -n 5 --json",
+        "tape search --type user --since 1d",
+    ),
+)
+@click.argument("query", nargs=-1)
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type.")
+@click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Only answers of matching models, and the other entries of their tapes.",
+)
+@click.option("--since", metavar="TIME", help=f"Only entries since this time: {TIME_FORMS}.")
+@click.option("--until", metavar="TIME", help="Only entries before this time.")
+@click.option(
+    "-n",
+    "--limit",
+    type=CountType(1),
+    default=HIT_LIMIT,
+    show_default=True,
+    metavar="N",
+    help="At most N entries.",
+)
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print nothing; exit with 1 when nothing is found."
+)
+@as_json
+@click.pass_obj
+def search(
+    options: GlobalOptions,
+    *,
+    query: tuple[str, ...],
+    types: tuple[str, ...],
+    project: str | None,
+    model: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Search prompts, answers, tool calls and the beginning of their results.
 
-    It cannot for arguments other than words and options with a value, nor when the index is missing
-    or has to catch up: then it returns False and prints nothing.
+    All words must match; "a phrase" matches exactly, -word excludes, word* matches a prefix, one OR
+    two matches either. Everything else is literal: paths, identifiers, foo->bar. For Chinese,
+    Japanese and Korean, any adjacent characters match. The best hits come first. Without words, the
+    newest entries that the options leave are listed.
+
+    --model takes any part of PROVIDER/MODEL; it finds the answers of matching models and the other
+    entries of tapes where one answered.
+
+    --json prints an array of {tape, title, folder, phase, offset, entry, n, time, type, branch,
+    snippet, marks, score, prompt}; marks are the start and end, in characters, of each match in
+    the snippet, prompt is the {entry, text} that led to it, or null.
     """
-    given = parse_plain_arguments(arguments, {"--json", "--utc"}, _NAMED_OPTIONS)
-    if given is None:
-        return False
-    query, types = " ".join(given[0]), [value for name, value in given[1] if name == "type"]
-    options = dict(given[1])
-    try:
-        narrow = build_filter(types, **parse_search_options(read_clock(), options))
-        hits = search_fast(
-            options.get("store") or home,
-            build_match_expression(query) if query or not narrow[0] else "",
-            narrow,
-            int(options.get("limit", HIT_LIMIT)),
-        )
-    except (UsageError, OSError):  # OSError: the current folder was removed
-        return False
-    if hits is None:
-        return False
-    as_json = "json" in options
-    with nullcontext() if as_json else open_pager():
-        print_hit_objects(hits) if as_json else print_hits(hits)
-        if not hits:
-            warn_of_no_hits(query)
-    return True
-
-
-def parse_search_options(time: int, options: Mapping[str, str]) -> SearchFilter:
-    """Return the filters of a search from its option texts; raise UsageError."""
-    project = options.get("project")
-    return {
+    words, now = " ".join(query), read_clock()
+    narrow: SearchFilter = {
+        "types": types,
         "project": os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
-        "model": options.get("model"),
-        "since": _parse_optional_moment(options.get("since"), time),
-        "until": _parse_optional_moment(options.get("until"), time),
+        "model": model,
+        "since": parse_moment(since, now) if since else None,
+        "until": parse_moment(until, now) if until else None,
     }
 
+    def show(matches: Sequence[SearchMatch]) -> None:
+        _print_hit_objects(matches) if as_json else _print_hits(matches)
+        if not matches:
+            print_warning(f"nothing found for {words!r}" if words else "nothing found")
 
-def _parse_optional_moment(text: str | None, time: int) -> str | None:
-    if not text:
-        return None
-    from .timeparse import parse_moment  # noqa: PLC0415 (most searches name no time)
+    matches = search_caught_up(find_store_home(options.store), words, limit, **narrow)
+    if matches is not None:
+        if quiet:
+            return int(not matches)
+        show(matches)
+        return 0
+    from ..index.library import search_entries  # noqa: PLC0415 (most searches read no tape)
+    from .resolve import open_library, warn_of_left_out  # noqa: PLC0415 (as above)
 
-    return parse_moment(text, time)
+    with open_library(options) as opened:
+        matches = search_entries(*opened, words, limit=limit, **narrow)
+        if quiet:
+            return int(not matches)
+        show(matches)
+        return warn_of_left_out(opened).code
 
 
-def print_hit_objects(hits: Sequence[ShownHit]) -> None:
+def _print_hit_objects(hits: Sequence[SearchMatch]) -> None:
     """Print hits as a JSON array."""
     print_json_text(
         [
             {name: getattr(hit, name) for name in _OBJECT_KEYS}
-            | {"snippet": excerpt, "marks": marks, "score": hit.score}
-            | {"prompt": None if prompt is None else {"entry": prompt.entry, "text": prompt.text}}
-            for hit, excerpt, marks, prompt in hits
+            | {"prompt": hit.prompt and hit.prompt._asdict()}
+            for hit in hits
         ]
     )
 
 
 _OBJECT_KEYS = (
     *("tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch"),
+    *("snippet", "marks", "score"),
 )
 
 
-def print_hits(hits: Sequence[ShownHit]) -> None:
+def _print_hits(hits: Sequence[SearchMatch]) -> None:
     """Print hits, each with an excerpt and its marks, and the prompt that led to it."""
     lines, wide = [], get_columns()
-    for hit, excerpt, marks, prompt in hits:
+    for hit in hits:
         place = style_text(f"{hit.tape[:SHORT]}@{hit.entry[:SHORT]}", fg="yellow")
         title = f"  {shorten_to_width(hit.title, _TITLE_COLUMNS)}" if hit.title else ""
         lines.append(f"{place}  {render_time(hit.time)}  {hit.type}{title}")
         text, at = "    ", 0
-        for start, end in marks:
-            text += show_controls(excerpt[at:start])
-            text += style_text(show_controls(excerpt[start:end]), bold=True)
+        for start, end in hit.marks:
+            text += show_controls(hit.snippet[at:start])
+            text += style_text(show_controls(hit.snippet[start:end]), bold=True)
             at = end
-        lines.append(text + show_controls(excerpt[at:]))
-        if prompt is not None:
-            asked = shorten_to_width(f"prompt {prompt.entry[:SHORT]}: {prompt.text}", wide - 4)
+        lines.append(text + show_controls(hit.snippet[at:]))
+        if hit.prompt is not None:
+            prompt = f"prompt {hit.prompt.entry[:SHORT]}: {hit.prompt.text}"
+            asked = shorten_to_width(prompt, wide - 4)
             lines.append(f"    {style_text(asked, dim=True)}")
     print_lines(lines)
-
-
-def warn_of_no_hits(query: str) -> None:
-    """Warn that there are no hits."""
-    print_warning(f"nothing found for {query!r}" if query else "nothing found")

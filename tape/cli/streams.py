@@ -3,8 +3,6 @@
 Text is made visible everywhere, since it is for people. Bytes are data: unchanged in a pipe or a
 file; on a terminal they are JSON, and get JSON escapes. Invariant: a terminal receives no control
 sequences except those from `mark_control`.
-
-Nothing slow is imported: the fast path of `tape ls` uses this.
 """
 
 from __future__ import annotations
@@ -14,10 +12,10 @@ import re
 import sys
 from contextlib import contextmanager, suppress
 from io import BufferedIOBase, TextIOWrapper
+from typing import TYPE_CHECKING
 
 from ..text import escape_json_controls, show_controls
 
-TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TextIO

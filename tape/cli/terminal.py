@@ -2,8 +2,6 @@
 
 Invariant: what is written is never changed, only coloured, paged or followed by a progress line
 that is erased before the next output. A pipe or a file gets no colour, no pager, no progress.
-
-Nothing slow is imported: the fast path of `tape ls` uses this.
 """
 
 from __future__ import annotations
@@ -14,11 +12,10 @@ import sys
 from contextlib import contextmanager, suppress
 from io import BufferedIOBase
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from ..text import measure_width, replace_surrogates, show_controls, to_single_line
 from .streams import VisibleStream, format_cell, mark_control, strip_controls
-
-TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -8,8 +8,6 @@ character there counts as a word, so that any two neighbours can be found.
     fix login                 ("fix") AND ("login")
     src/auth.py               ("src/auth.py")                     a phrase: src auth py
     "no such" OR err* -test   ("no such" OR "err" *) NOT ("test")
-
-Nothing slow is imported, typing included.
 """
 
 from __future__ import annotations
@@ -18,24 +16,33 @@ import os
 import re
 import sqlite3
 from bisect import bisect_right
-from collections import namedtuple
 from contextlib import closing
 from functools import lru_cache
 from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from ..clock import parse_timestamp
 from ..errors import UsageError
 from ..text import replace_surrogates
 
-TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from sqlite3 import Connection
-    from typing import Any, TypeAlias
 
-    Marks: TypeAlias = tuple[tuple[int, int], ...]
-    Texts: TypeAlias = tuple[str, str, str]
+Marks: TypeAlias = tuple[tuple[int, int], ...]
+"""Start and end, in characters of an excerpt, of each match."""
+Texts: TypeAlias = tuple[str, str, str]
+"""What an entry says: said, called and answered."""
+
+
+class SearchFilter(TypedDict, total=False):
+    """What a search is narrowed to, as `build_filter` takes it; None and () are for all."""
+
+    types: Sequence[str]
+    project: str | None
+    model: str | None
+    since: str | None
+    until: str | None
 
 
 CJK_GAP = "\x1f"
@@ -246,14 +253,31 @@ _FIELDS = (
     'e."offset", e.length, lower(hex(e.id)), e.n, e.time, k.name'
 )
 
-RankedEntry = namedtuple(  # noqa: PYI024 (typing takes too long)
-    "RankedEntry", "tape title folder phase branch offset length entry n time type score"
-)
-"""An entry: hex ids, the names around it, where its line stands, its depth, microseconds, score."""
+
+class RankedEntry(NamedTuple):
+    """An entry that may match: where its line is, and its score."""
+
+    tape: str
+    title: str | None
+    folder: str
+    phase: str
+    branch: str | None
+    offset: int
+    length: int
+    entry: str
+    n: int
+    time: int
+    """Microseconds since 1970."""
+    type: str
+    score: float
 
 
-FoundPrompt = namedtuple("FoundPrompt", "entry text")  # noqa: PYI024 (typing takes too long)
-"""The prompt that led to an entry: its id, 40 hex digits, and its text."""
+class FoundPrompt(NamedTuple):
+    """The prompt that led to an entry: its id, 40 hex digits, and its text."""
+
+    entry: str
+    text: str
+
 
 _PROMPT_SQL = (
     'SELECT lower(hex(u.id)), u."offset", u.length FROM phases p '
@@ -274,6 +298,18 @@ def find_prompt_line(db: Connection, hit: RankedEntry) -> tuple[str, int, int] |
     values = bytes.fromhex(hit.entry), bytes.fromhex(hit.tape), hit.phase
     found: tuple[str, int, int] | None = db.execute(_PROMPT_SQL, values).fetchone()
     return found
+
+
+def build_search(
+    query: str, **narrow: Unpack[SearchFilter]
+) -> tuple[str, tuple[str, list[object]]]:
+    """Return the FTS5 expression of a query, and its filter as `build_filter` gives it.
+
+    The expression is "" for an empty query: then the newest entries are meant. Raises UsageError
+    for a query with nothing to search for, and for an empty one without a filter.
+    """
+    where = build_filter(**narrow)
+    return build_match_expression(query) if query or not where[0] else "", where
 
 
 def build_filter(

@@ -21,7 +21,7 @@ import sqlite3
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, Unpack
 
 from ..clock import read_clock
 from ..damage import warn_of_damage
@@ -33,6 +33,7 @@ from ..store.store import Store, generate_hex, require_single_hit
 from ..text import replace_surrogates
 from . import tables
 from .database import (
+    erase_removed_words,
     lock_index_folder,
     open_database,
     remove_index_files,
@@ -43,9 +44,10 @@ from .reader import INDEX_NAME, connect_index
 from .tape_sync import build_tape_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from ..store.tape import Tape
+    from .full_text import SearchFilter
     from .projection import Progress, Telling
     from .reader import TapeRow
     from .search import SearchMatch
@@ -222,12 +224,8 @@ def search_entries(
     index: Index | None,
     query: str,
     *,
-    types: Sequence[str] = (),
-    project: str | None = None,
-    model: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
     limit: int = 20,
+    **narrow: Unpack[SearchFilter],
 ) -> list[SearchMatch]:
     """Return the best matches of a query, newer first among equals.
 
@@ -239,12 +237,19 @@ def search_entries(
     without any. Raises UsageError for a query with nothing to search for, NewerFormat or Damaged of
     the store.
     """
-    from .full_text import build_filter, build_match_expression  # noqa: PLC0415
-    from .search import find_matches  # noqa: PLC0415
+    from .full_text import build_search  # noqa: PLC0415 (only a search needs these)
+    from .search import find_matches  # noqa: PLC0415 (as above)
 
-    narrow = build_filter(types, project, model, since, until)
-    expression = build_match_expression(query) if query or not narrow[0] else ""
-    return query_index(store, index, lambda db: find_matches(db, store, expression, narrow, limit))
+    expression, where = build_search(query, **narrow)
+    home = os.fspath(store.path)
+
+    def question(db: sqlite3.Connection) -> list[SearchMatch]:
+        # Where another process writes, words that are left only affect the ranking.
+        with suppress(sqlite3.OperationalError):
+            erase_removed_words(db)
+        return find_matches(db, home, expression, where, limit)
+
+    return query_index(store, index, question)
 
 
 LINK_REASON = (

@@ -103,21 +103,26 @@ def to_tape_row(identity: str, folder: bytes, *rest: Any) -> TapeRow:
     return TapeRow(identity, os.fsdecode(folder), *rest)
 
 
-def fetch_newest_tapes(home: str, most: int, project: str | None = None) -> list[TapeRow] | None:
-    """Return the newest tapes, at most so many; −1 means all. With `project`, its newest ones too.
+def fetch_newest_tapes(
+    home: str, limit: int | None, project: str | None = None
+) -> list[TapeRow] | None:
+    """Return the tapes newest first, at most `limit`; with `project` its newest ones too, behind.
 
-    Newest first. None if the index has to catch up first: a tape is being written, was added, or
+    None if the index has to catch up first: a tape is being written, was added, or
     removed.
     """
 
     def question(db: sqlite3.Connection) -> list[TapeRow] | None:
         if not is_caught_up(db, home):
             return None
-        found = db.execute(f"{_SELECT_LISTED} ORDER BY updated DESC, id DESC LIMIT ?", (most,))
+        found = db.execute(
+            f"{_SELECT_LISTED} ORDER BY updated DESC, id DESC LIMIT ?",
+            (-1 if limit is None else limit,),
+        )
         rows = {row[0]: row for row in found}
-        if project is not None and len(rows) == most:  # there may be older ones
+        if project is not None and len(rows) == limit:  # there may be older ones
             root = project.rstrip("/")
-            values = project, f"{root}/", f"{root}0", most  # 0 is the character behind /
+            values = project, f"{root}/", f"{root}0", limit  # 0 is the character behind /
             found = db.execute(_SELECT_LISTED + _IN_PROJECT, values)
             rows |= {row[0]: row for row in found}
         return [to_tape_row(*row) for row in rows.values()]

@@ -1,4 +1,4 @@
-"""`tape ls`: what it lists, in what order, and that the short way says what the long one says."""
+"""`tape ls`: what it lists, in what order, from an index that is caught up or not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 
 import pytest
 
-from tape.cli.list_view import answer_at_once
 from tape.index import reader
 from tests.e2e.terminal import Terminal
 from tests.tape.cli.conftest import BIN, TALK, line
@@ -43,95 +42,57 @@ def test_tapes_are_chosen_by_time(tape, three):
     assert "is not a valid time" in tape.refused("ls", "--until", "soon", code=2)
 
 
-def long_way(tape):
-    """Return what `tape ls` prints with an option that makes no difference."""
-    ran = tape.real("ls", "--no-pager")
-    return ageless(ran.text), ran.err
-
-
-def caught_up(tape):
-    """Let the index catch up for good: it does not trust a folder that changed just now."""
+def list_caught_up(tape, *options):
+    """Return what `tape ls` prints from an index that is caught up, and trusts its folder."""
     while reader.fetch_newest_tapes(str(tape.store), 1) is None:
         tape("ls")
+    return ageless(tape.real("ls", *options))
 
 
-def at_once_or_not(tape):
-    ran = tape.real("ls")
-    return ageless(ran.text), ran.err
+def list_anew(tape, *options):
+    """Return what `tape ls` prints where the index has to be made first."""
+    for path in tape.store.glob("index.db*"):
+        path.unlink()
+    return ageless(tape.real("ls", *options))
 
 
-def ageless(text):
-    """Return a list of tapes without the ages, that go on between two looks."""
-    return re.sub(r" +\d+[smh] ", " … ", text)
+def ageless(ran):
+    """Return text and warnings of a list, without the ages, that go on between two looks."""
+    return re.sub(r" +\d+[smh] ", " … ", ran.text), ran.err
 
 
-class TestAtOnce:
-    """Plain `tape ls` is answered from the index alone where that is ready."""
-
-    def test_says_what_the_long_way_says(self, tape, three, capsys, monkeypatch):
-        said = long_way(tape)
-        monkeypatch.chdir(tape.work)
-        caught_up(tape)
-        assert answer_at_once([], str(tape.store))
-        out, err = capsys.readouterr()
-        assert (ageless(out), err) == said == at_once_or_not(tape)
-
-    def test_says_all_that_the_long_way_says(self, tape, three, capsys, monkeypatch):
-        monkeypatch.chdir(tape.work)
-        said = ageless(tape.real("ls", "--all", "--no-pager").text)
-        caught_up(tape)
-        assert answer_at_once(["--all"], str(tape.store))
-        assert ageless(capsys.readouterr().out) == said == ageless(tape.real("ls", "--all").text)
+class TestIndexAsItIs:
+    """A list of an index that is caught up is the list of one that has to catch up first."""
 
     @pytest.mark.parametrize(
-        "arguments",
+        "options",
         [
-            *(["--json"], ["-n", "2"], ["--limit=1", "--json"], ["--all", "--sort", "title"]),
-            *(["--sort", "created", "-n", "1"], ["--sort", "cost", "--json"]),
-            *(
-                ["--here"],
-                ["--here", "--json"],
-                ["--project", "."],
-                ["--project=/", "--json"],
-                ["--since", "1h", "--until", "0s"],
-            ),
-            ["--since", "2020-01-01", "--json", "--sort", "entries"],
+            *([], ["--all"], ["--json"], ["-n", "2"], ["--limit=1", "--json"], ["-n", "0"]),
+            *(["--all", "--sort", "title"], ["--sort", "created", "-n", "1"], ["--here"]),
+            *(["--sort", "cost", "--json"], ["--here", "--json"], ["--project", "."]),
+            *(["--project=/", "--json"], ["--since", "1h", "--until", "0s"]),
+            *(["--since", "2020-01-01", "--json", "--sort", "entries"], ["--project", "/nowhere"]),
         ],
     )
-    def test_says_the_same_with_options(self, tape, three, capsys, monkeypatch, arguments):
-        said = tape.real("ls", *arguments, "--no-pager")
-        monkeypatch.chdir(tape.work)
-        caught_up(tape)
-        assert answer_at_once(arguments, str(tape.store))
-        out, err = capsys.readouterr()
-        assert (ageless(out), err) == (ageless(said.text), said.err)
+    def test_list_with_options_is_the_same(self, tape, three, options):
+        listed = list_anew(tape, *options)
+        assert list_caught_up(tape, *options) == listed
         for stored in (["--store", str(tape.store), "ls"], ["ls", f"--store={tape.store}"]):
-            ran = tape.real(*stored, *arguments)
-            assert (ageless(ran.text), ran.err) == (ageless(said.text), said.err)
+            assert ageless(tape.real(*stored, *options)) == listed
 
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            *(["-n", "0"], ["-n", "x"], ["-n2"], ["-n=2"], ["-n"], ["--limit="], ["-n", "9" * 50]),
-            *(["--sort", "none"], ["--since", "soon"], ["--project", "/nowhere"], ["words"]),
-            *(["--"], ["--help"], ["--no-pager"], ["--debug"], ["--all=1"], ["--project", "-x"]),
-        ],
-    )
-    def test_leaves_other_options_and_empty_lists_to_the_long_way(
-        self, tape, three, capsys, arguments
-    ):
-        caught_up(tape)
-        assert not answer_at_once(arguments, str(tape.store))
-        assert capsys.readouterr() == ("", "")
-
-    def test_gives_the_same_paths_for_a_store_named_in_any_way(self, tape, three, monkeypatch):
-        monkeypatch.chdir(tape.work)
-        caught_up(tape)
+    def test_paths_of_a_store_named_in_any_way_are_the_same(self, tape, three):
         above = tape.store.parent
         (above / "x").mkdir()
         for home in (f"{above}//./{tape.store.name}/", f"{above}/x/../{tape.store.name}"):
-            quick = tape.real("--store", home, "ls", "--json").json
-            assert quick == tape.real("--store", home, "ls", "--json", "--no-pager").json
+            list_caught_up(tape)
+            listed = tape.real("--store", home, "ls", "--json").json
+            for path in tape.store.glob("index.db*"):
+                path.unlink()
+            assert listed == tape.real("--store", home, "ls", "--json").json
+            assert {row["path"] for row in listed} == {
+                f"{above}{'/x/..' if 'x' in home else ''}/{tape.store.name}/tapes/{row['folder']}"
+                for row in listed
+            }
 
     def test_cuts_behind_fifty_and_says_so(self, tape, talk):
         for n in range(51):
@@ -139,13 +100,13 @@ class TestAtOnce:
             shutil.copytree(tape.folder(talk), copy)
             info = json.loads((copy / "tape.json").read_text())
             (copy / "tape.json").write_text(json.dumps({**info, "id": f"{n:032x}"}))
-        said = long_way(tape)
-        assert said[1] == "tape: these are the first 50; --all lists every tape\n"
-        assert at_once_or_not(tape) == said
+        listed = list_anew(tape)
+        assert listed[1] == "tape: these are the first 50; --all lists every tape\n"
+        assert list_caught_up(tape) == listed
 
     @pytest.mark.parametrize("change", ["came", "went", "renamed", "written", "newer", "damaged"])
-    def test_leaves_what_is_not_ready_to_the_long_way(self, tape, three, change):
-        caught_up(tape)
+    def test_change_is_caught_up_with_first(self, tape, three, change):
+        list_caught_up(tape)
         folder = tape.folder(three[0])
         if change == "came":
             tape.real("new", "--title", "new")
@@ -164,7 +125,7 @@ class TestAtOnce:
                 process.stdin.flush()
                 process.stdout.readline()
                 assert reader.fetch_newest_tapes(str(tape.store), 50) is None
-                assert at_once_or_not(tape) == long_way(tape)
+                assert ageless(tape.real("ls")) == list_anew(tape)
                 process.kill()
         elif change == "newer":
             assert reader.fetch_newest_tapes(str(tape.store), 50) is None
@@ -173,15 +134,14 @@ class TestAtOnce:
         else:
             before = reader.fetch_newest_tapes(str(tape.store), 50)
             assert before is None or change == "came"
-        assert at_once_or_not(tape) == long_way(tape)
+        assert ageless(tape.real("ls")) == list_anew(tape)
 
-    def test_of_no_store_is_left_to_the_long_way(self, tape):
-        assert not answer_at_once([], str(tape.store))
+    def test_list_of_no_store_makes_none(self, tape):
         assert "no tape to list" in tape.real("ls").err
         assert not tape.store.exists()
 
     def test_finds_a_store_with_an_odd_name(self, tape, talk):
-        caught_up(tape)
+        list_caught_up(tape)
         odd = tape.store.with_name("a %41?b#c 日本")
         tape.store.rename(odd)
         assert [row[0] for row in reader.fetch_newest_tapes(str(odd), 5) or ()] == [talk]
@@ -210,13 +170,12 @@ class TestOfAProject:
         return ids
 
     def listed(self, tape, folder, *options):
-        """The first words of the rows, both ways, from a folder."""
+        """The first words of the rows, of an index made anew and as it is, from a folder."""
         tape.work, before = tape.work / folder, tape.work
-        quick = tape.real("ls", *options)
-        slow = tape.real("ls", *options, "--no-pager")
+        listed = list_anew(tape, *options)
+        assert list_caught_up(tape, *options) == listed
         tape.work = before
-        assert (ageless(quick.text), quick.err) == (ageless(slow.text), slow.err)
-        return [row.split() for row in quick.text.split("\n")[1:-1]]
+        return [row.split() for row in listed[0].split("\n")[1:-1]]
 
     def test_comes_first_from_everywhere_in_it(self, tape, places):
         short = {name: identity[:8] for name, identity in places.items()}

@@ -214,7 +214,7 @@ def test_a_hit_says_where_it_is(library):
         head = opened.head()
         folder = opened.folder.name
     (hit,) = found(library, "needle")
-    assert msgspec.structs.asdict(hit) | {"score": 0} == {
+    assert hit._asdict() | {"score": 0} == {
         "tape": tape,
         "title": "A title",
         "folder": folder,

@@ -1,4 +1,4 @@
-"""The index read as it stands says what the long way, through the rooms, says."""
+"""The index as it is, and the lines of hits, say what the tapes say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import sqlite3
 from contextlib import closing
 
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -16,9 +17,9 @@ from tape.damage import DamageWarning
 from tape.errors import UsageError
 from tape.index import full_text, reader
 from tape.index.contents import extract_contents
-from tape.index.fast_search import extract_texts, search_fast
 from tape.index.full_text import build_match_expression
 from tape.index.library import open_store, search_entries
+from tape.index.search import extract_texts, search_caught_up
 from tape.index.tables import select_entries
 from tape.model.entries import Assistant, Redact, Text, ToolCall, ToolResult, User
 from tape.model.line import encode_line, encode_payload, read_header
@@ -230,61 +231,71 @@ def settle(home):
 
 
 def both(home, query, limit=20, **narrow):
-    """Return what a search says at once, and what the long way says."""
-    at_once = search_fast(
-        str(home), build_match_expression(query), full_text.build_filter(**narrow), limit
-    )
+    """Return what the index says as it is, None where it has to catch up, and what it then says."""
+    as_it_is = search_caught_up(str(home), query, limit, **narrow)
     with open_store(home) as library:
-        hits = search_entries(*library, query, limit=limit, **narrow)
-    told = [
-        (hit.tape, hit.entry, hit.time, hit.snippet, hit.marks, hit.prompt, hit.score)
-        for hit in hits
-    ]
-    if at_once is None:
-        return None, told
-    return [(h.tape, h.entry, h.time, *shown, h.score) for h, *shown in at_once], told
+        return as_it_is, search_entries(*library, query, limit=limit, **narrow)
 
 
 @pytest.mark.parametrize("query", ["needle", "登录 -needle", "read OR 页面", '"number 7"', "nee*"])
-def test_a_search_at_once_finds_the_same(home, query):
+def test_search_of_the_index_as_it_is_finds_the_same(home, query):
     for narrow in ({}, {"types": ["user"]}, {"project": "/src"}, {"model": "M"}, {"since": TIME}):
-        at_once, told = both(home, query, **narrow)
-        assert at_once == told
-        assert both(home, query, limit=3, **narrow) == (told[:3], told[:3])
+        as_it_is, hits = both(home, query, **narrow)
+        assert as_it_is == hits
+        assert both(home, query, limit=3, **narrow) == (hits[:3], hits[:3])
 
 
-def test_what_has_to_be_caught_up_or_erased_is_left_to_the_long_way(home):
+def test_index_catches_up_and_erases_before_a_search(home):
     assert both(home, "needle")[0] is not None
     with open_store(home) as library, library.store.open("") as tape, tape.writer() as writer:
         entry = writer.append(User((Text("a late needle"),))).id
         assert both(home, "late")[0] is None
         writer.append(Redact((entry,), "why"))
     settle(home)
-    assert both(home, "late") == (None, [])  # the long way erases what the redaction leaves
+    assert both(home, "late") == (None, [])  # this erases what the redaction leaves
     assert both(home, "late") == ([], [])
 
 
-def test_a_line_that_changed_under_the_index_is_left_to_the_long_way(home):
+def test_line_that_changed_on_the_disk_is_left_out_and_named(home):
     (file,) = home.glob("tapes/*/phases/*/entries.jsonl")
-    whole = file.read_bytes()
-    file.write_bytes(whole.replace(b"number 5", b"number \xff"))
-    assert (
-        search_fast(str(home), build_match_expression('"number 5"'), full_text.build_filter(), 20)
-        is None
-    )
-    for other in (b"another!", b"Number 5"):
-        file.write_bytes(whole.replace(b"number 5", other))
+    whole, about = file.read_bytes(), file.stat()
+
+    def change(data):
+        file.write_bytes(data)
+        os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))  # nobody reads it again
+
+    for other in (b"another!", b"Number 5", b"number \xff"):
+        change(whole.replace(b"number 5", other))
         with pytest.warns(DamageWarning, match="its data does not match its hash"):
-            assert both(home, '"number 5"') == (None, [])
-    file.write_bytes(whole.replace(b'"type":"user"', b'"type":"uzer"'))
+            assert both(home, '"number 5"') == ([], [])
+    change(whole.replace(b'"type":"user"', b'"type":"uzer"'))
     with pytest.warns(DamageWarning, match="its id does not match its bytes"):
-        assert both(home, '"number 5"') == (None, [])
+        assert both(home, '"number 5"') == ([], [])
     lines = whole.split(b"\n")
-    file.write_bytes(b"\n".join([*lines[:2], *lines[3:6], lines[2], *lines[6:]]))
+    change(b"\n".join([*lines[:2], *lines[3:6], lines[2], *lines[6:]]))
     with pytest.warns(DamageWarning, match="at byte [0-9]+ skipped: entry [0-9a-f]{12}: "):
-        assert both(home, '"number 3"') == (None, [])
+        assert both(home, '"number 3"') == ([], [])
+    file.write_bytes(whole.replace(b"number 5", b"Number 5"))
+    with pytest.warns(DamageWarning, match="its data does not match its hash"):
+        assert both(home, '"number 5"') == (None, [])  # its time says that it changed
     file.rename(file.with_name("away"))
     assert both(home, "needle") == (None, [])
+
+
+def test_line_that_few_readers_take_is_found(tmp_path):
+    """A number of more than 64 bits, which the index has as a text."""
+    args = msgspec.Raw(b'{"n":12345678901234567890123,"p":"odd"}')
+    answer = Assistant((ToolCall(id="c", name="read", args=args),), "p", model="m")
+    with (
+        open_store(tmp_path) as library,
+        library.store.create(Beginning("/src", "t/1")) as tape,
+        tape.writer() as writer,
+    ):
+        entry = writer.append(answer).id
+    settle(tmp_path)
+    as_it_is, hits = both(tmp_path, "odd")
+    assert [hit.entry for hit in hits] == [entry]
+    assert as_it_is == hits
 
 
 def test_entries_whose_ids_begin_alike_are_told_apart(home):
