@@ -408,7 +408,7 @@ def _build_tools(front: FrontEnd) -> ToolRegistry:
     types = load_agent_types(front.folder, front.environ)
     for warning in types.warnings:
         front.warn(warning)
-    for tool in build_agent_tools(types.describe()):
+    for tool in build_agent_tools(types.describe(), front.settings.tuning):
         tools.replace_built_in(tool)
     return tools
 

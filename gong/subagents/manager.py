@@ -28,6 +28,8 @@ from ..agent import events
 from ..agent.setup import EndedAgent
 from ..errors import ConfigurationError, GongError
 from ..tools.agent_runs import AgentReport
+from ..tools.agents import RESULT_LIMIT
+from ..tools.limits import choose_family_limits, limit_text
 from .child import (
     ChildPlan,
     begin_branch,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from ..agent.recorder import Recorder
     from ..agent.session import Session
     from ..tools.agent_runs import AgentOrder, RunStatus
+    from ..tools.limits import OutputLimits
     from .remote import Carrier
 
 _TASK_COLUMNS = 60
@@ -117,11 +120,11 @@ class Subagent:
             self.cost,
         )
 
-    def describe_end(self) -> str:
-        """Return what the model is told of its end."""
+    def describe_end(self, limits: OutputLimits) -> str:
+        """Return what the model is told of its end; of a long output a part."""
         kind = self.plan.kind.name
         head = f"The sub-agent {self.id} ({kind}: {self.title}) has ended: {self.status}."
-        return f"{head}\n{self.output}" if self.output else head
+        return f"{head}\n{limit_text(self.output, limits)}" if self.output else head
 
 
 class SubagentManager:
@@ -417,7 +420,8 @@ class SubagentManager:
         recorder.append(AgentEnd(agent.id, output, status, agent.usage))
         recorder.barrier()
         if agent.in_background and not agent.is_closed:
-            self._ended.append(EndedAgent(agent.id, agent.describe_end()))
+            limits = choose_family_limits(RESULT_LIMIT, self._parent.setup.tuning)
+            self._ended.append(EndedAgent(agent.id, agent.describe_end(limits)))
         self._emit(
             events.SubagentEnd(
                 agent.plan.kind.name,

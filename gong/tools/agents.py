@@ -14,18 +14,24 @@ with the first call.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
+from tape.model.entries import Text
 from tape.text import format_count
 
 from .agent_runs import DEFAULT_TYPE, AgentOrder
+from .limits import DEFAULT_SETTINGS, choose_family_limits, limit_text
+from .output_storage import keep_full_output
 from .tool import AgentTool, ToolOutcome, find_no_targets
 
 if TYPE_CHECKING:
     from .agent_runs import AgentReport, AgentRunner
+    from .limits import OutputLimits, ToolSettings
     from .tool import ToolContext
 
 _MAX_WAIT_MS = 600_000
@@ -62,8 +68,23 @@ def _describe_report(report: AgentReport) -> TaskDetails:
     )
 
 
+def _encode_json(shown: dict[str, Any]) -> str:
+    return msgspec.json.encode(shown).decode()
+
+
 def _build_json(shown: dict[str, Any], report: AgentReport) -> ToolOutcome:
-    return ToolOutcome.from_text(msgspec.json.encode(shown).decode(), _describe_report(report))
+    return ToolOutcome.from_text(_encode_json(shown), _describe_report(report))
+
+
+async def _show_part(
+    shown: str, whole: str, result: ToolOutcome, context: ToolContext
+) -> ToolOutcome:
+    """Return a result that shows a text, and keeps all of it where that is more."""
+    result = replace(result, content=(Text(shown),))
+    if shown == whole:
+        return result
+    full = await keep_full_output(whole, context.storage)
+    return replace(result, full=full.text, kept=full.blob)
 
 
 _STARTED = "Started in the background as {}. You get a message when it ends."
@@ -125,19 +146,23 @@ class WaitArguments(Struct, frozen=True):
     ) = None
 
 
-async def run_wait(arguments: WaitArguments, context: ToolContext) -> ToolOutcome:
+async def run_wait(
+    arguments: WaitArguments, context: ToolContext, *, limits: OutputLimits
+) -> ToolOutcome:
     """Return the result of a sub-agent when it has ended."""
     if (agents := _find_runner(context)) is None:
         return ToolOutcome.error(_NO_AGENTS)
     most = arguments.timeout_ms
     report = await agents.wait(arguments.agent_id, None if most is None else most / 1000)
-    shown = {
+    whole = {
         "output": report.output,
         "success": report.success,
         "turns_used": report.turns_used,
         "status": report.status,
     }
-    return _build_json(shown, report)
+    shown = {**whole, "output": limit_text(report.output, limits)}
+    result = _build_json(shown, report)
+    return await _show_part(_encode_json(shown), _encode_json(whole), result, context)
 
 
 class CloseArguments(Struct, frozen=True):
@@ -165,7 +190,9 @@ class TaskArguments(Struct, frozen=True):
     allowed_tools: Annotated[tuple[str, ...], Meta(description="Only these tools")] | None = None
 
 
-async def run_task(arguments: TaskArguments, context: ToolContext) -> ToolOutcome:
+async def run_task(
+    arguments: TaskArguments, context: ToolContext, *, limits: OutputLimits
+) -> ToolOutcome:
     """Let a sub-agent do a task; return its result, or in the background its id."""
     if (agents := _find_runner(context)) is None:
         return ToolOutcome.error(_NO_AGENTS)
@@ -183,9 +210,10 @@ async def run_task(arguments: TaskArguments, context: ToolContext) -> ToolOutcom
     details = _describe_report(report)
     if report.status == "running":  # its type always runs in the background
         return ToolOutcome.from_text(_STARTED.format(report.agent), details)
-    if not report.success:
-        return ToolOutcome.error(f"{report.agent} {report.status}: {report.output}", details)
-    return ToolOutcome.from_text(report.output or "(it ended without words)", details)
+    said = report.output or "(it ended without words)"
+    start = "" if report.success else f"{report.agent} {report.status}: "
+    result = ToolOutcome((), details, is_error=not report.success)
+    return await _show_part(f"{start}{limit_text(said, limits)}", f"{start}{said}", result, context)
 
 
 class TaskOutputArguments(Struct, frozen=True):
@@ -198,7 +226,9 @@ class TaskOutputArguments(Struct, frozen=True):
     ] = 30_000
 
 
-async def run_task_output(arguments: TaskOutputArguments, context: ToolContext) -> ToolOutcome:
+async def run_task_output(
+    arguments: TaskOutputArguments, context: ToolContext, *, limits: OutputLimits
+) -> ToolOutcome:
     """Return how a task stands: that of a sub-agent, or a command in the background."""
     seconds = arguments.timeout / 1000 if arguments.block else 0
     if arguments.task_id.startswith("bg_") and context.background is not None:
@@ -207,8 +237,11 @@ async def run_task_output(arguments: TaskOutputArguments, context: ToolContext) 
         return ToolOutcome.error(_NO_AGENTS)
     report = await agents.wait(arguments.task_id, seconds)
     calls = format_count(report.turns_used, "model call")
-    text = f"{report.output}\n\n[{report.agent} {report.status}, {calls}]"
-    return ToolOutcome.from_text(text.strip(), _describe_report(report))
+    shown, whole = (
+        f"{output}\n\n[{report.agent} {report.status}, {calls}]".strip()
+        for output in (limit_text(report.output, limits), report.output)
+    )
+    return await _show_part(shown, whole, ToolOutcome((), _describe_report(report)), context)
 
 
 _IN_TURN = {"send_input", "close_agent"}
@@ -231,8 +264,15 @@ def _build_tool(name: str, description: str, arguments: type[Struct], run: Any) 
 _TYPES = "general-purpose, Explore and Plan (both only read), code-review"
 
 
-def build_agent_tools(types: str = _TYPES) -> tuple[AgentTool, ...]:
+RESULT_LIMIT = "spawn_agent"
+"""Whose limits those of a sub-agent's result are, by whichever tool its parent asks for it."""
+
+
+def build_agent_tools(
+    types: str = _TYPES, tuning: ToolSettings = DEFAULT_SETTINGS
+) -> tuple[AgentTool, ...]:
     """Return the tools of both families; `types` names the types of sub-agents in words."""
+    limits = choose_family_limits(RESULT_LIMIT, tuning)
     what = (
         "a sub-agent with a history of its own, for work that can be described in full and whose"
         f" result is a short text: to search widely, or to do parts side by side. Types: {types}."
@@ -250,15 +290,20 @@ def build_agent_tools(types: str = _TYPES) -> tuple[AgentTool, ...]:
             "wait",
             "Wait for a sub-agent to end; returns output, success and turns_used.",
             WaitArguments,
-            run_wait,
+            partial(run_wait, limits=limits),
         ),
         _build_tool("close_agent", "End a sub-agent.", CloseArguments, run_close_agent),
-        _build_tool("Task", f"Let {what} Returns its result.", TaskArguments, run_task),
+        _build_tool(
+            "Task",
+            f"Let {what} Returns its result.",
+            TaskArguments,
+            partial(run_task, limits=limits),
+        ),
         _build_tool(
             "TaskOutput",
             "Return the output and status of a task in the background.",
             TaskOutputArguments,
-            run_task_output,
+            partial(run_task_output, limits=limits),
         ),
     )
 

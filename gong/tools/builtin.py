@@ -90,7 +90,7 @@ def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
             patch,
             *build_family_tools(tuning),
             *_OF_SESSIONS,
-            *build_agent_tools(),
+            *build_agent_tools(tuning=tuning),
             SKILL_TOOL,
         )
     )
@@ -107,9 +107,10 @@ def change_tools(tools: ToolRegistry, tuning: ToolSettings) -> ToolRegistry:
     """
     fresh, retuned = build_registry(tuning), tools.copy()
     for name in fresh.names:
-        if name in AGENT_TOOLS:
-            continue  # they have no settings, and name the types of this folder
-        if (tool := fresh.get(name)) is not None:
+        tool, before = fresh.get(name), tools.get(name)
+        if tool is not None and before is not None and name in AGENT_TOOLS:
+            tool = replace(tool, description=before.description)  # names the types of this folder
+        if tool is not None:
             retuned.replace_built_in(tool)
     retuned.profile, retuned.tolerated = tools.profile, tools.tolerated
     return retuned

@@ -10,7 +10,7 @@ import pytest
 import gong.repl.app  # noqa: F401 (it brings all commands)
 from gong.repl.commands import answer_command
 from gong.tools.agent_runs import AgentOrder
-from tape.model.entries import AgentEnd, AgentStart, Context, User, join_texts
+from tape.model.entries import AgentEnd, AgentStart, Context, ToolResult, User, join_texts
 from tests.gong.agent.conftest import call, seen, types
 from tests.gong.subagents.conftest import branch_types, marks, results
 
@@ -229,6 +229,56 @@ async def test_all_of_a_long_result_is_reached_from_the_end_event(stage):
     [end] = [event for event in await seen(session, "go") if event.kind == "tool_end"]
     assert session.read_output(end) == said
     assert len(results(session)[0]) < len(said)
+
+
+LONG = "".join(f"finding {n:05}\n" for n in range(3_000))
+SHORT = f"{LONG[:10_000]}\n\n[WARNING: Tool output was truncated. 22000 characters were removed"
+
+
+@pytest.mark.parametrize("way", ["Task", "TaskOutput", "wait", "told"])
+async def test_a_parent_sees_both_ends_of_20000_characters(stage, way):
+    """M113: by whichever tool it asks, or is told of the end."""
+    if way == "Task":
+        calls = [stage.task({"text": LONG})]
+    else:
+        ask = {
+            "TaskOutput": call("TaskOutput", task_id="agent-1"),
+            "wait": call("wait", agent_id="agent-1"),
+            "told": call("bash", command="sleep 1"),
+        }
+        calls = [stage.spawn({"text": LONG}), ask[way]]
+    session = await stage.run(*calls)
+    [shown] = [
+        text
+        for one in (entry.data for entry in session.recorder.path)
+        if isinstance(one, ToolResult | Context)
+        and "finding" in (text := join_texts(one.content))
+        and (way == "told") == isinstance(one, Context)
+    ]
+    said = json.loads(shown)["output"] if way == "wait" else shown
+    begun = said[said.index("finding") :]
+    assert begun.startswith(SHORT)
+    assert LONG[-10_000:] in said
+    assert len(begun) < 20_300
+
+
+async def test_the_limit_of_a_result_can_be_set(stage):
+    """M113: also while the session runs."""
+    task = stage.task({"text": LONG})
+    session = await stage.session(
+        {"tool_calls": [task]},
+        {"tool_calls": [task]},
+        DONE,
+        tool_output_limits={"spawn_agent": 2_000},
+    )
+    session.subscribe(
+        lambda event: (
+            event.kind == "tool_end" and session.configure(tool_output_limits={"spawn_agent": 100})
+        )
+    )
+    await seen(session, "go")
+    lengths = [len(text) for text in results(session)]
+    assert [2_000 < lengths[0] < 2_300, 100 < lengths[1] < 400] == [True, True]
 
 
 async def test_the_stop_of_the_parent_stops_its_sub_agents(stage):

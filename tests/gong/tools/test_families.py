@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 
 import pytest
 
@@ -271,3 +272,37 @@ async def test_glob_shows_the_last_changed_first(face, folder):
         (folder / name).touch()
         os.utime(folder / name, (when, when))
     assert await face("glob", pattern="*") == "b\nc\na"
+
+
+MISSING = "".join(f"*** Delete File: {'gone' * 400}{n}\n" for n in range(9))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "chars", "half"),
+    [
+        ("read_file", {"file_path": "long"}, 50_000, 25_000),
+        ("shell", {"command": "tr -d '\\n' < long"}, 30_000, 15_000),
+        ("edit_file", {"file_path": "x" * 12_000, "old_string": "a", "new_string": ""}, 10_000, 0),
+        ("replace", {"file_path": "x" * 12_000, "old_string": "a", "new_string": ""}, 10_000, 0),
+        (
+            "apply_patch",
+            {"input": f"*** Begin Patch\n{MISSING}*** End Patch\n"},
+            10_000,
+            0,
+        ),
+        ("write_file", {"file_path": "x" * 3_000, "content": ""}, 1_000, 0),
+    ],
+)
+async def test_a_longer_text_is_cut_where_the_table_says(
+    use_face, folder, tool, arguments, chars, half
+):
+    """M113: its end, or both of its ends."""
+    (folder / "long").write_text("\n".join(f"{n:090}" for n in range(1_000)))
+    result = await use_face(tool, **arguments)
+    said, full = join_texts(result.content), result.full
+    said = said.partition("\n\n[exit code")[0]
+    start, warning, end = re.split(r"(?:\n\n)?(\[WARNING: .*?\])\n\n", said)
+    assert (start, end) == (full[:half], full[half - chars :])
+    removed = len(full) - chars
+    assert f" {removed} characters were removed" in warning
+    assert removed > 0

@@ -17,24 +17,6 @@ AGAIN = (
 )
 
 
-@pytest.mark.parametrize(
-    ("tool", "limits"),
-    [
-        ("read_file", (50_000, "head_tail", None)),
-        ("shell", (30_000, "head_tail", 256)),
-        ("grep", (20_000, "tail", 200)),
-        ("glob", (20_000, "tail", 500)),
-        ("edit_file", (10_000, "tail", None)),
-        ("apply_patch", (10_000, "tail", None)),
-        ("write_file", (1_000, "tail", None)),
-        ("spawn_agent", (20_000, "head_tail", None)),
-    ],
-)
-def test_each_tool_of_a_family_has_its_limits(tool, limits):
-    """M113"""
-    assert FAMILY_LIMITS[tool] == choose_family_limits(tool) == limits
-
-
 def test_limits_can_be_set_for_each_tool():
     """M113"""
     set_shell = ToolSettings(output_limits={"shell": 7}, line_limits={"shell": 8})
