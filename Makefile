@@ -66,7 +66,6 @@ rows: .venv/chat.ready
 
 docs: .venv/chat.ready
 	@$(PY) -m tests.docs.reference
-	@$(PY) -m tests.docs.parsed_tables
 
 picture: .venv/test.ready
 	@$(PY) -m tests.docs.terminal_picture

@@ -8,10 +8,9 @@ same; its cost is unknown, which is None and never 0. Nothing here reads the env
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+import tomllib
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -249,24 +248,9 @@ def _parse_preset(name: str, row: Mapping[str, Any]) -> Preset:
         raise ConfigurationError(f"providers.{name}: {error}") from error
 
 
-class ParsedTables(Struct, frozen=True):
-    """A file of `data/` as JSON, which is parsed a hundred times faster; `make docs` writes it."""
-
-    source: str
-    """SHA-256 of the file, in hex."""
-    tables: dict[str, Any]
-
-
-def load_tables(name: str, folder: Path = DATA) -> dict[str, Any]:
-    """Return what is in `data/NAME.toml`: by its JSON, unless that is missing or older."""
-    source = (folder / f"{name}.toml").read_bytes()
-    with suppress(OSError, msgspec.MsgspecError):
-        known = msgspec.json.decode((folder / f"{name}.json").read_bytes(), type=ParsedTables)
-        if known.source == sha256(source).hexdigest():
-            return known.tables
-    import tomllib  # noqa: PLC0415 (only needed for a file that was edited)
-
-    return tomllib.loads(source.decode())
+def load_tables(name: str) -> dict[str, Any]:
+    """Return what is in `data/NAME.toml`."""
+    return tomllib.loads((DATA / f"{name}.toml").read_text("utf-8"))
 
 
 @cache

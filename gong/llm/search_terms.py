@@ -21,9 +21,8 @@ MAX_TERMS = 24
 """Maximum terms of a query."""
 
 _CJK_RANGES = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff"
-_QUERY_PART = re.compile(
-    rf'"(?P<phrase>[^"]+)"|(?P<wide>[{_CJK_RANGES}]+)|(?P<word>[^\W_{_CJK_RANGES}]+)'
-)
+_QUERY_PART = rf'"(?P<phrase>[^"]+)"|(?P<wide>[{_CJK_RANGES}]+)|(?P<word>[^\W_{_CJK_RANGES}]+)'
+"""Compiled at its first use: most runs search nothing."""
 _STOP_WORD_LIST = (
     "a about an and are as ask asked at be by can could did do does for from had has have he"
     " her his how i if in is it its know me mention mentioned my of on or our please recall"
@@ -31,7 +30,7 @@ _STOP_WORD_LIST = (
     " was we were what when where which who whom whose why will with would you your"
 )
 _STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
-_CJK_STOP = re.compile(
+_CJK_STOP = (
     "是什么|什么|多少|哪[个里些一儿]?|谁|几[个点号次天位]|何时|何处|怎么|如何|为什么|我们|你们|之前|刚才|告诉|说过|记得|记住|请问|现在"
     "|[的是了吗呢吧啊么我你他她它说过请在有和与及把被就都也还要会能那这给让]"
 )
@@ -75,7 +74,7 @@ def weigh_term(texts_with: int, texts: int) -> float:
 
 def _split_query(query: str) -> tuple[list[SearchTerm], list[str]]:
     """Return the terms of a query, and its words alone."""
-    parts = list(_QUERY_PART.finditer(query))
+    parts = list(re.finditer(_QUERY_PART, query))
     said = [part["word"].lower() for part in parts if part["word"]]
     words = [word for word in said if word not in _STOP_WORDS]
     if len(said) == len(parts):
@@ -87,7 +86,7 @@ def _split_query(query: str) -> tuple[list[SearchTerm], list[str]]:
         found.append(SearchTerm(stem, pattern))
     for part in parts:
         if part["wide"]:
-            runs = list(filter(None, _CJK_STOP.split(part["wide"]))) or [part["wide"]]
+            runs = list(filter(None, re.split(_CJK_STOP, part["wide"]))) or [part["wide"]]
             pairs = [pair for run in runs for pair in map("".join, pairwise(run))] or runs
             found += (SearchTerm(pair, re.compile(re.escape(pair))) for pair in pairs)
         elif part["phrase"]:
