@@ -75,7 +75,7 @@ def write_file_atomically(path: str, data: bytes) -> None:
     """Put `data` at the file that `path` leads to, through links, by a rename in its folder."""
     target = Path(os.path.realpath(path))
     before = _stat_writable_file(str(target))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _make_folders(target.parent)
     undo = _UndoLog()
     try:
         new = _write_temporary(str(target), None, data, before, undo)
@@ -83,6 +83,15 @@ def write_file_atomically(path: str, data: bytes) -> None:
     except BaseException:
         undo.run()
         raise
+
+
+def _make_folders(folder: Path) -> None:
+    missing = []
+    while not folder.is_dir() and folder != folder.parent:
+        missing.append(folder)
+        folder = folder.parent
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
 
 
 @contextmanager
@@ -215,12 +224,17 @@ class _OpenFolders:
 
     def open_folder_at(self, names: tuple[str, ...]) -> int:
         """Return the descriptor of a folder, which is created if it is missing."""
-        if names in self._opened:
-            return self._opened[names]
+        for count in range(len(names) + 1):
+            if names[:count] not in self._opened:
+                self._open_folder(names[:count])
+        return self._opened[names]
+
+    def _open_folder(self, names: tuple[str, ...]) -> None:
+        """Open a folder of which the one above is open."""
         if not names:
             handle = os.open(self._root, _FOLDER_FLAGS)
         else:
-            above, name = self.open_folder_at(names[:-1]), names[-1]
+            above, name = self._opened[names[:-1]], names[-1]
             flags = _FOLDER_FLAGS | os.O_NOFOLLOW
             try:
                 handle = os.open(name, flags, dir_fd=above)
@@ -231,7 +245,6 @@ class _OpenFolders:
                 handle = os.open(name, flags, dir_fd=above)
         self._closing.callback(os.close, handle)
         self._opened[names] = handle
-        return handle
 
 
 class _StagedChange:

@@ -45,14 +45,14 @@ class WriteTarget(NamedTuple):
 async def find_write_target(
     env: ExecutionEnvironment, path: str, *, new: bool = False
 ) -> WriteTarget | str:
-    """Return where `path` leads, or the words that refuse it; `new` of a file to be written."""
+    """Return where `path` leads, or the words that refuse it; `new` of a file to be written.
+
+    Raises ValueError and OSError as `locate_path`.
+    """
     named = await (locate_new_path if new else locate_path)(env, path)
-    try:
-        if is_escaping_path(path, named, env.working_directory):
-            return describe_refused_path(path)
-        real, root = await env.real_path(named), await env.real_path(env.working_directory)
-    except ValueError:
-        return f"Not a path: {path!r}."
+    if is_escaping_path(path, named, env.working_directory):
+        return describe_refused_path(path)
+    real, root = await env.real_path(named), await env.real_path(env.working_directory)
     if is_inside_folder(real, root):
         return WriteTarget(real, root)
     if is_inside_folder(named, posixpath.normpath(env.working_directory)):
@@ -65,13 +65,19 @@ async def find_write_target(
 
 async def find_edit_target(path: str, env: ExecutionEnvironment) -> Sequence[str]:
     """Return the file that an edit of `path` changes, none where the edit is refused."""
-    place = await find_write_target(env, path)
-    return () if isinstance(place, str) else (place.real,)
+    return await _find_target(path, env, new=False)
 
 
 async def find_new_target(path: str, env: ExecutionEnvironment) -> Sequence[str]:
     """Return the file that writing `path` creates or replaces, none where that is refused."""
-    place = await find_write_target(env, path, new=True)
+    return await _find_target(path, env, new=True)
+
+
+async def _find_target(path: str, env: ExecutionEnvironment, *, new: bool) -> Sequence[str]:
+    try:
+        place = await find_write_target(env, path, new=new)
+    except (OSError, ValueError):
+        return ()
     return () if isinstance(place, str) else (place.real,)
 
 
@@ -112,13 +118,13 @@ class TextChange(NamedTuple):
 
 async def replace_text(context: ToolContext, wish: ReplaceRequest) -> EditDetails | ToolOutcome:
     """Apply the change, or change nothing and return the error."""
-    place = await find_write_target(context.env, wish.path)
-    if isinstance(place, str):
-        return ToolOutcome.error(place, kind="PermissionDenied")
     try:
+        place = await find_write_target(context.env, wish.path)
+        if isinstance(place, str):
+            return ToolOutcome.error(place, kind="PermissionDenied")
         async with hold_locks((place.real,)):
             change = await _apply_replacement(context, place, wish)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return build_path_error(error, wish.path, "File not found")
     if isinstance(change, ToolOutcome):
         return change
@@ -239,11 +245,11 @@ class WriteDetails(Struct, frozen=True):
 async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolOutcome:
     """Write the file and say how long it is now."""
     path, env = arguments.path, context.env
-    place = await find_write_target(env, path, new=True)
-    if isinstance(place, str):
-        return ToolOutcome.error(place, kind="PermissionDenied")
     data = encode_text(arguments.content)
     try:
+        place = await find_write_target(env, path, new=True)
+        if isinstance(place, str):
+            return ToolOutcome.error(place, kind="PermissionDenied")
         async with hold_locks((place.real,)):
             created = not await env.file_exists(place.real)
             if context.files and not created:
@@ -253,7 +259,7 @@ async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolOutc
             await env.write_file(place.real, data, place.root)
             if context.files:
                 context.files.note(place.real, data)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return build_path_error(error, path)
     return ToolOutcome.from_text(
         f"Successfully wrote {len(data)} bytes to {path}", WriteDetails(path, len(data), created)

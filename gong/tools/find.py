@@ -180,7 +180,7 @@ async def list_folder(
     """Return what a folder holds, or what went wrong."""
     try:
         return await env.list_directory(await locate_path(env, path), depth)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return build_path_error(error, path, "Path not found")
 
 

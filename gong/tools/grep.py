@@ -64,8 +64,8 @@ async def search_path(
     env: ExecutionEnvironment, path: str, search: Search
 ) -> GrepMatches | ToolOutcome:
     """Return the matches, or what went wrong."""
-    place = await locate_path(env, path)
     try:
+        place = await locate_path(env, path)
         matches = await env.grep(place, search)
     except (OSError, ValueError) as error:
         return build_path_error(error, path, "Path not found")

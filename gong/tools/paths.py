@@ -33,8 +33,11 @@ _SINGLE_QUOTES = re.compile("[\u2018-\u201b]")
 
 
 async def locate_path(env: ExecutionEnvironment, path: str) -> str:
-    """Return the absolute path of what a model means by `path`; by the rule where none is there."""
-    exact, plain = env.resolve(path, exact=True), env.resolve(path)
+    """Return the absolute path of what a model means by `path`; by the rule where none is there.
+
+    ValueError for what no system takes as a path, OSError for one that is too long.
+    """
+    exact, plain = _resolve_both(env, path)
     for one in list_spellings(exact, plain):
         if await _has_path(env, one):
             return one
@@ -43,6 +46,24 @@ async def locate_path(env: ExecutionEnvironment, path: str) -> str:
         if found is not None:
             return found
     return plain
+
+
+_MAX_PATH_BYTES = 4095
+"""The longest path of Linux: what is longer could be written, folder by folder, and not be read."""
+
+
+def _resolve_both(env: ExecutionEnvironment, path: str) -> tuple[str, str]:
+    """Return the absolute path as it is written, and by the rule."""
+    try:
+        is_path = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_path = False
+    if not is_path:
+        raise ValueError(f"Not a path: {path!r}.")
+    exact, plain = env.resolve(path, exact=True), env.resolve(path)
+    if len(os.fsencode(exact)) > _MAX_PATH_BYTES:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
+    return exact, plain
 
 
 def list_spellings(exact: str, plain: str) -> tuple[str, ...]:
@@ -59,9 +80,10 @@ def list_spellings(exact: str, plain: str) -> tuple[str, ...]:
 async def locate_new_path(env: ExecutionEnvironment, path: str) -> str:
     """Return the absolute path of a file that is written, whether or not it is there.
 
-    A folder is taken as it is written where it is there so, as is the file itself.
+    A folder is taken as it is written where it is there so, as is the file itself. Errors are those
+    of `locate_path`.
     """
-    exact, plain = env.resolve(path, exact=True), env.resolve(path)
+    exact, plain = _resolve_both(env, path)
     for one in (exact, plain):
         if await _has_path(env, one):
             return one

@@ -228,12 +228,10 @@ async def read_content(path: str, context: ToolContext) -> FileContent | ToolOut
         data = await context.env.read_file(found)
         if context.files:
             context.files.note(await context.env.real_path(found), data)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if isinstance(error, IsADirectoryError):
             return ToolOutcome.error(f"{describe_os_error(error, path)}. List it with ls.")
         return build_path_error(error, path)
-    except ValueError:
-        return ToolOutcome.error(f"Not a path: {path!r}.")
     from ..llm.picture_sources import detect_picture_type  # noqa: PLC0415 (slow to load)
 
     kind = detect_picture_type(data)

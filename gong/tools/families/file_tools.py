@@ -6,6 +6,7 @@ read_file numbers its lines; read_many_files reads several files at once.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -140,10 +141,11 @@ async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContex
 
 
 async def _expand_pattern(wanted: str, context: ToolContext) -> Sequence[str] | ToolOutcome:
-    if not set("*?[{") & set(wanted) or await context.env.file_exists(
-        await locate_path(context.env, wanted)
-    ):
+    if not set("*?[{") & set(wanted):
         return (wanted,)
+    with suppress(OSError, ValueError):  # reading it says what is wrong
+        if await context.env.file_exists(await locate_path(context.env, wanted)):
+            return (wanted,)
     found = await find_paths(context.env, ".", wanted)
     if isinstance(found, ToolOutcome):
         return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
 from ...env.protocol import FileUpdate, is_inside_folder
 from ..limits import encode_text
-from ..paths import describe_refused_path, locate_new_path, locate_path
+from ..paths import describe_os_error, describe_refused_path, locate_new_path, locate_path
 from ..text_files import is_binary
 from .parse import AddFile, DeleteFile, UpdateFile
 from .update import patch_file
@@ -186,12 +186,15 @@ async def resolve_patch_paths(
     going = {*moves, *(hunk.path for hunk in hunks if isinstance(hunk, DeleteFile))}
     for path in dict.fromkeys((*(hunk.path for hunk in hunks), *moves.values())):
         meant = posixpath.join(folder, path)
-        named = await (locate_new_path if path in coming else locate_path)(env, meant)
         try:
+            named = await (locate_new_path if path in coming else locate_path)(env, meant)
             real[path] = await env.real_path(named)
             above = await env.real_path(posixpath.dirname(named))
         except ValueError:
             refusals.append(f"Not a path: {path!r}.")
+            continue
+        except OSError as error:
+            refusals.append(describe_os_error(error, path))
             continue
         if real[path] == real_root or not is_inside_folder(real[path], real_root):
             refusals.append(describe_refused_path(meant))
