@@ -62,10 +62,14 @@ class _Pattern(NamedTuple):
 
 
 class RepetitionGuard:
-    """Remembers the calls since the newest input of a person; every such input makes a new one."""
+    """Remembers the calls since the newest input of a person."""
 
     def __init__(self, window: int = WINDOW) -> None:
         self.window = window
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all calls: a person spoke."""
         self._traces: list[_CallTrace] = []
         self._count = 0
         """Calls since the start, also those that are forgotten."""

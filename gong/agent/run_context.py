@@ -27,6 +27,7 @@ from ..tools.known_files import READING_TOOLS, KnownFiles, collect_shown_files
 from . import events
 from .documents import record_waiting_outputs
 from .repetition import RepetitionGuard
+from .request import prepare_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .model import AgentModel
     from .queues import SessionQueues
     from .recorder import Recorder
+    from .request import PreparedRequest
     from .setup import SessionAgents, SessionSetup
 
 STOPPED_BY_USER = "stopped by the user"
@@ -153,6 +155,22 @@ class RunContext:
         if self.state.agents is not None:
             self.state.agents.record_open()
         return entry
+
+    def prepare_next_call(self) -> PreparedRequest:
+        """Return the request of the next call."""
+        setup, recorder = self.setup, self.recorder
+        return prepare_request(
+            setup.model,
+            setup.tools.specs(),
+            recorder.path,
+            recorder.kept,
+            session=recorder.tape.id,
+            load=recorder.tape.load,
+            plain=self.state.refused,
+            fold=self.state.fold,
+            effort=setup.config.effort,
+            max_output=setup.config.max_output_tokens,
+        )
 
     def warn_once(self, text: str) -> None:
         """Pass a warning to the front ends, unless this session has given it before."""

@@ -45,17 +45,19 @@ from ..policy.modes import parse_mode
 from ..sdk.objects import check_object_schema
 from ..tools.builtin import change_tools
 from ..tools.registry import TOOL_PRESETS
-from . import events, loop
+from . import events
 from .answer_form import ANSWER_TOOL, AnswerForm
 from .approvals import Approvals
 from .compaction import compact_branch
 from .dialogue import SessionDialogue, find_todos
 from .documents import find_waiting_outputs, record_documents, record_output
+from .loop import record_model, run_loop
 from .model_call import name_session
 from .queues import SessionQueues
 from .recorder import Recorder, has_agents
 from .run_context import STOPPED_BY_USER, RunContext, RunState
 from .skill_use import begin_skill, end_skills, find_prompt_skill, record_prompt_skill
+from .tool_sources import attach_mentions
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -229,7 +231,7 @@ class Session:
         context = self.build_run_context()
         prompt = await hooks.begin_run(recorder, prompt, self._build_system)
         before = begin_skill(self, skill)
-        loop.record_model(context)
+        record_model(context)
         entry = recorder.append(User((Text(prompt),)))
         hooks.record_contexts(recorder)
         record_documents(recorder, self.run_state.documents)
@@ -246,9 +248,9 @@ class Session:
         seconds = self.setup.config.max_seconds
         try:
             async with _stop_after(context, seconds) as is_over:
-                await loop.attach_mentions(context, prompt)
+                await attach_mentions(self.setup.sources, recorder, prompt, context.emit)
                 await record_prompt_skill(context, skill)
-                stop, error = await loop.run_loop(context)
+                stop, error = await run_loop(context)
                 if error is not None:
                     self._report_failure(context, error, tally.turns)
                 await naming

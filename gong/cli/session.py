@@ -24,9 +24,9 @@ from tape.text import SHORT
 from .. import __version__, config
 from ..agent import events
 from ..agent.compaction import CompactionRequest
+from ..agent.context_window import measure_fill
 from ..agent.events import CompactionEnd
 from ..agent.front_end import FrontEnd
-from ..agent.loop import measure_fill
 from ..agent.opening import find_session, open_session, resume_branch
 from ..agent.recorder import find_last_model, find_newest_anchor
 from ..context.system import PromptOverride

@@ -11,7 +11,6 @@ from tape.text import format_count, shorten_to_width
 
 from ..agent.compaction import CompactionRequest, plan_compaction
 from ..agent.handoff import build_handoff_page, record_handoff
-from ..agent.loop import prepare_next_call
 from ..context.agent_calls import add_agent_calls
 from ..context.costs import render_token_usage, sum_spend
 from ..context.handoff import read_path_entries
@@ -132,7 +131,7 @@ def _show_context(host: OpenSession, _argument: str) -> CommandReply:
     session = host.session
     if session.recorder is None:
         return CommandReply("the session is empty")
-    prepared = prepare_next_call(session.build_run_context())
+    prepared = session.build_run_context().prepare_next_call()
     recorder, model = session.recorder, session.setup.model
     used = measure_context_usage(
         prepared.request,

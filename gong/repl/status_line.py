@@ -8,7 +8,6 @@ from tape.errors import TapeError
 from tape.text import format_seconds, measure_width
 
 from ..agent.events import CompactionEnd, MessageEnd, ToolExecutionEnd
-from ..agent.loop import prepare_next_call
 from ..context.costs import format_cost
 from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
@@ -50,7 +49,7 @@ def measure_usage(session: Session) -> SessionUsage:
     if session.recorder is None or not window:
         return SessionUsage(cost=_format_session_cost(session))
     try:
-        tokens = prepare_next_call(session.build_run_context()).measure().tokens
+        tokens = session.build_run_context().prepare_next_call().measure().tokens
     except (GongError, TapeError, OSError):
         return SessionUsage(cost=_format_session_cost(session))  # the next prompt reports the error
     return SessionUsage(tokens, window, _format_session_cost(session))

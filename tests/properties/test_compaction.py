@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from gong.agent.compaction import CompactionRequest, compact_branch
-from gong.agent.loop import prepare_next_call
 from gong.agent.merge import merge_branch
 from gong.agent.model import AgentModel
 from gong.agent.queues import SessionQueues
@@ -122,7 +121,7 @@ class Play:
         return RunContext(setup, self.record, SessionQueues(), state or RunState())
 
     def request(self):
-        return msgspec.json.encode(tuple(prepare_next_call(self.parts()).request.messages))
+        return msgspec.json.encode(tuple(self.parts().prepare_next_call().request.messages))
 
     def view(self):
         seen = view(self.record.path, self.record.kept)
@@ -224,7 +223,7 @@ class Play:
         self.before.append((done.anchor.id, self.api, request, ids))
 
     def tokens(self):
-        request = prepare_next_call(self.parts()).request
+        request = self.parts().prepare_next_call().request
         return count_fixed_tokens(request.system, request.tools) + count_messages_tokens(
             request.messages
         )

@@ -3,7 +3,6 @@
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from gong.agent.loop import prepare_next_call
 from gong.agent.recorder import Recorder
 from gong.agent.run_context import RunState
 from gong.context.trim import elide_results
@@ -39,7 +38,7 @@ class Game(Play):
 
     def mended(self, size):
         """What was repaired is recorded, as before each call."""
-        found = prepare_next_call(self.parts(self.state)).history.unrecorded
+        found = self.parts(self.state).prepare_next_call().history.unrecorded
         if found is not None:
             self.add(found)
 
@@ -65,7 +64,7 @@ class Game(Play):
         super().compaction(size)
 
     def check(self):
-        kept, anew = prepare_next_call(self.parts(self.state)), prepare_next_call(self.parts())
+        kept, anew = self.parts(self.state).prepare_next_call(), self.parts().prepare_next_call()
         target = self.parts().setup.model.target
         seen = view(self.record.path, self.record.kept)
         whole = repair(seen, target)

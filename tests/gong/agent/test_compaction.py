@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gong.agent import events
 from gong.agent.compaction import CompactionRequest, find_kept_ranges
-from gong.agent.loop import measure_fill, prepare_next_call
+from gong.agent.context_window import measure_fill
 from gong.agent.opening import open_session
 from gong.agent.recorder import find_last_model
 from gong.agent.setup import SessionSetup
@@ -80,7 +80,7 @@ async def compacted(session, **wish):
 
 
 def next_request(session):
-    return prepare_next_call(session.build_run_context()).request
+    return session.build_run_context().prepare_next_call().request
 
 
 def request(session):

@@ -3,7 +3,6 @@
 import pytest
 
 from gong.agent import events
-from gong.agent.loop import prepare_next_call
 from gong.agent.opening import open_session
 from gong.config import Settings
 from tape.model.entries import Model
@@ -15,7 +14,7 @@ SONNET, GPT4O, GPT5 = "anthropic/claude-sonnet-4-5", "openai/gpt-4o", "openai/gp
 
 
 def request_of(session):
-    return prepare_next_call(session.build_run_context()).request
+    return session.build_run_context().prepare_next_call().request
 
 
 async def described(stage, name, chosen=None, **settings):
@@ -91,7 +90,7 @@ async def test_a_new_session_with_an_effort_still_gets_its_title(stage):
 )
 async def test_a_model_without_it_is_not_sent_it_and_the_user_is_told(stage, name, sent, words):
     session = await described(stage, name, "xhigh")
-    prepared = prepare_next_call(session.build_run_context())
+    prepared = session.build_run_context().prepare_next_call()
     assert prepared.request.reasoning_effort == sent
     assert words in prepared.remark
 

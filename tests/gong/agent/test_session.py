@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from gong.agent import events
-from gong.agent.loop import prepare_next_call
 from gong.agent.session import SessionState
 from gong.errors import ConfigurationError, SessionBusy, SessionClosed
 from tape.errors import Busy
@@ -207,7 +206,7 @@ async def test_the_system_prompt_names_the_tools_of_its_call(stage):
     await seen(session, "go")
 
     def request():
-        return prepare_next_call(session.build_run_context()).request
+        return session.build_run_context().prepare_next_call().request
 
     assert "Use `edit` to change a part of a file." in request().system
     session.setup.tools.set_active(["read_file", "shell"])
@@ -228,11 +227,11 @@ async def test_another_model_brings_the_tools_of_its_family(stage):
     )
     assert (model.window, model.reasons, callable(model.stream)) == (200_000, True, True)
     assert model.options == NO_JSON
-    request = prepare_next_call(session.build_run_context()).request
+    request = session.build_run_context().prepare_next_call().request
     assert [tool.name for tool in request.tools][:3] == ["read_file", "write_file", "edit_file"]
     assert "for Claude" in request.system
     session.use_model(host.models.describe("offline/rules"))
-    again = prepare_next_call(session.build_run_context()).request
+    again = session.build_run_context().prepare_next_call().request
     assert [tool.name for tool in again.tools][:1] == ["read"]
 
 
@@ -244,7 +243,7 @@ async def test_the_prompt_is_the_same_bytes_in_every_turn(stage):
     for turn in range(2):
         await seen(host.session, "go")
         (stage.folder / "AGENTS.md").write_text(f"turn {turn}")
-        request = prepare_next_call(host.session.build_run_context()).request
+        request = host.session.build_run_context().prepare_next_call().request
         texts.add((request.system, tuple(bytes(one.parameters) for one in request.tools)))
     assert len(texts) == 1
 

@@ -9,7 +9,6 @@ import pytest
 from gong import trust
 from gong.agent import events
 from gong.agent.compaction import CompactionRequest
-from gong.agent.loop import prepare_next_call
 from gong.config import PermissionSettings, SkillSettings
 from gong.errors import ConfigurationError
 from tape.model.entries import Context, ToolResult, User, join_texts
@@ -91,7 +90,7 @@ async def test_the_model_sees_names_and_loads_the_text_with_the_tool(stage):
     wrong = {"tool_calls": [call("Skill", skill="shop"), call("Skill", skill="mine")]}
     session = await stage.session(use, wrong, DONE, **DEFAULT)
     await seen(session, "go")
-    system = prepare_next_call(session.build_run_context()).request.system
+    system = session.build_run_context().prepare_next_call().request.system
     assert "- ship: Does ship" in system
     assert "mine" not in system
     assert "SECRET" not in system
@@ -108,7 +107,7 @@ async def test_a_session_without_skills_of_its_own_has_no_word_of_them(stage):
     use = {"tool_calls": [call("Skill", skill="tape-recall", args="why?")]}
     session = await stage.session(use, DONE)
     await seen(session, "go")
-    request = prepare_next_call(session.build_run_context()).request
+    request = session.build_run_context().prepare_next_call().request
     assert "Skill" not in [tool.name for tool in request.tools]
     assert "tape-recall" not in request.system
     (loaded,) = of(session, ToolResult)
@@ -227,7 +226,7 @@ async def test_a_summary_keeps_what_was_loaded(stage):
     async for _ in session.compact(CompactionRequest("user", hard=True)):
         pass
     for _ in range(2):
-        sent = prepare_next_call(session.build_run_context()).request.messages
+        sent = session.build_run_context().prepare_next_call().request.messages
         told = [join_texts(one.content) for one in sent]
         assert ["KEEP THIS" in one for one in told if one.startswith("<skill name=")] == [True]
         await session.close()
@@ -268,6 +267,6 @@ async def test_a_skill_with_paths_is_offered_where_such_files_are(stage):
     session = await stage.session(DONE)
     await seen(session, "/rust")
     assert len(of(session, Context)) == 1
-    system = prepare_next_call(session.build_run_context()).request.system
+    system = session.build_run_context().prepare_next_call().request.system
     assert "- python: " in system
     assert "- rust" not in system
