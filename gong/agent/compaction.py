@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from .model import AgentModel
     from .recorder import Recorder
     from .run_context import RunContext
+    from .setup import SessionSetup
 
 
 TARGET_SHARE = 0.36
@@ -153,19 +154,22 @@ class SummaryResult(NamedTuple):
 
 def repeat_handoff(context: RunContext, anchor: Anchor, to: str) -> Entry:
     """Set the newest anchor again for another model, if no message followed it."""
-    again = replace(anchor, kind="handoff", reason="handoff", state=build_state(context, to))
+    state = build_state(context.setup, context.recorder, to)
+    again = replace(anchor, kind="handoff", reason="handoff", state=state)
     return context.set_anchor(again)
 
 
-def plan_compaction(context: RunContext, request: CompactionRequest) -> CompactionPlan:
+def plan_compaction(
+    setup: SessionSetup, recorder: Recorder, request: CompactionRequest
+) -> CompactionPlan:
     """Return what a compaction of the view would replace and keep; raises NothingToCompact."""
-    recorder, model = context.recorder, context.setup.model
+    model = setup.model
     seen = view(recorder.path, recorder.kept)
     entries = (*seen.kept, *seen.entries)
-    specs = context.setup.tools.specs()
+    specs = setup.tools.specs()
     fixed = count_fixed_tokens(model.build_system(specs), specs)
     before = fixed + _count_view_tokens(seen, model)
-    budget = _plan_budget(before, fixed, context.setup.compaction.keep)
+    budget = _plan_budget(before, fixed, setup.compaction.keep)
     size, end = build_sizer(entries), len(entries)
     cut = HistoryCut(end, end) if request.hard else find_cut(entries, budget.kept, size)
     if cut is None or not any(map(size, entries[: cut.first])):
@@ -181,52 +185,53 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     Raises NotSmaller if the next request would not shrink; the usage of the summary is recorded.
     Raises CompactionCancelled if a hook is against it.
     """
-    recorder, model = context.recorder, context.setup.model
-    plan = plan_compaction(context, request)
+    setup, recorder = context.setup, context.recorder
+    plan = plan_compaction(setup, recorder, request)
     covered, kept, before = plan.covered, plan.kept, plan.before
     # Asked twice: now, so that no summary is paid for in vain, and with the summary's own size.
     _require_gain(request, before, plan.at_least)
-    hooks, trigger = context.setup.hooks, "manual" if request.reason == "user" else "auto"
+    hooks, trigger = setup.hooks, "manual" if request.reason == "user" else "auto"
     meta = {"trigger": trigger, "reason": request.reason, "focus": request.focus}
     if (why := await hooks.check_operation("compact", {**meta, "tokens": before})) is not None:
         raise CompactionCancelled(f"a hook cancelled the compaction: {why}")
     context.emit(events.CompactionStart(request.kind, request.reason, before))
-    anchor = find_newest_anchor(recorder.path)
+    anchor, folder = find_newest_anchor(recorder.path), find_session_folder(setup, recorder)
     summary, by, usage = await write_summary(
         context,
         request,
         covered,
-        read_anchor_summary(anchor, find_session_folder(context)) if anchor else None,
+        read_anchor_summary(anchor, folder) if anchor else None,
         plan.budget,
         split=plan.is_split,
         folders=_find_entry_folders(recorder, covered),
     )
-    after = plan.fixed + _count_view_tokens(View(render_summary(summary), kept, ()), model)
+    seen = View(render_summary(summary), kept, ())
+    after = plan.fixed + _count_view_tokens(seen, setup.model)
     try:
         _require_gain(request, before, after)
     except NothingToCompact as error:
         # The model was paid for its summary, whether it is used or not.
-        record_side_usage(context, usage)
+        record_side_usage(recorder, usage)
         if request.gain:
             context.emit(events.Warn(str(error)))
         raise
-    covers = _find_covered_range(context, covered)
+    covers = _find_covered_range(recorder, covered)
     entry = context.set_anchor(
         Anchor(
             kind=request.kind,
             summary=summary,
-            kept=find_kept_ranges(context, kept),
+            kept=find_kept_ranges(recorder, kept),
             covers=covers,
             tokens=Tokens(before, after),
             by=by,
             reason=request.reason,
-            state=build_state(context, request.to),
+            state=build_state(setup, recorder, request.to),
         )
     )
-    record_side_usage(context, usage)
+    record_side_usage(recorder, usage)
     if request.kind == "compaction":
-        _repeat_todos(context)
-        _repeat_skills(context, covered, kept)
+        _repeat_todos(recorder)
+        _repeat_skills(recorder, covered, kept, context.window or _UNKNOWN_WINDOW)
     name = f"{by.provider}/{by.model}" if by else None
     count = covers.count if covers else len(covered)
     context.emit(events.CompactionEnd(request.kind, entry.id, before, after, count, name))
@@ -234,12 +239,11 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
     return CompactionResult(entry, before, after)
 
 
-def _find_covered_range(context: RunContext, covered: Sequence[Entry]) -> CoveredRange | None:
+def _find_covered_range(recorder: Recorder, covered: Sequence[Entry]) -> CoveredRange | None:
     """Return the range of the path that a summary replaces; picks of a merge are not on the path.
 
     None if it replaces nothing but picks.
     """
-    recorder = context.recorder
     anchor, foreign = find_newest_anchor(recorder.path), set[str]()
     if anchor is not None and anchor.kept:
         recorder.barrier()
@@ -276,21 +280,20 @@ def _plan_budget(before: int, fixed: int, keep: int) -> CompactionBudget:
     return CompactionBudget(kept, max(requests, _MIN_TOKENS), max(summary, _MIN_TOKENS))
 
 
-def record_side_usage(context: RunContext, usage: SideUsage | None) -> None:
+def record_side_usage(recorder: Recorder, usage: SideUsage | None) -> None:
     """Record the usage of a summary, after its anchor."""
     if usage is not None:
-        context.recorder.append(usage)
-        context.recorder.barrier()
+        recorder.append(usage)
+        recorder.barrier()
 
 
-def find_kept_ranges(context: RunContext, kept: Sequence[Entry]) -> tuple[KeptRange, ...]:
+def find_kept_ranges(recorder: Recorder, kept: Sequence[Entry]) -> tuple[KeptRange, ...]:
     """Return the newest entries in view as the ranges that an anchor keeps.
 
     Raises NothingToCompact if they are not found, so that nothing leaves the view by mistake.
     """
     if not kept:
         return ()
-    recorder = context.recorder
     recorder.barrier()
     anchor, first = find_newest_anchor(recorder.path), kept[0].id
     earlier: tuple[KeptRange, ...] = ()
@@ -309,9 +312,9 @@ def find_kept_ranges(context: RunContext, kept: Sequence[Entry]) -> tuple[KeptRa
     return (*earlier, *newest)
 
 
-def find_session_folder(context: RunContext) -> str:
+def find_session_folder(setup: SessionSetup, recorder: Recorder) -> str:
     """Return the folder that a session works in, as its tape names it."""
-    return context.recorder.find_folder() or context.setup.env.working_directory
+    return recorder.find_folder() or setup.env.working_directory
 
 
 def _find_entry_folders(recorder: Recorder, entries: Sequence[Entry]) -> dict[str, str]:
@@ -347,36 +350,38 @@ def _read_path_since(tape: Tape, head: Head, entries: Sequence[Entry]) -> list[S
     return segments
 
 
-def build_state(context: RunContext, to: str | None) -> State:
+def build_state(setup: SessionSetup, recorder: Recorder, to: str | None) -> State:
     """Return the session state that an anchor stores; `to` is the model that continues."""
-    setup = context.setup
+    entries = (*recorder.kept, *recorder.path)
     model, effort = to or setup.model.name, setup.config.effort
-    todos = find_todos((*context.recorder.kept, *context.recorder.path))
+    todos = find_todos(entries)
     return State(
         model=model,
         effort=effort,
-        mode=find_last_mode((*context.recorder.kept, *context.recorder.path)),
+        mode=find_last_mode(entries),
         tools=setup.tools.active,
-        cwd=find_session_folder(context),
+        cwd=find_session_folder(setup, recorder),
         todos=encode_todos(todos) if todos else NO_JSON,
     )
 
 
-def _repeat_todos(context: RunContext) -> None:
+def _repeat_todos(recorder: Recorder) -> None:
     """Show the model its todo list again, word for word, where something of it is left to do."""
-    todos = find_todos((*context.recorder.kept, *context.recorder.path))
+    todos = find_todos((*recorder.kept, *recorder.path))
     if any(one.status != "completed" for one in todos):
         text = f"Your todo list, as it was before the summary:\n{render_todos(todos)}"
-        context.recorder.append(Context("user", "note", (Text(text),)))
+        recorder.append(Context("user", "note", (Text(text),)))
 
 
-def _repeat_skills(context: RunContext, covered: Sequence[Entry], kept: Sequence[Entry]) -> None:
-    """Show the model the skills again that the summary covers."""
+def _repeat_skills(
+    recorder: Recorder, covered: Sequence[Entry], kept: Sequence[Entry], window: int
+) -> None:
+    """Show the model the skills again that the summary covers; `window` is its own, in tokens."""
     from ..skills.loaded import build_reminders  # noqa: PLC0415 (only after a summary)
 
-    room = int((context.window or _UNKNOWN_WINDOW) * _SKILLS_SHARE * _CHARS_PER_TOKEN)
+    room = int(window * _SKILLS_SHARE * _CHARS_PER_TOKEN)
     for reminder in build_reminders(covered, kept, room):
-        context.recorder.append(reminder)
+        recorder.append(reminder)
 
 
 async def write_summary(
@@ -398,15 +403,24 @@ async def write_summary(
         summarize_pieces,
     )
 
+    setup = context.setup
+    model = setup.summariser or setup.model
     pieces = summaries.build_pieces(covered, previous)
     by, usage = None, None
     limit_chars = budget.summary * _CHARS_PER_TOKEN
     try:
         text, usage = await request_text(
             context,
-            model := context.setup.summariser or context.setup.model,
+            model,
             request.kind,
-            _build_request(context, model, pieces, request.focus, limit_chars, split=split),
+            _build_request(
+                model,
+                pieces,
+                request.focus,
+                limit_chars,
+                split=split,
+                session=context.recorder.tape.id,
+            ),
             retries=True,
         )
         summary = limit_summary(summaries.validate_summary(text), 2 * limit_chars)
@@ -419,20 +433,20 @@ async def write_summary(
         summary,
         covered,
         previous,
-        folders=SummaryFolders(find_session_folder(context), folders),
+        folders=SummaryFolders(find_session_folder(setup, context.recorder), folders),
         limit_chars=budget.requests * _CHARS_PER_TOKEN,
     )
     return SummaryResult(whole, by, usage)
 
 
 def _build_request(
-    context: RunContext,
     model: AgentModel,
     pieces: Sequence[TranscriptPiece],
     focus: str,
     limit_chars: int,
     *,
     split: bool,
+    session: str,
 ) -> Request:
     """Return the request for a summary, with as many of the pieces as fit the model.
 
@@ -460,5 +474,5 @@ def _build_request(
         messages=(Message("user", (Text(prompt),)),),
         system=system,
         max_tokens=answer,
-        session=context.recorder.tape.id,
+        session=session,
     )

@@ -23,6 +23,8 @@ One prompt, answered with one tool call, gives these kinds (those in brackets co
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Raw, Struct
 from msgspec.structs import force_setattr
 
@@ -435,3 +437,6 @@ Event = (
     | RunFailure
     | RunEnd
 )
+
+Emit = Callable[[Event], None]
+"""Passes an event to the front ends."""

@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     from ..llm.types import Request
     from ..policy.approval import ApprovalRequest
     from ..tools.tool import PreparedCall
+    from .events import Emit
     from .recorder import Recorder
-
-    Emit = Callable[[events.Event], None]
 
 MAX_STOP_BLOCKS = 8
 """How often in a row hooks may keep a run from ending."""

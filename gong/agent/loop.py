@@ -42,13 +42,14 @@ from .tool_sources import update_tools
 from .tool_step import run_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tape.model.entries import ToolCall
     from tape.model.line import Entry
 
     from ..errors import ModelError, NoObject
     from .answer_form import AnswerForm
+    from .events import Emit
     from .hook_points import SessionHooks
     from .model_call import Answer
     from .no_hooks import NoHooks
@@ -58,8 +59,6 @@ if TYPE_CHECKING:
     from .request import PreparedRequest
     from .run_context import RunContext, RunState
     from .session_config import SessionConfig
-
-    Emit = Callable[[events.Event], None]
 
 
 class RunOutcome(NamedTuple):

@@ -95,7 +95,7 @@ async def merge_branch(
     summary where they are given, and no model is asked. Raises NothingToCompact if that branch has
     no messages that this one lacks, and no pick does.
     """
-    recorder, tape = context.recorder, context.recorder.tape
+    setup, recorder, tape = context.setup, context.recorder, context.recorder.tape
     recorder.barrier()
     plan = plan_merge(tape, recorder.head(), other, picks, recorder.skipped.append, left=left)
     since = [*read_entries_since(plan, recorder.skipped.append)]
@@ -122,14 +122,14 @@ async def merge_branch(
             folders=find_entry_folders(since, marks),
         )
     before = find_newest_anchor(recorder.path)
-    earlier = read_anchor_summary(before, find_session_folder(context)) if before else ""
+    earlier = read_anchor_summary(before, find_session_folder(setup, recorder)) if before else ""
     if left:
         summary = join_left_summary(earlier, made.summary, plan)
     else:
         summary = join_merge_summaries(earlier, made.summary, plan, facts)
-    state = build_state(context, None)
+    state = build_state(setup, recorder, None)
     entry = context.set_anchor(
         build_merge_anchor(tape, plan, summary, reason=reason, left=left, by=made.by, state=state)
     )
-    record_side_usage(context, made.took)
+    record_side_usage(recorder, made.took)
     return MergeResult(entry, plan, facts)

@@ -37,8 +37,10 @@ from ..errors import (
 )
 from ..llm.provider_errors import is_silent_overflow
 from ..llm.types import (
+    Finish,
     ReasoningDelta,
     Request,
+    Response,
     StreamEvent,
     StreamStart,
     TextDelta,
@@ -50,11 +52,15 @@ from .repetition import REPEATED_TEXT, TextGuard
 from .run_context import request_text
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from tape.model.entries import Content
     from tape.model.line import Entry
 
     from ..llm.accumulate import StreamAccumulator
+    from .events import Emit
     from .model import AgentModel
+    from .recorder import Recorder
     from .request import PreparedRequest
     from .run_context import RunContext
 
@@ -99,42 +105,62 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     recorder.barrier()
     answer = context.state.answer = context.start_answer()
     begun = context.setup.clock()
+
+    def build_assistant(content: Content, stop: str) -> Assistant:
+        elapsed_ms = context.measure_elapsed_ms(begun)
+        assistant = _build_assistant(model, answer, content, stop, elapsed_ms)
+        context.state.count_usage(assistant.usage, assistant.cost)
+        return assistant
+
     try:
-        repeats = await _stream_answer(context, prepared, answer)
+        repeats = await _stream_answer(
+            context.stream_with_retries(model, prepared.request),
+            answer,
+            context.emit,
+            guards=context.setup.config.enable_loop_detection,
+        )
     except asyncio.CancelledError:
         if content := answer.partial():
-            recorder.append(_build_assistant(context, model, answer, content, "aborted", begun))
+            recorder.append(build_assistant(content, "aborted"))
         context.record_abort()
         raise
     finally:
         context.state.answer = None
     if repeats:
-        return _record_repetition(context, model, answer, begun)
+        return _record_repetition(recorder, build_assistant(answer.partial(), "stop"), context.emit)
     if answer.error is None:
         answer.error = _find_silent_fault(model, answer)
     if answer.error is None:
-        return _record_answer(context, model, answer, begun)
+        response = answer.response()
+        assistant = build_assistant(response.content, response.stop_reason)
+        return _record_answer(context, response, assistant, answer.finish)
     error, content = answer.error, answer.partial()
     if content:
-        recorder.append(_build_assistant(context, model, answer, content, "error", begun))
+        recorder.append(build_assistant(content, "error"))
     recorder.append(Error(type(error).__name__, str(error), error.retryable, error.status))
     recorder.barrier()
     return Answer(content, "error", error)
 
 
 async def _stream_answer(
-    context: RunContext, prepared: PreparedRequest, answer: StreamAccumulator
+    source: AsyncGenerator[StreamEvent, None],
+    answer: StreamAccumulator,
+    emit: Emit,
+    *,
+    guards: bool,
 ) -> bool:
-    """Collect an answer and show it; return whether it was ended because it repeats itself."""
+    """Collect an answer and show it; return whether it was ended because it repeats itself.
+
+    With `guards` it is ended then.
+    """
     arguments, guard = _ArgumentsParser(answer), TextGuard()
-    looks = context.setup.config.enable_loop_detection
-    async with aclosing(context.stream_with_retries(prepared.model, prepared.request)) as stream:
+    async with aclosing(source) as stream:
         async for event in stream:
             answer.process(event)
             if (shown := arguments.build_update(event)) is not None:
-                context.emit(shown)
+                emit(shown)
             if (
-                looks
+                guards
                 and isinstance(event, TextDelta | ReasoningDelta)
                 and guard.add_piece(event.index, event.delta)
             ):
@@ -178,17 +204,10 @@ class _ArgumentsParser:
 
 
 def _build_assistant(
-    context: RunContext,
-    model: AgentModel,
-    answer: StreamAccumulator,
-    content: Content,
-    stop: str,
-    begun: int,
+    model: AgentModel, answer: StreamAccumulator, content: Content, stop: str, duration_ms: int
 ) -> Assistant:
-    """Return an answer as it is recorded, and count its usage."""
+    """Return an answer as it is recorded."""
     finish, failure = answer.finish, None
-    cost = model.cost(answer.usage)
-    context.state.count_usage(answer.usage, cost)
     if answer.error is not None:
         failure = Failure(type(answer.error).__name__, str(answer.error))
     elif finish is not None and finish.why:  # the provider's reason for refusing it
@@ -202,21 +221,20 @@ def _build_assistant(
         stop_reason=stop,
         raw_stop=finish.raw_stop if finish else None,
         usage=answer.usage,
-        cost=cost,
+        cost=model.cost(answer.usage),
         response_id=answer.response_id,
-        duration_ms=context.measure_elapsed_ms(begun),
+        duration_ms=duration_ms,
         partial=finish is None,
         error=failure,
     )
 
 
 def _record_answer(
-    context: RunContext, model: AgentModel, answer: StreamAccumulator, begun: int
+    context: RunContext, response: Response, assistant: Assistant, finish: Finish | None
 ) -> Answer:
     """Record a complete answer, and report what the provider remarked on it."""
-    response, state = answer.response(), context.state
-    content, stop = response.content, response.stop_reason
-    entry = context.recorder.append(_build_assistant(context, model, answer, content, stop, begun))
+    state, content, stop = context.state, response.content, response.stop_reason
+    entry = context.recorder.append(assistant)
     tools, calls = context.setup.tools, response.tool_calls
     # A tool with effects must never have run for an answer that a power cut then takes away.
     if not calls or not all(map(tools.is_safe_call, calls)):
@@ -225,29 +243,21 @@ def _record_answer(
     state.in_row = 0
     context.emit(events.MessageEnd(entry.id, content, stop, response.usage))
     if stop == "content_filter":
-        why = answer.finish.why if answer.finish else None
-        text = why or "its filter rejected it"
-        context.emit(events.Warn(f"{model.provider} stopped this answer: {text}"))
+        why = (finish.why if finish else None) or "its filter rejected it"
+        context.emit(events.Warn(f"{assistant.provider} stopped this answer: {why}"))
     for remark in dict.fromkeys(response.warnings):
-        if remark not in state.remarks:
-            context.emit(events.Warn(remark))
-    state.remarks.update(response.warnings)
+        context.warn_once(remark)
     has_nothing = stop == "stop" and not response.is_paused and is_wordless(content)
     return Answer(content, stop, is_paused=response.is_paused, is_wordless=has_nothing)
 
 
-def _record_repetition(
-    context: RunContext, model: AgentModel, answer: StreamAccumulator, begun: int
-) -> Answer:
+def _record_repetition(recorder: Recorder, assistant: Assistant, emit: Emit) -> Answer:
     """Record an answer that was ended because it repeats itself, and tell so."""
-    content = answer.partial()
-    entry = context.recorder.append(
-        _build_assistant(context, model, answer, content, "stop", begun)
-    )
-    context.recorder.barrier()
-    context.emit(events.MessageEnd(entry.id, content, "stop", answer.usage))
-    context.emit(events.LoopDetection(REPEATED_TEXT, stopped=True, what="text"))
-    return Answer(content, "stop")
+    entry = recorder.append(assistant)
+    recorder.barrier()
+    emit(events.MessageEnd(entry.id, assistant.content, "stop", assistant.usage))
+    emit(events.LoopDetection(REPEATED_TEXT, stopped=True, what="text"))
+    return Answer(assistant.content, "stop")
 
 
 _CUTTING_PROVIDERS = frozenset({"zai"})

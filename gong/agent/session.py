@@ -247,12 +247,12 @@ class Session:
         naming = asyncio.create_task(name_session(context, prompt, entry))
         seconds = self.setup.config.max_seconds
         try:
-            async with _stop_after(context, seconds) as is_over:
+            async with _stop_after(self.run_state, seconds) as is_over:
                 await attach_mentions(self.setup.sources, recorder, prompt, context.emit)
-                await record_prompt_skill(context, skill)
+                await record_prompt_skill(self.setup, recorder, skill, context.emit)
                 stop, error = await run_loop(context)
                 if error is not None:
-                    self._report_failure(context, error, tally.turns)
+                    self._report_failure(error, tally.turns)
                 await naming
             if is_over():
                 context.emit(events.TurnLimit("time", seconds, tally.turns))
@@ -282,15 +282,13 @@ class Session:
             if agents is not None:
                 agents.settle_lost()
 
-    def _report_failure(
-        self, context: RunContext, error: ModelError | NoObject, turns: int
-    ) -> None:
+    def _report_failure(self, error: ModelError | NoObject, turns: int) -> None:
         kind = type(error).__name__
         if isinstance(error, AuthenticationError):
             self._has_no_key = self.setup.closes_without_key
         retryable = isinstance(error, ModelError) and error.retryable
-        context.emit(events.RunFailure(kind, str(error), retryable, error.exit_code))
-        context.emit(events.AgentState("error", str(error), turns))
+        self._queues.emit(events.RunFailure(kind, str(error), retryable, error.exit_code))
+        self._queues.emit(events.AgentState("error", str(error), turns))
 
     def open_recorder(self, prompt: str) -> Recorder:
         """Return the open branch, opening it for the first prompt."""
@@ -319,11 +317,16 @@ class Session:
                 self.find_agents,
             )
         context.setup = self.setup
-        if not self._is_announced:
-            self._is_announced = True
-            cwd = self.setup.env.working_directory
-            context.emit(events.SessionStart(self.setup.model.name, cwd))
+        self.announce()
         return context
+
+    def announce(self) -> None:
+        """Emit the start of the session, once; its branch is open."""
+        if not self._is_announced and self.recorder is not None:
+            self._is_announced = True
+            self._queues.attach(self.recorder)
+            cwd = self.setup.env.working_directory
+            self._queues.emit(events.SessionStart(self.setup.model.name, cwd))
 
     def steer(self, text: str, *, interrupt: bool = False) -> QueuedMessage:
         """Queue words for the model after the current step; if idle, for the next prompt.
@@ -733,7 +736,7 @@ class Session:
 
 
 @asynccontextmanager
-async def _stop_after(context: RunContext, seconds: float) -> AsyncIterator[Callable[[], bool]]:
+async def _stop_after(state: RunState, seconds: float) -> AsyncIterator[Callable[[], bool]]:
     """Stop what runs inside after so many seconds, 0 for never; give a function that tells so.
 
     The stop is like one by the user: what runs is recorded as stopped, only the reason differs.
@@ -743,7 +746,7 @@ async def _stop_after(context: RunContext, seconds: float) -> AsyncIterator[Call
     def stop(task: asyncio.Task[object]) -> None:
         nonlocal is_over
         is_over = True
-        context.state.abort_reason = f"stopped at the time limit of {seconds:g} s"
+        state.abort_reason = f"stopped at the time limit of {seconds:g} s"
         task.cancel()
 
     task = asyncio.current_task()
@@ -755,7 +758,7 @@ async def _stop_after(context: RunContext, seconds: float) -> AsyncIterator[Call
         if not is_over or task.uncancel() > 0:  # the user stopped it as well
             raise
     finally:
-        context.state.abort_reason = STOPPED_BY_USER
+        state.abort_reason = STOPPED_BY_USER
         if timer is not None:
             timer.cancel()
 

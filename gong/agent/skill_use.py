@@ -22,6 +22,7 @@ from . import events
 
 if TYPE_CHECKING:
     from ..skills.session_skills import LoadedText, SkillUse
+    from .events import Emit
     from .model import AgentModel
     from .recorder import Recorder
     from .run_context import RunContext
@@ -59,28 +60,31 @@ def find_prompt_skill(session: SkillSession, prompt: str) -> SkillUse | None:
     return load().find_prompt(prompt, recorder.tape.id if recorder else "")
 
 
-async def record_prompt_skill(context: RunContext, use: SkillUse | None) -> None:
+async def record_prompt_skill(
+    setup: SessionSetup, recorder: Recorder, use: SkillUse | None, emit: Emit
+) -> None:
     """Record the text of the skill that a prompt names, if it names one, after the prompt."""
     if use is None:
         return
-    loaded = await _load_use(context, use)
-    context.recorder.append(Context("user", "system", (Text(loaded.text),)))
+    loaded = await _load_use(setup, use, emit)
+    recorder.append(Context("user", "system", (Text(loaded.text),)))
 
 
-async def load_called_skill(context: RunContext, name: str, typed: str) -> LoadedText:
-    """Return the text of a skill that the model loads. Raises ConfigurationError."""
-    load = context.setup.load_skills
+async def load_called_skill(
+    setup: SessionSetup, tape: str, emit: Emit, name: str, typed: str
+) -> LoadedText:
+    """Return the text of a skill that the model loads on a tape. Raises ConfigurationError."""
+    load = setup.load_skills
     if load is None:
         raise ConfigurationError("this session has no skills")
-    return await _load_use(context, load().find_call(name, typed, context.recorder.tape.id))
+    return await _load_use(setup, load().find_call(name, typed, tape), emit)
 
 
-async def _load_use(context: RunContext, use: SkillUse) -> LoadedText:
-    assert context.setup.load_skills is not None, "the use came from it"
-    skills = context.setup.load_skills()
-    loaded = await skills.load(use, context.setup.env, context.setup.policy)
+async def _load_use(setup: SessionSetup, use: SkillUse, emit: Emit) -> LoadedText:
+    assert setup.load_skills is not None, "the use came from it"
+    loaded = await setup.load_skills().load(use, setup.env, setup.policy)
     for one in loaded.refused:
-        context.emit(events.Warn(f"skill {loaded.name}: refused {one}"))
+        emit(events.Warn(f"skill {loaded.name}: refused {one}"))
     return loaded
 
 

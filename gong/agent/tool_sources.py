@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ..tools.registry import ToolRegistry
+    from .events import Emit
     from .recorder import Recorder
     from .setup import ToolSource
-
-    Emit = Callable[[events.Event], None]
 
 T = TypeVar("T")
 

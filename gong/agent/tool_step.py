@@ -255,7 +255,9 @@ class _RunningCall:
                 dialogue=context.dialogue,
                 files=context.guarded_files,
                 find_agents=context.find_agents,
-                load_skill=partial(load_called_skill, context),
+                load_skill=partial(
+                    load_called_skill, context.setup, recorder.tape.id, context.emit
+                ),
             ),
         )
         if self.is_edited:

@@ -173,7 +173,7 @@ async def _ask_model(
         host = await opening.open_session(front)
         try:
             host.session.open_recorder(f"review of {len(files)} files")
-            host.session.build_run_context()
+            host.session.announce()
             said = []
             if asks and name:
                 said = await ask_model(host.session, files, strictness=strictness, memory=memory)

@@ -279,7 +279,7 @@ class SessionHub:
         session = opened.session
         session.ask_person(self._answer_seconds)
         session.subscribe(partial(self._take_event, hosted), agents=True)
-        session.build_run_context()
+        session.announce()
         self.sessions[hosted.id] = hosted
         return hosted
 

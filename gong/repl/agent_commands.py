@@ -181,7 +181,7 @@ def _compact_session(host: OpenSession, argument: str) -> CommandReply:
     if "--show" in flags:
         if host.session.recorder is None:
             return CommandReply("the session is empty: there is nothing to compact", failed=True)
-        plan = plan_compaction(host.session.build_run_context(), request)
+        plan = plan_compaction(host.session.setup, host.session.recorder, request)
         return CommandReply("\n".join(_describe_plan(plan)))
     return CommandReply(work=host.session.compact(request))
 

@@ -119,7 +119,7 @@ async def _open_engine(
 ) -> AsyncGenerator[WorkflowEngine]:
     host = await opening.open_session(front, recorder)
     try:
-        host.session.build_run_context()
+        host.session.announce()
         cancel = locate_cancel_file(front.environ, workflow.id)
         cancel.unlink(missing_ok=True)
         async with _open_queue(queue, front, workflow.options) as steps:

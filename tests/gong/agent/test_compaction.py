@@ -497,11 +497,11 @@ async def test_what_another_anchor_left_out_does_not_come_back(stage):
     (late,) = record.tape.newest(record.head(), 2)
     record.anchor(Anchor(kind="compaction", summary="so far", kept=(early, late)))
     await talk(session, 2, words=20)
-    kept = find_kept_ranges(session.build_run_context(), [*record.kept, *record.path[1:]])
+    kept = find_kept_ranges(session.recorder, [*record.kept, *record.path[1:]])
     assert [one.id for one in record.tape.kept(Anchor(kind="merge", summary="", kept=kept))] == [
         *(ids[n] for n in (0, 1, 6, 7)),
         *(one.id for one in record.path[1:]),
     ]
-    kept = find_kept_ranges(session.build_run_context(), [*record.kept[3:], *record.path[1:]])
+    kept = find_kept_ranges(session.recorder, [*record.kept[3:], *record.path[1:]])
     kept_ids = [one.id for one in record.tape.kept(Anchor(kind="merge", summary="", kept=kept))]
     assert kept_ids == [ids[7], *(one.id for one in record.path[1:])]
