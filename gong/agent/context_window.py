@@ -58,7 +58,7 @@ def measure_fill(context: RunContext) -> ContextFill:
 
 
 def _compute_limit(settings: CompactionSettings, window: int | None) -> int | None:
-    """Return the tokens above which a compaction is due; None if the window is unknown."""
+    """Return the tokens above which a compaction is due; None if nothing limits them."""
     limits = [] if window is None else [window - min(settings.reserve, window // 4)]
     if settings.limit is not None:
         limits.append(settings.limit)

@@ -33,7 +33,7 @@ from tape.file_calls import parse_named_call
 from ..shell.expansion import Argument
 from .commands.configured import find_extending_file
 from .commands.effects import build_run_action, is_guarded
-from .commands.finding import DangerLevel, Finding, clip_text
+from .commands.finding import CommandFinding, DangerLevel, clip_text
 from .commands.invocation import PathContext, is_inside
 from .commands.judge import judge_command_line
 from .files.file_trees import may_hold_credentials
@@ -244,7 +244,7 @@ class CallJudge:
         return [*parts, *(one for one in more_parts if not is_open or one.by == "rule")]
 
     def _judge_own_changes(
-        self, actions: Sequence[Finding], uses: Sequence[Invocation]
+        self, actions: Sequence[CommandFinding], uses: Sequence[Invocation]
     ) -> list[Ruling]:
         """Ask about what changes gong's own rights or records, whatever the mode."""
         changed = dict.fromkeys(find_own_changes(actions, uses, self.own_folders))
@@ -275,15 +275,17 @@ class CallJudge:
         secrets = (path for path in paths if self._is_secret(resolve(path)))
         return [self._judge_file("read", path) for path in islice(secrets, 1)]
 
-    def _list_other_repositories(self, judged: CommandJudge) -> Iterator[Finding]:
+    def _list_other_repositories(self, judged: CommandJudge) -> Iterator[CommandFinding]:
         """Yield an action for each use of git in another repository, which no word of it shows."""
         for command, uses in judged.uses.items():
             for use in uses:
                 if use.name == "git" and is_in_other_repository(use, self.places.start):
                     reason = "uses git in another repository, whose settings may run programs"
-                    yield Finding(DangerLevel.ASK, command.source, reason, hidden=True, reads=True)
+                    yield CommandFinding(
+                        DangerLevel.ASK, command.source, reason, hidden=True, reads=True
+                    )
 
-    def _list_git_programs(self, judged: CommandJudge) -> Iterator[Finding]:
+    def _list_git_programs(self, judged: CommandJudge) -> Iterator[CommandFinding]:
         """Yield an action for each use of git that may run programs which nobody trusted."""
         commands = [
             command
@@ -295,9 +297,9 @@ class CallJudge:
         names = clip_text(", ".join(key for key, _ in programs))
         reason = f"git runs or reads what the repository's settings name ({names}): see gong trust"
         for command in commands:
-            yield Finding(DangerLevel.ASK, command.source, reason, hidden=True)
+            yield CommandFinding(DangerLevel.ASK, command.source, reason, hidden=True)
 
-    def _judge_git_program(self, action: Finding) -> Ruling:
+    def _judge_git_program(self, action: CommandFinding) -> Ruling:
         """Judge git where it may run what nobody trusted: no rule shows what that would be."""
         why = action.description
         rule = next((one for one in self.allow if one.tool == "bash" and one.is_open), None)
@@ -322,7 +324,7 @@ class CallJudge:
         return self.mode in {PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS}
 
     def _judge_line(
-        self, line: str, judged: CommandJudge, actions: Sequence[Finding]
+        self, line: str, judged: CommandJudge, actions: Sequence[CommandFinding]
     ) -> Ruling | None:
         """Return what is decided about a command line as a whole, None where its parts decide."""
         uses = [use for each in judged.uses.values() for use in each]
@@ -347,7 +349,7 @@ class CallJudge:
             return self._refuse_unclear(actions)
         return None
 
-    def _refuse_unclear(self, actions: Sequence[Finding]) -> Ruling | None:
+    def _refuse_unclear(self, actions: Sequence[CommandFinding]) -> Ruling | None:
         """Refuse what cannot be read, where it could be what a rule denies."""
         rule = next((one for one in self.rules.deny if one.tool in {"bash", "edit", "read"}), None)
         unclear = next((one for one in actions if one.kind == "other" or one.hidden), None)
@@ -387,7 +389,7 @@ class CallJudge:
     def _is_covered(self, rule: PermissionRule, path: str, *, below: bool = True) -> bool:
         return is_path_covered(rule, path, self.places.start, self.places.home, below=below)
 
-    def _judge_action(self, action: Finding) -> Ruling:
+    def _judge_action(self, action: CommandFinding) -> Ruling:
         """Judge a part of a command, after the rules that deny and ask."""
         why = action.description
         if action.kind == "write":
@@ -520,7 +522,7 @@ class CallJudge:
     def _is_secret(self, path: str) -> bool:
         return self.places.is_secret(Argument(path))
 
-    def _is_plain_change(self, action: Finding) -> bool:
+    def _is_plain_change(self, action: CommandFinding) -> bool:
         """Whether accept_edits may run a plain command for files unasked."""
         edits: list[str] | None = [*action.edits]
         if edits and action.words[0] in {"cp", "mv"}:
@@ -580,7 +582,7 @@ class CallJudge:
         return Ruling("deny", why, text=format_refusal(kind, self.locale, why=why))
 
 
-def _list_configured_uses(judged: CommandJudge) -> Iterator[Finding]:
+def _list_configured_uses(judged: CommandJudge) -> Iterator[CommandFinding]:
     """Yield an action for each reading command that a file of its folder makes do more."""
     for command, uses in judged.uses.items():
         for use in uses:
@@ -594,7 +596,7 @@ def _build_question(rule: PermissionRule) -> Ruling:
     return Ruling("ask", f"the rule {rule.text} asks", rule.text, "rule")
 
 
-def _list_dangers(dangers: Sequence[Finding]) -> list[str]:
+def _list_dangers(dangers: Sequence[CommandFinding]) -> list[str]:
     """Return what is dangerous and why, each once."""
     return list(dict.fromkeys(one.description for one in dangers))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .commands.finding import DangerLevel, Finding
+from .commands.finding import CommandFinding, DangerLevel
 from .commands.invocation import PathContext
 from .commands.judge import choose_worst, judge_command_line
 from .decision import Verdict
@@ -24,7 +24,7 @@ def classify_command(
     cwd: str,
     home: str,
     roots: tuple[str, ...] = ("/tmp",),  # noqa: S108 (a name)
-) -> Finding:
+) -> CommandFinding:
     """Return the most dangerous finding in a command line for bash.
 
     `cwd` and `home` are absolute paths; below `cwd` and `roots` files may be read unasked.

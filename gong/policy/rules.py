@@ -29,7 +29,7 @@ from ..errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .commands.finding import Finding
+    from .commands.finding import CommandFinding
     from .commands.invocation import Invocation
 
 _FAMILIES = {
@@ -136,7 +136,9 @@ def is_line_covered(rule: PermissionRule, line: str) -> bool:
     return rule.is_exact and rule.pattern.replace("\\*", "*") == line.strip()
 
 
-def is_action_covered(rules: Sequence[PermissionRule], action: Finding) -> PermissionRule | None:
+def is_action_covered(
+    rules: Sequence[PermissionRule], action: CommandFinding
+) -> PermissionRule | None:
     """Return the rule that allows a program, with all that it runs; None without one."""
     for rule in rules:
         if rule.tool != "bash":
@@ -154,7 +156,7 @@ def is_action_covered(rules: Sequence[PermissionRule], action: Finding) -> Permi
     return None
 
 
-def _is_showing(rule: PermissionRule, action: Finding) -> bool:
+def _is_showing(rule: PermissionRule, action: CommandFinding) -> bool:
     """Whether a rule with a wildcard shows the words that it has to."""
     words = {word for one in action.shown for word in one.split()}
     return words <= rule.shown_words
@@ -294,7 +296,7 @@ _RUNS_FILES = re.compile(r"(?:python|pypy|perl|ruby|node|nodejs|php|lua|bash|sh|
 _LONGEST_RULE = 2000
 
 
-def build_action_rule(action: Finding) -> str | None:
+def build_action_rule(action: CommandFinding) -> str | None:
     """Return the rule that allows a program for good; None where none may be offered.
 
     The fewest words that say what it does: `npm run test`, `git commit`, `python x.py`; all of them

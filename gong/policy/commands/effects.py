@@ -17,7 +17,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from .finding import DangerLevel, Finding
+from .finding import CommandFinding, DangerLevel
 from .matching import has_any_option, has_option, list_operands
 from .tables import has_pattern_match, load_tables
 
@@ -81,13 +81,15 @@ _MESSAGES = {"-m", "--message", "--body", "--title", "-am", "--notes"}
 _LOOKS_LIKE_PATH = re.compile(r"[/\\]|^~|^\.\.?$|^\.[\w]")
 
 
-def build_write_action(source: str, reason: str, target: Argument, places: PathContext) -> Finding:
+def build_write_action(
+    source: str, reason: str, target: Argument, places: PathContext
+) -> CommandFinding:
     """Return the action of a redirection to a file."""
     paths = places.paths(target)
     sure = target.text.startswith("/") or len(paths) == len(places.folders) == 1
     known = target.known and not target.glob and bool(target.text) and sure
     shown = paths if known else places.match_paths(target) if target.glob else ()
-    return Finding(DangerLevel.ASK, source, reason, "write", paths=shown, hidden=not known)
+    return CommandFinding(DangerLevel.ASK, source, reason, "write", paths=shown, hidden=not known)
 
 
 def build_run_action(
@@ -96,7 +98,7 @@ def build_run_action(
     before: tuple[str, ...],
     source: str,
     reason: str,
-) -> Finding:
+) -> CommandFinding:
     """Return the action of a program.
 
     `first` is its name as written, `before` are variables set for it which programs obey.
@@ -111,7 +113,7 @@ def build_run_action(
     if is_fed_code:
         reason = f"{reason}; what it is fed is code, which no rule about its words covers"
     hidden = not name or is_fed_code or _has_hidden_words(use)
-    return Finding(
+    return CommandFinding(
         DangerLevel.ASK,
         source,
         reason,

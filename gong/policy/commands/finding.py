@@ -23,7 +23,7 @@ WORKSPACE_REMOVAL = "removes or changes what the whole workspace folder holds"
 _ASKING_REASONS = {WORKSPACE_REMOVAL, "discards changes that no commit has"}
 
 
-class Finding(NamedTuple):
+class CommandFinding(NamedTuple):
     """One part of a command line that is not safe.
 
     What is asked about is what rules of permission are about, so it says what a rule has to show.
@@ -52,7 +52,7 @@ class Finding(NamedTuple):
     """Whether its arguments are code, or make it anything: only all of its words tell."""
     reads: bool = False
     """Whether it changes nothing, and only reads elsewhere."""
-    inner: tuple[Finding, ...] = ()
+    inner: tuple[CommandFinding, ...] = ()
     """What it runs, where it is a wrapper."""
 
     @property

@@ -1,8 +1,8 @@
 """How dangerous a command line for bash is: safe, ask or dangerous, and the reason.
 
 Text in, values out: no file is looked at and nothing is run. A command line is as dangerous as its
-most dangerous part; what is not understood is never safe. Each `Finding` names a part that is not
-safe; those that are asked about are what rules of permission are about.
+most dangerous part; what is not understood is never safe. Each `CommandFinding` names a part that
+is not safe; those that are asked about are what rules of permission are about.
 
 An example: a session in /home/ada/project wants to run
 
@@ -52,7 +52,7 @@ from ...shell.parser import parse_command_line
 from ...shell.words import ParserMissing
 from .checks import find_dangers, find_embedded_commands
 from .effects import build_run_action, build_write_action
-from .finding import DangerLevel, Finding
+from .finding import CommandFinding, DangerLevel
 from .hidden import WrittenFiles, find_hidden_commands, split_suspect_parts
 from .invocation import (
     Invocation,
@@ -127,7 +127,7 @@ class CommandJudge:
 
     places: PathContext
     depth: int = 0
-    found: list[Finding] = field(default_factory=list)
+    found: list[CommandFinding] = field(default_factory=list)
     uses: dict[SimpleCommand, list[Invocation]] = field(default_factory=dict)
     """What each command runs, as far as it was judged."""
     functions: set[str] = field(default_factory=set)
@@ -145,7 +145,7 @@ class CommandJudge:
     """Whether a text that it runs, and no action tells, removes something."""
     inputs: list[str] = field(default_factory=list)
     """Files that are redirected into commands, absolute and not made plain."""
-    actions: list[Finding] = field(default_factory=list)
+    actions: list[CommandFinding] = field(default_factory=list)
     """What the command line does that is neither safe nor dangerous; a wrapper holds its own."""
 
     @property
@@ -205,10 +205,10 @@ class CommandJudge:
             raise CommandTooLong
 
     def add_finding(
-        self, level: DangerLevel, reason: str, part: str, action: Finding | None = None
+        self, level: DangerLevel, reason: str, part: str, action: CommandFinding | None = None
     ) -> None:
         """Add a finding, and what it asks about: `action`, or the part as a whole."""
-        finding = Finding(level, part, reason)
+        finding = CommandFinding(level, part, reason)
         self.found.append(finding)
         if level is DangerLevel.ASK:
             self.actions.append(action or finding)
@@ -332,7 +332,7 @@ class CommandJudge:
             reason = "sets variables, which other programs may obey"
             words = tuple(obeyed)
             self.actions.append(
-                Finding(DangerLevel.ASK, at.command.source, reason, "run", words, code=True)
+                CommandFinding(DangerLevel.ASK, at.command.source, reason, "run", words, code=True)
             )
         return tuple(obeyed)
 
@@ -447,7 +447,7 @@ class CommandJudge:
         if shells and any(one.name in load_tables().words.downloaders for one in feeding):
             self.add_finding(DangerLevel.DANGEROUS, FETCHED_REASON, at.command.source)
 
-    def _is_only_handing_on(self, use: Invocation, inner: tuple[Finding, ...]) -> bool:
+    def _is_only_handing_on(self, use: Invocation, inner: tuple[CommandFinding, ...]) -> bool:
         """Whether a program does nothing but to run others, which are judged on their own."""
         if use.name in self.functions:
             return True
@@ -642,6 +642,6 @@ def judge_command_line(command: str, places: PathContext) -> CommandJudge:
     return judge
 
 
-def choose_worst(found: list[Finding]) -> Finding:
+def choose_worst(found: list[CommandFinding]) -> CommandFinding:
     """Return the first finding of the highest level; a safe one where there is none."""
-    return max(found, key=lambda one: one.level, default=Finding(DangerLevel.SAFE))
+    return max(found, key=lambda one: one.level, default=CommandFinding(DangerLevel.SAFE))

@@ -33,7 +33,7 @@ from .searched_files import list_copied_files
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..commands.finding import Finding
+    from ..commands.finding import CommandFinding
     from ..commands.invocation import Invocation
 
 OWN_REASON = "gong's own settings, keys or tapes"
@@ -60,7 +60,7 @@ def is_own_file(path: str, folders: Sequence[str]) -> bool:
 
 
 def find_own_changes(
-    actions: Iterable[Finding], uses: Sequence[Invocation], folders: Sequence[str]
+    actions: Iterable[CommandFinding], uses: Sequence[Invocation], folders: Sequence[str]
 ) -> Iterator[str]:
     """Yield the paths in gong's own folders that a command line may change, each once."""
     found = [path for action in actions for path in action.paths]
@@ -153,7 +153,7 @@ def _find_mentioned_folders(use: Invocation, folders: Sequence[str]) -> Iterator
                 yield own
 
 
-def find_own_command(actions: Iterable[Finding], uses: Iterable[Invocation]) -> str | None:
+def find_own_command(actions: Iterable[CommandFinding], uses: Iterable[Invocation]) -> str | None:
     """Return a command of gong or tape that changes what gong may do, or what it kept."""
     tables = load_tables()
     words = (one for action in actions for one in action.words)

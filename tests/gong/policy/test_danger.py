@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gong.policy.commands import judge
-from gong.policy.commands.finding import DangerLevel, Finding
+from gong.policy.commands.finding import CommandFinding, DangerLevel
 from gong.policy.commands.tables import load_tables
 from gong.policy.danger import check_command, classify_command
 from gong.shell.parser import parse_command_line
@@ -24,13 +24,13 @@ DANGEROUS += spelled_cases.CODE
 CWD, HOME = "/home/ada/project", "/home/ada"
 
 
-def judged(command: str) -> Finding:
+def judged(command: str) -> CommandFinding:
     return classify_command(command, CWD, HOME)
 
 
 @pytest.mark.parametrize("command", SAFE)
 def test_a_command_that_only_reads_is_safe(command):
-    assert judged(command) == Finding(DangerLevel.SAFE)
+    assert judged(command) == CommandFinding(DangerLevel.SAFE)
 
 
 @pytest.mark.parametrize("command", ASK)
@@ -89,10 +89,10 @@ def test_the_example_of_the_module_gets_the_verdict_it_tells():
 
 
 def test_the_part_that_is_the_reason_is_named():
-    assert judged("ls; cat a | grep b && x=$(git reset --hard); pwd") == Finding(
+    assert judged("ls; cat a | grep b && x=$(git reset --hard); pwd") == CommandFinding(
         DangerLevel.DANGEROUS, "git reset --hard", "discards changes that no commit has"
     )
-    assert judged("ls; make -j4\npwd") == Finding(
+    assert judged("ls; make -j4\npwd") == CommandFinding(
         DangerLevel.ASK, "make -j4", "make is not one of the commands that only read"
     )
     assert judged("ls > a").part == "> a"

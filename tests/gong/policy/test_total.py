@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from gong.policy.commands.finding import DangerLevel, Finding
+from gong.policy.commands.finding import CommandFinding, DangerLevel
 from gong.policy.commands.tables import load_tables
 from gong.policy.danger import classify_command
 
@@ -20,7 +20,7 @@ BOUND = 60
 """Seconds of processor time for one command: hundreds of times what any of them takes."""
 
 
-def judged(command: str) -> Finding:
+def judged(command: str) -> CommandFinding:
     begun = time.thread_time()
     found = classify_command(command, CWD, HOME)
     assert time.thread_time() - begun < BOUND
