@@ -1,7 +1,8 @@
 """The front matter of a Markdown file: YAML between two lines of `---`, then the body.
 
 Files of skills, commands and agents begin with it. People write it, so nothing in it is an
-error: what cannot be read is left out with a warning, and the body is there.
+error: where it is not YAML each field is read by itself, one that is not YAML as the text it is,
+with a warning; the body is there in any case.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import re
 from typing import Any, NamedTuple
 
 _FENCED = re.compile(r"\A---[ \t]*\n(?P<yaml>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_FIELD = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)[ \t]*:(?=\s|\Z)")
+_TEXT_FIELDS = ("name", "description")
+"""Fields that are texts: what YAML takes for a list, such as `[Goal: x]`, is a text there."""
 
 
 class FrontMatter(NamedTuple):
     """What a file says about itself, and its body."""
 
     fields: dict[str, Any]
-    """The fields by name; empty where there are none, or where they are not YAML."""
+    """The fields by name; empty where there are none."""
     body: str
     """The text after the front matter, without blank lines around it."""
     warning: str | None = None
-    """Why fields were left out, in one line."""
+    """Why fields were left out or read as text, in one line."""
 
 
 def parse_front_matter(text: str) -> FrontMatter:
@@ -38,15 +42,22 @@ def parse_front_matter(text: str) -> FrontMatter:
     if fenced is None:
         return FrontMatter({}, text.strip(), "the front matter has no second line of ---")
     body = text[fenced.end() :].strip()
+    warning = None
     try:
         fields = _load_yaml(fenced["yaml"])
     except ValueError as error:
-        return FrontMatter({}, body, f"the front matter is not YAML: {error}")
+        fields, as_text = _read_by_field(fenced["yaml"])
+        warning = f"the front matter is not YAML: {error}"
+        if as_text:
+            warning += f"; read as text: {', '.join(as_text)}"
     if fields is None:
         return FrontMatter({}, body)
     if not isinstance(fields, dict):
         return FrontMatter({}, body, "the front matter is not a list of fields: name, value")
-    return FrontMatter({_name_field(key): value for key, value in fields.items()}, body)
+    for key in _TEXT_FIELDS:
+        if isinstance(fields.get(key), list | dict):
+            fields[key] = _fold_text(dict(_split_fields(fenced["yaml"])).get(key, ""))
+    return FrontMatter({_name_field(key): value for key, value in fields.items()}, body, warning)
 
 
 def read_flag(value: object) -> bool | None:
@@ -74,7 +85,51 @@ def _name_field(key: object) -> str:
     return "on" if key is True else str(key)
 
 
-def _load_yaml(text: str) -> object:
+def _read_by_field(text: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields of what is not YAML as a whole, and the names of those read as text."""
+    fields: dict[str, Any] = {}
+    as_text = []
+    for name, written in _split_fields(text):
+        if name in fields:
+            continue
+        try:
+            (fields[name],) = _load_yaml(f"{name}:{written}".replace("\t", "  ")).values()
+        except ValueError:
+            fields[name] = _fold_text(written)
+            as_text.append(name)
+    return fields, as_text
+
+
+def _split_fields(text: str) -> list[tuple[str, str]]:
+    """Return each field's name and what is written after its colon, with the lines below it.
+
+    Lines that name no field belong to the one above, and so do those between tags of examples.
+    """
+    found: list[tuple[str, list[str]]] = []
+    in_example = False
+    for line in text.split("\n"):
+        if line.startswith("#"):
+            continue
+        named = None if in_example else _FIELD.match(line)
+        if named:
+            found.append((named["name"], [line[named.end() :]]))
+        elif found:
+            found[-1][1].append(line)
+        in_example = line.rfind("<example>") > line.rfind("</example>") or (
+            in_example and "</example>" not in line
+        )
+    return [(name, "\n".join(lines)) for name, lines in found]
+
+
+def _fold_text(written: str) -> str:
+    """Return the text of a field as YAML folds it: lines are joined, blank ones end a paragraph."""
+    written = re.sub(r"\A\s*[|>][+-]?[ \t]*\n", "", written).strip()
+    if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
+        written = written[1:-1]
+    return "\n".join(" ".join(one.split()) for one in re.split(r"\n\s*\n", written))
+
+
+def _load_yaml(text: str) -> Any:
     """Return what YAML says, with dates as the texts they were; ValueError if it is not YAML."""
     import yaml  # noqa: PLC0415 (only for files that have front matter)
 

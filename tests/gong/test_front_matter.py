@@ -29,13 +29,40 @@ def test_line_ends_and_marks_of_other_systems_are_no_part_of_it():
     )
 
 
-@pytest.mark.parametrize("yaml", ["a: [", "a: b: c", "\t- x", "a: *b", "!!python/name:os.x", "{"])
-def test_broken_yaml_gives_the_body_without_fields(yaml):
-    fields, body, warning = parse_front_matter(f"---\n{yaml}\n---\nDo it.")
-    assert (fields, body) == ({}, "Do it.")
-    assert warning is not None
-    assert warning.startswith("the front matter is not")
-    assert "\n" not in warning
+@pytest.mark.parametrize(
+    ("yaml", "fields"),
+    [
+        ("a: [", {"a": "["}),
+        ("a: b: c", {"a": "b: c"}),
+        ("a: *b", {"a": "*b"}),
+        ("a: @b\nc: [d, e]", {"a": "@b", "c": ["d", "e"]}),
+        ("name:\ta\ntools:\n\t- b\nx: `y", {"name": "a", "tools": ["b"], "x": "`y"}),
+        ("argument-hint: [x] [y]\nz: yes", {"argument-hint": "[x] [y]", "z": True}),
+        ('a: "say "hi" there"', {"a": 'say "hi" there'}),
+        ("a: one: two\n  three: four\n\n  five\nb: 1", {"a": "one: two three: four\nfive", "b": 1}),
+        ("a: |\n not: yaml\nb, c\nd: {e: f}", {"a": "not: yaml b, c", "d": {"e": "f"}}),
+        ("a: b: c\n# d: e\na: f", {"a": "b: c"}),
+        (
+            "a: Use it.\n\n<example>\nuser: go\nname: no\n</example>\nname: yes-this",
+            {"a": "Use it.\n<example> user: go name: no </example>", "name": "yes-this"},
+        ),
+        ("\t- x", {}),
+        ("!!python/name:os.x", {}),
+        ("a: !!python/name:os.x", {"a": "!!python/name:os.x"}),
+        ("{", {}),
+    ],
+)
+def test_what_is_not_yaml_is_read_field_by_field(yaml, fields):
+    found = parse_front_matter(f"---\n{yaml}\n---\nDo it.")
+    assert (found.fields, found.body) == (fields, "Do it.")
+    assert found.warning is not None
+    assert found.warning.startswith("the front matter is not YAML: ")
+    assert "\n" not in found.warning
+
+
+def test_a_description_in_brackets_is_a_text():
+    found = parse_front_matter("---\ndescription: [Goal: x]\nname: {a: b}\n---\n")
+    assert found == FrontMatter({"description": "[Goal: x]", "name": "{a: b}"}, "")
 
 
 def test_front_matter_without_an_end_is_the_body():

@@ -70,9 +70,10 @@ def test_a_skill_without_fields_is_named_by_its_folder_and_first_line():
     assert (skill.for_model, skill.for_user, skill.model) == (True, True, None)
 
 
-def test_broken_front_matter_leaves_the_text():
-    skill = read("---\ndescription: a: b\n---\nDo it.", name="x")
-    assert (skill.body, skill.metadata, skill.name) == ("Do it.", {}, "x")
+def test_front_matter_that_is_not_yaml_keeps_its_fields():
+    skill = read("---\ndescription: a: b\nallowed-tools: Read\n---\nDo it.", name="x")
+    assert (skill.body, skill.description, skill.name) == ("Do it.", "a: b", "x")
+    assert skill.allowed_tools == ("Read",)
     assert "not YAML" in skill.warning
 
 

@@ -57,6 +57,15 @@ def test_every_field_that_counts():
     }
 
 
+def test_a_file_whose_front_matter_is_not_yaml_is_a_type_all_the_same():
+    kind, remarks = parse(
+        "---\nname: reader\ndescription: Use for research: only reads\ntools: Read, Grep\n---\nRead."
+    )
+    assert (kind.name, kind.description) == ("reader", "Use for research: only reads")
+    assert kind.tools == ("Read", "Grep")
+    assert remarks[0].endswith("read as text: description")
+
+
 @pytest.mark.parametrize(
     ("field", "remark"),
     [
