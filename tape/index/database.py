@@ -19,7 +19,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import secrets
 import sqlite3
 from contextlib import contextmanager, suppress
 from itertools import groupby
@@ -314,7 +313,9 @@ def request_scrub(db: Connection) -> None:
     It is a row of `removed` below 0, where no entry has its key.
     """
     with write_transaction(db):
-        db.execute("INSERT OR IGNORE INTO removed VALUES (?)", (-1 - secrets.randbits(62),))
+        db.execute(
+            "INSERT OR IGNORE INTO removed VALUES (?)", (-1 - (int.from_bytes(os.urandom(8)) >> 2),)
+        )
 
 
 def is_scrub_wanted(db: Connection) -> bool:

@@ -157,7 +157,12 @@ _KINDS: tuple[type[Entry], ...] = tuple(
     )
     for name, payload in PAYLOADS.items()
 )
-_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Union[_KINDS])  # noqa: UP007 (a tuple)
+
+
+@cache
+def _get_decoder() -> msgspec.json.Decoder[Entry]:
+    """Return the decoder of lines, built at its first use: many commands read only headers."""
+    return msgspec.json.Decoder(Union[_KINDS])  # noqa: UP007 (a tuple)
 
 
 def encode_line(
@@ -358,7 +363,7 @@ def decode_line(line: bytes, expand: Callable[[BlobRef], str] = describe_missing
     hashes: `verify_line` does that.
     """
     try:
-        entry = _decode_loosely(line, expand) if BLOB_KEY in line else _DECODER.decode(line)
+        entry = _decode_loosely(line, expand) if BLOB_KEY in line else _get_decoder().decode(line)
     except JSON_ERRORS:
         entry = _decode_loosely(line, expand)
     if entry.v == FORMAT:
@@ -385,7 +390,7 @@ def decode_lines(
     A line that cannot be read is reported to `skipped` with its offset, and left out.
     """
     with suppress(*JSON_ERRORS):  # a line of an unknown type or shape
-        entries = _DECODER.decode_lines(data)
+        entries = _get_decoder().decode_lines(data)
         count = len(data) - len(data.replace(b"\n", b""))  # three times as fast as bytes.count
         if len(entries) == count and _detach_entries(entries):
             return entries
@@ -524,7 +529,6 @@ _ESCAPE = re.compile(
 _MEDIA = frozenset({"image", "document", "audio"})
 _HOLD_BLOBS = frozenset({"mode", "checkpoint"})  # their payloads have typed blob fields
 _ENCODER = msgspec.json.Encoder()
-_BLOCK: msgspec.json.Decoder[Block] = msgspec.json.Decoder(Block)
 
 
 def encode_payload(payload: Payload) -> bytes:
@@ -681,8 +685,13 @@ def _expand_content(content: Raw, expand: Callable[[BlobRef], str]) -> list[Raw]
     return blocks
 
 
+@cache
+def _get_block_decoder() -> msgspec.json.Decoder[Block]:
+    return msgspec.json.Decoder(Block)
+
+
 def _decode_known_block(raw: Raw) -> Block | None:
     try:
-        return _BLOCK.decode(raw)
+        return _get_block_decoder().decode(raw)
     except msgspec.ValidationError:
         return None
