@@ -22,8 +22,9 @@ from .clock import render_time
 from .context.repair import build_messages
 from .context.view import Target
 from .errors import InvalidEntry, UsageError
-from .files.changes import find_work_folder, list_file_changes
+from .files.changes import list_file_changes
 from .files.states import list_net_changes
+from .files.work_folder import find_work_folder
 from .index.library import search_entries
 from .model.entries import Note
 from .model.incoming_entry import parse_incoming_entry

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from tape.context.repair import repair
 from tape.context.view import Message, View, view
-from tape.files.changes import find_entry_folders
+from tape.files.work_folder import find_entry_folders
 from tape.history.merge_summary import read_folder_entries
 from tape.history.picks import find_foreign_entries
 from tape.model.entries import (

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.files.changes import find_entry_folders
+from tape.files.work_folder import find_entry_folders
 from tape.history.merge_plan import build_merge_anchor, plan_merge, read_entries_since
 from tape.history.merge_summary import (
     collect_merge_facts,

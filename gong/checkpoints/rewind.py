@@ -35,9 +35,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tape.errors import NotFound, UsageError
-from tape.files.changes import PathChange, find_work_folder, list_file_changes
+from tape.files.changes import PathChange, list_file_changes
 from tape.files.plan import FileRestore, RestorePlan, plan_restore
 from tape.files.states import is_same_version
+from tape.files.work_folder import find_work_folder
 from tape.model.entries import (
     BlobRef,
     Branch,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
 from ..errors import Damaged
-from ..files.changes import find_work_folder
+from ..files.work_folder import find_work_folder
 from ..model.entries import BlobRef
 from ..model.line import decode_line, decode_lines, read_type
 from ..store.path import split_runs
@@ -16,7 +16,7 @@ from ..store.path import split_runs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..files.changes import WorkFolder
+    from ..files.work_folder import WorkFolder
     from ..model.line import Entry
     from ..store.path import Segment, Source
     from ..store.refs import Head

@@ -21,20 +21,17 @@ and `why` says so.
 from __future__ import annotations
 
 import posixpath
-from bisect import bisect_right
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..file_calls import FileDelete, FileRead, FileWrite, parse_file_calls
 from ..model.entries import (
     NO_JSON,
-    Anchor,
     Assistant,
     Checkpoint,
     Meta,
     SavedFile,
     Start,
-    State,
     ToolResult,
     ToolStart,
     User,
@@ -42,7 +39,7 @@ from ..model.entries import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from msgspec import Raw
 
@@ -104,45 +101,6 @@ class _OpenCall(NamedTuple):
     checkpoint: Checkpoint | None
     cwd: str
     environment: str | None = None
-
-
-class WorkFolder(NamedTuple):
-    """Where a session works."""
-
-    cwd: str
-    """Absolute path; "" before the first entry that says it."""
-    project: str | None
-    """The top of the repository, where it is one."""
-
-
-def find_work_folder(entries: Iterable[Entry]) -> WorkFolder:
-    """Return the folder in force after the entries of a path, from its `start` and `meta`."""
-    found = WorkFolder("", None)
-    for entry in entries:
-        match entry.data:
-            case Start(cwd=cwd, project=project) | Meta(cwd=str(cwd), project=project):
-                found = WorkFolder(cwd, project)
-            case _:
-                pass
-    return found
-
-
-def find_entry_folders(entries: Iterable[Entry], marks: Sequence[Entry]) -> dict[str, str]:
-    """Return the folder in force at each of some entries of a path, by id.
-
-    `marks` are the `start`, `meta` and `anchor` entries of that path, oldest first; only the part
-    of the path from an anchor on is needed.
-    """
-    folders: list[tuple[int, str]] = []
-    for mark in marks:
-        match mark.data:
-            case Start(cwd=str(cwd)) | Meta(cwd=str(cwd)) | Anchor(state=State(cwd=str(cwd))):
-                folders.append((mark.n, cwd))
-            case _:
-                pass
-    depths = [n for n, _ in folders]
-    places = {entry.id: bisect_right(depths, entry.n) for entry in entries}
-    return {identity: folders[at - 1][1] for identity, at in places.items() if at}
 
 
 def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion | None]:

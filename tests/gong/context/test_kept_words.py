@@ -13,7 +13,7 @@ from gong.context.verbatim import (
     compute_cut_length,
     quote_requests,
 )
-from tape.files.changes import find_entry_folders
+from tape.files.work_folder import find_entry_folders
 from tape.model.entries import (
     Anchor,
     Assistant,
