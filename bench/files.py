@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from measure import Row, Scale
 
-from gong.agent.opening import FrontEnd, open_session
+from gong.assembly.opening import FrontEnd, open_session
 from gong.config import CheckpointSettings, PermissionSettings, Settings
 from tape.index.library import Library
 from tape.store.store import Store

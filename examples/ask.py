@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gong.agent import events
 from gong.agent.front_end import FrontEnd
-from gong.agent.opening import open_session
+from gong.assembly.opening import open_session
 from gong.config import PermissionSettings, Settings
 from tape import open_store
 

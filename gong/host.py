@@ -12,8 +12,8 @@ from msgspec.structs import replace as replace_fields
 from tape import open_store
 from tape.model.entries import Assistant, join_texts
 
-from .agent import opening
 from .agent.front_end import FrontEnd
+from .assembly import opening
 from .config import Settings, load_settings, locate_store
 
 if TYPE_CHECKING:

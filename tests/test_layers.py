@@ -64,6 +64,7 @@ ORDER = {
             "context",
             "agent",
             "subagents",
+            "assembly",
             "workflow",
             "review",
             "host",
@@ -82,13 +83,11 @@ KNOWS = {"tape": set(), "gong": {"tape"}}
 
 LAZY = {
     ("gong.llm", "gong.llm.offline"),
-    ("gong.agent", "gong.subagents"),
     ("gong.cli", "gong.cli"),
 }
 """From room, to room: an import inside a function that may point down or close a cycle.
 
-The provider registry, the command group of gong and a session that starts sub-agents load what
-they name only when it is used.
+The provider registry and the command group of gong load what they name only when it is used.
 """
 
 OFFLINE = {

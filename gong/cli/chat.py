@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..agent.front_end import FrontEnd
     from ..agent.hook_points import SessionHooks
     from ..agent.no_hooks import NoHooks
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
     from ..config import Settings
     from ..llm.models import EffortChoice
     from ..sdk.objects import JsonSchema
@@ -393,8 +393,8 @@ async def _open_chat(
 
     `model` is provider/model; None leaves the choice to the session and the settings.
     """
-    from ..agent import opening  # noqa: PLC0415 (in a terminal the prompt stands first)
     from ..agent.compaction import CompactionRequest  # noqa: PLC0415 (as above)
+    from ..assembly import opening  # noqa: PLC0415 (in a terminal the prompt stands first)
     from . import session  # noqa: PLC0415 (as above)
 
     with open_front(model, not is_first) as front:

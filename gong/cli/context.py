@@ -13,7 +13,7 @@ from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import print_lines
 from tape.context.view import view
 
-from ..agent.opening import choose_model, find_session, load_tool_sources, read_session
+from ..assembly.opening import choose_model, find_session, load_tool_sources, read_session
 from ..context.usage_report import measure_context_usage, render_context_usage
 from .options import (
     add_prompt_options,

@@ -27,7 +27,7 @@ from tape.index.library import open_store
 from tape.text import format_count
 
 from .. import __version__, config
-from ..agent.opening import find_session, read_session
+from ..assembly.opening import find_session, read_session
 from ..credentials import Credentials
 from ..errors import ConfigurationError, GongError
 from ..llm.model_names import ModelNames
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..agent.open_session import SessionPreview
+    from ..assembly.open_session import SessionPreview
     from ..config import Settings
 
 _WANTED_PROGRAMS = (

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
     from tape.store.tape import Tape
 
-    from ..agent.open_session import OpenSession
     from ..agent.recorder import Recorder
     from ..agent.session import Session
+    from ..assembly.open_session import OpenSession
 
 OutputFormat = Literal["text", "json", "stream-json"]
 _CLOSED_ERRORS = {errno.EPIPE, errno.EIO}

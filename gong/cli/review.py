@@ -17,8 +17,8 @@ from tape.cli.terminal import print_lines
 from tape.index.library import open_store
 
 from .. import __version__, config
-from ..agent import opening
 from ..agent.front_end import FrontEnd
+from ..assembly import opening
 from ..private_files import locate_state_folder
 from ..project import locate_folder
 from ..review.analysers import find_with_analysers

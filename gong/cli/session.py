@@ -27,8 +27,8 @@ from ..agent.compaction import CompactionRequest
 from ..agent.context_window import measure_fill
 from ..agent.events import CompactionEnd
 from ..agent.front_end import FrontEnd
-from ..agent.opening import find_session, open_session, resume_branch
 from ..agent.recorder import find_last_model, find_newest_anchor
+from ..assembly.opening import find_session, open_session, resume_branch
 from ..context.system import PromptOverride
 from ..project import locate_folder
 from .options import load_settings, model_option, print_warning, store_option
@@ -36,8 +36,8 @@ from .options import load_settings, model_option, print_warning, store_option
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
-    from ..agent.open_session import OpenSession
     from ..agent.recorder import Recorder
+    from ..assembly.open_session import OpenSession
     from ..config import Settings
     from ..llm.models import EffortChoice
 

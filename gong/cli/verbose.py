@@ -11,7 +11,7 @@ from ..credentials import Credentials
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
 
 
 def describe_connection(host: OpenSession, environ: Mapping[str, str]) -> str:

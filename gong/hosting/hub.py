@@ -23,10 +23,11 @@ from tape.index.library import list_tapes
 from tape.model.entries import Assistant, Usage, join_texts
 from tape.store.store import Beginning
 
-from ..agent import events, opening
+from ..agent import events
 from ..agent.front_end import FrontEnd
 from ..agent.recorder import Recorder
 from ..agent.short_answer import describe_short_answer
+from ..assembly import opening
 from ..env.local import LocalEnvironment
 from ..errors import ConfigurationError, GongError
 
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
     from tape.index.library import Library
 
-    from ..agent.open_session import OpenSession
     from ..agent.session import Session
+    from ..assembly.open_session import OpenSession
     from ..config import Settings
     from ..policy.approval import Answer
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..agent.compaction import CompactionPlan
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
 
 _PROMPT_COLUMNS = 70
 _CLAUSE_END = re.compile(r"[.:;](?:\s|$)")

@@ -92,9 +92,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from ..agent.events import Event
-    from ..agent.open_session import OpenSession
     from ..agent.recorder import Recorder
     from ..agent.session import Session
+    from ..assembly.open_session import OpenSession
     from ..policy.approval import Answer
     from .commands import SessionChoice
     from .picker import Picker

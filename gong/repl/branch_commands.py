@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tape.store.tape import Hit, Tape
 
     from ..agent.merge import MergeResult
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
 
 _FLAGS = ("--summary", "--no-summary", "--words")
 _LABEL = "--label"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
     from ..env.protocol import ProgramRunner
 
 MOST_OFFERED = 50

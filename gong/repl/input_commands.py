@@ -9,7 +9,7 @@ from tape.model.entries import join_texts
 from .commands import CommandReply, add_command
 
 if TYPE_CHECKING:
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
 
 
 @add_command("image", "PATH", "attach a picture to the prompt", busy=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .commands import CommandReply, add_command
 
 if TYPE_CHECKING:
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
     from ..mcp.connection import ServerConnection
 
 

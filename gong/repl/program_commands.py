@@ -17,7 +17,7 @@ from ..errors import ConfigurationError
 from .commands import CommandReply, add_command, require_recorder
 
 if TYPE_CHECKING:
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
 
 HERE = "HERE"
 """Stands for the branch of this session."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
     from ..agent.documents import AttachedDocument
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
     from .terminal import Terminal
 
 _TAIL_BYTES, _TAIL_LINES = 8_000, 5

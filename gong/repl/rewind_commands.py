@@ -28,7 +28,7 @@ from .session_lists import list_prompts, select_rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
     from ..checkpoints.rewind import RewindPlan
 
 _COLUMNS = 100

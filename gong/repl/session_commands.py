@@ -19,7 +19,7 @@ from .picker import Picker
 from .session_lists import list_sessions
 
 if TYPE_CHECKING:
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
 
 
 def _start_session(host: OpenSession, _argument: str) -> CommandReply:

@@ -16,7 +16,7 @@ from tape.text import shorten_to_width, to_single_line
 from .commands import COMMANDS, CommandReply, add_command
 
 if TYPE_CHECKING:
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
     from ..skills.session_skills import SessionSkills
     from ..skills.skill import Skill
 

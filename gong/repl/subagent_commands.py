@@ -9,7 +9,7 @@ from tape.text import format_count
 from .commands import CommandReply, add_command
 
 if TYPE_CHECKING:
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
     from ..subagents.manager import SubagentManager
 
 

@@ -17,7 +17,7 @@ from .commands import CommandReply, add_command
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..agent.open_session import OpenSession
+    from ..assembly.open_session import OpenSession
     from ..workflow.record import Workflow
 
 _PLAN_SECONDS = 900

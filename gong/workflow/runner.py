@@ -12,9 +12,9 @@ from tape.errors import NotFound, UsageError
 from tape.folders import locate_repository
 from tape.store.store import Beginning
 
-from ..agent import opening
 from ..agent.front_end import FrontEnd
 from ..agent.recorder import Recorder
+from ..assembly import opening
 from ..private_files import locate_state_folder
 from .engine import WorkflowEngine
 from .plan import list_dependents

@@ -13,8 +13,9 @@ from tape.index.library import open_store
 from tape.model.entries import Usage
 
 from .. import config
-from ..agent import events, opening
+from ..agent import events
 from ..agent.recorder import Recorder
+from ..assembly import opening
 from ..errors import GongError
 from ..subagents.child import ChildPlan, choose_folder, choose_model, open_child
 from ..subagents.manager import open_deeper
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..agent.front_end import FrontEnd
-    from ..agent.open_session import OpenSession
     from ..agent.session import Session
+    from ..assembly.open_session import OpenSession
     from ..subagents.remote import RemoteRun
     from .queue import QueuedStep
 

@@ -12,7 +12,7 @@ from contextlib import aclosing
 import pytest
 
 from gong.agent.front_end import FrontEnd
-from gong.agent.opening import open_session
+from gong.assembly.opening import open_session
 from gong.config import Settings
 from tape.formats.registry import FORMATS
 from tape.index.library import open_store

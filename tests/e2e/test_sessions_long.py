@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from gong.agent.front_end import FrontEnd
-from gong.agent.opening import find_session, open_session, resume_branch
+from gong.assembly.opening import find_session, open_session, resume_branch
 from gong.config import Settings
 from tape.index.library import open_store
 from tests.tape import reader

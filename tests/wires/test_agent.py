@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from gong.agent import events
 from gong.agent.front_end import FrontEnd
-from gong.agent.opening import open_session
 from gong.agent.recorder import Recorder
+from gong.assembly.opening import open_session
 from gong.config import PermissionSettings, Settings
 from tape.index.library import Library
 from tape.model.entries import (

@@ -9,9 +9,9 @@ from contextlib import aclosing
 import pytest
 
 from gong.agent.front_end import FrontEnd
-from gong.agent.opening import open_session
 from gong.agent.queues import DELIVERED, QUEUED, WITHDRAWN
 from gong.agent.recorder import Recorder
+from gong.assembly.opening import open_session
 from gong.config import PermissionSettings, Settings
 from tape.index.library import Library
 from tape.store.store import Store

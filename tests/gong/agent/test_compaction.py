@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from gong.agent import events
 from gong.agent.compaction import CompactionRequest, find_kept_ranges
 from gong.agent.context_window import measure_fill
-from gong.agent.opening import open_session
 from gong.agent.recorder import find_last_model
 from gong.agent.setup import SessionSetup
+from gong.assembly.opening import open_session
 from gong.config import CompactionSettings, Settings
 from gong.errors import NothingToCompact, NothingToUndo, NotSmaller, SessionBusy
 from tape.model.entries import Anchor, Assistant, Custom, SideUsage, Text, join_texts

@@ -3,7 +3,7 @@
 import pytest
 
 from gong.agent import events
-from gong.agent.opening import open_session
+from gong.assembly.opening import open_session
 from gong.config import Settings
 from tape.model.entries import Model
 from tests.wires.server import WireServer, json_reply

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from gong.agent.compaction import CompactionRequest
-from gong.agent.opening import open_session
 from gong.agent.recorder import find_newest_anchor
+from gong.assembly.opening import open_session
 from gong.config import PermissionSettings, Settings
 from gong.policy.modes import PermissionMode
 from tape.model.entries import Approval, Mode

@@ -13,7 +13,7 @@ from itertools import count
 
 import pytest
 
-from gong.agent.opening import open_session
+from gong.assembly.opening import open_session
 from gong.config import PermissionSettings, Settings
 from gong.policy.modes import PermissionMode
 from tape.model.entries import Context, Model, ToolResult, join_texts

@@ -10,7 +10,7 @@ import pytest
 
 from gong import trust
 from gong.agent import events
-from gong.agent.opening import open_session
+from gong.assembly.opening import open_session
 from gong.config import Settings
 from tests.gong.agent.conftest import Stage, seen
 

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from gong.agent.front_end import FrontEnd
-from gong.agent.opening import open_session
+from gong.assembly.opening import open_session
 from gong.config import PermissionSettings, Settings
 from tape.index.library import Library
 from tape.store.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from gong.agent.opening import open_session
+from gong.assembly.opening import open_session
 from gong.config import Settings
 from tests.gong.agent.conftest import call, seen
 from tests.gong.subagents.conftest import results

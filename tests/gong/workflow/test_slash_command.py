@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gong.agent.front_end import FrontEnd
-from gong.agent.opening import open_session
+from gong.assembly.opening import open_session
 from gong.config import Settings
 from gong.repl import app  # noqa: F401 (it adds the commands)
 from gong.repl.commands import answer_command

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .request import prepare_request
+from ..agent.request import prepare_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from tape.index.library import Library
     from tape.store.tape import Hit
 
+    from ..agent.front_end import ModelFactory
+    from ..agent.model import AgentModel
+    from ..agent.recorder import VisibleHistory
+    from ..agent.request import PreparedRequest
+    from ..agent.session import Session
+    from ..agent.setup import ToolSource
     from ..llm.models import EffortChoice
     from ..tools.registry import ToolRegistry
-    from .front_end import ModelFactory
-    from .model import AgentModel
-    from .recorder import VisibleHistory
-    from .request import PreparedRequest
-    from .session import Session
-    from .setup import ToolSource
 
 
 @dataclass(frozen=True, slots=True)

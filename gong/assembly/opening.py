@@ -22,6 +22,12 @@ from tape.reference import parse_reference
 from tape.resolve import find_reference, find_tape_here, resolve_reference
 from tape.store.store import Beginning
 
+from ..agent.front_end import FrontEnd, ModelFactory, is_profile_choice
+from ..agent.no_hooks import NO_HOOKS, NoHooks
+from ..agent.recorder import Recorder, find_last_effort, find_last_model, read_history
+from ..agent.session import Session
+from ..agent.session_config import SessionConfig
+from ..agent.setup import SessionSetup
 from ..context.system import (
     Surroundings,
     find_repository,
@@ -38,13 +44,7 @@ from ..project import has_agent_files, has_project_parts, has_skills, locate_pro
 from ..tools.agents import build_agent_tools
 from ..tools.builtin import SESSION_TOOLS, build_registry
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
-from .front_end import FrontEnd, ModelFactory, is_profile_choice
-from .no_hooks import NO_HOOKS, NoHooks
 from .open_session import OpenSession, SessionPreview
-from .recorder import Recorder, find_last_effort, find_last_model, read_history
-from .session import Session
-from .session_config import SessionConfig
-from .setup import SessionSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from tape.model.line import Entry
     from tape.store.tape import Hit
 
+    from ..agent.hook_points import SessionHooks
+    from ..agent.setup import SessionAgents, ToolSource
     from ..config import Settings
     from ..skills.session_skills import SessionSkills
-    from .hook_points import SessionHooks
-    from .setup import SessionAgents, ToolSource
 
 
 def find_session(front: FrontEnd, ref: str) -> Hit:
@@ -134,7 +134,7 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | NoHooks:
         hooks += found.list_active()
     if not hooks:
         return NO_HOOKS
-    from .hook_points import SessionHooks  # noqa: PLC0415 (only if there are hooks)
+    from ..agent.hook_points import SessionHooks  # noqa: PLC0415 (only if there are hooks)
 
     made = SessionHooks(hooks, folder, str(front.library.store.tapes))
     if made.dispatcher.wants("setup"):

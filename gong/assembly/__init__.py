@@ -1,0 +1,1 @@
+"""A session put together: its tape, model, tools, hooks and sub-agents."""
