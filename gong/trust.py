@@ -260,24 +260,29 @@ def _walk_files(folder: Path) -> Iterator[Path]:
         yield from (Path(at, name) for name in sorted(names))
 
 
-def describe_skill(folder: Path, file: Path, *, is_command: bool | None = None) -> str:
+def describe_skill(folder: Path, file: Path) -> str:
     """Return the name of a skill or command, what it runs and which tools it allows, in one line.
 
-    `file` is below `folder`; the text is empty for a file that belongs to a skill. The folder is
-    one of commands where `is_command`, or its own name, says so.
+    `file` is below `folder`; the text is empty for a file that belongs to a skill.
     """
     parts = file.relative_to(folder).parts
-    is_command = folder.match(COMMAND_FOLDER) if is_command is None else is_command
+    is_command = folder.match(COMMAND_FOLDER)
     is_skill = file.name == "SKILL.md" and len(parts) == 2  # noqa: PLR2004 (folder and file)
     if not is_skill and (not is_command or file.suffix != ".md"):
         return ""
-    found = parse_front_matter(_read_file(file).decode("utf-8", "replace"))
     name = parts[0] if is_skill else ":".join((*parts[:-1], file.stem))
+    facts = describe_skill_runs(file)
+    return f"{name}: {facts}" if facts else name
+
+
+def describe_skill_runs(file: Path) -> str:
+    """Return what the file of a skill runs and which tools it allows; empty for nothing."""
+    found = parse_front_matter(_read_file(file).decode("utf-8", "replace"))
     facts = [f"runs {one}" for one in list_skill_commands(found.body)]
     if allowed := found.fields.get("allowed-tools"):
         words = allowed if isinstance(allowed, list) else [allowed]
         facts.append(f"allows {' '.join(map(str, words))}")
-    return f"{name}: {'; '.join(facts)}" if facts else name
+    return "; ".join(facts)
 
 
 SKILL_COMMAND = re.compile(

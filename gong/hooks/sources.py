@@ -112,8 +112,8 @@ def load_hooks(
         plugins, warnings = list_plugins(environ)
         loader.found.warnings += warnings
         for plugin in plugins:
-            if (hooks := plugin.read_hooks()) is not None:
-                loader.add_json(hooks[1], hooks[0], "user", key_only=False)
+            for source, content in plugin.read_hooks():
+                loader.add_json(content, source, "user", key_only=False)
     for part in project.parts:
         source = str(project.root / part.path)
         if part.path == ".gong/config.toml":

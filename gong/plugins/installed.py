@@ -9,19 +9,23 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from ..errors import ConfigurationError
 from ..private_files import locate_config_file
-from ..trust import describe_skill
+from ..trust import describe_skill_runs
 from .manifest import PluginManifest, read_manifest, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+PartKind = Literal["skills", "commands", "agents"]
+
 FOLDER = "plugins"
+SKILL_FILE = "SKILL.md"
+_PARTS: tuple[PartKind, ...] = ("skills", "commands", "agents")
 _ROOT_VARIABLES = ("${CLAUDE_PLUGIN_ROOT}", "${PLUGIN_ROOT}")
 
 
@@ -38,45 +42,65 @@ class Plugin:
         """Its name."""
         return self.manifest.name
 
-    def list_folders(self, key: str) -> list[Path]:
-        """Return its folders of skills, commands or agents: the usual one, and those it names.
+    def list_places(self, key: PartKind) -> list[Path]:
+        """Return where its skills, commands or agents are: the usual folder, and what it names.
 
-        Raises ConfigurationError for a path that leads out of the plugin.
+        What it names are folders, or files of one each. Raises ConfigurationError for a path that
+        leads out of the plugin.
         """
-        given = self.manifest.fields.get(key) if self.manifest.kind == "claude" else None
-        names = given if isinstance(given, list) else [given]
-        paths = [key, *(one for one in names if isinstance(one, str))]
-        found = (resolve_inside(self.root, one) for one in paths)
-        return [*dict.fromkeys(one for one in found if one.is_dir())]
+        found = [one for one in self._list_sources(key, key) if isinstance(one, Path)]
+        if key != "skills":
+            return found
+        usual = self.root / key
+        if not found and (self.root / SKILL_FILE).is_file():
+            found = [self.root]
+        return [
+            file if one != usual and (file := one / SKILL_FILE).is_file() else one for one in found
+        ]
 
-    def read_hooks(self) -> tuple[str, bytes] | None:
-        """Return the source of its hooks and their JSON, with the root filled in; None without."""
-        given = self.manifest.fields.get("hooks") if self.manifest.kind == "claude" else None
-        if isinstance(given, dict):
-            return f"{self.root}: hooks", self._fill_root(msgspec.json.encode(given))
-        name = given if isinstance(given, str) else "hooks/hooks.json"
-        file = resolve_inside(self.root, name)
-        if not file.is_file():
-            return None
-        with suppress(OSError):
-            return str(file), self._fill_root(file.read_bytes())
-        return None
+    def read_hooks(self) -> list[tuple[str, bytes]]:
+        """Return its hooks, each with their source and JSON, in which the root is filled in."""
+        found = []
+        for one in self._list_sources("hooks", "hooks/hooks.json"):
+            if isinstance(one, dict):
+                found.append((f"{self.root}: hooks", self._fill_root(msgspec.json.encode(one))))
+            elif one.is_file():
+                with suppress(OSError):
+                    found.append((str(one), self._fill_root(one.read_bytes())))
+        return found
 
     def read_servers(self) -> dict[str, dict[str, Any]]:
         """Return its MCP servers by name. Raises ConfigurationError for what is wrong with one."""
-        given = self.manifest.fields.get("mcpServers") if self.manifest.kind == "claude" else None
-        if isinstance(given, dict):
-            table = given
-        else:
-            usual = "mcp.json" if self.manifest.kind == "standard" else ".mcp.json"
-            file = resolve_inside(self.root, given if isinstance(given, str) else usual)
-            if not file.is_file():
-                return {}
-            value = read_object(file)
-            table = value.get("mcpServers", value.get("servers", {}))
-        if not isinstance(table, dict) or not all(isinstance(one, dict) for one in table.values()):
-            raise ConfigurationError(f"plugin {self.name}: mcpServers is not an object of objects")
-        return {name: self._read_server(name, entry) for name, entry in table.items()}
+        usual = "mcp.json" if self.manifest.kind == "standard" else ".mcp.json"
+        servers: dict[str, Any] = {}
+        for one in self._list_sources("mcpServers", usual):
+            table = one if isinstance(one, dict) else read_object(one) if one.is_file() else {}
+            inner = table.get("mcpServers", table.get("servers"))
+            if inner is None:  # a published file may be the table itself
+                inner = {} if self.manifest.kind == "standard" else table
+            if not isinstance(inner, dict) or not all(isinstance(x, dict) for x in inner.values()):
+                raise ConfigurationError(
+                    f"plugin {self.name}: mcpServers is not an object of objects"
+                )
+            servers |= inner
+        return {name: self._read_server(name, entry) for name, entry in servers.items()}
+
+    def _list_sources(self, key: str, usual: str) -> list[Path | dict[str, Any]]:
+        """Return what there is of a part: the usual path, and the paths and objects it names.
+
+        Where a marketplace is all that says what a plugin has, only what it names counts.
+        """
+        given = self.manifest.fields.get(key) if self.manifest.kind == "claude" else None
+        rows = [one for one in (given if isinstance(given, list) else [given]) if one]
+        if not rows or self.manifest.fields.get("strict") is not False:
+            rows = [usual, *rows]
+        found: list[Path | dict[str, Any]] = []
+        for one in rows:
+            if isinstance(one, dict):
+                found.append(one)
+            elif isinstance(one, str) and (path := resolve_inside(self.root, one)) not in found:
+                found += [path] if path.exists() else []
+        return found
 
     def _read_server(self, name: str, entry: dict[str, Any]) -> dict[str, Any]:
         if self.manifest.kind == "standard" and not isinstance(entry.get("type"), str):
@@ -103,18 +127,38 @@ class Plugin:
 
     def describe_runs(self) -> Iterator[str]:
         """Yield what would run, in lines: hooks, servers, and skills with commands or grants."""
-        if (hooks := self.read_hooks()) is not None:
-            for command in _find_commands(hooks[1]):
+        for _, content in self.read_hooks():
+            for command in _find_commands(content):
                 yield f"hook: {command}"
         for name, server in self.read_servers().items():
             words = [server.get("command") or server.get("url") or "", *server.get("args", ())]
             yield f"MCP server {name}: {' '.join(map(str, words))}"
-        for kind in ("skills", "commands"):
-            for folder in self.list_folders(kind):
-                pattern = "*/SKILL.md" if kind == "skills" else "**/*.md"
-                for file in sorted(folder.glob(pattern)):
-                    if ": " in (text := describe_skill(folder, file, is_command=kind != "skills")):
-                        yield f"skill {text}"
+        kinds: tuple[PartKind, ...] = ("skills", "commands")
+        for kind in kinds:
+            for place in self.list_places(kind):
+                for file, name in list_part_files(place, kind):
+                    if facts := describe_skill_runs(file):
+                        yield f"skill {name}: {facts}"
+
+
+def list_part_files(place: Path, kind: PartKind) -> Iterator[tuple[Path, str]]:
+    """Yield the files of skills, commands or agents in a place, each with the name it gives them.
+
+    A place is a folder of them, or one file.
+    """
+    try:
+        if place.is_file():
+            yield place, place.parent.name if kind == "skills" else place.stem
+        elif kind == "skills":
+            for one in sorted(place.iterdir()):
+                if (one / SKILL_FILE).is_file():
+                    yield one / SKILL_FILE, one.name
+        else:
+            for one in sorted(place.rglob("*.md")):
+                if one.is_file():
+                    yield one, ":".join(one.relative_to(place).with_suffix("").parts)
+    except OSError:  # it is not there, or is no folder
+        return
 
 
 def resolve_inside(root: Path, path: str) -> Path:
@@ -154,8 +198,8 @@ def list_plugins(environ: Mapping[str, str]) -> tuple[list[Plugin], list[str]]:
             continue
         try:
             plugin = open_plugin(root)
-            for kind in ("skills", "commands", "agents"):
-                plugin.list_folders(kind)
+            for kind in _PARTS:
+                plugin.list_places(kind)
             plugin.read_hooks()
             plugin.read_servers()
         except ConfigurationError as error:
@@ -165,9 +209,14 @@ def list_plugins(environ: Mapping[str, str]) -> tuple[list[Plugin], list[str]]:
     return found, warnings
 
 
-def list_agent_folders(environ: Mapping[str, str]) -> list[Path]:
-    """Return the folders of agent files that installed plugins bring."""
-    return [one for plugin in list_plugins(environ)[0] for one in plugin.list_folders("agents")]
+def list_agent_files(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
+    """Return the agent files that installed plugins bring, each with its plugin's name."""
+    return [
+        (plugin.name, file)
+        for plugin in list_plugins(environ)[0]
+        for place in plugin.list_places("agents")
+        for file, _ in list_part_files(place, "agents")
+    ]
 
 
 def load_server_tables(environ: Mapping[str, str]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -17,11 +17,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..plugins.installed import list_plugins
+from ..plugins.installed import list_part_files, list_plugins
 from ..private_files import locate_config_file, locate_home
 from ..project import COMMAND_FOLDER, SKILL_FOLDERS, list_project_folders
 from ..trust import read_project
-from .skill import FILE_NAME, Skill, SkillSet, read_skill
+from .skill import Skill, SkillSet, read_skill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,6 +35,7 @@ class SkillPlace(NamedTuple):
     """A folder of skills or of commands."""
 
     folder: Path
+    """Of a plugin it may be one file."""
     source: str
     kind: Literal["skills", "commands"] = "skills"
     trust: SkillTrust = "own"
@@ -104,14 +105,14 @@ def list_plugin_places(environ: Mapping[str, str]) -> Iterator[SkillPlace]:
     for plugin in plugins:
         kinds: tuple[Literal["skills", "commands"], ...] = ("skills", "commands")
         for kind in kinds:
-            for folder in plugin.list_folders(kind):
+            for folder in plugin.list_places(kind):
                 root = str(plugin.root)
                 yield SkillPlace(folder, f"plugin:{plugin.name}", kind, plugin=root)
 
 
 def _read_place(place: SkillPlace, seen: set[Path], warnings: list[str]) -> Iterator[Skill]:
     """Yield the skills of a place by name; a file that was read before is left out."""
-    for file, name in _list_files(place):
+    for file, name in list_part_files(place.folder, place.kind):
         try:
             real = file.resolve()
             if real in seen:
@@ -128,18 +129,3 @@ def _read_place(place: SkillPlace, seen: set[Path], warnings: list[str]) -> Iter
         if skill.warning is not None:
             warnings.append(f"{file}: {skill.warning}")
         yield skill
-
-
-def _list_files(place: SkillPlace) -> Iterator[tuple[Path, str]]:
-    """Yield each file of a place with the name that it gives its skill."""
-    try:
-        if place.kind == "skills":
-            for one in sorted(place.folder.iterdir()):
-                if (one / FILE_NAME).is_file():
-                    yield one / FILE_NAME, one.name
-            return
-        for one in sorted(place.folder.rglob("*.md")):
-            if one.is_file():
-                yield one, ":".join(one.relative_to(place.folder).with_suffix("").parts)
-    except OSError:  # it is not there, or is no folder
-        return

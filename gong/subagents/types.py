@@ -3,13 +3,15 @@
     place                                              source     takes effect
     -------------------------------------------------  ---------  --------------------
     data/ of this package                              built-in   always
+    agents of installed plugins                        plugin     always
     ~/.claude/agents/**/*.md                           user       always
     ~/.config/gong/agents/*.md (beside config.toml)    user       always
     .claude/agents/**/*.md of the project              project    when it is trusted
     .gong/agents/*.md of the project                   project    when it is trusted
 
-The later one of a name counts. A field that is unknown, or cannot be used, is left out with
-a warning; a file without a name or description is left out.
+The later one of a name counts; one of a plugin is there as PLUGIN:NAME all the same. A field that
+is unknown, or cannot be used, is left out with a warning; a file without a name or description is
+left out, but in a plugin, where its file gives the name and its text the description.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from ..trust import read_project
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-Source = Literal["built-in", "user", "project"]
+Source = Literal["built-in", "plugin", "user", "project"]
 
 _DATA = Path(__file__).parent / "data"
 _MOST_BYTES = 1 << 20
@@ -71,6 +73,8 @@ class AgentType(NamedTuple):
     """Its colour on the screen."""
     reads_instructions: bool = True
     """Whether it is given AGENTS.md and its relatives."""
+    plugin: str = ""
+    """The name of its plugin."""
 
     @property
     def summary(self) -> str:
@@ -88,8 +92,10 @@ class AgentTypes(NamedTuple):
         """Return the type of a name, whatever its case; raises ConfigurationError."""
         found = self.types.get(name)
         if found is None:
-            by_lower = {one.lower(): kind for one, kind in self.types.items()}
-            found = by_lower.get(name.strip().lower())
+            lower = name.strip().lower()
+            for own, kind in self.types.items():
+                if lower in {own.lower(), f"{kind.plugin}:{own}".lower()}:
+                    found = kind
         if found is None:
             there = ", ".join(self.types)
             raise ConfigurationError(f"there is no type of sub-agent {name!r}: there are {there}")
@@ -122,31 +128,38 @@ def load_agent_types(folder: str, environ: Mapping[str, str]) -> AgentTypes:
     """Return the types of sub-agents for a folder."""
     types = {one.name: one for one in load_built_in_types()}
     warnings: list[str] = []
-    for source, file in _iter_agent_files(folder, environ):
+    for source, plugin, file in _iter_agent_files(folder, environ):
         try:
             with file.open("rb") as opened:
                 text = opened.read(_MOST_BYTES).decode("utf-8", "replace")
         except OSError as error:
             warnings.append(f"{file}: it cannot be read: {error.strerror or error}")
             continue
-        kind, remarks = parse_agent_file(text, str(file), source)
+        kind, remarks = parse_agent_file(text, str(file), source, plugin)
         warnings += [f"{file}: {remark}" for remark in remarks]
         if kind is not None:
             same = next((one for one in types if one.lower() == kind.name.lower()), kind.name)
-            types.pop(same, None)
+            hidden = types.pop(same, None)
+            if hidden is not None and hidden.plugin not in {"", kind.plugin}:
+                name = f"{hidden.plugin}:{hidden.name}"
+                types[name] = hidden._replace(name=name)
             types[kind.name] = kind
     return AgentTypes(types, tuple(warnings))
 
 
-def _iter_agent_files(folder: str, environ: Mapping[str, str]) -> Iterator[tuple[Source, Path]]:
+def _iter_agent_files(
+    folder: str, environ: Mapping[str, str]
+) -> Iterator[tuple[Source, str, Path]]:
+    """Yield each file with its source and the name of its plugin."""
     places: list[tuple[Source, Path]] = []
+    if locate_config_file(environ).with_name("plugins").is_dir():
+        from ..plugins.installed import list_agent_files  # noqa: PLC0415 (only with plugins)
+
+        for plugin, file in list_agent_files(environ):
+            yield "plugin", plugin, file
     if home := environ.get("HOME"):
         places.append(("user", Path(home) / ".claude/agents"))
     places.append(("user", locate_config_file(environ).with_name("agents")))
-    if locate_config_file(environ).with_name("plugins").is_dir():
-        from ..plugins.installed import list_agent_folders  # noqa: PLC0415 (only with plugins)
-
-        places += [("user", place) for place in list_agent_folders(environ)]
     project = read_project(folder, environ)
     trusted = [one for one in project.parts if one.kind == "agents" and one.state == "trusted"]
     ranked = sorted(trusted, key=lambda one: one.path.startswith(".gong/"))
@@ -154,21 +167,28 @@ def _iter_agent_files(folder: str, environ: Mapping[str, str]) -> Iterator[tuple
     for source, place in places:
         for file in sorted(place.rglob("*.md")):
             if file.is_file():
-                yield source, file
+                yield source, "", file
 
 
 def parse_agent_file(
-    text: str, path: str, source: Source
+    text: str, path: str, source: Source, plugin: str = ""
 ) -> tuple[AgentType | None, tuple[str, ...]]:
-    """Return the type that a file describes, and remarks on it; None if it describes none."""
+    """Return the type that a file describes, and remarks on it; None if it describes none.
+
+    `plugin` names the plugin of the file, which then may leave out name and description.
+    """
     fields, body, warning = parse_front_matter(text)
     remarks = [] if warning is None else [warning]
     name, description = fields.pop("name", None), fields.pop("description", None)
+    stem = Path(path).stem
+    if plugin and body and stem.lower() != "readme":
+        name = name or stem
+        description = description or body.partition("\n")[0].lstrip("# ")
     if not isinstance(name, str) or not name.strip():
         return None, (*remarks, "it has no name, so it is not used")
     if not isinstance(description, str) or not description.strip():
         return None, (*remarks, "it has no description, so it is not used")
-    kind = AgentType(name.strip(), description.strip(), body, source, path)
+    kind = AgentType(name.strip(), description.strip(), body, source, path, plugin=plugin)
     for field, value in fields.items():
         try:
             read = _FIELDS.get(field)

@@ -12,7 +12,7 @@ from gong.hooks.sources import load_hooks
 from gong.mcp.servers import load_servers
 from gong.plugins.install import fetch_plugin, install_plugin, remove_plugin
 from gong.plugins.installed import (
-    list_agent_folders,
+    list_agent_files,
     list_plugins,
     load_server_tables,
     open_plugin,
@@ -111,7 +111,7 @@ def test_every_path_is_inside_the_root(tmp_path):
     named = tmp_path / "named"
     put(named, ".claude-plugin/plugin.json", {"name": "named", "commands": "../secret"})
     with pytest.raises(ConfigurationError, match="leads out"):
-        open_plugin(named).list_folders("commands")
+        open_plugin(named).list_places("commands")
     server = write_standard(tmp_path / "server")
     bad = {"x": {"type": "stdio", "command": "./../secret/run"}}
     put(server, "mcp.json", {"mcpServers": bad})
@@ -137,7 +137,7 @@ def test_an_installed_plugin_takes_effect_until_it_is_removed(tmp_path, environ)
     (hook,) = load_hooks(folder, environ, ()).configured
     place = tmp_path / "home/.config/gong/plugins"
     assert (hook.runs, hook.is_active) == (f"{place}/guard/check.sh", True)
-    assert list_agent_folders(environ) == [place / "guard/agents"]
+    assert list_agent_files(environ) == [("guard", place / "guard/agents/critic.md")]
     assert load_agent_types(folder, environ).types["critic"].name == "critic"
     assert load_server_tables(environ) == {
         "plugin:guard": {"guard": {"command": "guard-server"}},
@@ -205,3 +205,73 @@ def test_a_plugin_that_was_broken_since_is_left_out_with_a_warning(tmp_path, env
     plugins, warnings = list_plugins(environ)
     assert plugins == []
     assert "plugin release-tools is not used" in warnings[0]
+
+
+def test_files_that_a_manifest_names_count(tmp_path, environ):
+    root = tmp_path / "source"
+    put(
+        root,
+        ".claude-plugin/plugin.json",
+        {
+            "name": "named",
+            "agents": ["./team/lead.md", "./agents/critic.md"],
+            "commands": ["./team/go.md"],
+            "skills": ["./one", "./more"],
+            "hooks": ["./a.json", {"Stop": [{"hooks": [{"type": "command", "command": "b"}]}]}],
+            "mcpServers": ["./servers.json", {"two": {"command": "two"}}],
+        },
+    )
+    put(root, "team/lead.md", "# Leads\n\nYou lead.")
+    put(root, "agents/critic.md", "---\ndescription: d\n---\nBe strict.")
+    put(root, "agents/README.md", "# Agents")
+    put(root, "team/go.md", "---\nallowed-tools: Bash(make:*)\n---\nGo")
+    put(root, "one/SKILL.md", "---\nname: one\ndescription: d\n---\nOne")
+    put(root, "more/two/SKILL.md", "---\nname: two\ndescription: d\n---\n!`git log`")
+    put(root, "a.json", {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}})
+    put(root, "servers.json", {"one": {"command": "one"}})
+    with fetch_plugin(str(root), environ) as found:
+        assert [*found.describe_runs()] == [
+            "hook: a",
+            "hook: b",
+            "MCP server one: one",
+            "MCP server two: two",
+            "skill two: runs git log",
+            "skill go: allows Bash(make:*)",
+        ]
+        install_plugin(found, environ)
+    skills = find_skills(str(tmp_path), environ, shipped=False).skills
+    assert sorted(one.name for one in skills) == ["go", "one", "two"]
+    types = load_agent_types(str(tmp_path), environ).types
+    brought = sorted(one for one in types.values() if one.plugin)
+    assert [(one.name, one.description, one.source) for one in brought] == [
+        ("critic", "d", "plugin"),
+        ("lead", "Leads", "plugin"),
+    ]
+    assert [one.runs for one in load_hooks(str(tmp_path), environ, ()).configured] == ["a", "b"]
+    assert [one.name for one in load_servers(str(tmp_path), environ).servers] == ["one", "two"]
+
+
+def test_a_plugin_may_be_one_skill(tmp_path):
+    put(tmp_path, ".claude-plugin/plugin.json", {"name": "single"})
+    put(tmp_path, "SKILL.md", "---\nname: single\ndescription: d\n---\nDo it")
+    assert open_plugin(tmp_path).list_places("skills") == [tmp_path / "SKILL.md"]
+
+
+def test_agents_of_one_name_are_all_there(tmp_path, environ):
+    for plugin in ("a", "b"):
+        root = tmp_path / plugin
+        put(root, ".claude-plugin/plugin.json", {"name": plugin})
+        put(root, "agents/critic.md", f"---\nname: critic\ndescription: of {plugin}\n---\nx")
+        put(root, f"agents/{plugin}.md", f"---\nname: only-{plugin}\ndescription: d\n---\nx")
+        with fetch_plugin(str(root), environ) as found:
+            install_plugin(found, environ)
+    types = load_agent_types(str(tmp_path), environ)
+    for name, description in [("critic", "b"), ("A:Critic", "a"), ("b:critic", "b")]:
+        assert types.find(name).description == f"of {description}"
+    assert types.find("a:only-a").name == "only-a"
+    with pytest.raises(ConfigurationError, match="no type of sub-agent 'b:only-a'"):
+        types.find("b:only-a")
+    put(tmp_path / "home", ".claude/agents/critic.md", "---\nname: critic\ndescription: o\n---\nx")
+    types = load_agent_types(str(tmp_path), environ)
+    assert types.find("critic").source == "user"
+    assert types.find("b:critic").description == "of b"

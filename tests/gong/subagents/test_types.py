@@ -54,12 +54,14 @@ def test_every_field_that_counts():
         "initial_prompt": "Begin.",
         "color": "red",
         "reads_instructions": False,
+        "plugin": "",
     }
 
 
 def test_a_file_whose_front_matter_is_not_yaml_is_a_type_all_the_same():
     kind, remarks = parse(
-        "---\nname: reader\ndescription: Use for research: only reads\ntools: Read, Grep\n---\nRead."
+        "---\nname: reader\ndescription: Use for research: only reads\n"
+        "tools: Read, Grep\n---\nRead."
     )
     assert (kind.name, kind.description) == ("reader", "Use for research: only reads")
     assert kind.tools == ("Read", "Grep")
