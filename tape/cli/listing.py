@@ -211,7 +211,7 @@ def _choose_tapes(found: Sequence[TapeRow], choice: _Choice, *, in_order: bool) 
 
 def _select_in_project(found: Sequence[TapeRow], project: str) -> list[TapeRow]:
     """Return the tapes that work in a folder or below, or in a project there."""
-    root = os.path.abspath(project).rstrip("/") + "/"  # noqa: PTH100 (as tapes keep it)
+    root = os.path.abspath(project).rstrip("/") + "/"
     return [
         row
         for row in found
@@ -225,7 +225,7 @@ def _may_have_moved(found: Sequence[TapeRow], project: str) -> bool:
     inside = f"{project.rstrip('/')}/"
     if any(f"{place}/".startswith(inside) for place in places):
         return False
-    return any(place and not os.path.isdir(place) for place in places)  # noqa: PTH112 (at once)
+    return any(place and not os.path.isdir(place) for place in places)
 
 
 def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
@@ -235,7 +235,7 @@ def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
     tapes = str(Path(home).absolute() / "tapes")
     print_json_text(
         [
-            {"id": row.id, "path": os.path.join(tapes, row.folder)}  # noqa: PTH118 (at once)
+            {"id": row.id, "path": os.path.join(tapes, row.folder)}
             | {name: getattr(row, name) for name in _OBJECT_KEYS}
             for row in shown
         ]
@@ -300,8 +300,8 @@ def format_model(name: str, columns: int) -> str:
 def format_folder(folder: str, columns: int) -> str:
     """Return a folder from the current one if it is below, else from the home folder; cut left."""
     with suppress(OSError):  # the current folder was removed
-        here = os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
-        home = os.path.expanduser("~")  # noqa: PTH111 (at once)
+        here = os.getcwd()
+        home = os.path.expanduser("~")
         if folder == here:
             return "."
         if here != "/" and folder.startswith(f"{here}/"):

@@ -273,7 +273,7 @@ def erase_removed_words(db: Connection) -> None:
                 f"USING fts5vocab(main, {source}, instance)"
             )
             db.execute(
-                f"INSERT INTO temp.going SELECT '{source}', doc, offset, term "  # noqa: S608 (ours)
+                f"INSERT INTO temp.going SELECT '{source}', doc, offset, term "
                 f"FROM temp.{source}_places WHERE doc IN (SELECT key FROM main.removed)"
             )
         db.execute("CREATE INDEX temp.going_doc ON going (doc, source, place)")
@@ -300,7 +300,7 @@ def _erase_batch(db: Connection) -> bool:
                 texts.setdefault("said", "")  # a text without a word has a row too
             for source, text in texts.items():
                 db.execute(
-                    f"INSERT INTO {source} ({source}, rowid, text) VALUES ('delete', ?, ?)",  # noqa: S608 (ours)
+                    f"INSERT INTO {source} ({source}, rowid, text) VALUES ('delete', ?, ?)",
                     (key, text),
                 )
         db.executemany("DELETE FROM removed WHERE key = ?", [(key,) for key in keys])
@@ -339,7 +339,7 @@ def scrub_index(db: Connection) -> None:
         while is_left:
             before = db.total_changes
             with write_transaction(db):
-                db.execute(f"INSERT INTO {source} ({source}, rank) VALUES ('merge', ?)", (pages,))  # noqa: S608 (ours)
+                db.execute(f"INSERT INTO {source} ({source}, rank) VALUES ('merge', ?)", (pages,))
             # fts5: fewer than two changes mean that nothing was left to merge
             is_left, pages = db.total_changes - before > 1, _MERGE_PAGES
             if not is_told and monotonic() - begun > _PATIENCE_SECONDS:

@@ -336,7 +336,7 @@ def build_filter(
     if model is not None:
         fits = "instr(lower(u.provider || '/' || u.model), lower(?)) > 0"
         where += (
-            " AND CASE k.name WHEN 'assistant' THEN EXISTS "  # noqa: S608 (our own names)
+            " AND CASE k.name WHEN 'assistant' THEN EXISTS "
             f"(SELECT 1 FROM usage u WHERE u.entry = e.key AND {fits}) ELSE p.tape IN "
             "(SELECT q.tape FROM usage u JOIN entries f ON f.key = u.entry "
             f"JOIN phases q ON q.key = f.phase WHERE u.purpose = 'answer' AND {fits}) END"
@@ -508,7 +508,7 @@ def _iter_newest(db: Connection, narrow: tuple[str, Sequence[object]]) -> Iterat
     where, values = narrow
     seen: set[bytes] = set()
     found = db.execute(
-        f"SELECT e.id, {_FIELDS} FROM entries e JOIN types k ON k.key = e.type "  # noqa: S608 (our own names)
+        f"SELECT e.id, {_FIELDS} FROM entries e JOIN types k ON k.key = e.type "
         "JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape WHERE t.folder <> '' "
         f"AND k.name IN ('user', 'assistant', 'tool.result', 'context'){where} "
         "ORDER BY e.time DESC, p.name = ?, t.id, e.id",
@@ -533,7 +533,7 @@ def _select_page(
     """
     where, values = narrow
     return db.execute(
-        f"SELECT {_RANKS[table]}, -e.time, p.name = ?, t.id, e.id, e.key, {_FIELDS} "  # noqa: S608 (our own names)
+        f"SELECT {_RANKS[table]}, -e.time, p.name = ?, t.id, e.id, e.key, {_FIELDS} "
         f"FROM {table} x CROSS JOIN entries e ON e.key = x.rowid JOIN types k ON k.key = e.type "
         "JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape "
         f"WHERE x.{table} MATCH ? AND x.rowid <= ? AND t.folder <> ''{where} "

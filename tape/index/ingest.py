@@ -232,10 +232,10 @@ def insert_run(
     values = (branch, offset, bytes.fromhex(last), *rest)
     marks = ", ".join("?" * len(values))
     if key is not None:
-        db.execute(f"UPDATE phases SET ({TALLY_COLUMNS}) = ({marks}) WHERE key = ?", (*values, key))  # noqa: S608 (ours)
+        db.execute(f"UPDATE phases SET ({TALLY_COLUMNS}) = ({marks}) WHERE key = ?", (*values, key))
     else:
         key = db.execute(
-            f"INSERT INTO phases (tape, name, {TALLY_COLUMNS}) VALUES (?, ?, {marks})",  # noqa: S608 (ours)
+            f"INSERT INTO phases (tape, name, {TALLY_COLUMNS}) VALUES (?, ?, {marks})",
             (whose, run.phase, *values),
         ).lastrowid
     assert key is not None
@@ -246,7 +246,7 @@ def insert_run(
 def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
     """Return whether the index has anything from the data of an entry."""
     found = db.execute(
-        "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "  # noqa: S608 (ours)
+        "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "
         "JOIN types k ON k.key = e.type "
         "WHERE substr(e.id, 1, 4) = substr(?2, 1, 4) AND e.id = ?2 "
         f"AND k.name IN ('meta', 'usage', 'checkpoint', {_TYPES_WITH_WORDS})",
@@ -322,7 +322,7 @@ def _insert_files(db: Connection, keyed: Iterable[tuple[int, IndexedLine]], phas
                     rows.pop(old, None)
                 changed.add(row[1:3])
     db.executemany(
-        f"DELETE FROM files WHERE call = ? AND path = ? AND op IN {_ASKED_SQL} "  # noqa: S608 (ours)
+        f"DELETE FROM files WHERE call = ? AND path = ? AND op IN {_ASKED_SQL} "
         "AND (SELECT phase FROM entries WHERE key = files.entry) = ?",
         [(*one, phase) for one in changed],
     )
@@ -337,15 +337,15 @@ def _reset_tape(db: Connection, tape: str) -> None:
 
 def _delete_lines(db: Connection, where: str, *values: object) -> None:
     """Delete the lines of the phases that match `where`; the phases themselves stay."""
-    lines = f"SELECT key FROM entries WHERE phase IN (SELECT key FROM phases WHERE {where})"  # noqa: S608 (ours)
+    lines = f"SELECT key FROM entries WHERE phase IN (SELECT key FROM phases WHERE {where})"
     db.execute(
-        f"INSERT INTO removed {lines} "  # noqa: S608 (ours)
+        f"INSERT INTO removed {lines} "
         f"AND type IN (SELECT key FROM types WHERE name IN ({_TYPES_WITH_WORDS}))",
         values,
     )
     for table in ("model_calls", "calls", "files"):
-        db.execute(f"DELETE FROM {table} WHERE entry IN ({lines})", values)  # noqa: S608 (ours)
-    db.execute(f"DELETE FROM entries WHERE key IN ({lines})", values)  # noqa: S608 (ours)
+        db.execute(f"DELETE FROM {table} WHERE entry IN ({lines})", values)
+    db.execute(f"DELETE FROM entries WHERE key IN ({lines})", values)
 
 
 def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
@@ -368,7 +368,7 @@ def delete_tapes(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
     ).rowcount
     if deleted > 0:
         for table in ("branches", "labels", "redactions"):
-            db.execute(f"DELETE FROM {table} WHERE tape NOT IN (SELECT id FROM tapes)")  # noqa: S608 (ours)
+            db.execute(f"DELETE FROM {table} WHERE tape NOT IN (SELECT id FROM tapes)")
         _delete_lines(db, "tape NOT IN (SELECT id FROM tapes)")
         db.execute("DELETE FROM phases WHERE tape NOT IN (SELECT id FROM tapes)")
 
@@ -388,7 +388,7 @@ def load_bulk(db: Connection) -> Iterator[None]:
     db.execute(index)
     _set_fts_options(db, hashsize=_DEFAULT_HASHSIZE, automerge=_DEFAULT_AUTOMERGE)
     for table in ("said", "words"):
-        db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 (ours)
+        db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
     db.execute("VACUUM")  # merging leaves as many pages free as it fills
     db.execute("PRAGMA journal_mode = WAL")
 
@@ -396,6 +396,6 @@ def load_bulk(db: Connection) -> Iterator[None]:
 def _set_fts_options(db: Connection, **options: int) -> None:
     for table in ("said", "words"):
         db.executemany(
-            f"INSERT INTO {table} ({table}, rank) VALUES (?, ?)",  # noqa: S608 (ours)
+            f"INSERT INTO {table} ({table}, rank) VALUES (?, ?)",
             options.items(),
         )

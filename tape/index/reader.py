@@ -49,9 +49,9 @@ def connect_index(home: str | os.PathLike[str], *, timeout: float) -> sqlite3.Co
 
     Raises sqlite3.OperationalError where none is, or something that is not a regular file.
     """
-    path = os.path.join(os.path.abspath(home), INDEX_NAME)  # noqa: PTH100, PTH118 (at once)
+    path = os.path.join(os.path.abspath(home), INDEX_NAME)
     with suppress(FileNotFoundError):
-        if not S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 (at once)  # a FIFO, say
+        if not S_ISREG(os.stat(path).st_mode):
             raise sqlite3.OperationalError(f"{INDEX_NAME} is not a file")
     for special in "%?#":
         path = path.replace(special, f"%{ord(special):02x}")
@@ -130,7 +130,7 @@ def fetch_newest_tapes(
     return query_index_file(home, question)
 
 
-_SELECT_LISTED = f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> ''"  # noqa: S608 (our own names)
+_SELECT_LISTED = f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> ''"
 _IN_PROJECT = (
     " AND (cwd = ?1 OR cwd > ?2 AND cwd < ?3 OR project = ?1 OR project > ?2 AND project < ?3)"
     " ORDER BY updated DESC, id DESC LIMIT ?4"
@@ -139,7 +139,7 @@ _IN_PROJECT = (
 
 def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
     """Return whether no tape is being written, and none was added, removed or changed since."""
-    fd = os.open(os.path.join(home, "store.json"), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # noqa: PTH118 (at once)
+    fd = os.open(os.path.join(home, "store.json"), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if os.read(fd, len(_STORE_MARK)) != _STORE_MARK:
             return False
@@ -147,8 +147,8 @@ def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
         os.close(fd)
     # Cheapest first; each of the four shows changes that those before it do not.
     seen: dict[str, int] = dict(db.execute("SELECT key, value FROM meta"))
-    now = os.stat(os.path.join(home, "tapes")).st_mtime_ns  # noqa: PTH116, PTH118 (at once)
-    log = read_log_head(os.path.join(home, LOG_NAME))  # noqa: PTH118 (at once)
+    now = os.stat(os.path.join(home, "tapes")).st_mtime_ns
+    log = read_log_head(os.path.join(home, LOG_NAME))
     writing = db.execute("SELECT 1 FROM writers LIMIT 1").fetchone()
     return (
         writing is None
@@ -165,17 +165,17 @@ def find_changed_tapes(db: sqlite3.Connection, home: str) -> Iterator[str]:
     index, a restored folder, rsync. The newest 100 tapes are compared at each question, and all at
     most once a minute: with two calls of stat, a tape takes about 10 µs.
     """
-    checked, now = os.path.join(home, CHECK_NAME), time.time()  # noqa: PTH118 (at once)
+    checked, now = os.path.join(home, CHECK_NAME), time.time()
     age: float = _FULL_CHECK_SECONDS
     with suppress(OSError):
-        age = now - os.stat(checked).st_mtime  # noqa: PTH116 (at once)
+        age = now - os.stat(checked).st_mtime
     is_full = not 0 <= age < _FULL_CHECK_SECONDS
     found = db.execute(
         "SELECT lower(hex(id)), CAST(folder AS BLOB), stamps FROM tapes WHERE folder <> '' "
         "ORDER BY updated DESC LIMIT ?",
         (-1 if is_full else _ALWAYS_CHECKED,),
     )
-    fd = os.open(os.path.join(home, "tapes"), os.O_RDONLY | os.O_CLOEXEC)  # noqa: PTH118 (at once)
+    fd = os.open(os.path.join(home, "tapes"), os.O_RDONLY | os.O_CLOEXEC)
     try:
         for tape, folder, stamps in found:
             try:

@@ -131,7 +131,7 @@ _COUNTED_SQL = f"""
         OR substr(t.project || '/', 1, length(:root)) = :root)
     AND e.time >= :since AND e.time < :until
     AND (:model IS NULL OR instr(lower({_MODEL_SQL}), lower(:model)))
-"""  # noqa: S608 (our own names)
+"""
 _USAGE_SQL = "FROM usage u JOIN entries e ON e.key = u.entry"
 
 

@@ -137,12 +137,12 @@ _UPDATE_COUNTS = f"""
     ),
     project = (SELECT project {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1)
     WHERE id = ?1
-"""  # noqa: S608 (our own names)
+"""
 _UPDATE_TITLE = f"""
     UPDATE tapes SET title = coalesce(
         ?2, (SELECT prompt {_OWN_PHASES} AND prompt <> '' {_OLDEST_FIRST})
     ) WHERE id = ?1
-"""  # noqa: S608 (our own names)
+"""
 
 
 class TapeLocation(NamedTuple):
@@ -170,7 +170,7 @@ def select_tape_rows(
 ) -> list[TapeRow]:
     """Return tapes newest first; those of a project are in it or at its top."""
     found = db.execute(
-        f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "  # noqa: S608 (our own names)
+        f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "
         "AND (?3 IS NULL OR project = ?3 OR cwd = ?3) ORDER BY updated DESC, id DESC LIMIT ?2",
         (cwd, -1 if limit is None else limit, project),
     )
@@ -227,7 +227,7 @@ def select_location(db: Connection, tape: str) -> TapeLocation | None:
 def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
     """Return the stored facts of a tape; None if it is unknown or only partly read."""
     key = (bytes.fromhex(tape),)
-    row = db.execute(f"SELECT {TAPE_COLUMNS} FROM tapes WHERE id = ?", key).fetchone()  # noqa: S608 (ours)
+    row = db.execute(f"SELECT {TAPE_COLUMNS} FROM tapes WHERE id = ?", key).fetchone()
     if row is None:
         return None
     branches = db.execute(
@@ -259,7 +259,7 @@ def select_tallies(
         found = [(name, select_phase(db, tape, name)[1]) for name in names]
         return {name: tally for name, tally in found if tally is not None}
     rows = db.execute(
-        f"SELECT name, {_SELECT_TALLY} FROM phases WHERE tape = ? ORDER BY key",  # noqa: S608 (ours)
+        f"SELECT name, {_SELECT_TALLY} FROM phases WHERE tape = ? ORDER BY key",
         (bytes.fromhex(tape),),
     )
     return {name: PhaseTally(*values) for name, *values in rows}
@@ -268,7 +268,7 @@ def select_tallies(
 def select_phase(db: Connection, tape: str, name: str) -> tuple[int | None, PhaseTally | None]:
     """Return the key of a phase and how far it was read; None for an unknown one."""
     found = db.execute(
-        f"SELECT key, {_SELECT_TALLY} FROM phases WHERE tape = ? AND name = ?",  # noqa: S608 (ours)
+        f"SELECT key, {_SELECT_TALLY} FROM phases WHERE tape = ? AND name = ?",
         (bytes.fromhex(tape), name),
     ).fetchone()
     return (found[0], PhaseTally(*found[1:])) if found else (None, None)
@@ -374,7 +374,7 @@ def save_stamps(db: Connection, tape: str, stamps: str | None) -> None:
 
 def select_writers(db: Connection, schema: str = "main") -> list[ActiveWriter]:
     """Return all writers that entered and did not leave."""
-    found = db.execute(f"SELECT lower(hex(tape)), pid, serial FROM {schema}.writers")  # noqa: S608 (ours)
+    found = db.execute(f"SELECT lower(hex(tape)), pid, serial FROM {schema}.writers")
     return [ActiveWriter(*row) for row in found]
 
 
@@ -404,7 +404,7 @@ def save_tapes_mtime(db: Connection, mtime_ns: int) -> None:
 def select_log_position(db: Connection, schema: str = "main") -> tuple[int, int]:
     """Return the position up to which the log of writers was read; 0, 0 before its first line."""
     found: dict[str, int] = dict(
-        db.execute(f"SELECT key, value FROM {schema}.meta WHERE key LIKE 'log_%'")  # noqa: S608 (ours)
+        db.execute(f"SELECT key, value FROM {schema}.meta WHERE key LIKE 'log_%'")
     )
     return found.get("log_number", 0), found.get("log_offset", 0)
 
@@ -446,8 +446,8 @@ def select_differing_tapes(db: Connection) -> list[str]:
         ("redactions", "tape, entry"),
     )
     differing = " UNION ".join(
-        f"SELECT {columns.partition(',')[0]} AS tape FROM "  # noqa: S608 (our own names)
+        f"SELECT {columns.partition(',')[0]} AS tape FROM "
         f"(SELECT {columns} FROM other.{table} EXCEPT SELECT {columns} FROM main.{table})"
         for table, columns in parts
     )
-    return [tape for (tape,) in db.execute(f"SELECT lower(hex(tape)) FROM ({differing})")]  # noqa: S608 (ours)
+    return [tape for (tape,) in db.execute(f"SELECT lower(hex(tape)) FROM ({differing})")]
