@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from importlib import import_module
 
 import tape.cli
 
@@ -14,9 +13,6 @@ from .. import __version__
 TYPE_CHECKING = False  # `typing` is not needed for --version
 if TYPE_CHECKING:
     from typing import NoReturn
-
-COMPLETE_VARIABLE = "_GONG_COMPLETE"
-"""The variable by which a shell asks for completions."""
 
 _GC_THRESHOLD = 20_000
 """Garbage collection threshold in objects: importing makes thousands, none of them garbage."""
@@ -30,8 +26,13 @@ def main() -> NoReturn:
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         sys.exit(tape.cli.print_version("gong", __version__))
-    if COMPLETE_VARIABLE in os.environ:
-        completion = import_module(".completion", __package__)  # only a shell asks
-        sys.exit(completion.answer_completion(os.environ[COMPLETE_VARIABLE]))
+    from tape.cli.environment import name_complete_variable  # noqa: PLC0415 (not for the version)
+
+    if (instruction := os.environ.get(name_complete_variable("gong"))) is not None:
+        from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
+
+        sys.exit(answer_completion(instruction))
     gc.set_threshold(_GC_THRESHOLD)
-    tape.cli.end_process(import_module(".run", __package__).run_command_line(arguments))
+    from .run import run_command_line  # noqa: PLC0415 (as above)
+
+    tape.cli.end_process(run_command_line(arguments))

@@ -11,9 +11,8 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete
 
 from tape.cli.completion import SHELLS, print_completions, print_script
+from tape.cli.environment import name_complete_variable
 from tape.cli.output import as_json, format_examples
-
-from . import COMPLETE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +44,7 @@ def answer_completion(instruction: str) -> int:
 def _build_shell(shell: type[ShellComplete]) -> ShellComplete:
     from .run import gong  # noqa: PLC0415 (a command that speaks of all commands)
 
-    asked = shell(gong, {}, "gong", COMPLETE_VARIABLE)
+    asked = shell(gong, {}, "gong", name_complete_variable("gong"))
     asked.get_completion_args = _name_chat(asked.get_completion_args)  # type: ignore[method-assign]
     return asked
 

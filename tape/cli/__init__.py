@@ -33,12 +33,12 @@ def main() -> NoReturn:
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         sys.exit(print_version("tape", __version__))
-    from .environment import COMPLETE_VARIABLE  # noqa: PLC0415 (not for the version)
+    from .environment import name_complete_variable  # noqa: PLC0415 (not for the version)
 
-    if COMPLETE_VARIABLE in os.environ:
+    if (instruction := os.environ.get(name_complete_variable("tape"))) is not None:
         from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
 
-        sys.exit(answer_completion(os.environ[COMPLETE_VARIABLE]))
+        sys.exit(answer_completion(instruction))
     gc.set_threshold(_GC_THRESHOLD)
     from .group import run_command  # noqa: PLC0415 (as above)
 

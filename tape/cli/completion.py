@@ -1,8 +1,8 @@
 """`completion`: the completion script of a shell, and the answers to its requests.
 
-Invariant: an answer comes from the names of commands and options and from the index as it is. No
-tape is opened, nothing is written, and no error is ever shown: on an error there are no
-completions.
+Invariant: an answer comes from the names of commands and options and from the index as it is
+(`ref_completion`). No tape is opened, nothing is written, and no error is ever shown: on an error
+there are no completions.
 """
 
 from __future__ import annotations
@@ -14,20 +14,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
 
-from ..index import reader
-from ..text import SHORT, to_single_line
-from .environment import COMPLETE_VARIABLE, find_store_home
+from .environment import name_complete_variable
 from .output import as_json, format_examples, print_json
 from .terminal import print_lines
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     from .group import GlobalOptions
-
-MAX_OFFERED = 50
-"""How many tapes, or entries, are offered."""
 
 _BASH_TEMPLATE = """\
 %(complete_func)s() {
@@ -97,7 +91,9 @@ def completion(_: GlobalOptions, shell: str, as_json: bool) -> None:
     """
     from .group import tape  # noqa: PLC0415 (a verb that speaks of all verbs)
 
-    print_script(shell, SHELLS[shell](tape, {}, "tape", COMPLETE_VARIABLE), as_json=as_json)
+    print_script(
+        shell, SHELLS[shell](tape, {}, "tape", name_complete_variable("tape")), as_json=as_json
+    )
 
 
 def print_script(name: str, shell: ShellComplete, *, as_json: bool) -> None:
@@ -112,7 +108,7 @@ def answer_completion(instruction: str) -> int:
 
     return print_completions(
         instruction,
-        lambda shell: shell(tape, {"obj": GlobalOptions()}, "tape", COMPLETE_VARIABLE),
+        lambda shell: shell(tape, {"obj": GlobalOptions()}, "tape", name_complete_variable("tape")),
     )
 
 
@@ -127,44 +123,3 @@ def print_completions(
     except Exception:  # noqa: BLE001, S110 (a prompt is no place for errors)
         pass
     return 0
-
-
-def list_ref_completions(
-    ctx: click.Context, _: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Return completions of a REF: tapes, branches after `:`, labels and new entries after `@`."""
-    home = find_store_home(ctx.obj.store if ctx.obj else None)
-    found = reader.query_index_file(home, lambda db: list(_iter_ref_completions(db, incomplete)))
-    return [
-        CompletionItem(value, help=to_single_line(about) or None) for value, about in found or ()
-    ]
-
-
-def _iter_ref_completions(db: sqlite3.Connection, text: str) -> Iterator[tuple[str, str]]:
-    if "@" in text:
-        before, _, entry = text.rpartition("@")
-        tape, _, branch = before.partition(":")
-        known = reader.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
-        labels = (
-            [(name, at[:SHORT]) for name, at in reader.fetch_labels(db, known)] if known else []
-        )
-        entries = reader.fetch_entries(db, known, branch, MAX_OFFERED) if known else ()
-        offered = [*labels, *((at[:SHORT], about) for at, about in entries)]
-        yield from _filter_completions(f"{before}@", entry, offered)
-    elif ":" in text:
-        tape, _, branch = text.partition(":")
-        known = reader.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (as above)
-        yield from _filter_completions(
-            f"{tape}:", branch, reader.fetch_branches(db, known) if known else ()
-        )
-    else:
-        for identity, title in reader.fetch_tapes(db, text, MAX_OFFERED):
-            yield identity[: max(SHORT, len(text))], title  # as long as it is shown or was typed
-
-
-def _filter_completions(
-    before: str, begun: str, offered: Iterable[tuple[str, str]]
-) -> Iterator[tuple[str, str]]:
-    for word, about in offered:
-        if word.startswith(begun):
-            yield before + word, about

@@ -6,8 +6,10 @@ import os
 
 from ..errors import NotFound
 
-COMPLETE_VARIABLE = "_TAPE_COMPLETE"
-"""The variable by which a shell asks for completions."""
+
+def name_complete_variable(program: str) -> str:
+    """Return the variable by which a shell asks a program for completions."""
+    return f"_{program.upper()}_COMPLETE"
 
 
 def find_store_home(store: str | None = None) -> str:

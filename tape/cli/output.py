@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -47,13 +46,10 @@ wait = click.option(
 def complete_ref(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return completions of a REF: the `shell_complete` of arguments that are REFs.
+    """Return completions of a REF: the `shell_complete` of arguments that are REFs."""
+    from .ref_completion import list_ref_completions  # noqa: PLC0415 (only a shell asks)
 
-    The module is loaded by its name, as the group loads commands: only a shell asks.
-    """
-    completion = import_module(".completion", __package__)
-    found: list[CompletionItem] = completion.list_ref_completions(ctx, param, incomplete)
-    return found
+    return list_ref_completions(ctx, param, incomplete)
 
 
 def complete_ref_or_path(
