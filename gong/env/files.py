@@ -59,6 +59,11 @@ def has_path(path: str) -> bool:
     return os.path.exists(path)  # noqa: PTH110 (Path raises below a folder that may not be searched)
 
 
+def find_status(path: str) -> os.stat_result:
+    """Return the status of what `path` leads to, through links."""
+    return Path(path).stat()
+
+
 def find_real_path(path: str) -> str:
     """Return where `path` leads through all links."""
     return os.path.realpath(path)

@@ -23,6 +23,7 @@ from ..errors import ConfigurationError, FolderGone
 from .files import (
     commit_changes,
     find_real_path,
+    find_status,
     has_path,
     is_small_file,
     list_entries,
@@ -190,6 +191,11 @@ class LocalEnvironment:
         """
         place = path if root is not None else self._resolve_path(path)
         return await asyncio.to_thread(read_page, place, first, count, most, root, on_piece)
+
+    async def measure_file(self, path: str, root: str | None = None) -> int:
+        """Return the size of what is at `path`, in bytes."""
+        place = self._resolve_path(path)
+        return (stat_below(root, path) if root is not None else find_status(place)).st_size
 
     async def read_lines(
         self, path: str, numbers: Sequence[int], root: str | None = None

@@ -106,6 +106,12 @@ class ConfinedEnvironment(EnvironmentWrapper):
         where = real, first, count, most, root or own, on_piece
         return None if reader is None else await reader(*where)
 
+    async def measure_file(self, path: str, root: str | None = None) -> int:
+        """Return the size of a file below one of the folders; 0 if nothing inside can."""
+        real, own = await self._require_inside(path)
+        measure: Callable[..., Awaitable[int]] | None = getattr(self.inner, "measure_file", None)
+        return 0 if measure is None else await measure(real, root or own)
+
     async def read_lines(
         self, path: str, numbers: Sequence[int], root: str | None = None
     ) -> dict[int, str] | None:

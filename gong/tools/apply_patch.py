@@ -15,10 +15,11 @@ from tape.model.entries import Text
 
 from ..llm.types import Grammar
 from .diff import build_diff
+from .known_files import hash_bytes
 from .limits import keep_full_text
 from .patch.parse import InvalidPatch, PatchCommand, find_patch_in_command, parse_patch
 from .patch.plan import PatchFailures, plan_patch, resolve_patch_paths
-from .paths import describe_os_error, hold_locks
+from .paths import describe_os_error, explain_oversize, hold_locks
 from .text_files import FileReplacement, is_binary
 from .tool import AgentTool, ToolOutcome
 
@@ -146,7 +147,7 @@ async def _apply_hunks(
     planned = await asyncio.to_thread(plan_patch, hunks, read, found.real.__getitem__)
     if isinstance(planned, PatchFailures):
         return _build_patch_error(planned.texts)
-    if context.files and (unknown := _find_unknown(planned.changes, found, context.files)):
+    if context.files and (unknown := await _find_unknown(planned.changes, found, context.files)):
         return _build_patch_error(unknown)
     try:
         refused = await env.change_files(planned.changes, found.root)
@@ -155,7 +156,7 @@ async def _apply_hunks(
     if refused:
         return ToolOutcome.error(_describe_change_refusal(refused, found.real))
     if context.files:
-        context.files.note_changes(planned.changes)
+        await asyncio.to_thread(context.files.note_changes, planned.changes)
     details = await asyncio.to_thread(
         lambda: ApplyPatchDetails(tuple(map(_build_file_details, planned.operations)))
     )
@@ -177,7 +178,8 @@ async def _read_files(
     files: dict[str, bytes | OSError | None] = {}
     for path in found.real.values():
         try:
-            files[path] = await env.read_file(path, found.root)
+            why = await explain_oversize(env, path, found.root)
+            files[path] = OSError(why) if why else await env.read_file(path, found.root)
         except FileNotFoundError:
             files[path] = None
         except OSError as error:
@@ -185,12 +187,19 @@ async def _read_files(
     return files
 
 
-def _find_unknown(
+async def _find_unknown(
     changes: Sequence[FileUpdate], found: PatchPaths, known: KnownFiles
 ) -> tuple[str, ...]:
     """Return a refusal for each change of a file that the model does not know."""
     names = {place: path for path, place in found.real.items()}
-    refusals = (known.describe_refusal(one.path, one.before, names[one.path]) for one in changes)
+    befores = [one.before for one in changes]
+    digests = await asyncio.to_thread(
+        lambda: [None if before is None else hash_bytes(before) for before in befores]
+    )
+    refusals = (
+        known.describe_refusal(one.path, digest, names[one.path])
+        for one, digest in zip(changes, digests, strict=True)
+    )
     return tuple(filter(None, refusals))
 
 

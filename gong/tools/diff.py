@@ -41,12 +41,19 @@ class _DiffWindow:
     def from_change(cls, change: FileReplacement) -> _DiffWindow:
         # One line more than is shown: it becomes the "..." that says the file goes on there.
         around = CONTEXT_LINES + 1
-        top = max(0, change.before.count(b"\n", 0, change.start) - around)
+        start = change.start
+        for _ in range(around + 1):
+            start = change.before.rfind(b"\n", 0, start)
+            if start < 0:
+                break
+        start += 1
         sides = []
         for data, end in ((change.before, change.old_end), (change.after, change.new_end)):
-            sides.append(BytesIO(data).readlines()[top : data.count(b"\n", 0, end) + 1 + around])
+            for _ in range(around + 1):
+                end = data.find(b"\n", end) + 1 or len(data)  # noqa: PLW2901
+            sides.append(BytesIO(data[start:end]).readlines())
         old, new = sides
-        return cls(old, new, top + 1)
+        return cls(old, new, change.before.count(b"\n", 0, start) + 1)
 
 
 def build_diff(change: FileReplacement) -> LineDiff:

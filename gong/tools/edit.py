@@ -14,8 +14,16 @@ from msgspec import Meta, Struct, field
 
 from ..env.protocol import FileUpdate, is_escaping_path, is_inside_folder
 from .diff import build_diff
+from .known_files import hash_bytes
 from .limits import encode_text
-from .paths import build_path_error, describe_refused_path, hold_locks, locate_new_path, locate_path
+from .paths import (
+    build_path_error,
+    describe_refused_path,
+    explain_oversize,
+    hold_locks,
+    locate_new_path,
+    locate_path,
+)
 from .text_files import (
     decode_text_file,
     find_text,
@@ -147,9 +155,12 @@ async def _apply_replacement(
     env = context.env
     # Read under the lock and compared with what the model has seen: an edit by a person since
     # then is not overwritten.
+    if why := await explain_oversize(env, place.real, place.root):
+        return ToolOutcome.error(f"Cannot edit {wish.path}: {why}.", kind="EditConflict")
     data = await env.read_file(place.real, place.root)
     files = context.files
-    if files and (unknown := files.describe_refusal(place.real, data, wish.path)):
+    digest = await asyncio.to_thread(hash_bytes, data) if files else None
+    if files and (unknown := files.describe_refusal(place.real, digest, wish.path)):
         return ToolOutcome.error(unknown, kind="EditConflict")
     change = await asyncio.to_thread(build_change, data, wish)
     if isinstance(change, str):
@@ -161,7 +172,7 @@ async def _apply_replacement(
     elif refused := await env.change_files((update,), place.root):
         raise refused.error
     if files:
-        files.note_changes((update,))
+        await asyncio.to_thread(files.note_changes, (update,))
     return change
 
 
@@ -186,7 +197,7 @@ def build_change(data: bytes, wish: ReplaceRequest) -> TextChange | str:
             f"Found {found.total} occurrences of the text in {path}. The text must be unique."
             " Please provide more context to make it unique."
         )
-    made = replace_spans(file, found.spans, wish.new)
+    made = replace_spans(file, found.spans, wish.new, data)
     # The file keeps its own line ends: texts that differ in nothing else change nothing.
     if is_same_text(wish.old, wish.new) or made.after == data:
         return f"No changes made to {path}. The replacement produced identical content."
@@ -242,6 +253,17 @@ class WriteDetails(Struct, frozen=True):
     """Whether there was no such file before."""
 
 
+async def _hash_file(env: ExecutionEnvironment, place: WriteTarget) -> bytes:
+    """Return the SHA-256 of a file, of a large one without holding it."""
+    read_page = getattr(env, "read_page", None)  # an environment of others may not have it
+    page = read_page and await read_page(place.real, 0, 1, 0, place.root)
+    if page is not None:
+        digest: bytes = page.digest
+        return digest
+    data = await env.read_file(place.real, place.root)
+    return await asyncio.to_thread(hash_bytes, data)
+
+
 async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolOutcome:
     """Write the file and say how long it is now."""
     path, env = arguments.path, context.env
@@ -253,8 +275,8 @@ async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolOutc
         async with hold_locks((place.real,)):
             created = not await env.file_exists(place.real)
             if context.files and not created:
-                before = await env.read_file(place.real, place.root)
-                if unknown := context.files.describe_refusal(place.real, before, path):
+                digest = await _hash_file(env, place)
+                if unknown := context.files.describe_refusal(place.real, digest, path):
                     return ToolOutcome.error(unknown, kind="EditConflict")
             await env.write_file(place.real, data, place.root)
             if context.files:

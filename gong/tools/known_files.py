@@ -49,7 +49,7 @@ class KnownFiles:
         if data is None:
             self._digests.pop(path, None)
         else:
-            self._digests[path] = _hash_bytes(data)
+            self._digests[path] = hash_bytes(data)
 
     def note_digest(self, path: str, digest: bytes) -> None:
         """Know a file by the SHA-256 of its bytes."""
@@ -60,17 +60,18 @@ class KnownFiles:
         for change in changes:
             self.note(change.path, change.after)
 
-    def describe_refusal(self, path: str, data: bytes | None, name: str) -> str | None:
-        """Return why a file that holds `data` may not be changed; None if it may.
+    def describe_refusal(self, path: str, digest: bytes | None, name: str) -> str | None:
+        """Return why a file may not be changed; None if it may.
 
-        `name` is what the model calls it.
+        `digest` is the SHA-256 of its bytes, None where it is not there; `name` is what the model
+        calls it.
         """
-        if data is None:
+        if digest is None:
             return None
         changed = f"{name} was changed since it was last read: read it again, then change it."
         known = self._digests.get(path)
         if known is not None:
-            return None if known == _hash_bytes(data) else changed
+            return None if known == digest else changed
         if self._shown is None:
             self._shown = self.find_shown() if self.find_shown is not None else {}
         shown_at = self._shown.get(path)
@@ -104,5 +105,6 @@ def _find_change_time(path: str) -> float:
         return inf
 
 
-def _hash_bytes(data: bytes) -> bytes:
+def hash_bytes(data: bytes) -> bytes:
+    """Return the SHA-256 of a file's bytes; of large ones in a thread, please."""
     return hashlib.sha256(data).digest()

@@ -149,6 +149,8 @@ MAX_KEPT_BYTES = 1 << 20
 """Bytes of a text that a result keeps beside the part the model saw, where no tape keeps it."""
 MAX_STORED_BYTES = 64 * MAX_KEPT_BYTES
 """Bytes of lines of files that a tape keeps: the files are still there, and pages follow pages."""
+MAX_WHOLE_BYTES = 64 * MAX_KEPT_BYTES
+"""Bytes of a file that is taken into memory whole: to be changed, or because it is no text."""
 FULL_BYTES = 5 * 1024 * 1024
 """Longer output than this stays in its file, or blob, only."""
 

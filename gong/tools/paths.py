@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from ..env.protocol import UNICODE_SPACES, is_inside_folder
+from .limits import MAX_WHOLE_BYTES, format_limit, format_size
 from .tool import ToolOutcome
 
 if TYPE_CHECKING:
@@ -190,6 +191,26 @@ def build_path_error(error: OSError | ValueError, path: str, missing: str = "") 
         case OSError():
             return ToolOutcome.error(describe_os_error(error, path))
     return ToolOutcome.error(str(error), kind="ValidationError")
+
+
+async def measure_oversize(env: ExecutionEnvironment, path: str, root: str | None = None) -> int:
+    """Return the size of a file in bytes if it is too large to be taken whole, else 0."""
+    measure = getattr(env, "measure_file", None)  # an environment of others may not have it
+    try:
+        size: int = 0 if measure is None else await measure(path, root)
+    except (OSError, ValueError):
+        return 0  # reading it says what is wrong
+    return size if size > MAX_WHOLE_BYTES else 0
+
+
+async def explain_oversize(env: ExecutionEnvironment, path: str, root: str | None = None) -> str:
+    """Return why a file is too large to be changed by a tool, "" if it is not."""
+    if not (size := await measure_oversize(env, path, root)):
+        return ""
+    limit = format_limit(MAX_WHOLE_BYTES)
+    return (
+        f"it has {format_size(size)}, the limit is {limit}. Use bash to change it, such as sed -i"
+    )
 
 
 _LOCKS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

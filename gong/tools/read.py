@@ -24,6 +24,7 @@ from .limits import (
     LINE_CAPS,
     MAX_KEPT_BYTES,
     MAX_STORED_BYTES,
+    MAX_WHOLE_BYTES,
     OutputCaps,
     ToolSettings,
     encode_text,
@@ -33,7 +34,7 @@ from .limits import (
     truncate_head,
 )
 from .output_storage import FullOutput, TapeStorage, keep_full_output
-from .paths import build_path_error, describe_os_error, locate_path
+from .paths import build_path_error, describe_os_error, locate_path, measure_oversize
 from .pictures import show_picture
 from .text_files import BOM, decode_text_file
 from .tool import AgentTool, ToolOutcome
@@ -225,6 +226,8 @@ async def read_content(path: str, context: ToolContext) -> FileContent | ToolOut
     """Return the text of a file; a result for a picture, or for what cannot be read."""
     try:
         found = await locate_path(context.env, path)
+        if size := await measure_oversize(context.env, found):
+            return _refuse_size(path, size)
         data = await context.env.read_file(found)
         if context.files:
             context.files.note(await context.env.real_path(found), data)
@@ -254,6 +257,13 @@ async def _decode_content(data: bytes, path: str, found: str) -> FileContent | T
     if file.encoding == "utf-8":
         return FileContent(data[len(file.mark) :].decode("utf-8", "replace"), "utf-8")
     return FileContent(file.text, "utf-16")
+
+
+def _refuse_size(path: str, size: int) -> ToolOutcome:
+    return ToolOutcome.error(
+        f"Cannot read {path}: it has {format_size(size)}, and of what is not plain text in UTF-8 at"
+        f" most {format_limit(MAX_WHOLE_BYTES)} is read. Look into it with bash: file, strings."
+    )
 
 
 def _refuse_binary(path: str, size: int) -> ToolOutcome:

@@ -97,6 +97,10 @@ def _encode_character(character: str) -> bytes:
 _BLANKS = " \t\f\v\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 _BLANKS += "\u202f\u205f\u3000"
 """What may stand unseen at the end of a line; a carriage return is text."""
+_UNSEEN = re.compile(r"[ \t\f\v]\n|\r\n")
+"""What an ASCII text holds and does not show, but for its end."""
+_STEP = 1 << 20
+"""Characters that are looked through at once: other threads have to wait meanwhile."""
 _MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0903\u093a-\u094f"
 )
@@ -163,9 +167,16 @@ def find_lookalike_spans(text: str, wanted: str) -> list[Span]:
     ending = replace_lookalikes(lines[-1][len(lines[-1].rstrip(_BLANKS)) :])
     tail = f"(?:{re.escape(ending)}|(?=\\n|\\Z))" if ending else ""
     pattern = re.compile(re.escape(looks) + tail)
+    if text.isascii() and not _has_unseen(text):  # it looks as it is
+        return [Span(*match.span()) for match in pattern.finditer(text)]
     view = NormalizedText(text)
     found = (view.source(Span(*match.span())) for match in pattern.finditer(view.text))
     return [span for span in found if span is not None]
+
+
+def _has_unseen(text: str) -> bool:
+    steps = range(0, len(text), _STEP)
+    return text[-1:] in _BLANKS or any(_UNSEEN.search(text, at, at + _STEP + 1) for at in steps)
 
 
 def _normalize_line(line: str) -> str:
@@ -250,8 +261,13 @@ def find_text(text: str, wanted: str) -> TextPlaces:
     return TextPlaces(tuple(exact or similar), len(exact) + count, bool(exact))
 
 
-def replace_spans(file: TextFile, spans: Sequence[Span], new: str) -> FileReplacement:
-    """Return the file with `new` in place of each span; they stand in order and do not overlap."""
+def replace_spans(
+    file: TextFile, spans: Sequence[Span], new: str, before: bytes
+) -> FileReplacement:
+    """Return the file with `new` in place of each span; they stand in order and do not overlap.
+
+    `before` is its bytes.
+    """
     text = file.text
     end = text.find("\n")
     line_end = "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
@@ -259,10 +275,11 @@ def replace_spans(file: TextFile, spans: Sequence[Span], new: str) -> FileReplac
     first, last = spans[0].start, spans[-1].end
     kept = (text[one.end : other.start] for one, other in pairwise(spans))
     middle = new + "".join(part + new for part in kept)
-    before, after = file.to_bytes(text), file.to_bytes(text[:first] + middle + text[last:])
     start = len(file.mark) + len(file.encode_piece(text[:first]))
-    rest = len(file.encode_piece(text[last:]))
-    return FileReplacement(before, after, start, len(before) - rest, len(after) - rest)
+    old_end = start + len(file.encode_piece(text[first:last]))
+    put_in = file.encode_piece(middle)
+    after = b"".join((memoryview(before)[:start], put_in, memoryview(before)[old_end:]))
+    return FileReplacement(before, after, start, old_end, start + len(put_in))
 
 
 def is_same_text(one: str, other: str) -> bool:

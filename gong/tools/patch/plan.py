@@ -65,7 +65,7 @@ def plan_patch(
         try:
             draft.apply_hunk(hunk)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = error.strerror.lower() if error.strerror else str(error)
             draft.failures.append(f"Failed to {_VERBS[type(hunk)]} {hunk.path}: {reason}")
     return PatchFailures(tuple(draft.failures)) if draft.failures else draft.build_plan()
 

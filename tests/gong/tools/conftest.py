@@ -33,11 +33,16 @@ def heard():
     return []
 
 
+def encode_arguments(arguments):
+    """Return arguments as a model writes them."""
+    return Raw(json.dumps(arguments).encode())
+
+
 def caller(registry, env, heard, storage=None):
     """Return what runs a call all the way through a registry, arguments as a model writes."""
 
     async def use(name, **arguments):
-        call = ToolCall(id="c1", name=name, args=Raw(json.dumps(arguments).encode()))
+        call = ToolCall(id="c1", name=name, args=encode_arguments(arguments))
         prepared = registry.prepare(call)
         if not isinstance(prepared, PreparedCall):
             return prepared

@@ -7,7 +7,9 @@ from gong.tools.text_files import decode_text_file, find_text, replace_spans
 
 def change(before, old, new):
     file = decode_text_file(before.encode())
-    return build_diff(replace_spans(file, find_text(before, old).spans, new))
+    return build_diff(
+        replace_spans(file, find_text(before, old).spans, new, file.to_bytes(file.text))
+    )
 
 
 def test_line_numbers_are_right_far_from_the_beginning():

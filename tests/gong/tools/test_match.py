@@ -65,7 +65,9 @@ def test_a_text_is_found_whatever_its_line_ends(data, text, found):
 )
 def test_what_is_put_in_gets_the_line_ends_of_the_file(data, old, new, after):
     """M077"""
-    assert replace_spans(file(data), find_text(file(data).text, old).spans, new).after == after
+    assert (
+        replace_spans(file(data), find_text(file(data).text, old).spans, new, data).after == after
+    )
 
 
 FILES = st.lists(st.sampled_from([b"a", b"b", b"\r\n", b"\n", b"\r", b"\xff", b"\xc3\xa9"]))
@@ -76,7 +78,7 @@ def test_bytes_outside_the_span_never_change(before, after, there, new):
     """M077"""
     left, right = b"".join(before), b"".join(after)
     data = left + there + right
-    change = replace_spans(file(data), find_text(file(data).text, "X\nY").spans, new)
+    change = replace_spans(file(data), find_text(file(data).text, "X\nY").spans, new, data)
     assert change.after[: change.start] == left
     assert change.after[change.new_end :] == right
     assert (change.before, change.old_end) == (data, len(left + there))
