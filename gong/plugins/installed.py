@@ -42,6 +42,17 @@ class Plugin:
         """Its name."""
         return self.manifest.name
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it brings nothing."""
+        found = [
+            file
+            for kind in _PARTS
+            for place in self.list_places(kind)
+            for file in list_part_files(place, kind)
+        ]
+        return not (found or self.read_hooks() or self.read_servers())
+
     def list_places(self, key: PartKind) -> list[Path]:
         """Return where its skills, commands or agents are: the usual folder, and what it names.
 

@@ -2,7 +2,9 @@
 
 plugin.json                  closed schema: an unknown field is told and ignored, anything
 else that is wrong refuses the plugin; $schema is never fetched
-.claude-plugin/plugin.json   open: only the name is needed; read where the first is missing
+.claude-plugin/plugin.json   open: only the name is needed; read where the first is missing, or
+is of another program
+.claude-plugin/marketplace.json   an entry in it may say the same, beside the plugin's own or alone
 """
 
 from __future__ import annotations
@@ -22,10 +24,15 @@ if TYPE_CHECKING:
 SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
 STANDARD_FILE, CLAUDE_FILE = "plugin.json", ".claude-plugin/plugin.json"
 _NAME = re.compile(r"(?!\.*\Z)[a-z0-9.-]{1,64}")
+_CLAUDE_NAME = re.compile(r"(?!\.)[a-z0-9._-]{1,64}")
 _DOMAIN = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+")
 _TEXTS = ("version", "description", "homepage", "repository", "license")
 _AUTHOR_FIELDS = frozenset(("name", "email", "url"))
 _FIELDS = frozenset(("$schema", "name", "author", "keywords", "extensions", *_TEXTS))
+_PARTS = ("commands", "agents", "skills", "hooks", "mcpServers")
+_MARKET_FIELDS = frozenset(("source", "category", "tags", "strict", "$schema"))
+_NOT_USED = ("lspServers", "outputStyles", "themes", "monitors", "channels")
+"""Parts that other programs have, and that mean nothing here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,7 @@ class PluginManifest:
     kind: Literal["standard", "claude"]
     fields: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
-    """Unknown fields, which have no effect."""
+    """Fields that have no effect."""
 
     @property
     def version(self) -> str:
@@ -53,13 +60,13 @@ class PluginManifest:
 
 def read_manifest(root: Path) -> PluginManifest:
     """Return the manifest of the plugin in a folder. Raises ConfigurationError."""
-    for name in (STANDARD_FILE, CLAUDE_FILE):
-        file = root / name
-        if file.is_file():
-            fields = read_object(file)
-            if name == CLAUDE_FILE:
-                return parse_claude_manifest(fields, str(file))
-            return parse_standard_manifest(fields, str(file))
+    standard, claude = root / STANDARD_FILE, root / CLAUDE_FILE
+    if standard.is_file():
+        fields = read_object(standard)
+        if fields.get("$schema") == SCHEMA or not claude.is_file():
+            return parse_standard_manifest(fields, str(standard))
+    if claude.is_file():
+        return parse_claude_manifest(read_object(claude), str(claude))
     raise ConfigurationError(
         f"{root} is not a plugin: it has no {STANDARD_FILE} and no {CLAUDE_FILE}"
     )
@@ -88,9 +95,32 @@ def parse_standard_manifest(fields: Mapping[str, Any], source: str) -> PluginMan
 def parse_claude_manifest(fields: Mapping[str, Any], source: str) -> PluginManifest:
     """Return a manifest of Claude Code. Raises ConfigurationError without a usable name."""
     name = fields.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name.lower()):
+    name = "-".join(name.lower().split()) if isinstance(name, str) else ""
+    if not _CLAUDE_NAME.fullmatch(name):
         raise ConfigurationError(f"{source}: name is missing, or is not a name for a plugin")
-    return PluginManifest(name.lower(), "claude", fields)
+    warnings = tuple(f"{key} has no effect here" for key in _NOT_USED if fields.get(key))
+    return PluginManifest(name, "claude", fields, warnings)
+
+
+def merge_entry(own: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a plugin's own manifest with those of its marketplace's entry.
+
+    Its own come first, and the parts that each names are all there. An entry with `strict: false`
+    says all of what it names: its fields come first, and `strict` stays.
+    """
+    fields = {key: value for key, value in entry.items() if key not in _MARKET_FIELDS}
+    if entry.get("strict") is False:
+        return {**own, **fields, "strict": False}
+    merged = {**fields, **own}
+    for key in _PARTS:
+        rows = [one for table in (own, fields) for one in _to_rows(table.get(key))]
+        if rows:
+            merged[key] = rows
+    return merged
+
+
+def _to_rows(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def encode_manifest(name: str, description: str) -> bytes:

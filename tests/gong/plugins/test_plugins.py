@@ -13,6 +13,7 @@ from gong.mcp.servers import load_servers
 from gong.plugins.install import fetch_plugin, install_plugin, remove_plugin
 from gong.plugins.installed import (
     list_agent_files,
+    list_part_files,
     list_plugins,
     load_server_tables,
     open_plugin,
@@ -275,3 +276,124 @@ def test_agents_of_one_name_are_all_there(tmp_path, environ):
     types = load_agent_types(str(tmp_path), environ)
     assert types.find("critic").source == "user"
     assert types.find("b:critic").description == "of b"
+
+
+def make_market(root, *entries, **more):
+    put(root, ".claude-plugin/marketplace.json", {"name": "m", "plugins": entries, **more})
+    return root
+
+
+def make_repository(root):
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run(["git", *who, *words], cwd=root, check=True)
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True)
+    return done.stdout.decode().strip()
+
+
+def install(source, environ):
+    with fetch_plugin(str(source), environ) as found:
+        install_plugin(found, environ)
+    return next(one for one in list_plugins(environ)[0] if one.name == found.name)
+
+
+def list_names(plugin, kind):
+    return [name for one in plugin.list_places(kind) for _, name in list_part_files(one, kind)]
+
+
+def test_an_entry_of_a_marketplace_is_a_manifest(tmp_path, environ):
+    for name in ("one", "two", "three"):
+        put(tmp_path / "m", f"skills/{name}/SKILL.md", f"---\ndescription: {name}\n---\nx")
+    put(tmp_path / "m", "agents/critic.md", "You judge.")
+    entry = {"name": "Docs Kit", "source": "./", "version": "2", "description": "d"}
+    named = {**entry, "name": "some", "strict": False, "skills": ["./skills/one", "./skills/two"]}
+    market = make_market(tmp_path / "m", entry, named)
+    whole, some = install(f"{market}#Docs Kit", environ), install(f"{market}#some", environ)
+    assert (whole.name, whole.manifest.version, whole.manifest.description) == (
+        "docs-kit",
+        "2",
+        "d",
+    )
+    assert list_names(whole, "skills") == ["one", "three", "two"]
+    assert list_names(some, "skills") == ["one", "two"]
+    assert list_names(some, "agents") == ["critic"]
+    assert [*(tmp_path / "m/.claude-plugin").iterdir()] == [
+        tmp_path / "m/.claude-plugin/marketplace.json"
+    ]
+
+
+def test_an_entry_adds_to_the_manifest_of_the_plugin(tmp_path, environ):
+    root = write_claude(tmp_path / "m/kits/guard")
+    put(root, "more/lead.md", "You lead.")
+    entry = {"name": "guard", "source": "guard", "agents": "./more", "version": "3"}
+    market = make_market(tmp_path / "m", entry, metadata={"pluginRoot": "./kits"})
+    plugin = install(market, environ)
+    assert plugin.manifest.version == "3"
+    assert list_names(plugin, "commands") == ["check", "more"]
+    assert list_names(plugin, "agents") == ["critic", "lead"]
+    put(root, ".claude-plugin/plugin.json", {"name": "guard", "agents": ["./agents"]})
+    make_market(tmp_path / "m", {**entry, "strict": False}, metadata={"pluginRoot": "./kits"})
+    assert list_names(install(market, environ), "agents") == ["lead"]
+
+
+def test_an_entry_may_name_a_repository(tmp_path, environ):
+    write_claude(tmp_path / "repository/deep/guard")
+    first = make_repository(tmp_path / "repository")
+    put(tmp_path / "repository", "deep/guard/commands/later.md", "Later")
+    make_repository(tmp_path / "repository")
+    url = f"file://{tmp_path}/repository"
+    source = {"source": "git-subdir", "url": url, "path": "deep/guard"}
+    market = tmp_path / "m"
+    for more, names in [
+        ({}, ["check", "later", "more"]),
+        ({"sha": first}, ["check", "more"]),
+        ({"ref": first, "sha": "-x"}, "is no commit of"),
+        ({"ref": "nosuch"}, "cannot be cloned"),
+        ({"path": "../.."}, "not a folder in it"),
+        ({"source": "npm", "package": "x"}, "a plugin from npm cannot be fetched"),
+        ({"url": "--upload-pack=x"}, "neither a folder nor a repository"),
+    ]:
+        make_market(market, {"name": "guard", "source": {**source, **more}})
+        if isinstance(names, list):
+            assert list_names(install(market, environ), "commands") == names
+            continue
+        with pytest.raises(ConfigurationError, match=names), fetch_plugin(str(market), environ):
+            pass
+
+
+def test_links_to_what_plugins_of_a_marketplace_share_are_copied(tmp_path, environ):
+    market = make_market(tmp_path / "m", {"name": "a", "source": "./plugins/a"})
+    put(market, "shared/x/SKILL.md", "---\ndescription: d\n---\nx")
+    put(market, "plugins/a/agents/critic.md", "You judge.")
+    (market / "plugins/a/skills").symlink_to("../../shared")
+    assert list_names(install(market, environ), "skills") == ["x"]
+    (market / "plugins/a/loop").symlink_to("../..")
+    with (
+        pytest.raises(ConfigurationError, match="loop leads out of the plugin"),
+        fetch_plugin(str(market), environ),
+    ):
+        pass
+
+
+def test_a_folder_without_a_manifest_is_a_plugin_if_it_brings_something(tmp_path, environ):
+    put(tmp_path, "Some Kit/agents/critic.md", "You judge.")
+    assert install(tmp_path / "Some Kit", environ).name == "some-kit"
+    put(tmp_path, "none/README.md", "Nothing")
+    put(tmp_path, "lsp/.claude-plugin/plugin.json", {"name": "lsp", "lspServers": {"x": {}}})
+    for name in ("none", "lsp"):
+        with (
+            pytest.raises(ConfigurationError, match="brings nothing that is used here"),
+            fetch_plugin(str(tmp_path / name), environ),
+        ):
+            pass
+
+
+def test_a_plugin_json_of_another_program_hides_nothing(tmp_path, environ):
+    root = write_claude(tmp_path / "guard")
+    put(root, "plugin.json", {"name": "other", "lspServers": {}})
+    put(root, ".claude-plugin/plugin.json", {"name": "guard", "outputStyles": "./x"})
+    plugin = open_plugin(root)
+    assert (plugin.name, plugin.manifest.warnings) == (
+        "guard",
+        ("outputStyles has no effect here",),
+    )
