@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gong.cli import chat
+from gong.cli import chat_options
 from gong.cli import run as run_command
 from gong.tools.limits import MAX_TIMEOUT_MS
 from tape.cli.group import COMMANDS
@@ -224,4 +224,4 @@ def test_the_first_prompt_stands_before_settings_and_tools_are_imported():
 
 
 def test_the_longest_time_of_a_command_is_the_one_of_its_tool():
-    assert chat._MAX_COMMAND_SECONDS == MAX_TIMEOUT_MS / 1000
+    assert chat_options.MAX_COMMAND_SECONDS == MAX_TIMEOUT_MS / 1000

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tape.cli.output import complete_ref, print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
 from tape.errors import TapeError
-from tape.text import clean_words
 
-from ..errors import ConfigurationError, GongError, OperationCancelled
-from ..project import has_project_parts, locate_folder
+from ..errors import GongError, OperationCancelled
+from ..project import has_project_parts
+from .chat_options import MAX_COMMAND_SECONDS, ChatOptions, Continuation
 from .options import (
     add_permission_options,
     add_prompt_options,
     complete_model,
     effort_option,
-    load_settings,
-    merge_permissions,
-    parse_tool_names,
     print_warning,
     read_prompt_override,
     store_option,
@@ -37,7 +31,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractContextManager
 
     from tape.store.tape import Hit
@@ -46,18 +40,12 @@ if TYPE_CHECKING:
     from ..agent.hook_points import SessionHooks
     from ..agent.no_hooks import NoHooks
     from ..assembly.open_session import OpenSession
-    from ..config import Settings
-    from ..llm.models import EffortChoice
     from ..sdk.objects import JsonSchema
-    from .printing import OutputFormat
-    from .session import StartFrom
 
     OpenFront = Callable[[str | None, bool], AbstractContextManager[FrontEnd]]
     """Opens the store for a session with a model, None if none is named for it; whether the
     settings are read again."""
 
-_MAX_COMMAND_SECONDS = 600.0
-"""`tools.limits.MAX_TIMEOUT_MS`, which loads slowly: in a terminal the prompt stands first."""
 _CHAT_EXAMPLES = """\b
 Examples:
   gong chat                                 talk in the terminal
@@ -154,7 +142,7 @@ Examples:
 @click.option(
     "--command-timeout",
     "command_seconds",
-    type=click.FloatRange(min=0, min_open=True, max=_MAX_COMMAND_SECONDS),
+    type=click.FloatRange(min=0, min_open=True, max=MAX_COMMAND_SECONDS),
     metavar="SECONDS",
     help="Timeout of a command whose call sets none; at most 600.",
 )
@@ -191,86 +179,24 @@ Examples:
     type=click.Choice(["strict", "normal", "loose"]),
     help="How strict reviews are.",
 )
-def chat(  # noqa: PLR0917 (click passes them by name)
-    words: tuple[str, ...],
-    prompt: str | None,
-    output: OutputFormat,
-    schema: str | None,
-    newest: bool,
-    picks: bool,
-    session: str | None,
-    fork: str | None,
-    place: str | None,
-    carry: bool,
-    compact: bool,
-    model: str | None,
-    effort: EffortChoice | None,
-    start: StartFrom | None,
-    max_turns: int | None,
-    max_cost: float | None,
-    max_seconds: float | None,
-    command_seconds: float | None,
-    tools: str | None,
-    no_tools: bool,
-    afk: bool,
-    verbose: bool,
-    base: str | None,
-    base_file: str | None,
-    appended: str | None,
-    store: str | None,
-    full_screen: bool,
-    history: int,
-    no_session: bool,
-    reviews: bool,
-    review_every: int | None,
-    review_strict: Literal["strict", "normal", "loose"] | None,
-    **permissions: Any,
-) -> int:
+def chat(**options: Any) -> int:
     """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`.
 
     A PROMPT is the first message.
     """
-    ref = "" if newest else session if session is not None else fork
-    if sum((newest, picks, session is not None, fork is not None)) > 1:
-        raise click.UsageError("-c, --resume, --session and --fork cannot be combined")
-    _require_past(ref, {"--from": start is not None, "--compact": compact})
-    if carry and fork is None:
-        raise click.UsageError("--carry needs --fork: it summarises the branch that --fork leaves")
-    if no_session:
-        store = _make_temporary_store(is_free=ref is None and store is None)
-    if no_tools and tools is not None:
-        raise click.UsageError("--tools and --no-tools cannot be combined")
-    names = () if no_tools else parse_tool_names(tools)
-    first = " ".join(words)
-    asked = _read_prompt(prompt, first)
-    shape = _read_schema(schema, is_answering=asked is not None)
-    folder = locate_folder() if place is None else os.path.realpath(place)
+    given = ChatOptions(**options)
+    past = given.find_past()
+    store = given.choose_store(past)
+    names = given.list_tools()
+    asked = given.read_prompt()
+    schema = given.read_schema(is_answering=asked is not None)
+    folder = given.locate_folder()
     if asked is None and has_project_parts(folder, os.environ):
         from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
 
         ask_for_trust(folder, os.environ)  # before the settings, which the project may bring
-
-    def read_settings() -> Settings:
-        from msgspec.structs import replace  # noqa: PLC0415 (in a terminal the prompt stands first)
-
-        settings = load_settings(
-            folder,
-            max_turns=max_turns,
-            max_cost=max_cost,
-            max_seconds=max_seconds,
-            default_command_timeout_ms=command_seconds and max(round(command_seconds * 1000), 1),
-            tools=names,
-            store=store,
-        )
-        given = merge_permissions(settings.permissions, **permissions)
-        kept = settings.review
-        every = review_every or (1 if reviews else kept.every)
-        wanted = replace(kept, every=every, strictness=review_strict or kept.strictness)
-        return replace(settings, permissions=given, review=wanted)
-
+    read_settings = partial(given.read_settings, folder, names, store)
     read_first = cache(read_settings)
-    names_mode = permissions["permission"] is not None or permissions["yolo"]
-    past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
 
     def open_front(chosen: str | None, again: bool = False) -> AbstractContextManager[FrontEnd]:
         from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
@@ -278,106 +204,18 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         return open_front_end(
             read_settings() if again else read_first(),
             chosen,
-            read_prompt_override(base, base_file, appended),
-            effort,
+            read_prompt_override(given.base, given.base_file, given.appended),
+            given.effort,
             folder=folder,
-            is_kept=not no_session,
-            names_mode=names_mode,
+            is_kept=not given.no_session,
+            names_mode=given.permission is not None or given.yolo,
         )
 
     if asked is None:
-        lines = ["/resume"] * picks + [first] * bool(first.strip())
-        return asyncio.run(
-            _run_terminal(
-                *(open_front, past, model, lines),
-                shown_turns=history,
-                full_screen=full_screen,
-                afk=afk,
-                verbose=verbose,
-            )
-        )
-    if picks:
+        return asyncio.run(_run_terminal(open_front, past, given))
+    if given.picks:
         raise click.UsageError("--resume needs a terminal: name the session with --session REF")
-    return asyncio.run(
-        _run_prompt(open_front, past, model, asked, output, shape, afk=afk, verbose=verbose)
-    )
-
-
-def _require_past(ref: str | None, given: Mapping[str, bool]) -> None:
-    """Raise UsageError for a given option that needs a session to continue."""
-    for option, is_given in given.items():
-        if is_given and ref is None:
-            raise click.UsageError(f"{option} needs a session to continue: -c, --session or --fork")
-
-
-def _read_schema(given: str | None, *, is_answering: bool) -> JsonSchema | None:
-    """Return the JSON Schema of --json-schema; raises UsageError, ConfigurationError."""
-    if given is None:
-        return None
-    if not is_answering:
-        raise click.UsageError("--json-schema needs -p: it is about one answer")
-    from ..sdk.objects import parse_object_schema  # noqa: PLC0415 (only with --json-schema)
-
-    text: str | bytes = given
-    try:
-        if not given.lstrip().startswith("{"):
-            text = Path(given).read_bytes()
-        return parse_object_schema(text)
-    except OSError as error:
-        raise ConfigurationError(f"{given} cannot be read: {error.strerror}") from error
-    except ConfigurationError as error:
-        raise click.UsageError(f"--json-schema: {error}") from error
-
-
-def _make_temporary_store(*, is_free: bool) -> str:
-    """Return a folder that is deleted when the command ends; UsageError where not `is_free`."""
-    if not is_free:
-        raise click.UsageError(
-            "--no-session cannot be combined with -c, --session, --fork or --store"
-        )
-    return click.get_current_context().with_resource(TemporaryDirectory(prefix="gong-"))
-
-
-class Continuation(NamedTuple):
-    """The session to continue, from the flags."""
-
-    ref: str
-    forks: bool = False
-    """Start a new branch there."""
-    carries: bool = False
-    """Summarise the old branch's work on the new branch."""
-    compacts: bool = False
-    """Summarise older messages first."""
-    start: StartFrom | None = None
-
-
-def _read_prompt(prompt: str | None, first: str) -> str | None:
-    """Return what to answer, from -p, the words `first` and standard input; None to converse.
-
-    standard input   -p    words   standard output   result
-    ---------------  ----  ------  ----------------  --------------------------------------
-    a terminal       no    none    any               converse
-    a terminal       no    some    a terminal        converse; the words are the first message
-    a terminal       no    some    no terminal       answer the words
-    a terminal       yes   any     any               answer -p and the words
-    no terminal      any   any     any               answer -p, the words, and what it contains
-    """
-    closed = sys.stdin is None
-    typed = not closed and sys.stdin.isatty()
-    if prompt is None and typed and (not first or (sys.stdout and sys.stdout.isatty())):
-        return None
-    prompt = " ".join(part for part in (prompt, first) if part)
-    given = ""
-    if not (typed or closed):
-        stream = sys.stdin.buffer
-        if not select.select([stream], [], [], 2.0)[0]:
-            print_warning("waiting for standard input (end it with Ctrl+D or < /dev/null)")
-        given = stream.read().decode("utf-8", "replace")
-    asked = "\n\n".join(part for part in (prompt, given.rstrip("\n")) if part.strip())
-    asked = clean_words(asked)
-    if not asked:
-        raise ConfigurationError("the prompt is empty: say what to do, as in gong chat -p 'list .'")
-    return asked
+    return asyncio.run(_run_prompt(open_front, past, given, asked, schema))
 
 
 @asynccontextmanager
@@ -444,21 +282,12 @@ async def _require_operation(hooks: SessionHooks | NoHooks, hit: Hit, past: Cont
 
 
 async def _run_terminal(
-    open_front: OpenFront,
-    past: Continuation | None,
-    model: str | None,
-    lines: list[str],
-    *,
-    shown_turns: int,
-    full_screen: bool,
-    afk: bool,
-    verbose: bool,
+    open_front: OpenFront, past: Continuation | None, options: ChatOptions
 ) -> int:
     """Show a prompt at once, open the session behind it, and converse, until the user quits.
 
-    `lines` are handled as if they were typed and entered first. A session that the user chooses in
-    the conversation is opened in place of the one before; where that fails, that one is opened
-    again, with what was typed meanwhile.
+    A session that the user chooses in the conversation is opened in place of the one before; where
+    that fails, that one is opened again, with what was typed meanwhile.
     """
     from ..repl.first_prompt import (  # noqa: PLC0415 (prompt-toolkit loads slowly)
         TypedAhead,
@@ -466,7 +295,7 @@ async def _run_terminal(
     )
     from ..repl.keyboard import open_keyboard  # noqa: PLC0415 (as above)
 
-    draft, typed = "", TypedAhead()
+    model, lines, draft, typed = options.model, options.list_first_lines(), "", TypedAhead()
     before: Continuation | None = None
     is_choice = False
     with use_bare_streams(), open_keyboard():
@@ -477,7 +306,9 @@ async def _run_terminal(
                         await asyncio.to_thread(_import_conversation)
                         host = await stack.enter_async_context(
                             _open_chat(
-                                open_front, past, model, verbose=verbose, is_first=not is_choice
+                                *(open_front, past, model),
+                                verbose=options.verbose,
+                                is_first=not is_choice,
                             )
                         )
                 except (GongError, TapeError, OSError) as error:
@@ -491,9 +322,9 @@ async def _run_terminal(
                     return 0
                 from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
 
-                host.session.ask_nobody() if afk else host.session.ask_person()
+                host.session.ask_nobody() if options.afk else host.session.ask_person()
                 end = await run_conversation(
-                    host, typed, shown_turns=shown_turns, full_screen=full_screen
+                    host, typed, shown_turns=options.history, full_screen=options.full_screen
                 )
                 before = _name_session(host) or past
             if end.opens is None:
@@ -533,31 +364,28 @@ def _require_skill(host: OpenSession, asked: str) -> None:
 async def _run_prompt(
     open_front: OpenFront,
     past: Continuation | None,
-    model: str | None,
+    options: ChatOptions,
     asked: str,
-    output: OutputFormat,
     schema: JsonSchema | None,
-    *,
-    afk: bool,
-    verbose: bool,
 ) -> int:
+    """Answer one prompt and print the answer; return the exit code."""
     from .printing import answer_prompt  # noqa: PLC0415 (only with -p)
 
-    write = print_utf8 if output == "text" else print_bytes
+    write = print_utf8 if options.output == "text" else print_bytes
 
     def out(data: bytes) -> None:
         write(data)
         sys.stdout.flush()
 
-    async with _open_chat(open_front, past, model, verbose=verbose) as host:
+    async with _open_chat(open_front, past, options.model, verbose=options.verbose) as host:
         if asked.startswith("/"):
             _require_skill(host, asked)
-        if verbose:
+        if options.verbose:
             from .verbose import CallReporter  # noqa: PLC0415 (only with -v)
 
             host.session.subscribe(CallReporter(print_warning).take_event)
-        if afk:
+        if options.afk:
             host.session.ask_nobody()
         if schema is not None:
             host.session.require_object(schema)
-        return await answer_prompt(host, asked, output, out=out, warn=print_warning)
+        return await answer_prompt(host, asked, options.output, out=out, warn=print_warning)
