@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 
+import click
 import pytest
 
 from gong.cli import chat_options
-from gong.cli import run as run_command
+from gong.cli import run as gong_group
 from gong.tools.limits import MAX_TIMEOUT_MS
-from tape.cli.group import COMMANDS
+from tape.cli import group
 from tape.index import reader
 from tests.wires.raw_server import RawServer, head
 from tests.wires.table import every_wire
@@ -23,6 +24,9 @@ HEAVY = {
     *("markdown_it", "pygments", "starlette", "uvicorn", "mcp", "zstandard"),
 }
 """Packages that cost a tenth of a second or more to import: loaded when used, never before."""
+
+GONG = "gong.cli.run"
+"""The module of the group itself."""
 
 RUN = """
 import atexit, importlib, sys
@@ -123,14 +127,27 @@ def test_the_version_needs_nothing_at_all(run):
 
 
 def test_the_help_page_of_a_program_imports_none_of_its_commands(run):
-    commands = {f"tape.cli.{module}" for module, _ in COMMANDS.values()} | {
-        f"gong.cli.{run_command._MODULES.get(name, name)}" for name in run_command._COMMANDS
-    }
+    commands = {f"tape.cli.{module}" for module, _ in group.COMMANDS.values()}
+    commands |= {f"gong.cli.{module}" for module, _ in gong_group.COMMANDS.values()} - {GONG}
     heavy = {"msgspec", "sqlite3", "tape.store.store", "pathlib", "json"}
     for program in ("tape", "gong"):
         loaded = run(program, "--help")
         assert "click" in loaded
         assert loaded & (commands | heavy) == set()
+
+
+@pytest.mark.parametrize(
+    ("commands", "table"),
+    [(group.tape, group.COMMANDS), (gong_group.gong, gong_group.COMMANDS)],
+    ids=["tape", "gong"],
+)
+def test_the_table_of_commands_names_commands_that_exist(commands, table):
+    ctx = click.Context(commands)
+    for name in table:
+        command = commands.get_command(ctx, name)
+        assert isinstance(command, click.Command), name
+        assert command.name == name
+    assert commands.get_command(ctx, "none") is None
 
 
 def test_a_help_page_is_printed_in_the_encoding_of_the_screen(run):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
 from tape.cli import group as store
 from tape.cli.git_words import ALIASES
-from tape.cli.group import tape as store_group
 
 from .. import __version__
 from ..signals import install_interrupt_handlers
@@ -19,83 +17,59 @@ from ..signals import install_interrupt_handlers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = {
-    "chat": "Talk to the agent, or answer one prompt with -p.",
-    "compact": "Replace older messages by a summary, or --undo that.",
-    "context": "Show context usage, or the exact next request.",
-    "handoff": "Hand a session over to another model or a colleague.",
-    "merge": "Bring a branch back, summarised by the model.",
-    "work": "Track work across sessions: goal, to do, handoff.",
-    "undo": "Undo the newest prompts and what they did to files.",
-    "redo": "Reverse the newest undo or rewind.",
-    "rewind": "Go back to an entry: talk, files or both.",
-    "cost": "Show tokens and cost, by call, turn, branch, tape, provider or day.",
-    "config": "Show and change settings: get, set, list, path.",
-    "doctor": "Check settings, store, keys, programs and histories.",
-    "init": "Write a first AGENTS.md from the project's files.",
-    "models": "List models: context windows, abilities, prices.",
-    "auth": "Save, show or remove API keys.",
-    "skills": "List, show, write and check skills.",
-    "plugin": "Install, list, remove and write plugins.",
-    "hooks": "List hooks, or run them on a sample.",
-    "agents": "List the types of sub-agents for this folder.",
-    "trust": "Show what this project brings that could run, and trust it.",
-    "mcp": "Add, list and test MCP servers, whose tools sessions offer.",
-    "permissions": "Check calls against the rules; list, add and remove rules.",
-    "review": "Find problems in changes, by fixed checks and by a model.",
-    "workflow": "Plan a requirement, carry it out with sub-agents, review and judge it.",
-    "acp": "Run as the agent of an editor, by the Agent Client Protocol.",
-    "rpc": "Run sessions for another program, as lines of JSON.",
-    "serve": "Run sessions for other programs, over HTTP.",
-    "sessions": "List, show and remove the sessions of this folder.",
-    "completion": "Print the completion script of a shell.",
-    "version": "Show the versions of gong, Python and SQLite.",
-    "tool": "Run one tool directly, in this folder.",
-    "tape": "Run a command of `tape`: `gong tape ls` is `tape ls`.",
+COMMANDS = {
+    "chat": ("chat", "Talk to the agent, or answer one prompt with -p."),
+    "compact": ("session", "Replace older messages by a summary, or --undo that."),
+    "context": ("context", "Show context usage, or the exact next request."),
+    "handoff": ("session", "Hand a session over to another model or a colleague."),
+    "merge": ("merge", "Bring a branch back, summarised by the model."),
+    "work": ("work", "Track work across sessions: goal, to do, handoff."),
+    "undo": ("rewind", "Undo the newest prompts and what they did to files."),
+    "redo": ("rewind", "Reverse the newest undo or rewind."),
+    "rewind": ("rewind", "Go back to an entry: talk, files or both."),
+    "cost": ("cost", "Show tokens and cost, by call, turn, branch, tape, provider or day."),
+    "config": ("config", "Show and change settings: get, set, list, path."),
+    "doctor": ("doctor", "Check settings, store, keys, programs and histories."),
+    "init": ("init", "Write a first AGENTS.md from the project's files."),
+    "models": ("providers", "List models: context windows, abilities, prices."),
+    "auth": ("providers", "Save, show or remove API keys."),
+    "skills": ("skills", "List, show, write and check skills."),
+    "plugin": ("plugin", "Install, list, remove and write plugins."),
+    "hooks": ("hooks", "List hooks, or run them on a sample."),
+    "agents": ("agents", "List the types of sub-agents for this folder."),
+    "trust": ("trust", "Show what this project brings that could run, and trust it."),
+    "mcp": ("mcp", "Add, list and test MCP servers, whose tools sessions offer."),
+    "permissions": ("permissions", "Check calls against the rules; list, add and remove rules."),
+    "review": ("review", "Find problems in changes, by fixed checks and by a model."),
+    "workflow": (
+        "workflow",
+        "Plan a requirement, carry it out with sub-agents, review and judge it.",
+    ),
+    "acp": ("acp", "Run as the agent of an editor, by the Agent Client Protocol."),
+    "rpc": ("rpc", "Run sessions for another program, as lines of JSON."),
+    "serve": ("serve", "Run sessions for other programs, over HTTP."),
+    "sessions": ("sessions", "List, show and remove the sessions of this folder."),
+    "completion": ("completion", "Print the completion script of a shell."),
+    "version": ("version", "Show the versions of gong, Python and SQLite."),
+    "tool": ("tool", "Run one tool directly, in this folder."),
+    "tape": ("run", "Run a command of `tape`: `gong tape ls` is `tape ls`."),
 }
-"""Help line of each command."""
-
-_MODULES = {
-    "compact": "session",
-    "handoff": "session",
-    "auth": "providers",
-    "models": "providers",
-    "undo": "rewind",
-    "redo": "rewind",
-}
-"""Command → its module; the others are in a module of their own name, except for `tape`."""
+"""Module and help line of each command, in the order of the help page."""
 
 _OWN_OPTIONS = {"--help", "-h", "--version"}
 _DEBUG_OPTION = "--debug"
 
 
-class _LazyGroup(click.Group):
-    """A group that imports only the command that is used."""
+tape = store.tape
+"""All commands of the store, as one command of `gong`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        if name not in _COMMANDS:
-            return None
-        if name == store_group.name:
-            return store_group
-        verb: click.Command = getattr(
-            import_module(f".{_MODULES.get(name, name)}", __package__), name
-        )
-        return verb
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
-
-gong = _LazyGroup(
+gong = store.LazyGroup(
     "gong",
+    package=__package__,
+    table=COMMANDS,
     help="A coding agent that records its sessions on tapes. Words that name no command are"
     " a prompt: `gong` and `gong [PROMPT]...` mean `gong chat [PROMPT]...`.",
     subcommand_metavar="COMMAND [ARGS]... | [PROMPT]...",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
 click.version_option(__version__, message="gong %(version)s")(gong)
 
@@ -113,7 +87,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 def _run_words(words: list[str]) -> int:
     """Run the command that the words name, else `chat` with them; return the exit code."""
-    if not words or (words[0] not in _COMMANDS and words[0] not in _OWN_OPTIONS):
+    if not words or (words[0] not in COMMANDS and words[0] not in _OWN_OPTIONS):
         if words and (meant := _find_meant_command(words)):
             prompt = shlex.join(words)
             raise click.UsageError(
@@ -137,14 +111,14 @@ def _find_meant_command(words: Sequence[str]) -> str | None:
     if not more:
         from difflib import get_close_matches  # noqa: PLC0415 (only for what is no command)
 
-        near = get_close_matches(word, _COMMANDS, n=1, cutoff=0.7)
+        near = get_close_matches(word, COMMANDS, n=1, cutoff=0.7)
         if near:
             return near[0]
         if word == "help":
             return "--help"
         return f"tape {word}" if word in store.COMMANDS or word in ALIASES else None
     letters = Counter(word)
-    for name in _COMMANDS:
+    for name in COMMANDS:
         theirs = Counter(name)
         differing = (letters - theirs) + (theirs - letters)
         if name[0] == word[0] and differing.total() <= 1:

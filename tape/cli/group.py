@@ -31,7 +31,7 @@ from .streams import INTERRUPTED_CODE, silence_stream, use_visible_streams
 from .terminal import open_pager, print_warning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from click.shell_completion import CompletionItem
 
@@ -151,8 +151,50 @@ def _build_common_options() -> list[click.Parameter]:
     ]
 
 
-class CommandGroup(click.Group):
-    """A group that knows its commands by name and imports only the one that is used."""
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports only the one that is used.
+
+    `table` holds the module in `package` and the help line of each, in the order of the help page.
+    """
+
+    def __init__(
+        self, name: str, *, package: str, table: Mapping[str, tuple[str, str]], **options: Any
+    ) -> None:
+        super().__init__(name, context_settings={"help_option_names": ["-h", "--help"]}, **options)
+        self._package, self._table = package, table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        """Return the command names in the order of the help page."""
+        return list(self._table)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command; return None for an unknown name."""
+        if name not in self._table:
+            return None
+        module, help_line = self._table[name]
+        verb: click.Command = getattr(import_module(f".{module}", self._package), name)
+        verb.short_help = help_line
+        return verb
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands, or options, that begin with `incomplete`, without importing any."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 (only a shell asks)
+
+        verbs = [
+            CompletionItem(name, help=line)
+            for name, (_, line) in self._table.items()
+            if name.startswith(incomplete)
+        ]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in self._table.items()])
+
+
+class CommandGroup(LazyGroup):
+    """The group of `tape`: its commands take the common options too, and know git's words."""
 
     def make_context(
         self,
@@ -164,20 +206,12 @@ class CommandGroup(click.Group):
         """Set the common options, also where another program's group calls this one."""
         return super().make_context(info_name, args, parent, **{"obj": GlobalOptions(), **extra})
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        """Return the command names in the order of the help page."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command; return None for an unknown name."""
-        if name not in COMMANDS:
-            return None
-        module, help_line = COMMANDS[name]
-        verb: click.Command = getattr(import_module(f".{module}", __package__), name)
-        if not any(option.name == "store" for option in verb.params):
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import a command and add the common options; return None for an unknown name."""
+        verb = super().get_command(ctx, name)
+        if verb is not None and not any(option.name == "store" for option in verb.params):
             verb.params = [*verb.params, *_build_common_options()]
             verb.callback = _wrap_paged(verb.callback) if name in PAGED_COMMANDS else verb.callback
-        verb.short_help = help_line
         return verb
 
     def resolve_command(
@@ -189,19 +223,6 @@ class CommandGroup(click.Group):
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise UsageError(explain_unknown_command("tape", args[0], [*COMMANDS, *ALIASES]))
         return super().resolve_command(ctx, args)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands, or options, that begin with `incomplete`, without importing any."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 (only a shell asks)
-
-        begun = [name for name in COMMANDS if name.startswith(incomplete)]
-        verbs = [CompletionItem(name, help=COMMANDS[name][1]) for name in begun]
-        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 def _wrap_paged(callback: Any) -> Any:
@@ -219,11 +240,12 @@ def _wrap_paged(callback: Any) -> Any:
 
 tape = CommandGroup(
     "tape",
+    package=__package__,
+    table=COMMANDS,
     params=_build_common_options(),
     help="Records of coding-agent sessions: append-only, branching, checked by hashes.",
     epilog=EPILOG,
     subcommand_metavar="COMMAND [ARGS]...",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
 click.version_option(__version__, message="tape %(version)s")(tape)
 
