@@ -15,6 +15,7 @@ from tape.model.entries import Assistant, join_texts
 from .agent.front_end import FrontEnd
 from .assembly import opening
 from .config import Settings, load_settings, locate_store
+from .project import check_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -57,7 +58,7 @@ async def open_session(
     model, a folder that is gone, a reference that names nothing.
     """
     environ = os.environ if environ is None else environ
-    where = os.path.abspath(folder)  # noqa: ASYNC240, PTH100 (a link stays one)
+    where = os.path.abspath(check_folder(os.fspath(folder)))  # noqa: ASYNC240, PTH100 (a link stays one)
     settings = load_settings(environ, {}, where) if settings is None else settings
     if store is not None:
         settings = replace_fields(settings, store=os.fspath(store))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tape.folders import locate_repository
 
-from .errors import FolderGone
+from .errors import ConfigurationError, FolderGone
 from .git_programs import may_name_programs
 
 if TYPE_CHECKING:
@@ -51,6 +51,15 @@ def locate_folder() -> str:
         return str(Path.cwd())
     except FileNotFoundError as error:
         raise FolderGone("this folder no longer exists: change to another and try again") from error
+
+
+def check_folder(folder: str) -> str:
+    """Return the name of a folder; raises ConfigurationError for what can name none."""
+    if not folder:
+        raise ConfigurationError("the name of the folder is empty")
+    if "\0" in folder:
+        raise ConfigurationError(f"{folder!r} names no folder: it has a zero byte")
+    return folder
 
 
 def locate_project(folder: str) -> Path:

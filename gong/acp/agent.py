@@ -28,7 +28,7 @@ from tape.model.entries import Assistant, ToolResult
 
 from ..agent import events
 from ..agent.documents import AttachedDocument
-from ..errors import GongError
+from ..errors import ConfigurationError, GongError
 from ..hosting.hub import MOST_LISTED, HostedSession, HostOffer, RunFailed, SessionHub
 from .call_files import CallFiles
 from .editor_files import EditorFiles
@@ -75,6 +75,8 @@ _CODES = {
 }
 """Error → its code in the protocol; others are internal."""
 _NO_ANSWER = "The user gave no answer."
+_MOST_DIGITS = 18
+"""Digits of the cursor of a list."""
 
 
 class AcpAgent:
@@ -335,7 +337,7 @@ class AcpAgent:
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
     ) -> schema.ListSessionsResponse:
         """Return a page of the sessions of the store, newest first."""
-        if cursor is not None and not cursor.isdecimal():
+        if cursor is not None and not (cursor.isdecimal() and len(cursor) <= _MOST_DIGITS):
             raise RequestError.invalid_params({"cursor": cursor})
         skip = int(cursor or 0)
         found = self.hub.list_sessions(cwd, skip=skip, limit=MOST_LISTED + 1)
@@ -516,18 +518,27 @@ def _build_select(
 def _attach_blocks(hosted: HostedSession, prompt: list[Any]) -> str:
     """Return the words of a prompt; its files and pictures go along with them."""
     words: list[str] = []
+    documents: list[AttachedDocument] = []
     for block in prompt:
         match block:
             case schema.TextContentBlock(text=text):
                 words.append(text)
             case schema.ImageContentBlock(data=data, mime_type=mime):
-                picture = base64.b64decode(data)
-                hosted.session.attach(AttachedDocument("[a picture]", picture, mime))
+                documents.append(AttachedDocument("[a picture]", _read_picture(data), mime))
             case schema.ResourceContentBlock(uri=uri):
                 words.append(f"@{uri.removeprefix('file://')}")
             case schema.EmbeddedResourceContentBlock(resource=resource):
                 content = getattr(resource, "text", None)
                 if isinstance(content, str):
-                    hosted.session.attach(AttachedDocument(f"{resource.uri}:\n{content}"))
+                    documents.append(AttachedDocument(f"{resource.uri}:\n{content}"))
                 words.append(f"@{resource.uri.removeprefix('file://')}")
+    for one in documents:
+        hosted.session.attach(one)
     return "\n".join(words)
+
+
+def _read_picture(data: str) -> bytes:
+    try:
+        return base64.b64decode(data)
+    except ValueError as error:
+        raise ConfigurationError(f"the data of the picture is not base64: {error}") from error

@@ -4,6 +4,7 @@ what comes                         what the package is given
 ---------------------------------  ---------------------------------------------------------
 a line that is not JSON            nothing: it is answered with -32700, what is no request, and
                                    an answer that nobody waits for, with -32600
+bytes that are not UTF-8           U+FFFD for each, and for half a surrogate pair
 session/delete                     an extension method of that name
 $/cancel_request of a prompt       session/cancel of its session: the prompt answers `cancelled`
 $/cancel_request of anything else  nothing: it is answered soon
@@ -23,6 +24,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from acp import AgentSideConnection
+
+from tape.formats.wire import clean_value, decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +95,7 @@ class EditorTransport:
     async def _read_message(self, line: bytes) -> dict[str, Any] | None:
         """Return the message of a line; None after the answer to one that is none."""
         try:
-            message = json.loads(line)
+            message = decode_json(line.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
             await self._refuse(_PARSE_ERROR, f"this line is not JSON: {error}")
             return None
@@ -124,7 +127,8 @@ class EditorTransport:
         if "method" in message and "id" in message:
             self._asked.add(message["id"])
         if not self._is_gone:
-            line = json.dumps(message, separators=(",", ":"), default=str).encode() + b"\n"
+            sent = clean_value(message)
+            line = json.dumps(sent, separators=(",", ":"), default=str).encode() + b"\n"
             async with self._writing:
                 try:
                     await self._write(line)

@@ -10,8 +10,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Raw
+
+from tape.formats.wire import clean_value, encode_json
+from tape.text import clean_words
 
 from ..errors import ConfigurationError
 from ..policy.approval import ANSWERS, ApprovalAnswer
@@ -52,7 +54,7 @@ class Approvals:
                 ruling.why,
                 ruling.offered,
                 ruling.by == "danger",
-                Raw(msgspec.json.encode(request.arguments)),
+                Raw(encode_json(request.arguments)),
                 ruling.reasons,
                 agent=request.agent,
             )
@@ -86,4 +88,6 @@ class Approvals:
         question = self._open.get(call_id)
         if question is None or question.done():
             raise ConfigurationError(f"no question is open about the call {call_id}")
-        question.set_result(ApprovalAnswer(decision, reason, arguments))
+        if arguments is not None:
+            arguments = clean_value(dict(arguments))
+        question.set_result(ApprovalAnswer(decision, clean_words(reason), arguments))

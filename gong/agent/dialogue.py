@@ -31,7 +31,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw
 
+from tape.formats.wire import encode_json
 from tape.model.entries import NO_JSON, Anchor, Custom, Mode
+from tape.text import clean_words
 
 from ..errors import ConfigurationError
 from ..policy.approval import ModalPolicy, find_mode
@@ -76,7 +78,7 @@ def find_todos(entries: Sequence[Entry]) -> tuple[Todo, ...]:
 
 def encode_todos(todos: Iterable[Todo]) -> Raw:
     """Return a todo list as JSON."""
-    return Raw(msgspec.json.encode([*todos]))
+    return Raw(encode_json([*todos]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class SessionDialogue:
         if not isinstance(reason, str):
             raise ConfigurationError(f"the reason of an answer is a text, not {reason!r}")
         if approve is not None:
-            question.answer.set_result(PlanDecision(approve, reason))
+            question.answer.set_result(PlanDecision(approve, clean_words(reason)))
         else:
             question.answer.set_result(_assign_answers(question.questions, answers))
 
@@ -286,4 +288,4 @@ def _read_answer(answer: object) -> tuple[str, ...]:
     texts = (answer,) if isinstance(answer, str) else answer
     if not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
         raise ConfigurationError(f"an answer is a text, or a list of texts, not {answer!r}")
-    return tuple(texts)
+    return tuple(map(clean_words, texts))

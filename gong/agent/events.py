@@ -28,6 +28,7 @@ from collections.abc import Callable
 from msgspec import Raw, Struct
 from msgspec.structs import force_setattr
 
+from tape.formats.wire import encode_json
 from tape.model.entries import NO_JSON, BlobRef, Content, Usage
 
 from ..tools.dialogue import Question, Todo
@@ -440,3 +441,8 @@ Event = (
 
 Emit = Callable[[Event], None]
 """Passes an event to the front ends."""
+
+
+def encode_event(event: Event, kind: str = "") -> bytes:
+    """Return an event as JSON, its `type` first: `kind`, or its own; lone surrogates are U+FFFD."""
+    return b'{"type":"%b",%b' % ((kind or event.kind).encode(), encode_json(event)[1:])

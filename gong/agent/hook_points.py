@@ -25,6 +25,7 @@ from msgspec import Raw
 from msgspec.structs import replace as replace_fields
 
 from tape.context.view import Message
+from tape.formats.wire import encode_json
 from tape.model.entries import Approval, Assistant, Content, Context, Text, Usage, join_texts
 from tape.store.phase import ENTRIES
 from tape.text import shorten_to_width, to_single_line
@@ -170,7 +171,7 @@ class SessionHooks:
 
         def accept(changed: dict[str, Any]) -> None:
             nonlocal made
-            raw = Raw(msgspec.json.encode(changed["args"]))
+            raw = Raw(encode_json(changed["args"]))
             name = prepared.tool.name
             again = prepare(replace_fields(call, name=name, args=raw, args_text=None))
             if isinstance(again, ToolOutcome):
@@ -408,7 +409,7 @@ class _EventTally:
 
 def _to_json(value: Any) -> Any:
     """Return a value as JSON has it; raw JSON in it becomes values too."""
-    return msgspec.json.decode(msgspec.json.encode(value))
+    return msgspec.json.decode(encode_json(value))
 
 
 def _wrap_hook(one: Hook | object) -> Hook:
@@ -420,7 +421,7 @@ def _describe_call(prepared: PreparedCall) -> dict[str, Any]:
     call, args = prepared.call, prepared.values
     written = set(args)
     if prepared.tool.name == call.name and call.args_text is None:
-        with suppress(msgspec.DecodeError):  # repaired arguments are shown as they will be used
+        with suppress(ValueError):  # repaired arguments are shown as they will be used
             written = set(msgspec.json.decode(call.args, type=dict[str, Any]))
     given = {name: args[name] for name in args if name in written and args[name] is not None}
     return {"tool": prepared.tool.name, "args": given, "call_id": call.id}
@@ -452,14 +453,14 @@ def _read_injected(message: dict[str, Any]) -> Context:
     if isinstance(content, str):
         blocks: Content = (Text(content),)
     else:  # blocks as JSON
-        blocks = msgspec.json.decode(msgspec.json.encode(content), type=Content)
+        blocks = msgspec.json.decode(encode_json(content), type=Content)
     return Context(message.get("role", "user"), "hook", blocks)
 
 
 def _read_message(message: dict[str, Any]) -> Message:
     if isinstance(message.get("content"), str):
         message = {**message, "content": [{"type": "text", "text": message["content"]}]}
-    return msgspec.json.decode(msgspec.json.encode(message), type=Message)
+    return msgspec.json.decode(encode_json(message), type=Message)
 
 
 def _check_input(value: dict[str, Any]) -> None:

@@ -34,7 +34,9 @@ from msgspec import Raw, Struct
 
 from tape.clock import format_timestamp, read_clock
 from tape.model.entries import Custom
+from tape.text import clean_words
 
+from ..errors import ConfigurationError
 from ..policy.decision import format_error_line, format_trace
 from . import events
 
@@ -78,6 +80,18 @@ def find_queued(path: Sequence[Entry]) -> list[QueuedMessage]:
             elif entry.data.kind in {DELIVERED, WITHDRAWN}:
                 waiting.pop(msgspec.json.decode(entry.data.data, type=_QueueMark).id, None)
     return [*waiting.values()]
+
+
+def check_words(words: object, what: str) -> str:
+    """Return words of a person as they are sent and kept; `what` names them.
+
+    Raises ConfigurationError for anything but a text, and for one without a word.
+    """
+    if not isinstance(words, str):
+        raise ConfigurationError(f"{what} is a text, not {words!r}")
+    if not words.strip():
+        raise ConfigurationError(f"{what} is empty: say what to do")
+    return clean_words(words)
 
 
 class SessionQueues:

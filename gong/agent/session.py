@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from tape.context.view import Message
 from tape.model.entries import Text, Usage, User, join_texts
+from tape.text import clean_words
 
 from ..context.sent_history import HistoryFold
 from ..errors import (
@@ -45,6 +46,7 @@ from .dialogue import SessionDialogue, find_todos
 from .documents import find_waiting_outputs, record_documents, record_output
 from .loop import record_model, run_loop
 from .model_call import name_session
+from .queues import check_words
 from .recorder import Recorder, has_agents
 from .run_context import STOPPED_BY_USER, RunContext, RunState
 from .session_controls import SessionControls
@@ -198,17 +200,16 @@ class Session(SessionControls):
 
     async def _answer_prompt(self, prompt: str) -> None:
         """One run: record the prompt as an entry, and run the loop to its end."""
-        if not prompt.strip():
-            raise ConfigurationError("the prompt is empty: say what to do")
+        prompt = check_words(prompt, "the prompt")
         hooks = self.setup.hooks
         taken = await hooks.take_input(prompt, self.recorder)
         if taken is None:
             return
-        prompt = taken
+        prompt = clean_words(taken)
         skill = find_prompt_skill(self, prompt)
         recorder = self.open_recorder(prompt)
         context = self.build_run_context()
-        prompt = await hooks.begin_run(recorder, prompt, self._build_system)
+        prompt = clean_words(await hooks.begin_run(recorder, prompt, self._build_system))
         before = begin_skill(self, skill)
         record_model(context)
         entry = recorder.append(User((Text(prompt),)))
@@ -312,6 +313,7 @@ class Session(SessionControls):
 
         With `interrupt` the tools that run now are stopped, and the model continues with these
         words. On the tape they wait from now on: another session on the branch takes them up.
+        Raises ConfigurationError for words that are none.
         """
         message = self._queue_message(text, "steering")
         if interrupt:
@@ -319,11 +321,15 @@ class Session(SessionControls):
         return message
 
     def follow_up(self, text: str) -> QueuedMessage:
-        """Queue words for when the current run has nothing left to do."""
+        """Queue words for when the current run has nothing left to do.
+
+        Raises ConfigurationError for words that are none.
+        """
         return self._queue_message(text, "follow_up")
 
     def attach(self, document: AttachedDocument) -> None:
         """Give the model a file or picture with the next words: a prompt, or queued ones."""
+        document = document._replace(text=clean_words(document.text))
         self.run_state.documents.append(document)
 
     def record_command(self, command: str, output: str, end: str, *, shared: bool) -> None:
@@ -380,8 +386,8 @@ class Session(SessionControls):
         return self._queues.list_waiting()
 
     def _queue_message(self, text: str, origin: Origin) -> QueuedMessage:
-        message = self._queues.put(text, origin)
-        self._queues.emit(events.MessageQueued(message.id, text, origin))
+        message = self._queues.put(check_words(text, "the message"), origin)
+        self._queues.emit(events.MessageQueued(message.id, message.text, origin))
         return message
 
     def abort(self) -> None:

@@ -24,10 +24,10 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from tape.formats.wire import decode_json, encode_json
 from tape.model.entries import NO_JSON, Text, ToolResult, ToolStart, join_texts
 
 from ..checkpoints.file_recorder import describe_environment
@@ -120,9 +120,9 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
 def _edit_call(prepared: PreparedCall, edited: Mapping[str, Any]) -> ToolCall:
     """Return a call with edited arguments, without the defaults that the model left out."""
     call, before = prepared.call, prepared.values
-    given = msgspec.json.decode(call.args or b"{}")
+    given = decode_json(bytes(call.args) or b"{}")
     new = {k: v for k, v in edited.items() if k in given or k not in before or before[k] != v}
-    args = Raw(msgspec.json.encode(new))
+    args = Raw(encode_json(new))
     return replace(call, name=prepared.tool.name, args=args, args_text=None)
 
 

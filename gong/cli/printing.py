@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import astuple
 
 from tape.cli.streams import silence_stream
+from tape.formats.wire import encode_json
 from tape.model.entries import (
     NO_JSON,
     AgentStart,
@@ -101,7 +102,7 @@ _OLD_TYPES = {
 def encode_event(event: events.Event) -> bytes:
     """Return an event as JSON, its `type` first."""
     kind = _OLD_TYPES.get(event.kind, event.kind)
-    return b'{"type":"%s",%s' % (kind.encode(), msgspec.json.encode(event)[1:])
+    return events.encode_event(event, kind)
 
 
 class RunWatcher:
@@ -256,7 +257,7 @@ class _OutputPipe:
 
 
 def _encode_json_line(value: Any) -> bytes:
-    return msgspec.json.encode(value) + b"\n"
+    return encode_json(value) + b"\n"
 
 
 async def _watch_run(session: Session, prompt: str, watch: RunWatcher, reader: _OutputPipe) -> bool:

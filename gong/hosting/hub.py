@@ -30,6 +30,7 @@ from ..agent.short_answer import describe_short_answer
 from ..assembly import opening
 from ..env.local import LocalEnvironment
 from ..errors import ConfigurationError, GongError
+from ..project import check_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -183,9 +184,9 @@ class SessionHub:
         tools: Sequence[str] | None = None,
         offer: HostOffer = _NO_OFFER,
     ) -> FrontEnd:
-        settings = self._load_settings(folder)
+        settings = self._load_settings(check_folder(folder))
         if offer.folders:
-            folders = (*settings.permissions.folders, *offer.folders)
+            folders = (*settings.permissions.folders, *map(check_folder, offer.folders))
             settings = replace(settings, permissions=replace(settings.permissions, folders=folders))
         if permission is not None:
             from ..policy.modes import parse_mode  # noqa: PLC0415 (loads slowly)

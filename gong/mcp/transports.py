@@ -6,6 +6,7 @@ and corrects odd answers before the SDK checks them (`answer_check`).
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
@@ -19,6 +20,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from tape.formats.wire import clean_value
 
 from ..private_files import locate_state_folder
 
@@ -126,6 +130,8 @@ class _WatchedStream:
             raise
 
     def _normalize_answer(self, received: SessionMessage | Exception) -> SessionMessage | Exception:
+        if isinstance(received, ValidationError):
+            received = _read_odd_line(received)
         if isinstance(received, Exception) or not isinstance(
             received.message, types.JSONRPCResponse
         ):
@@ -158,6 +164,19 @@ class _WatchedStream:
         trace: TracebackType | None,
     ) -> bool | None:
         return await self._inner.__aexit__(kind, error, trace)
+
+
+def _read_odd_line(error: ValidationError) -> SessionMessage | Exception:
+    """Return the message of a line that the SDK could not read; the error where it is none.
+
+    Half a surrogate pair in it becomes U+FFFD, and control characters in its texts stay.
+    """
+    try:
+        value = json.loads(error.errors(include_url=False)[0]["input"], strict=False)
+        message = types.jsonrpc_message_adapter.validate_python(clean_value(value), by_name=False)
+    except (TypeError, ValueError, RecursionError):
+        return error
+    return SessionMessage(message)
 
 
 class _NotedRequests:

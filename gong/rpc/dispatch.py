@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tape.errors import TapeError
+from tape.formats.wire import decode_json
 
 from ..errors import GongError
 from .methods import (
@@ -28,10 +29,13 @@ if TYPE_CHECKING:
 async def answer_request(  # noqa: PLR0911 (an error each)
     hub: SessionHub, line: bytes
 ) -> dict[str, Any]:
-    """Return the answer to a request: {id, result} or {id, error}."""
+    """Return the answer to a request: {id, result} or {id, error}.
+
+    What is not UTF-8 in it, and half a surrogate pair, becomes U+FFFD.
+    """
     try:
-        request = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        request = decode_json(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
         return build_error(None, PARSE_ERROR, f"this line is not JSON: {error}")
     if not isinstance(request, dict):
         return build_error(None, INVALID_REQUEST, "a request is an object: {id, method, params}")

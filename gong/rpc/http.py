@@ -20,8 +20,9 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-import msgspec
+from tape.formats.wire import encode_json
 
+from ..agent.events import encode_event
 from ..errors import ConfigurationError
 from .methods import build_json_schema
 
@@ -68,8 +69,7 @@ class EventLog:
     def add(self, event: Event) -> None:
         """Add an event, and wake the readers."""
         self._number += 1
-        data = b'{"type":"%b",%b' % (event.kind.encode(), msgspec.json.encode(event)[1:])
-        self._kept.append(KeptEvent(self._number, event.session, data))
+        self._kept.append(KeptEvent(self._number, event.session, encode_event(event)))
         self._notify_readers()
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ def build_application(
             body += piece
             if len(body) > _MOST_BYTES:
                 return JSONResponse({"error": f"a request has at most {_MOST_BYTES} bytes"}, 413)
-        return Response(msgspec.json.encode(await answer(body)), media_type="application/json")
+        return Response(encode_json(await answer(body)), media_type="application/json")
 
     async def send_events(request: Request) -> Response:
         if (refused := refuse(request)) is not None:

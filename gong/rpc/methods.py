@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import msgspec
 from msgspec import Raw, Struct
 
+from tape.formats.wire import encode_json
+
 from ..agent.events import Event
 from ..errors import ConfigurationError
 from ..hosting.hub import MOST_LISTED
@@ -155,7 +157,7 @@ async def _open_session(hub: SessionHub, params: NewSession) -> dict[str, Any]:
 async def _load_session(hub: SessionHub, params: LoadSession) -> dict[str, Any]:
     hosted = await hub.load(params.session, params.cwd, model=params.model)
     messages = [
-        {"role": one.role, "content": Raw(msgspec.json.encode(one.content))}
+        {"role": one.role, "content": Raw(encode_json(one.content))}
         for one in hosted.session.list_messages()
     ]
     return {**_describe_session(hub, hosted.id), "messages": messages}

@@ -13,8 +13,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from tape.formats.wire import encode_json
 
+from ..agent.events import encode_event
 from ..signals import handle_signals
 
 if TYPE_CHECKING:
@@ -49,11 +50,11 @@ class LineWriter:
 
     def write_event(self, event: Event) -> None:
         """Write an event, with its kind as `type`."""
-        self.write(b'{"type":"%b",%b' % (event.kind.encode(), msgspec.json.encode(event)[1:]))
+        self.write(encode_event(event))
 
     def write_answer(self, answer: dict[str, Any]) -> None:
         """Write the answer to a request."""
-        self.write(msgspec.json.encode(answer))
+        self.write(encode_json(answer))
 
 
 def _read_lines(put: Callable[[bytes | None], None]) -> None:

@@ -34,6 +34,7 @@ from msgspec.structs import replace
 
 from tape.context.view import Message
 from tape.model.entries import Text
+from tape.text import clean_words
 
 from ..errors import Aborted, ConfigurationError, ModelError, RequestTimeout
 from ..llm.accumulate import StreamAccumulator
@@ -201,9 +202,12 @@ def stream_text(
         check_options(own, provider.api, provider.name)
         request = {"options": Raw(msgspec.json.encode(own)), **request}
     if messages is None:
-        messages = (Message("user", (Text(prompt or ""), *map(shown.image, pictures))),)
+        words = Text(clean_words(prompt or ""))
+        messages = (Message("user", (words, *map(shown.image, pictures))),)
     if pictures:
         request = {"load": shown.load, **request}
+    if isinstance(system := request.get("system"), str):
+        request = {**request, "system": clean_words(system)}
     wanted = Request(
         model=name,
         messages=tuple(messages),

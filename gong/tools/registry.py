@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from tape.formats.wire import clean_value
 from tape.model.entries import join_texts
 from tape.text import replace_surrogates
 
@@ -349,15 +350,16 @@ class ToolRegistry:
 def _parse_arguments(call: ToolCall, tool: AgentTool) -> Any:
     """Return the JSON of the call, control characters in strings forgiven; nothing is {}.
 
-    Text for a tool that takes text is its argument `input`.
+    Text for a tool that takes text is its argument `input`. Lone surrogates become U+FFFD, as on
+    the tape.
     """
     text = bytes(call.args) if call.args_text is None else call.args_text
     try:
-        value = json.loads(text, strict=False) if text.strip() else None
+        value = clean_value(json.loads(text, strict=False)) if text.strip() else None
     except ValueError:
         if tool.freeform is None or call.args_text is None:
             raise
-        value = call.args_text
+        value = clean_value(call.args_text)
     if tool.freeform is not None and isinstance(value, str):
         return {"input": value}
     return {} if value is None else value

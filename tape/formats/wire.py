@@ -16,7 +16,8 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from ..errors import NotFound
 from ..model.entries import NO_JSON, Audio, BlobRef, Document, Image, Opaque, ToolCall
@@ -52,7 +53,7 @@ def encode_json(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_replace_lone_surrogates(value))
+        return msgspec.json.encode(clean_value(value))
 
 
 def decode_json(data: bytes | str) -> Any:
@@ -60,20 +61,21 @@ def decode_json(data: bytes | str) -> Any:
     try:
         return msgspec.json.decode(data)
     except JSON_ERRORS:
-        return _replace_lone_surrogates(json.loads(data))
+        return clean_value(json.loads(data))
 
 
-def _replace_lone_surrogates(value: Any) -> Any:
+def clean_value(value: Any) -> Any:
+    """Return a value as it can be written as JSON: U+FFFD in place of each lone surrogate."""
     match value:
         case str():
             return _LONE_SURROGATE.sub("\ufffd", value)
         case dict():
-            return {
-                _replace_lone_surrogates(key): _replace_lone_surrogates(part)
-                for key, part in value.items()
-            }
+            return {clean_value(key): clean_value(part) for key, part in value.items()}
         case list() | tuple():
-            return [_replace_lone_surrogates(part) for part in value]
+            return [clean_value(part) for part in value]
+        case Struct():
+            fields = {name: clean_value(getattr(value, name)) for name in value.__struct_fields__}
+            return replace(value, **fields)
         case _:
             return value
 

@@ -563,6 +563,46 @@ def test_lines_that_are_no_request_are_answered_and_the_connection_lives(tmp_pat
     assert done.stderr == b""
 
 
+def test_what_is_no_text_is_marked_and_what_is_no_name_is_refused(tmp_path):
+    """Half a surrogate pair, bytes that are not UTF-8, zero bytes, and no base64."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    command = [warm.BIN / "gong", "acp", "-m", "offline/rules"]
+    process = subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, env=env)
+    number = 0
+
+    def ask(method, **params):
+        nonlocal number
+        number += 1
+        line = write_line(number, method, **params).replace(b"BYTE", b"\xff")
+        process.stdin.write(line)
+        process.stdin.flush()
+        for line in process.stdout:
+            if (answer := json.loads(line)).get("id") == number:
+                return answer.get("result", answer.get("error"))
+        return None
+
+    where = {"cwd": str(tmp_path), "mcpServers": []}
+    session = ask("session/new", **where)["sessionId"]
+    for cwd in ("", f"{tmp_path}\0"):
+        assert ask("session/new", **{**where, "cwd": cwd})["code"] == -32602
+    assert ask("session/new", **where, additionalDirectories=["/a\0"])["code"] == -32602
+    assert ask("session/list", cursor="9" * 5000)["code"] == -32602
+    picture = {"type": "image", "data": "abcde", "mimeType": "image/png"}
+    linked = {"type": "resource", "resource": {"uri": "file:///a", "text": "kept out"}}
+    for blocks in ([linked, picture], []):
+        assert ask("session/prompt", sessionId=session, prompt=blocks)["code"] == -32602
+    words = [{"type": "text", "text": "a\ud800b\0cBYTEd"}]
+    assert ask("session/prompt", sessionId=session, prompt=words)["stopReason"] == "end_turn"
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, b"")
+    tape = subprocess.run(
+        [warm.BIN / "tape", "cat", "--json"], env=env, cwd=tmp_path, capture_output=True, check=True
+    )
+    (said,) = [one for one in json.loads(tape.stdout) if one["type"] == "user"]
+    assert [one["text"] for one in said["data"]["content"]] == ["a\ufffdb\ufffdc\ufffdd"]
+    assert b"kept out" not in tape.stdout
+
+
 def test_the_entry_of_the_registry_is_that_of_this_version():
     entry = json.loads(Path("docs/acp-agent.json").read_text("utf-8"))
     assert (entry["id"], entry["version"], entry["license"]) == ("gong", __version__, "MIT")

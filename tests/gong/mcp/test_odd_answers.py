@@ -68,6 +68,25 @@ async def test_what_is_no_tool_at_all_is_counted(stage):
     assert "s__good" in session.setup.tools.active
 
 
+@pytest.mark.parametrize(
+    ("said", "got"),
+    [("a\ud800b", "a\ufffdb"), ("a\0b", "a\0b"), ("\udc00\ud83d", "\ufffd\ufffd")],
+)
+async def test_half_a_surrogate_pair_in_a_result_becomes_a_mark(stage, said, got):
+    """The text of the result stays, and the call ends at once."""
+    result = {"content": [{"type": "text", "text": said}]}
+    stage.use(
+        s=write_answers(
+            stage.folder.parent, tools_list={"tools": [GOOD]}, tools_call={"good": result}
+        )
+    )
+    calls = {"tool_calls": [call("s__good")]}
+    session = await stage.session(calls, {"text": "done"})
+    await seen(session, "go")
+    (answer,) = (one.data for one in session.recorder.path if isinstance(one.data, ToolResult))
+    assert (join_texts(answer.content), answer.is_error) == (got, False)
+
+
 def run_test(stage, *options):
     """Return what `gong mcp test s` prints and warns of."""
     environ = {"HOME": str(stage.folder.parent), "PATH": "/usr/bin:/bin"}
