@@ -90,6 +90,8 @@ class PermissionPolicy:
     rules: RuleSet = NO_RULES
     folders: tuple[str, ...] = ()
     """Further folders of the session."""
+    is_confined: bool = False
+    """Whether temporary folders around `cwd` are outside of it, as any other folder is."""
     ask: Asker | None = None
     """Asks a person; None in a run without one."""
     consult: Consultant | None = None
@@ -117,6 +119,10 @@ class PermissionPolicy:
     def roots(self) -> tuple[str, ...]:
         """The folders in which files may be read unasked, and edited in accept_edits."""
         temporary = {"/tmp", tempfile.gettempdir()}  # noqa: S108 (a name)
+        if self.is_confined:
+            places = {self.cwd, os.path.realpath(self.cwd)}
+            around = {str(one) for place in places for one in Path(place).parents}
+            temporary -= {one for one in temporary if {one, os.path.realpath(one)} & around}
         own = (self.cwd, *self.folders, *sorted(temporary))
         return tuple(dict.fromkeys((*own, *map(os.path.realpath, own))))
 

@@ -8,7 +8,7 @@ model         that of the order, else of the type, else its parent's
 tools         its parent's of now, without those that start sub-agents at the deepest level,
 and without those that need a person; the type and the order may name fewer
 environment   its parent's, read-only for types that only read; a worktree where one is asked
-permissions   its parent's (`policy`)
+permissions   its parent's (`policy`), in its own folder
 prompt        the type's text in place of the first layer, with the facts and AGENTS.md
 """
 
@@ -259,7 +259,10 @@ async def open_child(
             env=env,
             open=lambda _: recorder,
             sources=(),  # its tools are the parent's, which starts and ends the servers
-            policy=ChildPolicy(lambda: parent.setup.policy, plan.agent, elsewhere, kind.mode),
+            policy=ChildPolicy(
+                *(lambda: parent.setup.policy, plan.agent, elsewhere, kind.mode),
+                is_confined=bool(order.folder and not order.place),
+            ),
             namer=None,
             config=config,
             find_model=plan.models.choose,

@@ -6,7 +6,8 @@
     locked                 any                             locked
     any other              plan or locked                  the type's
 
-What has to be asked is asked where the parent asks, with the sub-agent's id; where the parent asks
+A sub-agent that was given a folder is restricted to it, as a session is to its project: what is
+outside, also of its parent's folders, has to be asked. What has to be asked is asked where the parent asks, with the sub-agent's id; where the parent asks
 nobody it is refused. What a person allows for the session holds for both.
 """
 
@@ -36,10 +37,15 @@ class ChildPolicy:
         agent: str,
         cwd: str | None = None,
         mode: PermissionMode | None = None,
+        *,
+        is_confined: bool = False,
     ) -> None:
-        """Take the parent's policy of now; `cwd` is a folder other than the parent's."""
+        """Take the parent's policy of now; `cwd` is a folder other than the parent's.
+
+        With `is_confined` only what is in its folder is inside.
+        """
         self._find_policy, self._agent = find_policy, agent
-        self._cwd, self._mode = cwd, mode
+        self._cwd, self._mode, self._is_confined = cwd, mode, is_confined
         self.consult: Consultant | None = None
         """Hooks, which are asked first."""
         self.ask: Asker | None = None
@@ -71,6 +77,8 @@ class ChildPolicy:
         return replace(
             parent,
             cwd=self._cwd or parent.cwd,
+            folders=() if self._is_confined else parent.folders,
+            is_confined=self._is_confined or parent.is_confined,
             mode=self.mode,
             ask=None if ask is None else _NamedAsker(ask, self._agent),
             consult=self.consult or parent.consult,

@@ -100,7 +100,7 @@ class SpawnArguments(Struct, frozen=True):
 
     task: Annotated[str, Meta(min_length=1, description="All it needs to know: it sees no more")]
     agent_type: Annotated[str, Meta(description="Its type")] = DEFAULT_TYPE
-    working_dir: Annotated[str, Meta(description="Folder it works in; default: yours")] = ""
+    working_dir: Annotated[str, Meta(description="Folder it is restricted to; default: yours")] = ""
     model: Annotated[str, Meta(description="provider/model; default: yours")] = ""
     max_turns: Annotated[int, Meta(ge=0, description="Most model calls; 0: no limit")] | None = None
 

@@ -154,3 +154,48 @@ async def test_a_dangerous_command_is_refused_in_every_mode(stage):
     danger = {"tool_calls": [call("bash", command="git push --force")]}
     session = await stage.run(stage.task(danger, {"text": "no"}))
     assert approvals(session) == [("deny", "danger")]
+
+
+OUTSIDE = [
+    call("read", path="../b.txt"),
+    call("bash", command="cat ../b.txt"),
+    call("grep", pattern="b", path=".."),
+    call("find", pattern="*", path=".."),
+    call("write", path="../made", content="x"),
+    call("bash", command="echo x > ../made"),
+    call("read", path="link"),
+]
+
+
+@pytest.mark.parametrize("mode", ["default", "accept_edits"])
+async def test_a_sub_agent_is_restricted_to_its_folder(stage, mode):
+    """M231: outside of working_dir has to be asked, as outside of the project; inside, nothing."""
+    (stage.folder / "sub").mkdir()
+    (stage.folder / "sub/a.txt").write_text("a")
+    (stage.folder / "b.txt").write_text("b")
+    (stage.folder / "sub/link").symlink_to("../b.txt")
+    inside = [call("read", path="a.txt"), call("bash", command="cat a.txt"), call("ls")]
+    answers = [{"tool_calls": [one]} for one in (*inside, *OUTSIDE)]
+    session = await stage.run(
+        stage.spawn(*answers, {"text": "ok"}, working_dir="sub"),
+        call("wait", agent_id="agent-1"),
+        call("read", path="b.txt"),
+        permissions=PermissionSettings(mode=mode),
+    )
+    assert [one for one, _ in approvals(session)] == ["allow"] * 3 + ["deny"] * len(OUTSIDE)
+    assert not (stage.folder / "made").exists()
+    assert "b" in results(session)[-1]
+
+
+async def test_a_sub_agent_of_one_that_is_restricted_is_so_too(stage):
+    """M231."""
+    (stage.folder / "sub").mkdir()
+    (stage.folder / "b.txt").write_text("b")
+    inner = stage.task({"tool_calls": [OUTSIDE[0]]}, {"text": "ok"})
+    session = await stage.run(
+        stage.spawn({"tool_calls": [inner]}, {"text": "ok"}, working_dir="sub"),
+        call("wait", agent_id="agent-1"),
+        permissions=PermissionSettings(),
+        max_subagent_depth=2,
+    )
+    assert approvals(session, "agent-1-1") == [("deny", "headless")]
