@@ -23,6 +23,7 @@ in the state of later anchors too. A session that continues has both again:
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,7 +33,15 @@ import msgspec
 from msgspec import Raw
 
 from tape.formats.wire import encode_json
-from tape.model.entries import NO_JSON, Anchor, Custom, Mode
+from tape.model.entries import (
+    NO_JSON,
+    Anchor,
+    Assistant,
+    Custom,
+    Mode,
+    join_texts,
+    select_tool_calls,
+)
 from tape.text import clean_words
 
 from ..errors import ConfigurationError
@@ -58,6 +67,9 @@ _NEVER_RESTORED = {PermissionMode.BYPASS, PermissionMode.DONT_ASK}
 Answers = str | Sequence[str | Sequence[str]] | Mapping[str, str | Sequence[str]]
 """Answers to questions: by the question's text, in their order, or the only one."""
 
+_QUESTION = re.compile(r"[?？؟][\s*_\"'”’)）」』]*\Z")
+"""The end of a text that asks something, with marks of Markdown and quotes behind it."""
+
 
 def find_todos(entries: Sequence[Entry]) -> tuple[Todo, ...]:
     """Return the newest todo list of a path; `entries` are those it keeps, then its own."""
@@ -74,6 +86,18 @@ def find_todos(entries: Sequence[Entry]) -> tuple[Todo, ...]:
             with suppress(msgspec.MsgspecError):  # another program's entry under our name
                 return msgspec.json.decode(found, type=tuple[Todo, ...])
     return ()
+
+
+def ends_with_question(path: Sequence[Entry], prompt: Entry) -> bool:
+    """Return whether the newest answer after a prompt is a question that nothing follows."""
+    for entry in reversed(path):
+        if isinstance(entry.data, Assistant):
+            content = entry.data.content
+            asks = _QUESTION.search(join_texts(content)) is not None
+            return asks and not select_tool_calls(content)
+        if entry.id == prompt.id:
+            break
+    return False
 
 
 def encode_todos(todos: Iterable[Todo]) -> Raw:

@@ -353,8 +353,8 @@ class AgentState(SessionEvent, frozen=True, tag="agent_state"):
     |---|---|---|
     | thinking | turn_start | empty |
     | tool_calling | the first tool_start of a turn | names of the tools, joined by ", " |
-    | finished | agent_end | empty |
-    | error | error, turn_limit | the error's text |
+    | finished | agent_end, unless the last one is error | empty |
+    | error | error, turn_limit, cost_limit | the error's text, or the limit |
     """
 
     state: str

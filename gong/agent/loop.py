@@ -83,7 +83,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
             _inject_waiting(queues, state, recorder)
         is_over = _is_over_limit(
             context.setup.config, turns, rounds, state.turns, emit
-        ) or _is_over_budget(context.setup.config.max_cost, state, emit)
+        ) or _is_over_budget(context.setup.config.max_cost, turns, state, emit)
         if is_over or not hooks.settle_turn(context.recorder):
             return RunOutcome(stop)
         turns, state.turns = turns + 1, state.turns + 1
@@ -232,13 +232,14 @@ def find_results(path: Sequence[Entry], calls: Sequence[ToolCall]) -> list[ToolR
     return [found[call.id] for call in calls]
 
 
-def _is_over_budget(max_cost: float, state: RunState, emit: Emit) -> bool:
+def _is_over_budget(max_cost: float, turns: int, state: RunState, emit: Emit) -> bool:
     """Return whether the max cost is reached, with an event; warn of unknown prices."""
     if not max_cost:
         return False
     budget = CostBudget(max_cost, state.shared_spend)
     if budget.is_over:
         emit(events.CostLimit(budget.spend.cost or 0.0, budget.limit))
+        emit(events.AgentState("error", f"the cost limit of ${budget.limit:g} is reached", turns))
     elif budget.warning and not state.price_warned:
         state.price_warned = True
         emit(events.Warn(budget.warning))

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 
 QUEUED, DELIVERED, WITHDRAWN = "gong.queued", "gong.delivered", "gong.withdrawn"
 
+_FOLLOWING = (events.MessageQueued, events.MessageWithdrawn, events.ModelSelect)
+"""What a person may do before the first prompt: it is told after the start of the session."""
+
 Origin = Literal["steering", "follow_up"]
 
 
@@ -108,6 +111,8 @@ class SessionQueues:
         self._failed: list[Watcher] = []
         """Watchers whose failure has been reported."""
         self._emitted = 0
+        self._held: list[events.Event] | None = []
+        """Events that wait for that of the session's start; None after it."""
         self.agent = ""
         """The id of the sub-agent whose session this is; empty for any other."""
         self._agent_watchers: set[Watcher] = set()
@@ -205,12 +210,23 @@ class SessionQueues:
         return leave
 
     def emit(self, event: events.Event) -> None:
-        """Call every watcher; one that raises is reported once to all, and the run continues."""
+        """Call every watcher; one that raises is reported once to all, and the run continues.
+
+        The start of the session comes before what a person did until then.
+        """
+        if self._held is not None and isinstance(event, _FOLLOWING):
+            self._held.append(event)
+            return
+        held: list[events.Event] = []
+        if isinstance(event, events.SessionStart):
+            held, self._held = self._held or [], None
         self._emitted += 1
         recorder = self._recorder
         session, branch = (recorder.tape.id, recorder.branch) if recorder else ("", "")
         event.seal(format_timestamp(read_clock()), session, branch, self._emitted, self.agent)
         self._tell(event, tuple(self._watchers))
+        for one in held:
+            self.emit(one)
 
     def forward(self, event: events.Event) -> None:
         """Call those who watch sub-agents with an event of one."""

@@ -42,7 +42,7 @@ from ..policy.approval import ModalPolicy, find_mode
 from . import events
 from .approvals import Approvals
 from .compaction import compact_branch
-from .dialogue import SessionDialogue, find_todos
+from .dialogue import SessionDialogue, ends_with_question, find_todos
 from .documents import find_waiting_outputs, record_documents, record_output
 from .loop import record_model, run_loop
 from .model_call import name_session
@@ -85,6 +85,7 @@ class SessionState(StrEnum):
     IDLE = "idle"
     PROCESSING = "processing"
     AWAITING_INPUT = "awaiting_input"
+    """A question is open: during a run, or as the end of the newest answer."""
     CLOSED = "closed"
 
 
@@ -102,6 +103,8 @@ class Session(SessionControls):
         self._attach_hooks(setup.policy)
         self._run: asyncio.Task[object] | None = None
         self._compacting = False
+        self._is_asking = False
+        """Whether the newest answer ends with a question."""
         self._has_no_key = False
         """Whether the provider refused the key of a session that closes then."""
         self._is_announced = False
@@ -164,7 +167,7 @@ class Session(SessionControls):
             raise SessionClosed("this session is closed")
         if self._compacting:
             raise SessionBusy("compaction_in_progress: wait for its end, or stop it")
-        if self.state is not SessionState.IDLE:
+        if self._is_busy:
             raise SessionBusy("a prompt is being answered: steer it, or wait")
         if self.recorder is not None:
             self.recorder.record_folder()
@@ -195,12 +198,22 @@ class Session(SessionControls):
             task.cancel()
             await asyncio.wait({task})
         self._run = None
-        if self.state in {SessionState.PROCESSING, SessionState.AWAITING_INPUT}:
-            self.state = SessionState.IDLE
+        self._settle_state()
+
+    def _settle_state(self) -> None:
+        """Wait for the next prompt: as an answer, if the model ended with a question."""
+        if self.state is not SessionState.CLOSED:
+            asks = self._is_asking
+            self.state = SessionState.AWAITING_INPUT if asks else SessionState.IDLE
+
+    @property
+    def _is_busy(self) -> bool:
+        return self.state is SessionState.PROCESSING or self._run is not None
 
     async def _answer_prompt(self, prompt: str) -> None:
         """One run: record the prompt as an entry, and run the loop to its end."""
         prompt = check_words(prompt, "the prompt")
+        self._is_asking = False
         hooks = self.setup.hooks
         taken = await hooks.take_input(prompt, self.recorder)
         if taken is None:
@@ -236,12 +249,15 @@ class Session(SessionControls):
                 await naming
             if is_over():
                 context.emit(events.TurnLimit("time", seconds, tally.turns))
+                detail = f"the limit of {seconds:g} seconds is reached"
+                context.emit(events.AgentState("error", detail, tally.turns))
+            self._is_asking = stop == "stop" and ends_with_question(recorder.path, entry)
         finally:
             naming.cancel()
             leave()
             end_skills(self, before)
             self._record_outputs(recorder)
-            if stop not in {"error", "aborted"}:
+            if stop not in {"error", "aborted"} and not tally.has_failed:
                 context.emit(events.AgentState("finished", "", tally.turns))
             elapsed_ms = context.measure_elapsed_ms(begun)
             context.emit(events.RunEnd(stop, tally.turns, tally.usage, elapsed_ms))
@@ -339,7 +355,7 @@ class Session(SessionControls):
         """
         if self.state is SessionState.CLOSED:
             raise SessionClosed("this session is closed")
-        recorder, idle = self.open_recorder(command), self.state is SessionState.IDLE
+        recorder, idle = self.open_recorder(command), not self._is_busy
         document = record_output(recorder, command, output, end, shared=shared, now=idle)
         if document is not None:
             self.run_state.documents.append(document)
@@ -514,6 +530,8 @@ class Session(SessionControls):
         try:
             return apply_plan(self.recorder.tape, self.recorder.writer, plan)
         finally:
+            self._is_asking = False
+            self._settle_state()
             self.recorder.read_path()
             self._dialogue.follow_path((*self.recorder.kept, *self.recorder.path))
 
@@ -537,7 +555,7 @@ class Session(SessionControls):
         return branch
 
     def _require_idle(self) -> None:
-        if self.state is not SessionState.IDLE:
+        if self._is_busy or self.state is SessionState.CLOSED:
             raise SessionBusy("a prompt is being answered: stop it first, or wait")
 
     def _require_operation(self, operation: str, meta: Mapping[str, object]) -> None:
@@ -609,9 +627,13 @@ class _RunTally:
     def __init__(self, agent: str) -> None:
         self.turns, self.usage = 0, Usage()
         self.agent = agent
+        self.has_failed = False
+        """Whether the newest state is "error": a limit, or a failure."""
 
     def count_event(self, event: events.Event) -> None:
         if isinstance(event, events.TurnStart) and event.agent == self.agent:
             self.turns = event.turn
+        elif isinstance(event, events.AgentState) and event.agent == self.agent:
+            self.has_failed = event.state == "error"
         elif isinstance(event, events.MessageEnd):
             self.usage += event.usage

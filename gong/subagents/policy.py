@@ -7,8 +7,9 @@
     any other              plan or locked                  the type's
 
 A sub-agent that was given a folder is restricted to it, as a session is to its project: what is
-outside, also of its parent's folders, has to be asked. What has to be asked is asked where the parent asks, with the sub-agent's id; where the parent asks
-nobody it is refused. What a person allows for the session holds for both.
+outside, also of its parent's folders, has to be asked. What has to be asked is asked where the
+parent asks, with the sub-agent's id; where the parent asks nobody it is refused. What a person
+allows for the session holds for both.
 """
 
 from __future__ import annotations

@@ -151,6 +151,43 @@ async def test_without_a_person_the_model_decides_itself_m194(stage, how):
     assert [event.waits for event in found if event.kind == "question"] == [how == "timeout"]
 
 
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("I read it.\n\n**Shall I go on?**\n", "awaiting_input"),
+        ("用哪一个？", "awaiting_input"),
+        ("Why? Because.", "idle"),
+        ("```\na ? b : c ?\n```", "idle"),
+    ],
+)
+async def test_an_answer_that_ends_with_a_question_awaits_input(stage, text, state):
+    """M012: an open question in text; the next prompt is its answer, and more is refused then."""
+    session = await stage.session({"text": text}, DONE, {"text": "Sure?"})
+    await seen(session, "go")
+    assert session.state.value == state
+    session.fork("other")
+    assert session.state.value == state
+    run = session.submit("yes")
+    await anext(run)
+    assert session.state is SessionState.PROCESSING
+    with pytest.raises(SessionBusy):
+        await anext(session.submit("more"))
+    assert [event async for event in run][-1].kind == "agent_end"
+    assert session.state is SessionState.IDLE
+    await seen(session, "go on")
+    assert session.state is SessionState.AWAITING_INPUT
+    await session.close()
+    assert session.state is SessionState.CLOSED
+
+
+async def test_a_question_beside_calls_or_at_a_limit_is_not_open(stage):
+    """M012"""
+    asks = {"text": "Shall I?", "tool_calls": [call("ls")]}
+    session = await stage.session(asks, asks, max_turns=1)
+    await seen(session, "go")
+    assert session.state is SessionState.IDLE
+
+
 async def test_a_stop_while_waiting_ends_in_idle_with_a_balanced_tape_m012(stage):
     session = await stage.session(ASKS, DONE)
     session.ask_person()

@@ -43,6 +43,23 @@ async def test_every_event_has_its_envelope_m033(stage):
     assert list(document) == ["kind", "text", "entry", "time", "session", "branch", "sequence"]
 
 
+async def test_what_is_done_before_the_first_prompt_is_told_after_the_start(stage):
+    """M035: words that wait, and words that were withdrawn."""
+    session = await stage.session({"text": "done"})
+    all_seen = []
+    session.subscribe(all_seen.append)
+    session.withdraw(session.steer("no").id)
+    session.follow_up("later")
+    assert all_seen == []
+    await seen(session, "go")
+    await session.close()
+    told = ["session_start", "message_queued", "message_withdrawn", "message_queued", "user_input"]
+    assert kinds(all_seen)[:5] == told
+    assert kinds(all_seen)[-1] == "session_end"
+    assert [event.sequence for event in all_seen] == [*range(1, len(all_seen) + 1)]
+    assert {event.session for event in all_seen} == {session.recorder.tape.id}
+
+
 async def test_agent_state_follows_the_run_m025(stage):
     session = await stage.session(
         {"tool_calls": [call("ls", path="."), call("find", pattern="*")]}, {"text": "done"}
@@ -89,15 +106,16 @@ async def test_progress_carries_the_end_of_all_output_so_far(stage):
 async def test_each_limit_ends_a_run_that_does_not_end_and_says_which_m015_m016(
     stage, settings, limit, turns
 ):
-    """M208: and the session is idle."""
+    """M208: and the session is idle. M025: its last state is "error"."""
     files = [{"tool_calls": [call("bash", command=f"sleep 0.05; echo {n}")]} for n in range(40)]
     session = await stage.session(*files, loop_detection=False, **settings)
     found = await seen(session, "go")
     [reached] = only(found, "turn_limit")
     assert reached.limit == limit
     assert turns in {None, reached.turns}
+    assert only(found, "agent_state")[-1].state == "error"
     if turns:  # M016: the text of the row, in the state; the run ends softly all the same (C15)
-        state = only(found, "agent_state")[-2]
+        state = only(found, "agent_state")[-1]
         assert (state.state, state.detail) == ("error", f"达到最大迭代次数 {turns}")
     assert found[-1].kind == "agent_end"
     assert session.state == "idle"
@@ -113,6 +131,8 @@ async def test_the_limit_of_the_cost_ends_a_run_that_does_not_end_m183(stage):
     found = await seen(session, "go")
     [reached] = only(found, "cost_limit")
     assert (reached.spent, reached.limit) == (pytest.approx(1.2), 1.0)
+    state = only(found, "agent_state")[-1]
+    assert (state.state, state.detail) == ("error", "the cost limit of $1 is reached")
     assert (found[-1].kind, found[-1].turns, session.state) == ("agent_end", 4, "idle")
 
 
