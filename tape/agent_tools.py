@@ -28,7 +28,7 @@ from .files.work_folder import find_work_folder
 from .index.library import search_entries
 from .model.entries import Note
 from .model.incoming_entry import parse_incoming_entry
-from .render import render_content, render_entry
+from .render.entries import render_content, render_entry
 from .resolve import find_reference, resolve_reference
 from .text import SHORT
 

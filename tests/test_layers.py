@@ -21,12 +21,10 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = {
     "tape": [
-        *("version", "errors", "damage", "clock", "text", "lookalikes", "reference"),
-        *("git_patch", "folders"),
+        *("version", "errors", "damage", "clock", "text", "lookalikes", "reference", "folders"),
         *("index.reader", "index.full_text"),
-        *("model", "store", "context", "file_calls", "files", "history", "formats", "index"),
-        *("resolve", "moved", "blame", "check", "store.maintenance", "commonmark"),
-        *("render_calls", "render"),
+        *("model", "store", "context", "files", "history", "formats", "index"),
+        *("resolve", "moved", "blame", "check", "store.maintenance", "render"),
         *("exchange", "agent_tools", "mcp_server", "stores"),
         *("__init__", "cli", "__main__"),
     ],

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from acp import helpers, schema
 
 from tape.errors import NotFound
-from tape.file_calls import (
+from tape.files.calls import (
     FileDelete,
     FileEdit,
     FileRead,
@@ -32,7 +32,7 @@ from tape.file_calls import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tape.file_calls import FileCall
+    from tape.files.calls import FileCall
     from tape.model.entries import BlobRef, ChangedFile
 
 _PATH_FIELDS = ("path", "file_path", "dir_path", "file")

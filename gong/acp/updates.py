@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from acp import helpers, schema
 
 from tape.errors import NotFound
-from tape.file_calls import FileRead, find_command, parse_named_call
+from tape.files.calls import FileRead, find_command, parse_named_call
 from tape.model.entries import (
     Assistant,
     Context,

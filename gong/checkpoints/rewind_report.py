@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from tape.render_calls import OP_LETTERS
+from tape.render.calls import OP_LETTERS
 from tape.text import format_count, shorten_to_width, to_single_line
 
 if TYPE_CHECKING:

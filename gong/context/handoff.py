@@ -17,7 +17,7 @@ from tape.clock import shorten_timestamp
 from tape.damage import warn_of_damage
 from tape.history.activity import summarize_activity
 from tape.model.entries import Anchor, Assistant, Summary
-from tape.render import render_blob_head
+from tape.render.entries import render_blob_head
 from tape.store.path import Segment
 from tape.text import SHORT, show_controls, to_single_line
 

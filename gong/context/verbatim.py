@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from tape.file_calls import FileRead, parse_file_calls
+from tape.files.calls import FileRead, parse_file_calls
 from tape.model.entries import (
     NO_JSON,
     Assistant,

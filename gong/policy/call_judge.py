@@ -28,7 +28,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tape.file_calls import parse_named_call
+from tape.files.calls import parse_named_call
 
 from ..shell.expansion import Argument
 from .commands.configured import find_extending_file

@@ -16,7 +16,7 @@ from tape.folders import locate_repository
 from tape.index.library import list_tapes, open_store
 from tape.model.entries import Text, User
 from tape.model.line import decode_line, read_type
-from tape.render import render_blob_head
+from tape.render.entries import render_blob_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

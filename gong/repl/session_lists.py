@@ -16,7 +16,7 @@ from tape.history.graph import GraphLanes, order_newest_first, read_graph, split
 from tape.index.library import list_tapes, open_store, search_entries
 from tape.model.entries import User, join_texts
 from tape.model.line import decode_line, read_id, read_type
-from tape.render import render_blob_head
+from tape.render.entries import render_blob_head
 from tape.store.path import Segment
 from tape.text import SHORT, to_single_line
 

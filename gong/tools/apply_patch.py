@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from tape.git_patch import count_equal_lines
+from tape.files.git_patch import count_equal_lines
 from tape.model.entries import Text
 
 from ..llm.types import Grammar

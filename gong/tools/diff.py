@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from tape.git_patch import compare_lines
+from tape.files.git_patch import compare_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from tape.clock import parse_timestamp
-from tape.file_calls import parse_file_calls
+from tape.files.calls import parse_file_calls
 from tape.model.entries import Assistant, ToolResult, select_tool_calls
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Raw, Struct, UnsetType
 
 from ..errors import Damaged, NotFound, TapeError
-from ..file_calls import FileCall, FileDelete, FileRead, FileWrite, parse_file_calls
+from ..files.calls import FileCall, FileDelete, FileRead, FileWrite, parse_file_calls
 from ..files.changes import is_link_mode
 from ..model.entries import (
     NO_JSON,

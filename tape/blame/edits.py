@@ -19,7 +19,7 @@ from collections import Counter
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ..file_calls import PatchHunk, TextInsertion, TextReplacement
+from ..files.calls import PatchHunk, TextInsertion, TextReplacement
 from ..lookalikes import replace_lookalikes
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ..file_calls import FileDelete, FileEdit, FileWrite, PatchHunk
+from ..files.calls import FileDelete, FileEdit, FileWrite, PatchHunk
 from .edits import (
     NO_ORIGIN,
     MarkedText,

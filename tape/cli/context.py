@@ -15,7 +15,7 @@ from ..context.view import Target
 from ..errors import TapeError
 from ..model.entries import Anchor, Branch, CoveredRange, KeptRange, Place, SummaryAuthor, Tokens
 from ..model.summary import render_summary
-from ..render import name_reason, render_content
+from ..render.entries import name_reason, render_content
 from ..store.path import read_base
 from ..store.phase import ORIGIN
 from ..text import SHORT, format_count, show_controls, to_single_line

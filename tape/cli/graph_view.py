@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ..history.graph import GraphLanes, order_newest_first, read_graph, split_runs
 from ..model.line import read_header, read_id, read_type
-from ..render import render_blob_head, render_entry_line
+from ..render.entries import render_blob_head, render_entry_line
 from ..store.path import Segment
 from ..text import SHORT, measure_width, to_single_line
 from .entry_lines import decode_legible, iter_lines

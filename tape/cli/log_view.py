@@ -18,7 +18,7 @@ from ..damage import warn_of_damage
 from ..errors import TapeError
 from ..model.entries import Anchor, Assistant, User
 from ..model.line import decode_line, read_header, read_type
-from ..render import render_blob_head
+from ..render.entries import render_blob_head
 from ..store.refs import find_head
 from .entry_lines import decode_legible, iter_lines
 from .terminal import print_warning

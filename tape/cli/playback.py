@@ -33,7 +33,7 @@ from ..errors import Damaged
 from ..history.replay import ReplayDifference
 from ..history.replay import replay_path as fold_again
 from ..model.entries import Assistant, User
-from ..render import Conversation, RenderOptions
+from ..render.entries import Conversation, RenderOptions
 from ..text import SHORT, format_count, to_single_line
 from .entry_lines import read_path
 from .output import as_json, format_examples, print_json, print_json_array, ref

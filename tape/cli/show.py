@@ -18,7 +18,8 @@ from ..history.follow import Moved, follow
 from ..history.merge_base import find_merge_base, read_path_to
 from ..model.entries import NO_JSON, Assistant, ToolResult, ToolStart, User, select_tool_calls
 from ..reference import split_range
-from ..render import (
+from ..render.calls import leave_plain, render_call
+from ..render.entries import (
     Conversation,
     RenderOptions,
     render_blob_head,
@@ -27,7 +28,6 @@ from ..render import (
     render_entry_line,
     render_turn_markdown,
 )
-from ..render_calls import leave_plain, render_call
 from ..text import SHORT, measure_width
 from .entry_lines import (
     LocatedLine,
@@ -67,7 +67,7 @@ from .timeparse import TIME_FORMS, parse_moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..render_calls import RenderedCall
+    from ..render.calls import RenderedCall
     from ..store.path import Segment
     from ..store.refs import Head
     from ..store.tape import Tape

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..clock import render_time
 from ..model.entries import Assistant, ToolResult, ToolStart, User, select_tool_calls
-from ..render import render_blob_head
+from ..render.entries import render_blob_head
 from ..store.leftovers import find_tape_leftovers
 from ..store.locks import is_lock_held
 from ..text import SHORT, format_count, to_single_line

@@ -35,7 +35,7 @@ from ..model.entries import (
     select_tool_calls,
 )
 from ..model.line import decode_line, read_id
-from ..render_calls import render_call, render_changed_files
+from ..render.calls import render_call, render_changed_files
 from ..text import extract_title, format_count, show_controls, to_single_line
 from .export import export_tape
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..model.line import Entry
-    from ..render_calls import Kind
+    from ..render.calls import Kind
     from ..store.refs import Head
     from ..store.tape import Tape
     from .export import ExportReport

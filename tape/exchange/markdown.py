@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ..clock import shorten_timestamp
-from ..commonmark import escape_markdown, quote_code
 from ..errors import Damaged
-from ..git_patch import is_binary
+from ..files.git_patch import is_binary
 from ..model.entries import Assistant, SideUsage, ToolResult, join_texts
 from ..model.line import decode_line, read_header
-from ..render import (
+from ..render.commonmark import escape_markdown, quote_code
+from ..render.entries import (
     Conversation,
     RenderOptions,
     render_end_markdown,

@@ -24,7 +24,6 @@ import posixpath
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..file_calls import FileDelete, FileRead, FileWrite, parse_file_calls
 from ..model.entries import (
     NO_JSON,
     Assistant,
@@ -37,15 +36,16 @@ from ..model.entries import (
     User,
     select_tool_calls,
 )
+from .calls import FileDelete, FileRead, FileWrite, parse_file_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from msgspec import Raw
 
-    from ..file_calls import FileCall
     from ..model.entries import ChangedFile, FileState, ToolCall
     from ..model.line import Entry
+    from .calls import FileCall
 
 ChangeOp = Literal["created", "modified", "deleted", "renamed", "mode", "unknown"]
 """`unknown` is what an unfinished call may have done."""

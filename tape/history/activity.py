@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..file_calls import FileRead, parse_file_calls
+from ..files.calls import FileRead, parse_file_calls
 from ..model.entries import (
     NO_JSON,
     Anchor,

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import fields
 
-from ..file_calls import parse_named_call
+from ..files.calls import parse_named_call
 from ..model.entries import NO_JSON, BlobRef
 from ..model.line import JSON_ERRORS
 from ..reference import is_id_prefix

@@ -8,7 +8,7 @@ from tape.check.verify import verify
 from tape.history.replay import replay_path
 from tape.model.entries import Text, ToolResult
 from tape.model.line import READ_BYTES
-from tape.render import render_entry
+from tape.render.entries import render_entry
 from tape.store.blobs import HEAD_CHARACTERS
 from tape.store.store import Beginning, Store
 

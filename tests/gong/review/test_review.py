@@ -17,7 +17,7 @@ from gong.review.diff import ReviewedFile, parse_patch
 from gong.review.findings import ReviewFinding, build_sarif, merge_findings
 from gong.review.passes import find_faults
 from gong.review.review import choose_findings
-from tape.git_patch import PatchSide, build_patch
+from tape.files.git_patch import PatchSide, build_patch
 
 KEY = "ghp_" + "a1B2" * 9
 PYTHON = """import os, pickle, subprocess, yaml

@@ -5,7 +5,7 @@ import pytest
 from gong.tools.patch.update import SeekLines, seek_lines
 from gong.tools.text_files import find_text
 from tape.blame.replay import AttributedChange, BlamedRange, attribute_lines
-from tape.file_calls import FileEdit, FileWrite, PatchHunk
+from tape.files.calls import FileEdit, FileWrite, PatchHunk
 from tape.lookalikes import replace_lookalikes
 
 CLASSES = {

@@ -23,7 +23,7 @@ from tape.blame.replay import (
     attribute_lines,
 )
 from tape.errors import NotFound, UsageError
-from tape.file_calls import (
+from tape.files.calls import (
     FileDelete,
     FileEdit,
     FileWrite,

@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec import Raw
 
-from tape.file_calls import (
+from tape.files.calls import (
     FileCall,
     FileDelete,
     FileEdit,

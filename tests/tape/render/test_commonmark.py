@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tape.commonmark import contain_markdown, escape_markdown, fence_code, quote_code
 from tape.exchange.markdown import render_markdown
 from tape.model.entries import (
     Anchor,
@@ -22,6 +21,7 @@ from tape.model.entries import (
     ToolResult,
     User,
 )
+from tape.render.commonmark import contain_markdown, escape_markdown, fence_code, quote_code
 from tape.text import show_controls
 from tests.tape import making
 from tests.tape.making import BUDGET

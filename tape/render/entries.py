@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from .clock import render_time
-from .commonmark import contain_markdown, escape_markdown, fence_code
-from .model.entries import (
+from ..clock import render_time
+from ..model.entries import (
     NO_JSON,
     AgentEnd,
     AgentStart,
@@ -46,14 +45,9 @@ from .model.entries import (
     join_texts,
     select_tool_calls,
 )
-from .model.line import Unread
-from .model.summary import render_summary
-from .render_calls import (
-    leave_plain,
-    render_call,
-    render_changed_files,
-)
-from .text import (
+from ..model.line import Unread
+from ..model.summary import render_summary
+from ..text import (
     SHORT,
     format_count,
     measure_width,
@@ -61,15 +55,21 @@ from .text import (
     show_controls,
     to_single_line,
 )
+from .calls import (
+    leave_plain,
+    render_call,
+    render_changed_files,
+)
+from .commonmark import contain_markdown, escape_markdown, fence_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from msgspec import Raw
 
-    from .model.entries import BlobRef, Content, Payload
-    from .model.line import Entry
-    from .render_calls import LoadBlob, Paint, RenderedCall
+    from ..model.entries import BlobRef, Content, Payload
+    from ..model.line import Entry
+    from .calls import LoadBlob, Paint, RenderedCall
 
 
 class RenderOptions(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 
 from tape.model.entries import ToolCall
-from tape.render_calls import render_call
+from tape.render.calls import render_call
 
 PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
 CASES = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tape.git_patch import PatchSide, build_patch, count_changed_lines, quote_path
+from tape.files.git_patch import PatchSide, build_patch, count_changed_lines, quote_path
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"\n", b"}\n", b"c\r\n", b"\xff\n"]), max_size=30)
 TEXTS = st.builds(lambda lines, end: b"".join(lines) + end, LINES, st.sampled_from([b"", b"end"]))

@@ -20,7 +20,7 @@ from hashlib import sha1
 from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple
 
-from .text import replace_surrogates
+from ..text import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from .errors import NotFound
-from .file_calls import (
+from ..errors import NotFound
+from ..files.calls import (
     TOLD_ARGUMENTS,
     FileCall,
     FileDelete,
@@ -33,14 +33,14 @@ from .file_calls import (
     parse_file_calls,
     parse_named_call,
 )
-from .git_patch import REGULAR_MODE, PatchSide, build_patch
-from .model.entries import NO_JSON, BlobRef, ChangedFile, FileState
-from .text import show_controls, to_single_line
+from ..files.git_patch import REGULAR_MODE, PatchSide, build_patch
+from ..model.entries import NO_JSON, BlobRef, ChangedFile, FileState
+from ..text import show_controls, to_single_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from .model.entries import SavedFile, ToolCall
+    from ..model.entries import SavedFile, ToolCall
 
     Paint = Callable[["Kind", str], str]
     """Returns a line in the colours of its kind."""

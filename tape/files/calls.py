@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from .model.entries import NO_JSON, ToolCall
+from ..model.entries import NO_JSON, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

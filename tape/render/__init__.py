@@ -1,0 +1,1 @@
+"""Entries, calls and what they changed as text for people."""
