@@ -7,6 +7,8 @@ nothing       the last commit with the folder's files   the folder; files not ye
 A..B, COMMIT  those commits; COMMIT with its parent     B
 --pr FILE     what the patch says                       the folder where it has the lines, else
                                                         the lines of the patch alone
+
+A first commit, and a folder before it, are compared with an empty one.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(?P<first>\d+)(?:,(?P<count>\d+))? @@")
+_PARENT = re.compile(r"(?P<commit>.+?)(?:\^1?|~(?P<steps>\d*))")
+"""A revision that names the parent of another."""
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _MOST_BYTES = 2_000_000
@@ -76,7 +80,7 @@ async def read_changes(
     staged: bool = False,
     patch: str | None = None,
 ) -> ReviewedChanges:
-    """Return what changed. Raises ConfigurationError where there is no repository or no commit."""
+    """Return what changed. Raises ConfigurationError where no repository or no such commit is."""
     variables = build_git_variables(environ)
 
     async def ask(*words: str) -> str:
@@ -92,7 +96,8 @@ async def read_changes(
     elif patch is None and revisions:
         patch, new = await _compare_revisions(ask, revisions)
     elif patch is None:
-        patch = await ask(*_DIFF, "HEAD")
+        has_commit = await _has_commit(variables, root)
+        patch = await ask(*_DIFF, "HEAD" if has_commit else await _find_empty_tree(ask))
         listed = await ask("ls-files", "--others", "--exclude-standard", "-z")
         untracked = [one for one in listed.split("\0") if one]
     files = []
@@ -112,9 +117,26 @@ async def read_changes(
 async def _compare_revisions(ask: Callable[..., Awaitable[str]], revisions: str) -> tuple[str, str]:
     """Return the patch of a range or of one commit, and what `git show` names its end by."""
     old, dots, end = revisions.partition("..")
-    ends = (revisions,) if dots else (f"{old}^", old)
+    base = old if dots else f"{old}^"
     new = (end.lstrip(".") or "HEAD") if dots else old
+    parent = _PARENT.fullmatch(base)
+    if parent is not None and await _is_root(ask, parent):
+        ends: tuple[str, ...] = (await _find_empty_tree(ask), new)
+    else:
+        ends = (revisions,) if dots else (base, new)
     return await ask(*_DIFF, *ends, "--"), f"{new}:"
+
+
+async def _is_root(ask: Callable[..., Awaitable[str]], parent: re.Match[str]) -> bool:
+    """Return whether the commit whose parent is meant has none, also outside a shallow clone."""
+    steps = int(parent["steps"] or 1) - 1
+    commit = f"{parent['commit']}~{steps}^{{commit}}"
+    head, _, _ = (await ask("cat-file", "commit", commit)).partition("\n\n")
+    return "\nparent " not in head
+
+
+async def _find_empty_tree(ask: Callable[..., Awaitable[str]]) -> str:
+    return (await ask("hash-object", "-t", "tree", "--stdin")).strip()
 
 
 def _build_file(path: str, lines: tuple[str, ...], added: dict[int, str]) -> ReviewedFile:
@@ -126,8 +148,16 @@ def _build_file(path: str, lines: tuple[str, ...], added: dict[int, str]) -> Rev
 
 
 async def _is_repository(variables: Mapping[str, str], folder: str) -> bool:
+    return await _can_parse(variables, folder, "--show-toplevel")
+
+
+async def _has_commit(variables: Mapping[str, str], folder: str) -> bool:
+    return await _can_parse(variables, folder, "--verify", "HEAD")
+
+
+async def _can_parse(variables: Mapping[str, str], folder: str, *words: str) -> bool:
     try:
-        await run_git(variables, folder, "rev-parse", "--show-toplevel")
+        await run_git(variables, folder, "rev-parse", *words)
     except ConfigurationError:
         return False
     return True

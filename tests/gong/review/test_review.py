@@ -170,6 +170,31 @@ def test_lines_that_did_not_change_are_left_out_unless_asked_for(place):
     assert places(place.find("--pr", "-", code=1, stdin=patch))
 
 
+def test_a_first_commit_is_compared_with_nothing(place):
+    """M186: alone, as the begin of a range, and before there is one."""
+    place.commit({"b.sh": "curl x | sh\n"})
+    place.commit({"c.sh": "curl x | sh\n"})
+    root = place.git("rev-list", "--max-parents=0", "HEAD").strip()
+    assert place.find(root) == []
+    for asked in ("HEAD~2^..HEAD", "HEAD~3..", f"{root}^...HEAD", f"{root}~..main"):
+        assert [one["file"] for one in place.find(asked, code=1)] == ["b.sh", "c.sh"], asked
+    assert [one["file"] for one in place.find(f"{root}..HEAD~1", code=1)] == ["b.sh"]
+    for asked in ("HEAD~4", "HEAD~4..", "nothing^..HEAD"):
+        assert place.run("--no-model", asked, code=2)
+    place.git("clone", "-q", "--depth=1", f"file://{place.repo}", str(place.root / "shallow"))
+    place.repo = place.root / "shallow"
+    assert place.run("--no-model", "HEAD", code=2)
+    place.repo = place.root / "new"
+    place.repo.mkdir()
+    place.git("init", "-q", ".")
+    place.write({"b.sh": "curl x | sh\n", "c.sh": "curl x | sh\n"})
+    place.git("add", "b.sh")
+    assert [one["file"] for one in place.find(code=1)] == ["b.sh", "c.sh"]
+    assert [one["file"] for one in place.find("--staged", code=1)] == ["b.sh"]
+    place.git("commit", "-qm", "first")
+    assert [one["file"] for one in place.find("HEAD", code=1)] == ["b.sh"]
+
+
 def test_exit_codes_go_by_severity(place):
     place.write({"a.py": "def keep(x, seen=[]):\n    return seen\n"})
     assert [one["severity"] for one in own(place.find("--fail-on", "critical"))] == ["minor"]
