@@ -16,12 +16,16 @@ from .agent.front_end import FrontEnd
 from .assembly import opening
 from .config import Settings, load_settings, locate_store
 from .project import check_folder
+from .tools.registry import TruncationMiddleware
+from .tools.truncation_service import TruncationService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
     from .agent.session import Session
     from .policy.decision import Policy
+    from .tools.limits import TruncationSettings, TruncationStrategy
+    from .tools.output_storage import OutputStorage
     from .tools.tool import AgentTool
 
 
@@ -39,6 +43,9 @@ async def open_session(
     settings: Settings | None = None,
     environ: Mapping[str, str] | None = None,
     program: str = "gong",
+    truncation: TruncationSettings | None = None,
+    strategy: TruncationStrategy | None = None,
+    storage: OutputStorage | None = None,
 ) -> AsyncGenerator[Session]:
     """Open a session in a folder, and close it at the end of the block.
 
@@ -49,7 +56,9 @@ async def open_session(
     decides which calls may run, `hooks` are Python hooks. `settings` are those of the user's
     config.toml if None, and of the folder's project where they are trusted; `environ` the variables
     of this process.
-    `program` is recorded on a new tape.
+    `program` is recorded on a new tape. `truncation` are the limits of results in place of those of
+    the settings; a result that its tool does not cut is cut by `strategy`, and the whole of it kept
+    in `storage`, in place of the session's tape.
 
     Files may be changed without being read before, until
     `session.configure(read_before_write=True)`.
@@ -62,6 +71,8 @@ async def open_session(
     settings = load_settings(environ, {}, where) if settings is None else settings
     if store is not None:
         settings = replace_fields(settings, store=os.fspath(store))
+    if truncation is not None:
+        settings = replace_fields(settings, truncation=truncation)
     with open_store(locate_store(settings, environ)) as library:
         front = FrontEnd(library, settings, environ, where, program, model, hooks=hooks)
         recorder = None
@@ -76,6 +87,9 @@ async def open_session(
             for tool in tools:
                 session.setup.tools.register(tool)
                 session.setup.tools.activate((tool.name,))
+            if strategy is not None or storage is not None:
+                service = TruncationService(settings.truncation, strategy=strategy, storage=storage)
+                session.setup.tools.truncation = TruncationMiddleware(service)
             session.setup = replace(session.setup, closes_without_key=True)
             session.configure(read_before_write=False)
             if policy is not None:

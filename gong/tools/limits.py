@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
 
 from msgspec import Meta, Struct, field
 
@@ -386,11 +386,30 @@ class KeptText(NamedTuple):
     removed_bytes: int | None = None
 
 
+class TruncationStrategy(Protocol):
+    """A way to cut a text; what it raises leaves the text whole."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    def needs_truncation(self, content: str, config: TruncationSettings) -> bool:
+        """Whether a text is to be cut."""
+        ...
+
+    def truncate(self, content: str, config: TruncationSettings) -> KeptText:
+        """Return what stays of a text, and how many lines or bytes were left out."""
+        ...
+
+
 class LinesAndBytesStrategy:
     """Cuts at whichever limit comes first: whole lines, or a part of one that is too long alone.
 
     It is the strategy of the truncation service, and the base of others.
     """
+
+    name = "lines and bytes"
 
     def needs_truncation(self, content: str, config: TruncationSettings) -> bool:
         """Whether there are too many lines or bytes; the end of the last line opens no other."""
@@ -415,6 +434,8 @@ class JsonItemsStrategy(LinesAndBytesStrategy):
 
     What is left of an array is one again, so that a program can read it.
     """
+
+    name = "JSON items"
 
     def needs_truncation(self, content: str, config: TruncationSettings) -> bool:
         """Whether there are too many items, or too many lines or bytes in all."""

@@ -20,6 +20,7 @@ from .limits import (
     LinesAndBytesStrategy,
     TruncationOverride,
     TruncationSettings,
+    TruncationStrategy,
     count_bytes,
 )
 from .output_storage import FolderStorage, OutputStorage, build_temporary_path
@@ -48,7 +49,7 @@ class TruncationContext:
     declared: TruncationOverride | None = None
     """What the tool says of itself; the user's word on that tool goes before it."""
     storage: OutputStorage | None = None
-    """Where to keep the whole instead of in the service's own storage: the session's tape."""
+    """Where to keep the whole: the session's tape, unless the service was given a storage."""
 
 
 class WholeText(Struct, frozen=True):
@@ -117,7 +118,7 @@ class TruncationService:
         *,
         on_event: Callable[[TruncationEvent], None] = lambda _: None,
         storage: OutputStorage | None = None,
-        strategy: LinesAndBytesStrategy | None = None,
+        strategy: TruncationStrategy | None = None,
     ) -> None:
         self._config = config
         self._tools = dict(tools)
@@ -126,7 +127,7 @@ class TruncationService:
             self._tools[name] = replace(usual, **_collect_set_fields(change))
         self._on_event = on_event
         self._storage = storage
-        self._strategy = strategy or LinesAndBytesStrategy()
+        self._strategy: TruncationStrategy = strategy or LinesAndBytesStrategy()
 
     async def output(self, content: str, context: TruncationContext) -> WholeText | CutText:
         """Return the text, cut if it is over a limit and cutting is enabled for it."""
@@ -142,9 +143,8 @@ class TruncationService:
                 self._emit_event("skipped", content, content, context)
                 return WholeText(content)
             kept = self._strategy.truncate(content, config)
-            path = await (context.storage or self._open_own_storage()).save(
-                content, context.tool_name
-            )
+            storage = self._storage or context.storage or self._open_own_storage()
+            path = await storage.save(content, context.tool_name)
         except Exception as error:  # noqa: BLE001 - whatever fails, the text is more than the cut
             said = str(error) or type(error).__name__
             self._emit_event("error", content, content, context, error=said)

@@ -1,7 +1,70 @@
 """Sessions inside another program."""
 
+import json
+
+from msgspec import Struct
+
 import gong
 from gong import trust
+from gong.tools.limits import KeptText, TruncationOverride, TruncationSettings
+from gong.tools.output_storage import FolderStorage
+from tape.model.entries import ToolResult, join_texts
+from tests.gong.agent.conftest import call
+
+
+class NoArguments(Struct):
+    """Nothing."""
+
+
+async def count(_arguments, _context):
+    return gong.ToolOutcome.from_text("".join(f"{n}\n" for n in range(100)))
+
+
+class FirstAndLast:
+    """Keeps the first and the last line."""
+
+    name = "first and last"
+
+    def needs_truncation(self, content, config):
+        return content.count("\n") > config.max_lines
+
+    def truncate(self, content, _config):
+        first, *others, last = content.splitlines()
+        return KeptText(f"{first}\n{last}", removed_lines=len(others))
+
+
+async def run_count(tmp_path, **how):
+    """Return the result of a tool that counts to a hundred, in a session that is opened so."""
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"tool_calls": [call("count")]}, {"text": "done"}]))
+    tool = gong.AgentTool("count", "Counts", NoArguments, count)
+    paths = {"store": tmp_path / "tapes", "environ": {"HOME": str(tmp_path)}}
+    async with gong.open_session(
+        tmp_path, model=f"scripted/{script}", tools=[tool], **paths, **how
+    ) as session:
+        session.use_permission("bypass")
+        await gong.answer_prompt(session, "go")
+        path = [entry.data for entry in session.recorder.path]
+    (result,) = [join_texts(one.content) for one in path if isinstance(one, ToolResult)]
+    return result
+
+
+async def test_limits_of_results_are_given_to_a_session(tmp_path):
+    """M232: for all tools, and for one."""
+    limits = TruncationSettings(max_lines=3, tools={"count": TruncationOverride(direction="tail")})
+    assert (await run_count(tmp_path, truncation=limits)).endswith("97\n98\n99")
+
+
+async def test_a_way_to_cut_and_a_storage_are_given_to_a_session(tmp_path):
+    """M232: the whole is in the storage, and nowhere else."""
+    storage = FolderStorage(str(tmp_path / "kept"))
+    limits = TruncationSettings(max_lines=3)
+    how = {"truncation": limits, "strategy": FirstAndLast(), "storage": storage}
+    result = await run_count(tmp_path, **how)
+    assert result.startswith("0\n99\n\n...98 lines truncated...")
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert f"saved to: {kept}\n" in result
+    assert len(kept.read_text().splitlines()) == 100
 
 
 async def test_the_settings_of_a_folder_s_project_count_once_they_are_trusted(tmp_path):

@@ -283,9 +283,9 @@ def tape(tmp_path):
 async def test_on_a_tape_the_whole_is_a_blob_until_gc(tape, make, tmp_path):
     """M119 C40"""
     storage = TapeStorage(tape.blobs)
-    text = lines(3000)
-    first = await make().output(text, TruncationContext("x", storage=storage))
-    second = await make().output(text, TruncationContext("y", storage=storage))
+    service, text = make(storage=None), lines(3000)
+    first = await service.output(text, TruncationContext("x", storage=storage))
+    second = await service.output(text, TruncationContext("y", storage=storage))
     path = Path(first.output_path)
     assert first.output_path == second.output_path
     assert written(path) == await storage.read(str(path)) == text
@@ -294,6 +294,8 @@ async def test_on_a_tape_the_whole_is_a_blob_until_gc(tape, make, tmp_path):
     os.utime(path, (0, 0))
     assert await storage.cleanup(0) == 0
     assert is_there(path)
+    own = await make().output(text, TruncationContext("x", storage=storage))  # its own goes first
+    assert Path(own.output_path).parent == tmp_path / "kept"
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\0long"])
