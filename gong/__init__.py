@@ -6,10 +6,10 @@ is imported when it is used, because a start of `gong` needs few of them.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of --version
 if TYPE_CHECKING:
+    from typing import Any
+
     from .agent import events
     from .agent.model import AgentModel
     from .agent.rewind import build_file_patches, plan_redo, plan_rewind, plan_undo
@@ -83,6 +83,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is used first."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 (the command line needs no public name)
+
     home = _HOMES[name]
     if name == "events":
         return import_module(".agent.events", __name__)
