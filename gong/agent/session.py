@@ -17,7 +17,7 @@ next run.
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import partial
@@ -51,7 +51,7 @@ from .recorder import Recorder, has_agents
 from .run_context import STOPPED_BY_USER, RunContext, RunState
 from .session_controls import SessionControls
 from .skill_use import begin_skill, end_skills, find_prompt_skill, record_prompt_skill
-from .tool_sources import attach_mentions
+from .tool_sources import attach_mentions, close_sources
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -577,20 +577,21 @@ class Session(SessionControls):
         if self.state is SessionState.CLOSED:
             return
         self.state = SessionState.CLOSED
-        # Children first: their ends are entries, which need the branch that is closed after them.
-        if self.run_state.agents is not None:
-            await self.run_state.agents.close()
-        await self.run_state.background.close()
-        for source in self.setup.sources:
-            await source.close()
-        if self.recorder is not None:
-            self.recorder.close()
-        await self.setup.env.cleanup()
-        if self.setup.file_recorder is not None:
-            self.setup.file_recorder.close()
-        if self._is_announced:
-            self._queues.emit(events.SessionEnd(self.state))
-        await self.setup.hooks.end_session("other")
+        # From the last to the first, each also after another failed. Children first: their ends
+        # are entries, which need the branch that is closed after them.
+        async with AsyncExitStack() as steps:
+            steps.push_async_callback(self.setup.hooks.end_session, "other")
+            if self._is_announced:
+                steps.callback(self._queues.emit, events.SessionEnd(self.state))
+            if self.setup.file_recorder is not None:
+                steps.callback(self.setup.file_recorder.close)
+            steps.push_async_callback(self.setup.env.cleanup)
+            if self.recorder is not None:
+                steps.callback(self.recorder.close)
+            steps.push_async_callback(close_sources, self.setup.sources, self._queues.emit)
+            steps.push_async_callback(self.run_state.background.close)
+            if self.run_state.agents is not None:
+                steps.push_async_callback(self.run_state.agents.close)
 
 
 @asynccontextmanager

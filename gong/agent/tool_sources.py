@@ -44,6 +44,12 @@ async def _ask_source(source: ToolSource, ask: Callable[[], Awaitable[T]], emit:
         return None
 
 
+async def close_sources(sources: Sequence[ToolSource], emit: Emit) -> None:
+    """Close the sources of tools, each also after another has failed."""
+    for source in sources:
+        await _ask_source(source, source.close, emit)
+
+
 async def attach_mentions(
     sources: Sequence[ToolSource], recorder: Recorder, prompt: str, emit: Emit
 ) -> None:

@@ -188,7 +188,11 @@ class _RunningCall:
         if not verdict.allowed:
             self.result = tool.ToolOutcome.error(verdict.text, kind="PermissionDenied")
             return None
-        await self._record_checkpoint(prepared)
+        try:
+            await self._record_checkpoint(prepared)
+        except tool.TargetsUnknown as error:
+            self.result = error.outcome
+            return None
         args = NO_JSON if prepared.call is call else prepared.call.args  # hook or person changed it
         where = describe_environment(context.setup.env)
         context.recorder.append(ToolStart(call.id, call.name, args, prepared.tool.replay, where))

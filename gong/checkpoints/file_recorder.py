@@ -25,6 +25,7 @@ from tape.model.entries import Checkpoint, FileState, OtherEnvironment
 from ..env.local import LocalEnvironment, run_to_end
 from ..env.protocol import is_inside_folder
 from ..env.wrappers import EnvironmentWrapper
+from ..tools.tool import find_call_targets
 from .disk_file import DiskFile, read_disk_file
 from .file_changes import FileVersion, list_changes
 from .folder_files import FolderFiles
@@ -63,20 +64,19 @@ class FileRecorder:
         """Store the state of the files that a call may change; None where it changes none.
 
         `path` has the entries that the records follow: another list is another history, for which
-        everything is recorded again. Raises WriteFailed where the disk fails.
+        everything is recorded again. Raises WriteFailed where the disk fails, TargetsUnknown.
         """
         tool, settings = prepared.tool, self.settings
         if tool.replay == "safe":
             return None
-        targets = await tool.find_targets(prepared.arguments, env) if tool.find_targets else ()
-        is_command = tool.find_targets is None
-        if is_command and (not settings.commands or is_reading_command(prepared, env)):
-            return None
-        if not is_command and not targets:
+        targets = await find_call_targets(prepared, env)
+        if targets is None:
+            if not settings.commands or is_reading_command(prepared, env):
+                return None
+            return await self._begin_command(prepared, await self._open_folder(env, blobs, path))
+        if not targets:
             return None
         folder = await self._open_folder(env, blobs, path)
-        if is_command:
-            return await self._begin_command(prepared, folder)
         call = RecordedCall(prepared.call.id, env, self._stored, settings.max_total_bytes)
         await call.read_targets(targets, folder)
         return call

@@ -7,7 +7,7 @@ own id under the default provider; `names` resolves the shorter names that peopl
 from __future__ import annotations
 
 import os
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -167,7 +167,8 @@ class Client:
         """Close every provider that was created."""
         while self._made:
             _, provider = self._made.popitem()
-            await provider.close()
+            with suppress(Exception, SystemExit):  # it is used no more, and the others wait
+                await provider.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -31,7 +31,6 @@ from msgspec.structs import replace
 
 from tape.formats.wire import clean_value
 from tape.model.entries import join_texts
-from tape.text import replace_surrogates
 
 from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
@@ -39,10 +38,12 @@ from .limits import limit_text
 from .output_storage import find_blob
 from .tool import (
     AgentTool,
+    Diversion,
     PreparedCall,
     RemovedOutput,
     ToolContext,
     ToolOutcome,
+    build_failure,
     check_outcome,
 )
 from .truncation_service import CutText, TruncationContext, TruncationOptions, TruncationService
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from tape.model.entries import ToolCall
 
     from ..llm.models import ProfileName
-    from .tool import ErrorKind
 
     Middleware = Callable[[ToolOutcome, TruncationContext], Awaitable[ToolOutcome]]
 
@@ -300,11 +300,16 @@ class ToolRegistry:
             expected = "a JSON object" if tool.schema else describe_fields(schema)
             text = f"{said} Expected: {expected}"
             return ToolOutcome.error(text, kind="ValidationError")
-        meant = tool.divert(arguments) if tool.divert else None
-        if isinstance(meant, ToolOutcome):
-            return meant
-        if meant is not None:
+        except BaseException as error:  # noqa: BLE001 - of the tool's own arguments
+            return build_failure(tool.name, error)
+        try:
+            meant: object = tool.divert(arguments) if tool.divert else None
+        except BaseException as error:  # noqa: BLE001 - whatever a tool raises becomes a result
+            return build_failure(tool.name, error, "its divert failed: ")
+        if isinstance(meant, Diversion):
             tool, arguments = meant
+        elif meant is not None:
+            return check_outcome(tool.name, meant)
         return PreparedCall(tool, call, arguments)
 
     async def run(
@@ -316,14 +321,7 @@ class ToolRegistry:
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a tool raises becomes a result
-            said = str(error) or type(error).__name__
-            text = f"Tool error ({prepared.tool.name}): {said}"
-            kinds: tuple[tuple[type[BaseException], ErrorKind], ...] = (
-                (FileNotFoundError, "FileNotFound"),
-                (PermissionError, "PermissionDenied"),
-            )
-            kind = next((name for one, name in kinds if isinstance(error, one)), None)
-            return ToolOutcome.error(replace_surrogates(text), kind=kind)
+            return build_failure(prepared.tool.name, error)
         tool = prepared.tool
         result = check_outcome(tool.name, answered)
         if tool.limits is not None:
@@ -338,7 +336,12 @@ class ToolRegistry:
             declared=tool.truncation,
             storage=context.storage,
         )
-        return await self.truncation(result, about)
+        try:
+            return await self.truncation(result, about)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - it may be the host's
+            return build_failure(tool.name, error, "its result could not be cut: ")
 
     def _require_known(self, names: Iterable[str]) -> None:
         unknown = [name for name in names if name not in self._tools]

@@ -6,6 +6,7 @@ Two channels leave a tool: `content` for the model, `details` for people and pro
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -120,6 +121,22 @@ def check_outcome(name: str, result: object) -> ToolOutcome:
     if (content, full) == (result.content, result.full):
         return result
     return replace(result, content=content, full=full)
+
+
+def build_failure(name: str, error: BaseException, what: str = "") -> ToolOutcome:
+    """Return the result of a call whose tool raised, `what` before its words.
+
+    Ctrl+C is raised again.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    kinds: tuple[tuple[type[BaseException], ErrorKind], ...] = (
+        (FileNotFoundError, "FileNotFound"),
+        (PermissionError, "PermissionDenied"),
+    )
+    kind = next((kind for one, kind in kinds if isinstance(error, one)), None)
+    said = replace_surrogates(str(error) or type(error).__name__)
+    return ToolOutcome.error(f"Tool error ({name}): {what}{said}", kind=kind)
 
 
 def _find_fault(result: ToolOutcome) -> str:
@@ -266,6 +283,35 @@ class ToolContext:
 
 TargetFinder = Callable[[Any, "ExecutionEnvironment"], "Awaitable[Sequence[str]]"]
 """Given arguments and environment: the real paths of all files that a call may change."""
+
+
+class TargetsUnknown(Exception):
+    """A tool cannot say which files a call may change; `outcome` names it."""
+
+    def __init__(self, outcome: ToolOutcome) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
+async def find_call_targets(
+    prepared: PreparedCall, env: ExecutionEnvironment
+) -> Sequence[str] | None:
+    """Return what a tool's `find_targets` finds; None where it has none. Raises TargetsUnknown."""
+    tool = prepared.tool
+    if tool.find_targets is None:
+        return None
+    try:
+        targets: object = await tool.find_targets(prepared.arguments, env)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        raise TargetsUnknown(
+            build_failure(tool.name, error, "its find_targets failed: ")
+        ) from error
+    if not isinstance(targets, list | tuple) or not all(isinstance(one, str) for one in targets):
+        text = f"Tool error ({tool.name}): its find_targets returned no list of paths"
+        raise TargetsUnknown(ToolOutcome.error(text))
+    return targets
 
 
 async def find_no_targets(_arguments: Struct, _env: ExecutionEnvironment) -> Sequence[str]:

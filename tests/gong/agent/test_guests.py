@@ -9,6 +9,7 @@ import pytest
 from msgspec import Struct
 
 from gong.agent import events
+from gong.env.wrappers import EnvironmentWrapper
 from gong.llm.types import Finish, TextDelta, TextEnd, TextStart
 from gong.policy.decision import Verdict
 from gong.tools.tool import AgentTool, ToolOutcome
@@ -212,3 +213,113 @@ async def test_a_source_of_tools_that_fails_is_named(stage, answer):
     warned = [event.message for event in told if isinstance(event, events.Warn)]
     assert any(one.startswith("the source of tools Source failed: ") for one in warned)
     assert join_texts(session.recorder.path[-1].data.content) == "went on"
+
+
+async def fail_to_find(arguments, env):
+    raise RuntimeError("who knows")
+
+
+async def find_nothing_known(arguments, env):
+    return "a path"
+
+
+class Fussy(Struct):
+    def __post_init__(self):
+        raise RuntimeError("too fussy")
+
+
+def build_mine(**parts):
+    async def body(arguments, context):
+        return "ran"
+
+    return AgentTool("mine", "Mine.", parts.pop("arguments", Nothing), body, **parts)
+
+
+PARTS = {
+    "divert raises": ({"divert": lambda _: 1 / 0}, "its divert failed: division by zero"),
+    "divert exits": ({"divert": lambda _: sys.exit(3)}, "its divert failed: 3"),
+    "divert recurses": ({"divert": lambda _: deep()}, "its divert failed: maximum recursion"),
+    "divert answers a number": ({"divert": lambda _: 5}, "it returned int, not ToolOutcome"),
+    "find_targets raises": ({"find_targets": fail_to_find}, "its find_targets failed: who knows"),
+    "find_targets is not async": (
+        {"find_targets": lambda arguments, env: []},
+        "its find_targets failed: object list can't be used",
+    ),
+    "find_targets answers a text": (
+        {"find_targets": find_nothing_known},
+        "its find_targets returned no list of paths",
+    ),
+    "arguments raise": ({"arguments": Fussy}, "too fussy"),
+}
+
+
+@pytest.mark.parametrize("case", PARTS)
+async def test_every_part_of_a_tool_that_fails_ends_its_own_call(stage, case):
+    parts, what = PARTS[case]
+    session = await stage.session(
+        {"tool_calls": [call("mine"), call("ls", path=".")]}, {"text": "went on"}
+    )
+    session.setup.tools.register(build_mine(**parts))
+    session.setup.tools.activate(("mine",))
+    await seen(session, "go")
+    mine, ls = (e.data for e in session.recorder.path if isinstance(e.data, ToolResult))
+    assert join_texts(mine.content).startswith(f"Tool error (mine): {what}")
+    assert (mine.is_error, ls.is_error) == (True, False)
+    assert join_texts(session.recorder.path[-1].data.content) == "went on"
+
+
+async def test_a_truncation_that_fails_ends_one_call(stage):
+    async def cut(result, context):
+        return deep()
+
+    session = await stage.session({"tool_calls": [call("mine")]}, {"text": "went on"})
+    session.setup.tools.register(build_mine())
+    session.setup.tools.activate(("mine",))
+    session.setup.tools.truncation = cut
+    await seen(session, "go")
+    (mine,) = (e.data for e in session.recorder.path if isinstance(e.data, ToolResult))
+    assert join_texts(mine.content).startswith("Tool error (mine): its result could not be cut: ")
+    assert join_texts(session.recorder.path[-1].data.content) == "went on"
+
+
+class Closing(Source):
+    async def offer(self, tools, *, has_person):
+        return ()
+
+    async def read_mentions(self, prompt):
+        return None
+
+    async def close(self):
+        return self._answer()
+
+
+async def test_a_source_that_fails_to_close_keeps_nothing_open(stage):
+    closed = []
+    session = await stage.session({"text": "done"})
+    sources = (Closing(lambda: sys.exit(1)), Closing(lambda: closed.append("second")))
+    session.setup = replace(session.setup, sources=sources)
+    await seen(session, "go")
+    told = []
+    session.subscribe(told.append)
+    await session.close()
+    assert closed == ["second"]
+    assert [one.kind for one in told] == ["warning", "session_end"]
+    assert told[0].message.startswith("the source of tools Closing failed: SystemExit")
+    assert stage.reopened().writer.instead_of is None
+
+
+async def test_an_environment_that_fails_to_close_keeps_nothing_open(stage):
+    session = await stage.session({"text": "done"})
+    await seen(session, "go")
+    told = []
+    session.subscribe(told.append)
+
+    class Broken(EnvironmentWrapper):
+        async def cleanup(self):
+            raise RuntimeError("it is gone")
+
+    session.use_environment(Broken(session.setup.env))
+    with pytest.raises(RuntimeError, match="it is gone"):
+        await session.close()
+    assert [one.kind for one in told] == ["session_end"]
+    await session.close()
