@@ -14,17 +14,22 @@ import msgspec
 
 from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import print_lines
+from tape.errors import TapeError
+from tape.exchange.secrets import mask_text
 from tape.index.library import open_store
 
 from .. import __version__, config
 from ..agent.front_end import FrontEnd
 from ..assembly import opening
+from ..errors import GongError
 from ..private_files import locate_state_folder
 from ..project import locate_folder
-from ..review.analysers import find_with_analysers
+from ..review.analysers import Analysed, find_with_analysers
 from ..review.diff import read_changes
 from ..review.findings import (
     SEVERITIES,
+    FailedPart,
+    ReviewScope,
     build_sarif,
     count_failing,
     format_github,
@@ -32,7 +37,8 @@ from ..review.findings import (
     merge_findings,
 )
 from ..review.memory import ReviewMemory
-from ..review.model import STRICTNESS, apply_fixes, ask_model
+from ..review.model import STRICTNESS, ModelAnswer, apply_fixes, ask_model
+from ..review.passes import name_passes
 from ..review.review import choose_findings, find_all_faults, select_files
 from .options import load_settings, model_option, print_warning, store_option
 
@@ -42,6 +48,9 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..review.diff import ReviewedFile
     from ..review.findings import ReviewFinding
+
+_FAILED_EXIT = 10
+"""A part of the review failed: what the others found is printed."""
 
 
 @click.command(epilog=format_examples("gong review --help"))
@@ -85,9 +94,10 @@ def review(
     Fixed checks run first, also ruff, bandit, semgrep and eslint where they are installed; then a
     model looks at security, quality and practice. Findings are about new lines.
 
-    Exits with 1 if there is a finding at or above --fail-on, else with 0.
+    Exits with 1 if there is a finding at or above --fail-on, with 10 if a stage or an analyser
+    failed (what the others found is printed), else with 0.
     --json prints one object: findings, each with file, lines, severity, category, text, fix and
-    source; counts; analysers and missing ones.
+    source; counts; and who looked: files, passes, analysers, missing ones, model, stages, failed.
     """
     if sum((bool(revisions), staged, patch_file is not None)) > 1:
         raise click.UsageError("RANGE, --staged and --pr cannot be combined")
@@ -105,13 +115,14 @@ def review(
     found = choose(find_all_faults(files, settings.review.rules))
     memory = _open_memory(changes.root)
     # The lines around those of a patch may not be there: an analyser would see broken files.
-    analysed = None if patch is not None else find_with_analysers(files, os.environ, memory)
-    if analysed is not None:
-        found = merge_findings([*found, *choose(analysed.found)])
-        if analysed.missing and output_format == "text" and not as_json:
-            print_warning(f"not installed, so not asked: {', '.join(analysed.missing)}")
+    analysed = Analysed([], [], [], [])
+    if patch is None:
+        analysed = find_with_analysers(files, os.environ, memory)
+    found = merge_findings([*found, *choose(analysed.found)])
     name = model or os.environ.get("GONG_MODEL") or settings.model
-    if files and (fixes or (name and not no_model)):
+    asked = name if files and name and not no_model else None
+    said = ModelAnswer([], [], [])
+    if asked or (files and fixes):
         said = asyncio.run(
             _ask_model(
                 settings,
@@ -119,31 +130,41 @@ def review(
                 files,
                 name,
                 chosen,
-                not no_model,
+                asked is not None,
                 found,
                 memory,
                 fixes=fixes,
             )
         )
-        found = merge_findings([*found, *choose(said)])
-    _print_findings(found, "json" if as_json else output_format, analysed)
-    return int(count_failing(found, fail_on) > 0)
+        found = merge_findings([*found, *choose(said.found)])
+    scope = ReviewScope(
+        files=len(files),
+        passes=tuple(name_passes(files, settings.review.rules)),
+        analysers=tuple(analysed.ran),
+        missing=tuple(analysed.missing),
+        model=asked,
+        stages=tuple(said.stages),
+        failed=(*analysed.failed, *said.failed),
+    )
+    for one in scope.failed:
+        print_warning(f"{one.part} failed: {one.error}")
+    _print_findings(found, "json" if as_json else output_format, scope)
+    return _FAILED_EXIT if scope.failed else int(count_failing(found, fail_on) > 0)
 
 
-def _print_findings(found: Sequence[ReviewFinding], output_format: str, analysed: Any) -> None:
+def _print_findings(found: Sequence[ReviewFinding], output_format: str, scope: ReviewScope) -> None:
     if output_format == "text":
-        print_lines(format_text(found))
+        print_lines(format_text(found, scope))
     elif output_format == "github":
-        print_lines(format_github(found))
+        print_lines(format_github(found, scope))
     elif output_format == "sarif":
-        print_json(build_sarif(found, __version__))
+        print_json(build_sarif(found, __version__, scope))
     else:
         counts = {one: sum(each.severity == one for each in found) for one in SEVERITIES}
         print_json({
             "findings": [{**msgspec.to_builtins(one), "source": one.source} for one in found],
             "counts": counts,
-            "analysers": [] if analysed is None else analysed.ran,
-            "missing": [] if analysed is None else analysed.missing,
+            **msgspec.to_builtins(scope),
         })  # fmt: skip
     sys.stdout.flush()
 
@@ -165,21 +186,31 @@ async def _ask_model(
     memory: ReviewMemory,
     *,
     fixes: bool,
-) -> list[ReviewFinding]:
-    """Return what a model finds, on a tape of its own; let findings be fixed if that is asked."""
-    with open_store(config.locate_store(settings, os.environ)) as library:
-        program = f"gong/{__version__}"
-        front = FrontEnd(library, settings, os.environ, root, program, name, print_warning)
-        host = await opening.open_session(front)
-        try:
-            host.session.open_recorder(f"review of {len(files)} files")
-            host.session.announce()
-            said = []
-            if asks and name:
-                said = await ask_model(host.session, files, strictness=strictness, memory=memory)
-            if fixes and (found or said):
-                chosen = merge_findings([*found, *choose_findings(said, files)])
-                print_warning(await apply_fixes(host.session, chosen))
-        finally:
-            await host.close()
+) -> ModelAnswer:
+    """Return what a model finds, on a tape of its own; let findings be fixed if that is asked.
+
+    What fails is part of the answer, so that nothing that was found is lost.
+    """
+    said = ModelAnswer([], [], [])
+    part = f"model {name}"
+    try:
+        with open_store(config.locate_store(settings, os.environ)) as library:
+            program = f"gong/{__version__}"
+            front = FrontEnd(library, settings, os.environ, root, program, name, print_warning)
+            host = await opening.open_session(front)
+            try:
+                host.session.open_recorder(f"review of {len(files)} files")
+                host.session.announce()
+                if asks:
+                    said = await ask_model(
+                        host.session, files, strictness=strictness, memory=memory
+                    )
+                if fixes and (found or said.found):
+                    part = "fix"
+                    chosen = merge_findings([*found, *choose_findings(said.found, files)])
+                    print_warning(await apply_fixes(host.session, chosen))
+            finally:
+                await host.close()
+    except (GongError, TapeError, OSError) as error:
+        said.failed.append(FailedPart(part, mask_text(str(error)).text))
     return said

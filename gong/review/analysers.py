@@ -23,7 +23,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..env.variables import VariableRules
-from .findings import ReviewFinding, mask_finding
+from .findings import FailedPart, ReviewFinding, mask_finding
 from .memory import build_key
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class Analysed(NamedTuple):
     """Those that were asked, also if they knew the files already."""
     missing: list[str]
     """Those that could say something, and are not installed."""
+    failed: list[FailedPart]
+    """Those that were asked, and did not answer."""
 
 
 class _Analyser(NamedTuple):
@@ -71,7 +73,7 @@ def find_with_analysers(
 
     One that has seen the content of a file is not asked about it again.
     """
-    done = Analysed([], [], [])
+    done = Analysed([], [], [], [])
     for analyser in _ANALYSERS:
         named = [one for one in files if PurePath(one.path).suffix.lower() in analyser.endings]
         if not named:
@@ -89,8 +91,10 @@ def find_with_analysers(
         known = {path: memory.get(key) for path, key in keys.items()}
         new = [one for one in named if known[one.path] is None]
         if new:
-            found = _ask_analyser(analyser, program, new, environ)
-            if found is None:
+            try:
+                found = _ask_analyser(analyser, program, new, environ)
+            except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+                done.failed.append(FailedPart(analyser.name, f"it cannot be read: {error}"))
                 continue
             memory.keep({keys[path]: tuple(those) for path, those in found.items()})
             known.update({path: tuple(those) for path, those in found.items()})
@@ -101,8 +105,11 @@ def find_with_analysers(
 
 def _ask_analyser(
     analyser: _Analyser, program: str, files: Sequence[ReviewedFile], environ: Mapping[str, str]
-) -> dict[str, list[ReviewFinding]] | None:
-    """Return what an analyser finds, by file; None where that cannot be read."""
+) -> dict[str, list[ReviewFinding]]:
+    """Return what an analyser finds, by file.
+
+    Raises OSError, TimeoutExpired, and ValueError where it prints something else than JSON.
+    """
     with tempfile.TemporaryDirectory(prefix="gong-review-") as folder:
         copies = []
         for number, file in enumerate(files):
@@ -111,8 +118,6 @@ def _ask_analyser(
             copy.write_text(f"{file.text}\n", "utf-8", errors="surrogateescape")
             copies.append(f"./{number}/{copy.name}")
         said = _run_analyser([program, *analyser.words, "--", *copies], folder, environ)
-    if said is None:
-        return None
     found: dict[str, list[ReviewFinding]] = {one.path: [] for one in files}
     for one in analyser.read(said):
         path = files[int(PurePath(one.file).parts[-2])].path
@@ -124,20 +129,21 @@ def _ask_analyser(
 
 
 def _run_analyser(command: list[str], folder: str, environ: Mapping[str, str]) -> Any:
-    """Return the JSON that an analyser prints; None where it prints none."""
+    """Return the JSON that an analyser prints."""
+    done = subprocess.run(  # noqa: S603 (a program that was found, and names of our own)
+        command,
+        cwd=folder,
+        env=VariableRules().select_variables(environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_SECONDS,
+        check=False,
+    )
     try:
-        done = subprocess.run(  # noqa: S603 (a program that was found, and names of our own)
-            command,
-            cwd=folder,
-            env=VariableRules().select_variables(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
         return json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
+    except ValueError as error:
+        complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise ValueError(f"exit code {done.returncode}; {' '.join(complaint) or error}") from error
 
 
 def _read_ruff(said: Any) -> list[ReviewFinding]:

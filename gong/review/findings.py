@@ -44,6 +44,47 @@ class ReviewFinding(Struct, frozen=True, omit_defaults=True):
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+class FailedPart(Struct, frozen=True):
+    """A part of a review that was asked and did not answer: a stage, an analyser, the fixing."""
+
+    part: str
+    error: str
+
+
+class ReviewScope(Struct, frozen=True):
+    """Who looked at the changes."""
+
+    files: int
+    """With new lines."""
+    passes: tuple[str, ...] = ()
+    """Checks of gong itself."""
+    analysers: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Analysers that could say something, and are not installed."""
+    model: str | None = None
+    stages: tuple[str, ...] = ()
+    """Those in which the model answered."""
+    failed: tuple[FailedPart, ...] = ()
+
+
+def format_scope(scope: ReviewScope) -> str:
+    """Return who looked, in one line for people."""
+    if not scope.files:
+        return "no new lines"
+    parts = [f"passes: {', '.join(scope.passes)}"]
+    if scope.analysers:
+        parts.append(", ".join(scope.analysers))
+    if scope.model is None:
+        parts.append("no model: only fixed checks ran")
+    else:
+        parts.append(f"model {scope.model}: {', '.join(scope.stages) or 'no answer'}")
+    if scope.missing:
+        parts.append(f"not installed: {', '.join(scope.missing)}")
+    if scope.failed:
+        parts.append(f"failed: {', '.join(one.part for one in scope.failed)}")
+    return "; ".join(parts)
+
+
 def merge_findings(found: Iterable[ReviewFinding]) -> list[ReviewFinding]:
     """Return findings in a fixed order, each fault once: by place, the worst first; no secrets."""
     by_place: dict[tuple[str, int, str], ReviewFinding] = {}
@@ -75,25 +116,33 @@ def count_failing(found: Iterable[ReviewFinding], fail_on: Severity) -> int:
     return sum(_get_rank(one.severity) <= _get_rank(fail_on) for one in found)
 
 
-def format_text(found: Sequence[ReviewFinding]) -> list[str]:
-    """Return lines for people: FILE:LINE, how bad, what; the fix below."""
+def format_text(found: Sequence[ReviewFinding], scope: ReviewScope | None = None) -> list[str]:
+    """Return lines for people: FILE:LINE, how bad, what; the fix below; at last who looked."""
     lines = []
     for one in found:
         head = f"{one.file}:{one.lines[0]}: {one.severity}: {one.category}: {one.text}"
         lines.append(show_controls(head))
         if one.fix:
             lines.append(show_controls(f"    fix: {one.fix}"))
-    lines.append(format_count(len(found), "finding") if found else "no findings")
+    count = format_count(len(found), "finding") if found else "No findings"
+    lines.append(count if scope is None else show_controls(f"{count} ({format_scope(scope)})"))
     return lines
 
 
-def format_github(found: Sequence[ReviewFinding]) -> list[str]:
+def format_github(found: Sequence[ReviewFinding], scope: ReviewScope) -> list[str]:
     """Return workflow commands of GitHub Actions, which show findings beside the lines."""
-    return [
-        f"::{_GITHUB_LEVELS[one.severity]} file={_escape_property(one.file)},line={one.lines[0]},"
-        f"endLine={one.lines[1]},title={_escape_property(one.category)}::{_escape_data(one.text)}"
-        for one in found
+    lines = [
+        f"::error title=gong review::{_escape_data(f'{one.part} failed: {one.error}')}"
+        for one in scope.failed
     ]
+    lines.append(f"::notice title=gong review::{_escape_data(format_scope(scope))}")
+    for one in found:
+        place = f"file={_escape_property(one.file)},line={one.lines[0]},endLine={one.lines[1]}"
+        title = _escape_property(one.category)
+        lines.append(
+            f"::{_GITHUB_LEVELS[one.severity]} {place},title={title}::{_escape_data(one.text)}"
+        )
+    return lines
 
 
 def _escape_data(text: str) -> str:
@@ -104,7 +153,7 @@ def _escape_property(text: str) -> str:
     return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def build_sarif(found: Sequence[ReviewFinding], version: str) -> dict[str, Any]:
+def build_sarif(found: Sequence[ReviewFinding], version: str, scope: ReviewScope) -> dict[str, Any]:
     """Return a SARIF log of one run."""
     rules = sorted({one.category for one in found})
     worst = {
@@ -130,11 +179,21 @@ def build_sarif(found: Sequence[ReviewFinding], version: str) -> dict[str, Any]:
                         ],
                     }
                 },
+                "invocations": [_build_invocation(scope)],
                 "columnKind": "unicodeCodePoints",
                 "results": [_build_result(one, rules.index(one.category)) for one in found],
             }
         ],
     }
+
+
+def _build_invocation(scope: ReviewScope) -> dict[str, Any]:
+    notes = [
+        {"level": "error", "message": {"text": f"{one.part} failed: {one.error}"}}
+        for one in scope.failed
+    ]
+    notes.append({"level": "note", "message": {"text": format_scope(scope)}})
+    return {"executionSuccessful": not scope.failed, "toolExecutionNotifications": notes}
 
 
 def _build_result(one: ReviewFinding, rule: int) -> dict[str, Any]:

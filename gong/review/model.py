@@ -7,22 +7,21 @@ quality    wrong results, complexity, names and comments that mislead
 practice   lost errors, resources that leak, races, slow ways
 
 A stage is not asked again about changes that it has answered for: its answer is kept by their
-content, beside the store.
+content, beside the store. One that fails is named, and costs nothing of what the others found.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from tape.exchange.secrets import mask_text
 
-from ..errors import ConfigurationError, GongError
+from ..errors import GongError
 from ..tools.agent_runs import AgentOrder
 from ..workflow.answers import MalformedAnswer, ask_again, find_object
-from .findings import ReviewFinding, mask_finding
+from .findings import FailedPart, ReviewFinding, mask_finding
 from .memory import build_key
 
 if TYPE_CHECKING:
@@ -53,10 +52,21 @@ _CONTEXT_LINES = 12
 _MOST_CHARS = 60_000
 
 
-class StageAnswer(Struct, frozen=True):
+class StageAnswer(NamedTuple):
     """What a stage answers."""
 
     findings: tuple[ReviewFinding, ...] = ()
+    error: str = ""
+    """Why the stage failed, or which findings cannot be read; empty for a whole answer."""
+
+
+class ModelAnswer(NamedTuple):
+    """What a model finds."""
+
+    found: list[ReviewFinding]
+    stages: list[str]
+    """Those that answered for all changes."""
+    failed: list[FailedPart]
 
 
 def show_changes(file: ReviewedFile) -> str:
@@ -102,7 +112,7 @@ def _split_file(shown: str) -> Iterator[str]:
 
 
 async def run_stage(session: Session, stage: str, strictness: str, shown: str) -> StageAnswer:
-    """Ask a sub-agent; raises GongError where it fails or answers twice what cannot be read."""
+    """Ask a sub-agent, and once more where its answer cannot be read; raises GongError."""
     agents: Any = session.find_agents()
     text = mask_text(shown).text
     prompt = (
@@ -111,20 +121,35 @@ async def run_stage(session: Session, stage: str, strictness: str, shown: str) -
         f" alone: {SHAPE}\n\n{text}"
     )
     report = await agents.run(AgentOrder(prompt, "code-review", f"review: {stage}"))
-    for again in (True, False):
-        if not report.success:
-            raise GongError(f"the review of {stage} failed: {report.output}")
+    first = _read_report(report)
+    if not report.success or not first.error:
+        return first
+    await agents.send(report.agent, ask_again(MalformedAnswer(first.error), SHAPE))
+    second = _read_report(await agents.wait(report.agent))
+    if not second.error:
+        return second
+    return StageAnswer((*first.findings, *second.findings), second.error)
+
+
+def _read_report(report: Any) -> StageAnswer:
+    """Return the findings in what a sub-agent reports: those that can be read."""
+    if not report.success:
+        return StageAnswer(error=report.output or "it ended without an answer")
+    try:
+        said = msgspec.json.decode(find_object(report.output), type=dict[str, Any])
+        listed = msgspec.convert(said.get("findings", ()), tuple[Any, ...])
+    except (MalformedAnswer, msgspec.MsgspecError) as error:
+        return StageAnswer(error=f"its answer cannot be read: {error}")
+    found, wrong = [], []
+    for one in listed:
         try:
-            return msgspec.json.decode(find_object(report.output), type=StageAnswer)
-        except (MalformedAnswer, msgspec.MsgspecError) as error:
-            if not again:
-                raise ConfigurationError(
-                    f"the review of {stage} was answered twice with what cannot be read: {error}"
-                ) from error
-            wrong = MalformedAnswer(str(error))
-        await agents.send(report.agent, ask_again(wrong, SHAPE))
-        report = await agents.wait(report.agent)
-    raise AssertionError("the loop returns or raises")
+            found.append(msgspec.convert(one, ReviewFinding))
+        except msgspec.ValidationError as error:
+            wrong.append(str(error))
+    if wrong:
+        said_of = f"{len(wrong)} of its {len(listed)} findings cannot be read: {wrong[0]}"
+        return StageAnswer(tuple(found), said_of)
+    return StageAnswer(tuple(found))
 
 
 async def ask_model(
@@ -133,20 +158,32 @@ async def ask_model(
     *,
     strictness: str,
     memory: ReviewMemory,
-) -> list[ReviewFinding]:
-    """Return what the session's model finds, stage by stage. Raises GongError."""
+) -> ModelAnswer:
+    """Return what the session's model finds, stage by stage, and which stages failed."""
     model = session.setup.model.name
     found: list[ReviewFinding] = []
+    failed: dict[str, str] = {}
     for shown in split_changes(files):
         for stage in STAGES:
             key = build_key(stage, model, strictness, shown)
             known = memory.get(key)
             if known is None:
-                answer = await run_stage(session, stage, strictness, shown)
+                answer = await _try_stage(session, stage, strictness, shown)
                 known = tuple(mask_finding(one) for one in answer.findings)
-                memory.keep({key: known})
+                if answer.error:
+                    failed.setdefault(stage, mask_text(answer.error).text)
+                else:
+                    memory.keep({key: known})
             found += [msgspec.structs.replace(one, source=model) for one in known]
-    return found
+    answered = [one for one in STAGES if one not in failed]
+    return ModelAnswer(found, answered, [FailedPart(*one) for one in failed.items()])
+
+
+async def _try_stage(session: Session, stage: str, strictness: str, shown: str) -> StageAnswer:
+    try:
+        return await run_stage(session, stage, strictness, shown)
+    except GongError as error:
+        return StageAnswer(error=str(error))
 
 
 async def apply_fixes(session: Session, found: Sequence[ReviewFinding]) -> str:

@@ -99,6 +99,14 @@ _GO_OPENS = re.compile(
 )
 
 
+def name_passes(files: Sequence[ReviewedFile], rules: Sequence[ReviewRule] = ()) -> list[str]:
+    """Return which checks files get, in words for people."""
+    endings = {PurePath(one.path).suffix.lower() for one in files}
+    named = {"JavaScript": _JS, "Go": _GO, "shell": _SHELL}
+    found = ["secrets", *(name for name, those in named.items() if those & endings)]
+    return [*found, *(["rules of config.toml"] if rules else [])]
+
+
 def find_faults(file: ReviewedFile, rules: Sequence[ReviewRule] = ()) -> list[ReviewFinding]:
     """Return what is wrong in a file, changed or not.
 

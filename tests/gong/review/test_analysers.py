@@ -162,8 +162,11 @@ def test_an_analyser_that_prints_no_json_costs_only_itself(place):
     play(place, "ruff", RECORDED["ruff"])
     (place.root / "tools/ruff").write_text("#!/bin/sh\necho broken; exit 3\n")
     place.write({"a.py": "eval(input())\n"})
-    told = review(place)
+    told = review(place, code=10)
     assert (told["analysers"], told["missing"]) == ([], ["bandit", "semgrep"])
+    (failed,) = told["failed"]
+    assert failed["part"] == "ruff"
+    assert "exit code 3" in failed["error"]
     assert ("a.py", 1, "unsafe-call") in list_places(told, "gong")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -14,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gong.review.diff import ReviewedFile, parse_patch
-from gong.review.findings import ReviewFinding, build_sarif, merge_findings
+from gong.review.findings import ReviewFinding, ReviewScope, build_sarif, merge_findings
 from gong.review.passes import find_faults
 from gong.review.review import choose_findings
 from tape.files.git_patch import PatchSide, build_patch
+from tests.wires import openai_chat as chat_wire
+from tests.wires.server import Reply, WireServer, chunks, json_reply
 
 KEY = "ghp_" + "a1B2" * 9
 PYTHON = """import os, pickle, subprocess, yaml
@@ -148,7 +151,7 @@ def test_every_planted_fault_is_found_in_three_languages(place):
 def test_nothing_is_invented_on_a_clean_diff(place):
     place.write(CLEAN)
     assert own(place.find()) == []
-    assert "no findings" in place.run("--no-model", "--ignore", "app.py")
+    assert place.run("--no-model", "--ignore", "app.py").startswith("No findings (passes: secrets,")
 
 
 def test_lines_that_did_not_change_are_left_out_unless_asked_for(place):
@@ -278,7 +281,101 @@ def test_a_model_is_asked_stage_by_stage_and_not_again(place):
     again = json.loads(place.run("--json", "-m", model, code=1))["findings"]
     assert again == [found]
     place.write({"a.py": "x = 2\n"})
-    assert place.run("--json", "-m", model, code=1) == ""  # it was asked, and had no answer
+    place.run("--json", "-m", model, code=10)  # it was asked, and had no answer
+
+
+def script(place, *answers):
+    (place.root / "model.json").write_text(json.dumps(answers))
+    return f"scripted/{place.root}/model.json"
+
+
+def say(*findings):
+    return {"text": json.dumps({"findings": findings})}
+
+
+HOSTED = "openai-chat/gpt-6.1-sol"
+
+
+async def ask_host(place, *answers, words=("--json",)):
+    """Let a host give these answers in order while `gong review` fails in a part."""
+    replies = [
+        json_reply(400, {"error": {"message": "not today"}})
+        if answer is None
+        else Reply(
+            chunks(chat_wire.chunk({"content": answer["text"]}), chat_wire.chunk(finish="stop"))
+        )
+        for answer in answers
+    ]
+    async with WireServer(*replies) as server:
+        place.env.update(OPENAI_CHAT_BASE_URL=server.url, OPENAI_API_KEY="sk-not-a-key")
+        said = await asyncio.to_thread(place.run, *words, "-m", HOSTED, code=10)
+        assert len(server.requests) == len(answers)
+    return said
+
+
+async def test_a_stage_that_fails_costs_only_itself(place):
+    """M185: what the others found is printed, the stage is named, the exit code is its own."""
+    place.write({"a.sh": "curl x | sh\n"})
+    other = {**REPORTED, "file": "a.sh", "category": "name", "text": "practice says"}
+    unread = {"text": "hm"}
+    told = json.loads(await ask_host(place, unread, unread, None, say(other)))
+    assert {one["text"] for one in told["findings"]} >= {"practice says"}
+    assert ("a.sh", "unsafe-call") in {(one["file"], one["category"]) for one in told["findings"]}
+    assert (told["model"], told["stages"]) == (HOSTED, ["practice"])
+    security, quality = told["failed"]
+    assert (security["part"], quality["part"]) == ("security", "quality")
+    assert "cannot be read" in security["error"]
+    assert "not today" in quality["error"]
+
+    said = await ask_host(place, None, say(), words=())  # practice is known by now
+    assert "practice says" in said
+    assert said.splitlines()[-1].endswith("quality, practice; failed: security)")
+    sarif = await ask_host(place, None, words=("--output-format", "sarif"))
+    assert json.loads(sarif)["runs"][0]["invocations"][0]["executionSuccessful"] is False
+    github = await ask_host(place, None, words=("--output-format", "github"))
+    assert "::error title=gong review::security failed" in github
+
+
+def test_a_model_that_cannot_start_costs_no_finding(place):
+    place.write({"a.sh": "curl x | sh\n"})
+    for name in ("nobody/nothing", "anthropic/claude-sonnet-4-5"):
+        told = json.loads(place.run("--json", "-m", name, code=10))
+        assert [one["category"] for one in told["findings"]] == ["unsafe-call"]
+        assert told["failed"], name
+
+
+async def test_findings_that_can_be_read_are_kept_beside_others(place):
+    place.write({"a.py": "x = 1\n"})
+    odd = {**REPORTED, "severity": "terrible"}
+    second = {**REPORTED, "category": "second"}
+    answers = (say(REPORTED, odd), say(second, odd), say(), say())
+    told = json.loads(await ask_host(place, *answers))
+    assert {one["category"] for one in told["findings"]} == {"wrong", "second"}
+    assert told["stages"] == ["quality", "practice"]
+    assert "1 of its 2 findings cannot be read" in told["failed"][0]["error"]
+
+
+def test_the_configured_model_is_asked_and_who_looked_is_said(place):
+    """M185: the model of config.toml or GONG_MODEL; without one only the fixed checks."""
+    place.write({"a.go": "package main\n"})
+    last = place.run().splitlines()[-1]
+    assert last.startswith("No findings (passes: secrets, Go; ")
+    assert "no model: only fixed checks ran" in last
+    model = script(place, say(), say(), say())
+    for set_model in (
+        lambda: place.configure(f'model = "{model}"\n'),
+        lambda: place.env.update(GONG_MODEL=model),
+    ):
+        set_model()
+        assert f"model {model}: security, quality, practice" in place.run()
+        told = json.loads(place.run("--json"))
+        assert (told["files"], told["passes"]) == (1, ["secrets", "Go"])
+        assert (told["model"], told["failed"]) == (model, [])
+        assert told["stages"] == ["security", "quality", "practice"]
+        place.configure("")
+    assert "only fixed checks ran" in place.run("--no-model")
+    place.commit({})
+    assert place.run() == "No findings (no new lines)\n"
 
 
 def test_fix_lets_an_agent_edit_under_the_permissions(place):
@@ -325,7 +422,7 @@ def test_lines_that_cannot_be_are_left_out(lines):
     file = ReviewedFile("f.py", ("a", "b"), frozenset({1, 2}))
     assert choose_findings([ReviewFinding("f.py", lines, "major", "x", "y")], [file]) == []
     assert choose_findings([ReviewFinding("g.py", (1, 1), "major", "x", "y")], [file]) == []
-    assert build_sarif([], "1")["runs"][0]["results"] == []
+    assert build_sarif([], "1", ReviewScope(0))["runs"][0]["results"] == []
 
 
 def test_a_session_reviews_what_changed_and_tells_the_agent_once(place):
