@@ -27,17 +27,20 @@ from ..context.costs import (
     format_cost,
     format_unknown_calls,
     render_token_usage,
+    suggest_savings,
 )
 from ..context.handoff import read_path_entries, read_tape_entries
 from ..errors import ConfigurationError
-from .options import locate_store, print_warning, report_skipped, store_option
+from .options import load_settings, locate_store, print_warning, report_skipped, store_option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from tape.index.stats import By as Grouped
 
     from ..context.costs import CostGrouping
+    from ..llm.models import ModelInfo
 
 _COST_HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "CALLS", "COST")
 _OPTIONAL = ("CACHED", "CALLS", "OUTPUT", "INPUT")
@@ -72,12 +75,13 @@ def cost(
 
     REF defaults to the newest session of this folder. Calls and turns are those of a path; a turn
     is a prompt and everything that answers it, sub-agents included. Days are UTC. An unknown cost
-    is shown as unknown; `+` after a sum means that it leaves out unknown costs.
+    is shown as unknown; `+` after a sum means that it leaves out unknown costs. Hints say what
+    would cost less.
 
-    --json prints {by, total, rows}; a row is {key, label} and, as the total, {calls, input, output,
-    reasoning, cache_read, cache_write, total, cost, unknown_calls}.
+    --json prints {by, total, rows, hints}; a row is {key, label} and, as the total, {calls, input,
+    output, reasoning, cache_read, cache_write, total, cost, unknown_calls}.
     """
-    place = locate_store(store)
+    place, hints = locate_store(store), list[str]()
     if all_tapes and (ref or by in _PATH_GROUPINGS):
         raise ConfigurationError(
             "--all needs --by tape, branch, provider or day: for calls and turns give one REF"
@@ -85,17 +89,28 @@ def cost(
     if all_tapes or (by == "tape" and not ref):
         total, rows = _sum_all_tapes(place, by or "tape")
     else:
-        total, rows = _sum_one_tape(place, ref, by or "provider")
+        costs = _sum_one_tape(place, ref, by or "provider")
+        total, rows = costs.total, costs.rows()
+        hints = suggest_savings(costs.calls, _list_models)
     if as_json:
         shown = [{"key": row.key, "label": row.label, **encode_spend(row.spend)} for row in rows]
-        print_json({"by": by, "total": encode_spend(total), "rows": shown if by else []})
+        print_json(
+            {"by": by, "total": encode_spend(total), "rows": shown if by else [], "hints": hints}
+        )
     elif not total.calls:
         print_warning("no cost: no model was called")
     else:
-        print_lines(_render_cost_table(rows, by, total) if by else render_token_usage(total))
+        lines = _render_cost_table(rows, by, total) if by else render_token_usage(total)
+        print_lines([*lines, *(f"Hint: {one}" for one in hints)])
 
 
-def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> tuple[Spend, list[CostRow]]:
+def _list_models() -> Iterable[ModelInfo]:
+    from ..llm.models import Catalogue  # noqa: PLC0415 (only where there may be something to save)
+
+    return Catalogue.from_rows(load_settings().models).list_models()
+
+
+def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> CostReport:
     """Return the sums of the tape or path that a REF names."""
     costs = CostReport(by)
     with open_ref(GlobalOptions(str(place)), ref) as (tape, head, branch):
@@ -109,7 +124,7 @@ def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> tuple[Spend, list[
         found = add_agent_calls(source, tape, open_tape, report_skipped, whole=whole)
         for name, entry in found:
             costs.take(entry, where._replace(branch=name))
-    return costs.total, costs.rows()
+    return costs
 
 
 def _sum_all_tapes(place: Path, by: CostGrouping) -> tuple[Spend, list[CostRow]]:

@@ -15,9 +15,11 @@ from tape.model.entries import Assistant, Context, Cost, SideUsage, Usage, User,
 from tape.text import shorten_to_width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tape.model.line import Entry
+
+    from ..llm.models import ModelInfo
 
 CostGrouping = Literal["call", "turn", "branch", "tape", "provider", "day"]
 """The ways to group calls; a turn is a prompt and everything that answers it."""
@@ -27,6 +29,8 @@ NO_USAGE = Usage()
 _DECIMALS = 9
 """Decimal digits of a sum in USD; rounding makes it independent of the order."""
 _LABEL_COLUMNS = 60
+_LONG_PROMPT, _MIN_CALLS, _MIN_COST = 100_000, 10, 0.10
+"""Tokens of a long prompt; below so many calls and USD there is nothing to save."""
 
 
 class Spend(Struct, frozen=True, gc=False):
@@ -115,6 +119,7 @@ class CostReport:
     def __init__(self, by: CostGrouping) -> None:
         self.by = by
         self.total = Spend()
+        self.calls: list[ModelCall] = []
         self._turn = ("", "before the first prompt")
         self._rows: dict[str, CostRow] = {}
 
@@ -126,6 +131,7 @@ class CostReport:
         call = extract_model_call(entry)
         if call is None:
             return
+        self.calls.append(call)
         self.add(*self._choose_row(call, where), call.spend)
 
     def add(self, key: str, label: str, spend: Spend) -> None:
@@ -213,6 +219,60 @@ def render_token_usage(spend: Spend) -> list[str]:
         f"  Total:  {usage.total:,} tokens",
         f"Estimated Cost: {format_cost(spend)}{format_unknown_calls(spend)}",
     ]
+
+
+def suggest_savings(
+    calls: Sequence[ModelCall], list_models: Callable[[], Iterable[ModelInfo]]
+) -> list[str]:
+    """Return hints of what makes such calls cheaper, in sentences.
+
+    There are none below ten calls, and below ten cents.
+    """
+    total = sum((call.spend for call in calls), Spend())
+    if len(calls) < _MIN_CALLS or (total.cost or 0.0) < _MIN_COST:
+        return []
+    hints = []
+    prompts = [_count_prompt(call) for call in calls]
+    if (long := sum(count > _LONG_PROMPT for count in prompts)) * 4 > len(calls):
+        hints.append(
+            f"{long} of {len(calls)} calls sent more than {_LONG_PROMPT:,} tokens: /compact, or a "
+            "new session for a new task, makes them shorter."
+        )
+    cached = [one for one in calls if one.spend.usage.cache_read is not None]
+    sent, read = sum(map(_count_prompt, cached)), total.usage.cache_read or 0
+    if len(cached) >= _MIN_CALLS and read * 2 < sent:
+        hints.append(
+            f"{read * 100 // sent} % of the input came from the provider's cache: it is kept while "
+            "model, tools and instructions stay the same, and pauses are short."
+        )
+    return [*hints, *_suggest_model(calls, max(prompts), list_models())]
+
+
+def _count_prompt(call: ModelCall) -> int:
+    usage = call.spend.usage
+    return usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
+
+
+def _suggest_model(
+    calls: Sequence[ModelCall], window: int, models: Iterable[ModelInfo]
+) -> Iterator[str]:
+    """Yield a hint at the provider's newest model that halves the cost of the dearest one."""
+    spent: dict[tuple[str, str], Spend] = {}
+    for call in calls:
+        key = call.provider, call.model
+        spent[key] = spent.get(key, Spend()) + call.spend
+    (provider, model), most = max(spent.items(), key=lambda one: one[1].cost or 0.0)
+    for one in models:
+        if one.provider != provider or one.price is None or not one.can("tools"):
+            continue
+        dollars = one.price.compute_cost(most.usage)
+        if (one.context_window or 0) > window and 0 < dollars * 2 <= (most.cost or 0.0):
+            yield (
+                f"With {one.id} the tokens of {provider}/{model} would cost about "
+                f"{format_money(dollars)} instead of {format_cost(most)}: use it for easy tasks "
+                "and sub-agents."
+            )
+            return
 
 
 def format_unknown_calls(spend: Spend) -> str:

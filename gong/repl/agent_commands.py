@@ -12,7 +12,7 @@ from tape.text import format_count, shorten_to_width
 from ..agent.compaction import CompactionRequest, plan_compaction
 from ..agent.handoff import build_handoff_page, record_handoff
 from ..context.agent_calls import add_agent_calls
-from ..context.costs import render_token_usage, sum_spend
+from ..context.costs import Spend, extract_model_call, render_token_usage, suggest_savings
 from ..context.handoff import read_path_entries
 from ..context.usage_report import measure_context_usage, render_context_usage
 from ..llm.models import EffortChoice, fit_effort
@@ -151,7 +151,11 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
     path = read_path_entries(recorder.tape, recorder.head(), lambda _: None)
     open_tape = host.library.store.open
     found = add_agent_calls(path, recorder.tape, open_tape, lambda _: None)
-    return CommandReply("\n".join(render_token_usage(sum_spend(entry for _, entry in found))))
+    calls = [call for _, entry in found if (call := extract_model_call(entry)) is not None]
+    total = sum((call.spend for call in calls), Spend())
+    hints = suggest_savings(calls, host.models.names.catalogue.list_models)
+    lines = (*render_token_usage(total), *(f"Hint: {one}" for one in hints))
+    return CommandReply("\n".join(lines))
 
 
 add_command("usage", "", "the same as /cost", busy=True)(_show_cost)

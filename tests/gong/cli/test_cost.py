@@ -62,3 +62,47 @@ def test_what_cannot_be_told_is_one_line(here, spent, home):
     assert "'zzzz'" in here("cost", "zzzz", code=3).stderr
     told = here("cost", "--all", "--store", str(home / "empty"))
     assert (told.stdout, "no model was called" in told.stderr) == ("", True)
+
+
+def spend(home, *calls, provider="anthropic", model="claude-opus-4-5"):
+    """Record a session of so many calls: prompt, tokens read from the cache, dollars."""
+    with (
+        open_store(home / ".tape") as (store, _),
+        store.create(Beginning(str(home), "test/1")) as tape,
+        tape.writer() as writer,
+    ):
+        writer.append(User((Text(text="go"),)))
+        for sent, read, dollars in calls:
+            usage = Usage(input=sent, output=100, cache_read=read, total=sent + read + 100)
+            price = Cost("USD", dollars)
+            answer = Assistant((Text("ok"),), provider, "", "", model, usage=usage, cost=price)
+            writer.append(answer)
+        return tape.id
+
+
+def test_hints_say_what_would_cost_less(here, home):
+    """M228: long prompts, a cache that is not used, and a model for a half of the cost."""
+    dear = spend(home, *[(150_000, 3_000, 0.75)] * 12)
+    told = here("cost", dear).stdout.split("\n")
+    hints = [line.removeprefix("Hint: ") for line in told if line.startswith("Hint: ")]
+    assert hints[0].startswith("12 of 12 calls sent more than 100,000 tokens: /compact")
+    assert hints[1].startswith("1 % of the input came from the provider's cache")
+    assert "the tokens of anthropic/claude-opus-4-5 would cost about $" in hints[2]
+    assert "instead of $9.00" in hints[2]
+    assert hints[2].startswith("With anthropic/")
+    assert json.loads(here("cost", dear, "--by", "turn", "--json").stdout)["hints"] == hints
+
+
+@pytest.mark.parametrize(
+    ("calls", "more"),
+    [
+        ([(150_000, 0, 0.75)] * 9, {}),
+        ([(1_000, 0, 0.001)] * 12, {}),
+        ([(1_000, 90_000, 0.5)] * 12, {"provider": "nobody", "model": "m"}),
+    ],
+    ids=["few calls", "little money", "well cached"],
+)
+def test_there_are_no_hints_where_nothing_is_to_be_saved(here, home, calls, more):
+    """M228"""
+    told = json.loads(here("cost", spend(home, *calls, **more), "--json").stdout)
+    assert told["hints"] == []
