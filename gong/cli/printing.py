@@ -199,10 +199,14 @@ async def answer_prompt(
         reader.write(_encode_json_line(first))
         emit = lambda line: reader.write(line + b"\n")  # noqa: E731 (one use)
     watch = RunWatcher(emit, warn, is_kept=host.is_kept)
-    interrupted = await _watch_run(session, prompt, watch, reader)
-    if not watch.exit_code and _is_all_denied(session, watch):
-        watch.exit_code = DENIED_EXIT
-    done = build_document(session, watch, host.library.store.open)
+    try:
+        interrupted = await _watch_run(session, prompt, watch, reader)
+        if not watch.exit_code and _is_all_denied(session, watch):
+            watch.exit_code = DENIED_EXIT
+        done = build_document(session, watch, host.library.store.open)
+    finally:
+        if output == "stream-json":
+            await _end_session(session, watch)
     if output == "text":
         is_shown = done.result and not _is_object_missing(session)
         reader.write(f"{done.result}\n".encode() if is_shown else b"")
@@ -213,6 +217,18 @@ async def answer_prompt(
     elif reader.left:
         raise BrokenPipeError
     return watch.exit_code
+
+
+async def _end_session(session: Session, watch: RunWatcher) -> None:
+    """Close the session, and take the events of that, its end last."""
+    told: list[events.Event] = []
+    leave = session.subscribe(told.append, agents=True)
+    try:
+        await session.close()
+    finally:
+        leave()
+        for event in sorted(told, key=lambda one: isinstance(one, events.SessionEnd)):
+            watch.take_event(event)
 
 
 def _is_all_denied(session: Session, watch: RunWatcher) -> bool:

@@ -63,6 +63,7 @@ def test_text_is_the_answer_and_nothing_else_on_standard_output(place):
 
 
 def test_a_stream_is_one_object_a_line_from_init_to_result(place):
+    """M022: the end of the session is the last event, before the result."""
     model = place.script(call("ls", path="."), {"text": "empty"})
     done = place.run("gong", "chat", "-p", "look", "-m", model, "--output-format", "stream-json")
     lines = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
@@ -71,9 +72,24 @@ def test_a_stream_is_one_object_a_line_from_init_to_result(place):
     assert kinds[1:5] == ["session_start", "user_input", "agent_start", "turn_start"]
     assert {"message_start", "message_update", "message_end"} <= set(kinds)
     assert {"tool_execution_start", "tool_execution_end", "turn_end", "agent_end"} <= set(kinds)
+    assert [place for place, kind in enumerate(kinds) if kind == "session_end"] == [len(kinds) - 2]
     assert set(lines[0]) >= {"session", "model", "tools", "mode"}
     assert lines[-1]["result"] == "empty"
     assert lines[-1]["session"] == lines[0]["session"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "prompt", "code"),
+    [((), "hi", 1), (({"text": ""}, {"text": ""}), "hi", 9)],
+    ids=["no answer", "empty answer"],
+)
+def test_a_stream_of_a_failed_run_ends_with_the_end_of_the_session(place, answers, prompt, code):
+    """M022: whatever the run ended with."""
+    model = place.script(*answers)
+    flags = ("-m", model, "--output-format", "stream-json")
+    done = place.run("gong", "chat", "-p", prompt, *flags, code=code)
+    kinds = [json.loads(line)["type"] for line in done.stdout.split("\n")[:-1]]
+    assert kinds[-3:] == ["agent_end", "session_end", "result"]
 
 
 def test_standard_input_joins_the_prompt(place):
