@@ -2,7 +2,7 @@
 
 The order in a run, as session, loop and tool step ask for it:
 
-    take_input ─▶ begin_run (setup, session_start, before_agent) ─▶ record prompt ─▶ loop:
+    take_input (setup, session_start, input) ─▶ begin_run (before_agent) ─▶ record prompt ─▶ loop:
         change_request ─▶ model ─▶ check_call ─▶ tool ─▶ change_result ─▶ settle_turn
         nothing left to do ─▶ keep_working ─▶ end
 
@@ -96,37 +96,50 @@ class SessionHooks:
         self._emit, self._find_mode = emit, find_mode
         self.dispatcher.report = self._report_failure
 
+    @property
+    def starts_session(self) -> bool:
+        """Whether the next prompt is the first of a session whose id hooks want before it."""
+        points: tuple[Point, ...] = ("session_start", "input")
+        wants = self.prepares or any(map(self.dispatcher.wants, points))
+        return wants and not self._has_started
+
     async def take_input(self, prompt: str, recorder: Recorder | None) -> str | None:
         """Return the prompt as hooks changed it; None if one took it, and the run is over."""
         self._recorder, self._system = recorder, None
         self._stop, self._stop_blocks = None, 0
+        if recorder is not None and not self._has_started:
+            with self._end_if_stopped():
+                await self._start_session(recorder)
         if not self.dispatcher.wants("input"):
             return prompt
+        known = len(self._contexts)
         with self._end_if_stopped():
             outcome = await self._ask("input", {"text": prompt, "images": []}, _check_input)
         if outcome.decision != "block":
             return str(outcome.value["text"])
-        self._contexts.clear()
+        del self._contexts[known:]
         if outcome.reason:
             text = f"the prompt was blocked by a hook: {outcome.reason}"
             self._emit(events.RunFailure("InputBlocked", text, retryable=False, exit_code=1))
         self._emit(events.RunEnd("stop", 0, Usage(), 0))
         return None
 
+    async def _start_session(self, recorder: Recorder) -> None:
+        """Tell hooks that the session starts, once, before its first prompt."""
+        self._has_started = True
+        if self.prepares:
+            await self._ask("setup", {"trigger": "init"})
+        is_new = not any(isinstance(one.data, Assistant) for one in recorder.path)
+        await self._ask("session_start", {"source": "startup" if is_new else "resume"})
+
     async def begin_run(
         self, recorder: Recorder, prompt: str, build_system: Callable[[], str]
     ) -> str:
         """Return the prompt as hooks changed it; a changed system prompt holds in the whole run."""
         self._recorder = recorder
+        if not self.dispatcher.wants("before_agent"):
+            return prompt
         with self._end_if_stopped():
-            if not self._has_started:
-                self._has_started = True
-                if self.prepares:
-                    await self._ask("setup", {"trigger": "init"})
-                is_new = not any(isinstance(one.data, Assistant) for one in recorder.path)
-                await self._ask("session_start", {"source": "startup" if is_new else "resume"})
-            if not self.dispatcher.wants("before_agent"):
-                return prompt
             system = build_system()
             value = {"prompt": prompt, "system": system, "messages": []}
             changed = (await self._ask("before_agent", value, _check_start)).value

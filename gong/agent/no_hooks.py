@@ -20,6 +20,7 @@ class NoHooks:
     """Changes nothing, refuses nothing and adds nothing."""
 
     has_watchers = False
+    starts_session = False
 
     def begin(self, emit: Callable[[events.Event], None], find_mode: Callable[[], str]) -> None:
         """Do nothing: no hook can fail."""

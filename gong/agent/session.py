@@ -215,7 +215,7 @@ class Session(SessionControls):
         prompt = check_words(prompt, "the prompt")
         self._is_asking = False
         hooks = self.setup.hooks
-        taken = await hooks.take_input(prompt, self.recorder)
+        taken = await hooks.take_input(prompt, self._open_for_hooks())
         if taken is None:
             return
         prompt = clean_words(taken)
@@ -291,6 +291,13 @@ class Session(SessionControls):
         if self.recorder is None:
             self.recorder = self.setup.open(prompt)
         self._queues.attach(self.recorder)
+        return self.recorder
+
+    def _open_for_hooks(self) -> Recorder | None:
+        """Return the open branch; open one where hooks want its id before the first prompt."""
+        if self.setup.hooks.starts_session:
+            self.open_recorder("")  # not named after a prompt that a hook may refuse
+            self.build_run_context()
         return self.recorder
 
     def build_run_context(self) -> RunContext:

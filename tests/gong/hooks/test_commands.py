@@ -224,13 +224,45 @@ async def test_a_failed_call_has_an_event_of_its_own(stage):
     assert read_log(stage, "other") == []
 
 
-async def test_a_prompt_is_blocked_and_nothing_is_recorded(stage):
+async def test_the_first_prompt_is_told_after_the_start_with_the_id_of_the_session(stage):
+    """SessionStart, then UserPromptSubmit: both with id and transcript, as in Claude Code."""
+    keep = {"type": "command", "command": answering("")}
+    both = {name: [{"hooks": [keep]}] for name in ("UserPromptSubmit", "SessionStart")}
+    stage.write(".claude/settings.json", {"hooks": both})
+    stage.trust()
+    session, happened = await stage.run([], DONE)
+    tape = session.recorder.tape.id
+    assert [(one["hook_event_name"], one["session_id"]) for one in read_log(stage)] == [
+        ("SessionStart", tape),
+        ("UserPromptSubmit", tape),
+    ]
+    assert len({one["transcript_path"] for one in read_log(stage)}) == 1
+    assert happened[0].kind == "session_start"
+
+
+async def test_context_of_the_start_outlives_a_first_prompt_that_is_blocked(stage):
+    """SessionStart and UserPromptSubmit: the next prompt brings it."""
+    block = 'grep -q secret && exit 2; printf ""'
+    hooks = {
+        "SessionStart": [{"hooks": [{"type": "command", "command": "echo be kind"}]}],
+        "UserPromptSubmit": [{"hooks": [{"type": "command", "command": block}]}],
+    }
+    stage.write(".claude/settings.json", {"hooks": hooks})
+    stage.trust()
+    session, _ = await stage.run([], DONE, prompt="my secret")
+    await seen(session, "hello")
+    (context,) = [e.data for e in session.recorder.path if e.type == "context"]
+    assert join_texts(context.content) == "be kind"
+
+
+async def test_a_prompt_is_blocked_and_is_not_recorded(stage):
     """UserPromptSubmit: the reason is for the user."""
     session, happened, (given,) = await run_with(
         stage, "UserPromptSubmit", answering("no secrets", 2), prompt="my key"
     )
-    assert (given["prompt"], session.recorder) == ("my key", None)
-    failure, end = happened
+    assert (given["prompt"], types(session)) == ("my key", ["start"])
+    assert "key" not in session.recorder.tape.folder.name
+    _, failure, end = happened
     assert failure.message == "the prompt was blocked by a hook: no secrets"
     assert end.stop_reason == "stop"
 

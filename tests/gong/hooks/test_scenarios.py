@@ -263,12 +263,12 @@ async def test_3_5_input_is_changed(stage):
 
 
 async def test_3_6_input_that_a_hook_handled_goes_no_further(stage):
-    """J10-3.6, M172: later hooks are not asked, nothing is recorded, no model is called."""
+    """J10-3.6, M172: later hooks are not asked, the input is not recorded, no model is called."""
     asked = []
     hooks = [hook(on_input=lambda *_: HANDLED), hook(on_input=lambda *_: asked.append(1))]
     session, happened = await stage.run(hooks)
-    assert [type(event) for event in happened] == [events.RunEnd]
-    assert (asked, session.recorder, session.state) == ([], None, SessionState.IDLE)
+    assert [type(event) for event in happened] == [events.SessionStart, events.RunEnd]
+    assert (asked, types(session), session.state) == ([], ["start"], SessionState.IDLE)
 
 
 async def test_3_7_messages_are_added_before_the_agent_starts(stage):
@@ -437,11 +437,11 @@ async def test_the_points_of_a_run_come_in_their_order(stage):
     def note(name):
         return lambda *_: order.append(name)
 
-    names = ("on_input", "on_session_start", "on_before_agent", "on_context")
+    names = ("on_session_start", "on_input", "on_before_agent", "on_context")
     names = (*names, "before_tool_call", "on_tool_result", "on_stop")
     await stage.run([hook(**{name: note(name) for name in names})], ECHO, DONE)
     assert order == [
-        *("on_input", "on_session_start", "on_before_agent"),
+        *("on_session_start", "on_input", "on_before_agent"),
         *("on_context", "before_tool_call", "on_tool_result"),
         *("on_context", "on_stop"),
     ]
