@@ -190,6 +190,39 @@ def test_two_sessions_run_side_by_side(client, session):
     client.read_answer(first)
 
 
+def test_a_message_of_each_kind_reaches_its_session_alone(client, session):
+    """M217, J.9 3.1: a prompt, words before and after its answer, a decision, settings, a stop."""
+    other = client.ask("session/new", cwd=str(client.work))["session"]
+    sessions = {"zebra": session, "otter": other}
+    numbers = {}
+    for name, one in sessions.items():
+        numbers[name] = client.send("prompt", session=one, text=f"run touch {name}.txt")
+        asked = client.wait_for("approval_request")
+        assert asked["session"] == one
+        sessions[name] = one, asked["call_id"]
+    for name, (one, call) in sessions.items():
+        client.ask("steer", session=one, text=f"run echo {name} now")
+        client.ask("follow_up", session=one, text=f"run echo {name} later")
+        client.ask("approve", session=one, call_id=call, decision="once")
+        assert client.read_answer(numbers[name])["result"]["text"].endswith(f"{name} later")
+    for name, (one, _) in sessions.items():
+        own = [line for line in client.lines if line.get("session") == one and "type" in line]
+        told = json.dumps(own)
+        assert all(f"{name} {word}" in told for word in ("now", "later"))
+        assert ("otter" if name == "zebra" else "zebra") not in told
+        assert [line["sequence"] for line in own] == [*range(1, len(own) + 1)]
+        assert (client.work / f"{name}.txt").exists()
+    (one, _), (two, _) = sessions.values()
+    assert client.ask("set", session=one, tools=["ls"])["tools"] == ["ls"]
+    assert client.ask("set", session=two)["tools"] != ["ls"]
+    waits = client.send("prompt", session=two, text="run touch three.txt")
+    call = client.wait_for("approval_request")["call_id"]
+    client.ask("cancel", session=one)
+    client.ask("approve", session=two, call_id=call, decision="once")
+    assert client.read_answer(waits)["result"]["stop_reason"] == "stop"
+    assert (client.work / "three.txt").exists()
+
+
 def test_an_answer_without_an_open_question_is_an_error(client, session):
     """M178, M225: before a question, for another call or session, after it, and after the run."""
 
