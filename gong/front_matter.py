@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 _FENCED = re.compile(r"\A---[ \t]*\n(?P<yaml>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)[ \t]*:(?=\s|\Z)")
 _TEXT_FIELDS = ("name", "description")
-"""Fields that are texts: what YAML takes for a list, such as `[Goal: x]`, is a text there."""
+"""Fields that are texts: what YAML takes for a list or number, as `[Goal: x]`, is a text there."""
 
 
 class FrontMatter(NamedTuple):
@@ -55,7 +55,7 @@ def parse_front_matter(text: str) -> FrontMatter:
     if not isinstance(fields, dict):
         return FrontMatter({}, body, "the front matter is not a list of fields: name, value")
     for key in _TEXT_FIELDS:
-        if isinstance(fields.get(key), list | dict):
+        if not isinstance(fields.get(key), str | None):
             fields[key] = _fold_text(dict(_split_fields(fenced["yaml"])).get(key, ""))
     return FrontMatter({_name_field(key): value for key, value in fields.items()}, body, warning)
 

@@ -61,7 +61,7 @@ def fetch_plugin(source: str, environ: Mapping[str, str]) -> Iterator[Plugin]:
             _fetch_repository(place, copy, environ)
         entry = _find_entry(copy, chosen)
         root = copy if entry is None else _find_root(copy, entry, environ)
-        _write_manifest(root, entry)
+        _write_manifest(root, entry, is_whole=root == copy.resolve())
         plugin = open_plugin(root)
         if plugin.is_empty:
             raise ConfigurationError(
@@ -210,8 +210,11 @@ def _resolve_folder(copy: Path, path: Path, name: str) -> Path:
     return found
 
 
-def _write_manifest(root: Path, entry: Mapping[str, Any] | None) -> None:
-    """Write what a marketplace says about a plugin into its own manifest, which may be missing."""
+def _write_manifest(root: Path, entry: Mapping[str, Any] | None, *, is_whole: bool) -> None:
+    """Write what a marketplace says about a plugin into its own manifest, which may be missing.
+
+    A plugin that is the whole marketplace has of it only what an entry with `strict: false` names.
+    """
     file = root / CLAUDE_FILE
     own = read_object(file) if file.is_file() else {}
     if entry is None:
@@ -220,7 +223,10 @@ def _write_manifest(root: Path, entry: Mapping[str, Any] | None) -> None:
         entry = {"name": root.name}
     if not _is_standard(root):
         file.parent.mkdir(exist_ok=True)
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(merge_entry(own, entry))))
+        fields = merge_entry(own, entry)
+        if not is_whole:
+            fields.pop("strict", None)
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(fields)))
 
 
 def _is_standard(root: Path) -> bool:

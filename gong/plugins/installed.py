@@ -99,7 +99,7 @@ class Plugin:
     def _list_sources(self, key: str, usual: str) -> list[Path | dict[str, Any]]:
         """Return what there is of a part: the usual path, and the paths and objects it names.
 
-        Where a marketplace is all that says what a plugin has, only what it names counts.
+        Of a plugin that is a part of its marketplace's folder only what it names counts.
         """
         given = self.manifest.fields.get(key) if self.manifest.kind == "claude" else None
         rows = [one for one in (given if isinstance(given, list) else [given]) if one]

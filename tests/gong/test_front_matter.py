@@ -60,9 +60,10 @@ def test_what_is_not_yaml_is_read_field_by_field(yaml, fields):
     assert "\n" not in found.warning
 
 
-def test_a_description_in_brackets_is_a_text():
-    found = parse_front_matter("---\ndescription: [Goal: x]\nname: {a: b}\n---\n")
-    assert found == FrontMatter({"description": "[Goal: x]", "name": "{a: b}"}, "")
+@pytest.mark.parametrize("text", ["[Goal: x]", "{a: b}", "0x10", "yes", "2026-01-02"])
+def test_a_name_and_a_description_are_texts(text):
+    found = parse_front_matter(f"---\ndescription: {text}\nname: {text}\n---\n")
+    assert found == FrontMatter({"description": text, "name": text}, "")
 
 
 def test_front_matter_without_an_end_is_the_body():

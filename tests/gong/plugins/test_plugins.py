@@ -333,7 +333,7 @@ def test_an_entry_adds_to_the_manifest_of_the_plugin(tmp_path, environ):
     assert list_names(plugin, "agents") == ["critic", "lead"]
     put(root, ".claude-plugin/plugin.json", {"name": "guard", "agents": ["./agents"]})
     make_market(tmp_path / "m", {**entry, "strict": False}, metadata={"pluginRoot": "./kits"})
-    assert list_names(install(market, environ), "agents") == ["lead"]
+    assert list_names(install(market, environ), "agents") == ["critic", "lead"]
 
 
 def test_an_entry_may_name_a_repository(tmp_path, environ):
