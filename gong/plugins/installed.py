@@ -221,13 +221,14 @@ def list_plugins(environ: Mapping[str, str]) -> tuple[list[Plugin], list[str]]:
 
 
 def list_agent_files(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
-    """Return the agent files that installed plugins bring, each with its plugin's name."""
-    return [
+    """Return the agent files that installed plugins bring, each once, with its plugin's name."""
+    found = (
         (plugin.name, file)
         for plugin in list_plugins(environ)[0]
         for place in plugin.list_places("agents")
         for file, _ in list_part_files(place, "agents")
-    ]
+    )
+    return [*dict.fromkeys(found)]
 
 
 def load_server_tables(environ: Mapping[str, str]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -242,6 +242,8 @@ def test_files_that_a_manifest_names_count(tmp_path, environ):
         install_plugin(found, environ)
     skills = find_skills(str(tmp_path), environ, shipped=False).skills
     assert sorted(one.name for one in skills) == ["go", "one", "two"]
+    files = [file.stem for _, file in list_agent_files(environ)]
+    assert sorted(files) == ["README", "critic", "lead"]
     types = load_agent_types(str(tmp_path), environ).types
     brought = sorted(one for one in types.values() if one.plugin)
     assert [(one.name, one.description, one.source) for one in brought] == [
