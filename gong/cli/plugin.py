@@ -47,7 +47,7 @@ def add_plugin(source: str, yes: bool) -> None:
     #NAME at the end chooses a plugin of a marketplace. An older copy of the same name is replaced.
     """
     with fetch_plugin(source, os.environ) as found:
-        for warning in found.manifest.warnings:
+        for warning in found.list_warnings():
             print_warning(warning)
         runs = [*found.describe_runs()]
         about = f"{found.name} {found.manifest.version}".rstrip()

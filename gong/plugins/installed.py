@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from ..errors import ConfigurationError
+from ..front_matter import parse_front_matter
 from ..private_files import locate_config_file
 from ..trust import describe_skill_runs
 from .manifest import PluginManifest, read_manifest, read_object
@@ -45,13 +46,8 @@ class Plugin:
     @property
     def is_empty(self) -> bool:
         """Whether it brings nothing."""
-        found = [
-            file
-            for kind in _PARTS
-            for place in self.list_places(kind)
-            for file in list_part_files(place, kind)
-        ]
-        return not (found or self.read_hooks() or self.read_servers())
+        parts = any(self.list_files(kind) for kind in _PARTS)
+        return not (parts or self.read_hooks() or self.read_servers())
 
     def list_places(self, key: PartKind) -> list[Path]:
         """Return where its skills, commands or agents are: the usual folder, and what it names.
@@ -136,6 +132,21 @@ class Plugin:
             content = content.replace(variable.encode(), inside)
         return content
 
+    def list_warnings(self) -> Iterator[str]:
+        """Yield what has no effect in its manifest, and which of its files are not YAML."""
+        yield from self.manifest.warnings
+        for kind in _PARTS:
+            for file, _ in self.list_files(kind):
+                with suppress(OSError):
+                    text = file.read_bytes().decode("utf-8", "replace")
+                    if (warning := parse_front_matter(text).warning) is not None:
+                        yield f"{file.relative_to(self.root)}: {warning}"
+
+    def list_files(self, kind: PartKind) -> list[tuple[Path, str]]:
+        """Return its files of a kind, each once, with the name that it gives."""
+        found = (one for place in self.list_places(kind) for one in list_part_files(place, kind))
+        return [*{file: (file, name) for file, name in found}.values()]
+
     def describe_runs(self) -> Iterator[str]:
         """Yield what would run, in lines: hooks, servers, and skills with commands or grants."""
         for _, content in self.read_hooks():
@@ -146,10 +157,9 @@ class Plugin:
             yield f"MCP server {name}: {' '.join(map(str, words))}"
         kinds: tuple[PartKind, ...] = ("skills", "commands")
         for kind in kinds:
-            for place in self.list_places(kind):
-                for file, name in list_part_files(place, kind):
-                    if facts := describe_skill_runs(file):
-                        yield f"skill {name}: {facts}"
+            for file, name in self.list_files(kind):
+                if facts := describe_skill_runs(file):
+                    yield f"skill {name}: {facts}"
 
 
 def list_part_files(place: Path, kind: PartKind) -> Iterator[tuple[Path, str]]:
@@ -222,13 +232,8 @@ def list_plugins(environ: Mapping[str, str]) -> tuple[list[Plugin], list[str]]:
 
 def list_agent_files(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
     """Return the agent files that installed plugins bring, each once, with its plugin's name."""
-    found = (
-        (plugin.name, file)
-        for plugin in list_plugins(environ)[0]
-        for place in plugin.list_places("agents")
-        for file, _ in list_part_files(place, "agents")
-    )
-    return [*dict.fromkeys(found)]
+    plugins, _ = list_plugins(environ)
+    return [(one.name, file) for one in plugins for file, _ in one.list_files("agents")]
 
 
 def load_server_tables(environ: Mapping[str, str]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -68,7 +68,7 @@ def read_places(places: Iterable[SkillPlace]) -> SkillSet:
                 found.skills.append(skill)
                 continue
             found.shadowed.append(skill)
-            if skill.source != "shipped":
+            if skill.source != "shipped" and not skill.plugin:  # found by PLUGIN:NAME
                 found.warnings.append(f"{skill.path} is shadowed: /{skill.name} is {winner.path}")
     return found
 
@@ -126,6 +126,6 @@ def _read_place(place: SkillPlace, seen: set[Path], warnings: list[str]) -> Iter
         except (OSError, RuntimeError) as error:  # links that go in circles
             warnings.append(f"{file} cannot be read: {error}")
             continue
-        if skill.warning is not None:
+        if skill.warning is not None and not place.plugin:  # told when it was installed
             warnings.append(f"{file}: {skill.warning}")
         yield skill

@@ -136,7 +136,8 @@ def load_agent_types(folder: str, environ: Mapping[str, str]) -> AgentTypes:
             warnings.append(f"{file}: it cannot be read: {error.strerror or error}")
             continue
         kind, remarks = parse_agent_file(text, str(file), source, plugin)
-        warnings += [f"{file}: {remark}" for remark in remarks]
+        if not plugin:  # what is wrong with one of a plugin was told when it was installed
+            warnings += [f"{file}: {remark}" for remark in remarks]
         if kind is not None:
             same = next((one for one in types if one.lower() == kind.name.lower()), kind.name)
             hidden = types.pop(same, None)

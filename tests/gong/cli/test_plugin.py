@@ -25,6 +25,21 @@ def test_a_plugin_is_written_installed_listed_and_removed(gong, home):
     assert gong("plugin", "list", cwd=home).stdout == "no plugin is installed\n"
 
 
+def test_what_is_odd_in_a_plugin_is_told_once(gong, home):
+    """When it is installed; then its files are used without a word."""
+    text = "---\nname: {0}\ndescription: Use it for: x\n---\nDo it.\n"
+    for file, name in [("skills/one/SKILL.md", "one"), ("agents/critic.md", "critic")]:
+        (home / "kit" / file).parent.mkdir(parents=True)
+        (home / "kit" / file).write_text(text.format(name))
+    told = gong("plugin", "add", "./kit", "--yes", cwd=home).stderr
+    assert "gong: skills/one/SKILL.md: the front matter is not YAML: " in told
+    assert "gong: agents/critic.md: the front matter is not YAML: " in told
+    for command in ("skills", "agents"):
+        listed = gong(command, "list", cwd=home)
+        assert "Use it for: x" in listed.stdout
+        assert listed.stderr == ""
+
+
 @pytest.mark.parametrize(
     "command", ["skills show", "plugin remove", "mcp remove", "mcp test"], ids=str
 )
