@@ -76,10 +76,10 @@ ACCESSORS: dict[str, str] = {
         "as os.path.realpath",
     ),
     **dict.fromkeys(
-        (f"gong.repl.keyboard.{one}_mode" for one in ("raw", "cooked")),
+        (f"gong.repl.typing.keyboard.{one}_mode" for one in ("raw", "cooked")),
         "prompt-toolkit calls it so",
     ),
-    "gong.repl.full_screen.mouse_handler": "prompt-toolkit calls it so",
+    "gong.repl.draw.full_screen.mouse_handler": "prompt-toolkit calls it so",
     **dict.fromkeys(
         (f"gong.acp.agent.{one}" for one in ("new_session", "ext_method", "ext_notification")),
         "the package of the protocol calls it so",

@@ -45,7 +45,12 @@ importlib.import_module(f"{program}.cli").main()
 
 
 NOT_FOR_A_PROMPT = {
-    *("gong.policy.danger", "gong.shell.parser", "gong.repl.app", "gong.agent.handoff"),
+    *(
+        "gong.policy.danger",
+        "gong.shell.parser",
+        "gong.repl.conversation.app",
+        "gong.agent.handoff",
+    ),
     *("gong.llm.offline.summary", "gong.llm.offline.sentences"),
 }
 """Modules that a prompt without tool calls does not need: each is imported with its first use."""
@@ -232,7 +237,8 @@ def test_skills_are_read_only_where_there_are_some_or_one_is_named(run, tmp_path
 
 
 def test_the_first_prompt_stands_before_settings_and_tools_are_imported():
-    code = "import sys, gong.cli.run, gong.cli.chat, gong.repl.first_prompt; print(*sys.modules)"
+    first = "gong.repl.conversation.first_prompt"
+    code = f"import sys, gong.cli.run, gong.cli.chat, {first}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

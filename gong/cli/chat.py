@@ -289,11 +289,11 @@ async def _run_terminal(
     A session that the user chooses in the conversation is opened in place of the one before; where
     that fails, that one is opened again, with what was typed meanwhile.
     """
-    from ..repl.first_prompt import (  # noqa: PLC0415 (prompt-toolkit loads slowly)
+    from ..repl.conversation.first_prompt import (  # noqa: PLC0415 (prompt-toolkit loads slowly)
         TypedAhead,
         hold_prompt,
     )
-    from ..repl.keyboard import open_keyboard  # noqa: PLC0415 (as above)
+    from ..repl.typing.keyboard import open_keyboard  # noqa: PLC0415 (as above)
 
     model, lines, draft, typed = options.model, options.list_first_lines(), "", TypedAhead()
     before: Continuation | None = None
@@ -320,7 +320,7 @@ async def _run_terminal(
                     continue
                 if typed.has_left:
                     return 0
-                from ..repl.app import run_conversation  # noqa: PLC0415 (loaded by now)
+                from ..repl.conversation.app import run_conversation  # noqa: PLC0415 (loaded by now)
 
                 host.session.ask_nobody() if options.afk else host.session.ask_person()
                 end = await run_conversation(
@@ -343,17 +343,21 @@ def _name_session(host: OpenSession) -> Continuation | None:
 
 def _import_conversation() -> None:
     """Import what a session needs, in a thread, so that keys show while they are typed."""
-    for name in ("gong.tools.builtin", "gong.repl.app", "gong.cli.session"):
+    for name in ("gong.tools.builtin", "gong.repl.conversation.app", "gong.cli.session"):
         import_module(name)
 
 
 def _require_skill(host: OpenSession, asked: str) -> None:
     """Raise UsageError for a prompt such as `/nosuch` that names no skill, nor a server prompt."""
-    from ..repl.commands import is_command  # noqa: PLC0415 (only for such prompts)
-    from ..repl.mcp_commands import is_server_prompt  # noqa: PLC0415 (as above)
-    from ..repl.skill_commands import is_skill  # noqa: PLC0415 (as above)
+    from ..repl.commands.mcp import is_server_prompt  # noqa: PLC0415 (as above)
+    from ..repl.commands.skill import is_skill  # noqa: PLC0415 (as above)
+    from ..repl.commands.table import COMMANDS, is_command  # noqa: PLC0415 (only such prompts)
 
-    if is_command(asked) and not is_skill(asked, host) and not is_server_prompt(asked, host):
+    if (
+        is_command(asked)
+        and not is_skill(asked, host, COMMANDS)
+        and not is_server_prompt(asked, host)
+    ):
         name = asked.split(maxsplit=1)[0]
         raise click.UsageError(
             f"{name} is no skill: gong skills list names them, and commands such as /cost are for"

@@ -38,7 +38,7 @@ from ..agent.answer_form import ANSWER_TOOL
 from ..agent.short_answer import describe_short_answer
 from ..policy.approval import find_mode
 from ..policy.modes import PermissionMode
-from ..repl.notices import describe_compaction, describe_limit
+from ..repl.draw.notices import describe_compaction, describe_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

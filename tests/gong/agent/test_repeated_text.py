@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gong.repl.notices import describe_limit
+from gong.repl.draw.notices import describe_limit
 from tape.model.entries import Assistant, join_texts
 from tests.gong.agent.conftest import seen, types
 

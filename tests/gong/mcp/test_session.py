@@ -14,8 +14,8 @@ import pytest
 
 from gong.agent import events
 from gong.config import PermissionSettings
-from gong.repl import mcp_commands
-from gong.repl.commands import answer_command
+from gong.repl.commands import mcp
+from gong.repl.commands.table import answer_command
 from tape.model.entries import Approval, Audio, Context, Image, ToolResult, join_texts
 from tests import warm
 from tests.gong.agent.conftest import call, seen
@@ -291,5 +291,5 @@ async def test_what_a_server_does_not_have_is_a_warning(stage):
     shown = await seen(session, "/sample:nothing @sample:memo://gone")
     said = [one.message for one in shown if isinstance(one, events.Warn)]
     assert said[0] == "sample has no prompt nothing; it has: explain"
-    assert mcp_commands.is_server_prompt("/sample:nothing", stage.hosts[0])
-    assert not mcp_commands.is_server_prompt("/other:nothing", stage.hosts[0])
+    assert mcp.is_server_prompt("/sample:nothing", stage.hosts[0])
+    assert not mcp.is_server_prompt("/other:nothing", stage.hosts[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gong.agent import events
-from gong.repl.agent_cards import AgentCards, describe_end
+from gong.repl.draw.agent_cards import AgentCards, describe_end
 from tape.model.entries import Usage
 
 START = events.SubagentStart("Explore", "look around", "a/b", agent="agent-1")

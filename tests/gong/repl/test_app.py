@@ -15,7 +15,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from gong.agent.events import RunEnd
 from gong.agent.recorder import Recorder
-from gong.repl.app import ConversationEnd, run_conversation
+from gong.repl.conversation.app import ConversationEnd, run_conversation
 from tape.model.entries import Context, User
 from tests.screen import Screen
 

@@ -4,8 +4,8 @@ import msgspec
 from msgspec import Raw
 
 from gong.agent.events import ApprovalRequested
-from gong.repl.approval_panel import mark_parts, render_question
-from gong.repl.lines import StyledLine, StyledPart
+from gong.repl.draw.approval_panel import mark_parts, render_question
+from gong.repl.draw.lines import StyledLine, StyledPart
 
 
 def ask(name, arguments, *reasons, offered=(), dangerous=False, columns=100):

@@ -2,14 +2,8 @@ from contextlib import aclosing
 
 import pytest
 
-import gong.repl.app  # noqa: F401 (it brings all commands)
-from gong.repl.commands import (
-    COMMANDS,
-    CommandReply,
-    answer_command,
-    format_model_name,
-    is_command,
-)
+from gong.repl.commands.command import CommandReply, format_model_name
+from gong.repl.commands.table import COMMANDS, answer_command, is_command
 from gong.tools.background import BackgroundCommand
 from tape.model.entries import Mode, ToolResult
 

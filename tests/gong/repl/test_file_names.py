@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.repl.file_names import find_names
-from gong.repl.mentions import read_mentions
-from gong.repl.pictures import PictureRules
+from gong.repl.typing.file_names import find_names
+from gong.repl.typing.mentions import read_mentions
+from gong.repl.typing.pictures import PictureRules
 
 NAMES = ("src/", "src/parser.py", "src/parse_args.py", "tests/test_parser.py", "README.md")
 RULES = PictureRules(1_000_000, is_blocked=False)

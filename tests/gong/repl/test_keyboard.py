@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
-from gong.repl.keyboard import SHIFT_ENTER, KeyParser, read_kitty_key
+from gong.repl.typing.keyboard import SHIFT_ENTER, KeyParser, read_kitty_key
 
 
 def parse(*texts):

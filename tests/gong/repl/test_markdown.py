@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.repl.lines import StyledPart, wrap_parts
-from gong.repl.markdown import MarkdownStream
+from gong.repl.draw.lines import StyledPart, wrap_parts
+from gong.repl.draw.markdown import MarkdownStream
 from tape.text import measure_width, show_controls
 
 ANSWER = """\

@@ -8,8 +8,14 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
 from gong.agent.documents import AttachedDocument
-from gong.repl.paste import MOST_CHARACTERS, MOST_LINES, DraftParts, delete_after, delete_before
-from gong.repl.pictures import find_dropped_picture
+from gong.repl.typing.paste import (
+    MOST_CHARACTERS,
+    MOST_LINES,
+    DraftParts,
+    delete_after,
+    delete_before,
+)
+from gong.repl.typing.pictures import find_dropped_picture
 
 LONG = "row\n" * (MOST_LINES + 1)
 

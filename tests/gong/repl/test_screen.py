@@ -6,10 +6,10 @@ from msgspec import Raw
 
 from gong.agent import events
 from gong.llm.partial_json import parse_partial_arguments
-from gong.repl.lines import StyledLine, StyledPart, clip_line, wrap_last_rows
-from gong.repl.panels import OpenChoice, render_choices, render_queue, render_todos
-from gong.repl.screen import Screen
-from gong.repl.tool_cards import describe_call, render_result
+from gong.repl.draw.lines import StyledLine, StyledPart, clip_line, wrap_last_rows
+from gong.repl.draw.panels import OpenChoice, render_choices, render_queue, render_todos
+from gong.repl.draw.screen import Screen
+from gong.repl.draw.tool_cards import describe_call, render_result
 from gong.tools.dialogue import Todo
 from tape.model.entries import Text, ToolCall, Usage
 from tape.text import format_seconds, measure_width

@@ -1,6 +1,6 @@
 import pytest
 
-from gong.repl.status_line import (
+from gong.repl.draw.status_line import (
     SessionUsage,
     StatusFacts,
     choose_next_mode,

@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-import gong.repl.app  # noqa: F401 (it brings all commands)
-from gong.repl.commands import answer_command
+from gong.repl.commands.table import answer_command
 from gong.tools.agent_runs import AgentOrder
 from tape.model.entries import AgentEnd, AgentStart, Context, ToolResult, User, join_texts
 from tests.gong.agent.conftest import call, seen, types

@@ -11,8 +11,7 @@ import pytest
 from gong.agent.front_end import FrontEnd
 from gong.assembly.opening import open_session
 from gong.config import Settings
-from gong.repl import app  # noqa: F401 (it adds the commands)
-from gong.repl.commands import answer_command
+from gong.repl.commands.table import answer_command
 from tape.index.library import open_store
 
 

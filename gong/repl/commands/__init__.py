@@ -1,0 +1,1 @@
+"""Slash commands by subject, and the table of them."""

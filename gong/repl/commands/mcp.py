@@ -1,0 +1,72 @@
+"""`/mcp`: the MCP servers of a session: their states, their tools, and a new start of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .command import CommandReply, SlashCommand
+
+if TYPE_CHECKING:
+    from ...assembly.open_session import OpenSession
+    from ...mcp.connection import ServerConnection
+
+
+def _show_servers(host: OpenSession, name: str) -> CommandReply:
+    """Show each server with its state and tools; with a name start that server again."""
+    nothing = CommandReply("this session has no MCP servers; add one with gong mcp add")
+    if not host.session.setup.sources:
+        return nothing
+    from ...mcp.session_servers import SessionServers  # noqa: PLC0415 (only with sources)
+
+    found = [one for one in host.session.setup.sources if isinstance(one, SessionServers)]
+    if not found:
+        return nothing
+    connections: dict[str, ServerConnection] = {}
+    waiting: list[str] = []
+    for source in found:
+        connections |= source.connections
+        waiting += [one.name for one in source.servers if one.name not in source.connections]
+    if not name:
+        lines = [_describe_server(one) for one in connections.values()]
+        lines += [f"{one}  starts with the next prompt" for one in waiting]
+        return CommandReply("\n".join(lines))
+    if name not in connections:
+        there = ", ".join(connections) or "none that was started"
+        return CommandReply(f"no MCP server is called {name}: there are {there}", failed=True)
+
+    async def restart() -> CommandReply:
+        connection = connections[name]
+        await connection.restart()
+        is_ready = await connection.wait(connection.server.startup_seconds + 1)
+        return CommandReply(_describe_server(connection), failed=not is_ready)
+
+    return CommandReply(f"{name} is started again", later=restart())
+
+
+def is_server_prompt(text: str, host: OpenSession) -> bool:
+    """Return whether a line names a prompt of a server: `/server:prompt`."""
+    server, is_named, _ = text[1:].partition(":")
+    if not is_named or not host.session.setup.sources:
+        return False
+    from ...mcp.session_servers import SessionServers  # noqa: PLC0415 (only with sources)
+
+    sources = [one for one in host.session.setup.sources if isinstance(one, SessionServers)]
+    return any(server == one.name for source in sources for one in source.servers)
+
+
+def _describe_server(connection: ServerConnection) -> str:
+    tools = ", ".join(one.name for one in connection.tools)
+    about = connection.error if connection.state == "failed" else tools
+    return f"{connection.server.name}  {connection.state}  {about}".rstrip()
+
+
+COMMANDS = (
+    SlashCommand(
+        "mcp",
+        "[NAME]",
+        "show the MCP servers; /mcp NAME starts one again",
+        busy=True,
+        run=_show_servers,
+    ),
+)
+"""The commands of this module."""

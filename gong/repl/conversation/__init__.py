@@ -1,0 +1,1 @@
+"""One conversation in a terminal: its keys, its questions, the current run."""

@@ -1,0 +1,1 @@
+"""How a conversation looks: lines, cards, Markdown, panels, the terminal."""

@@ -1,0 +1,92 @@
+"""Events beside the answer → one line each; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from tape.text import format_count, format_seconds
+
+from ...agent import events
+from ...context.costs import format_money
+from .lines import render_remark
+
+if TYPE_CHECKING:
+    from .lines import StyledLine
+
+    Notice = (
+        events.HistoryRepaired
+        | events.CompactionEnd
+        | events.ResultsElided
+        | events.SessionNamed
+        | events.CostLimit
+        | events.TurnLimit
+        | events.LoopDetection
+        | events.Warn
+        | events.HookError
+        | events.RunFailure
+    )
+
+
+def describe_limit(
+    event: events.TurnLimit | events.CostLimit | events.LoopDetection, *, is_kept: bool = True
+) -> str:
+    """Return in one line which limit a run came to, and how to continue where the tape is kept."""
+    match event:
+        case events.LoopDetection():
+            what = event.message.partition(":")[2].strip().partition(".")[0]
+            if not event.stopped:
+                return f"the model repeats itself: {what}"
+            again = "" if event.what == "text" else ", once more after a warning to the model"
+            said = f"stopped: {what}{again}"
+        case events.CostLimit():
+            limit, spent = format_money(event.limit), format_money(event.spent)
+            said = f"stopped at the max cost of {limit}: {spent} spent"
+        case events.TurnLimit(limit="time"):
+            said = f"stopped at the time limit of {format_seconds(event.value)}"
+        case events.TurnLimit(limit="round"):
+            rounds = format_count(int(event.value), "round of tool calls", "rounds of tool calls")
+            said = f"stopped at the limit of {rounds} for one prompt"
+        case _:
+            said = f"stopped at the limit of {format_count(int(event.value), 'model call')}"
+    return f"{said}; a new prompt continues (gong chat -c)" if is_kept else said
+
+
+def describe_compaction(event: events.CompactionEnd) -> str:
+    """Return the result of a compaction or handoff in one line."""
+    by = event.by or "rules"
+    head = (
+        "Compacted" if event.anchor == "compaction" else f"{event.anchor.capitalize()}: compacted"
+    )
+    return (
+        f"{head} {format_count(event.covered, 'entry', 'entries')} "
+        f"({event.before:,} → {event.after:,} tokens, summary by {by})"
+    )
+
+
+def render_notice(event: Notice, *, is_kept: bool) -> StyledLine:
+    """Return the line of an event that is shown as one remark."""
+    match event:
+        case events.HistoryRepaired():
+            calls = format_count(event.injected, "interrupted tool call")
+            left = format_count(event.dropped, "entry", "entries")
+            made = [f"{calls} got a placeholder result"] if event.injected else []
+            counts = ", ".join([*made, *([f"{left} left out"] if event.dropped else [])])
+            said = f"History repaired{f': {counts}' if counts else ''} ({event.why})"
+        case events.CompactionEnd():
+            said = f"{describe_compaction(event)} · /compact --undo reverts this"
+        case events.ResultsElided():
+            said = "older tool results become placeholders: the context window is filling up"
+        case events.SessionNamed():
+            said = f"session title: {event.title!r}"
+        case events.CostLimit() | events.TurnLimit() | events.LoopDetection():
+            said = describe_limit(event, is_kept=is_kept)
+        case events.Warn():
+            said = event.message
+        case events.HookError():
+            said = f"hook {event.hook}: {event.error}"
+        case events.RunFailure():
+            again = " (trying again may help)" if event.retryable else ""
+            return render_remark(f"{event.message}{again}", "error")
+        case _:
+            assert_never(event)
+    return render_remark(said)

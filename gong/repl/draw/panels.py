@@ -1,0 +1,81 @@
+"""What stands above the prompt: queued input, the todo list, an open question; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tape.text import shorten_to_width, show_controls
+
+from .lines import StyledLine, escape_text, render_remark
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...tools.dialogue import Todo
+
+QUEUE_ROWS = 3
+
+
+def render_queue(words: tuple[str, ...], columns: int) -> list[StyledLine]:
+    """Return the queued input as lines, at most a few."""
+    shown = [
+        StyledLine(shorten_to_width(f"queued: {text}", columns), "note")
+        for text in words[:QUEUE_ROWS]
+    ]
+    rest = len(words) - QUEUE_ROWS
+    return [*shown, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else shown
+
+
+_TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
+TODO_ROWS = 8
+"""Rows of the todo list above the prompt."""
+
+
+def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
+    """Return a todo list as lines; nothing once all is done, and of a long one what is next."""
+    first = next((n for n, one in enumerate(todos) if one.status != "completed"), None)
+    if first is None:
+        return []
+    start = max(min(first, len(todos) - TODO_ROWS), 0)
+    lines = []
+    for one in todos[start : start + TODO_ROWS]:
+        is_now = one.status == "in_progress"
+        words = (one.active_form if is_now else "") or one.content
+        text = shorten_to_width(f"{_TODO_MARKS[one.status]} {show_controls(words)}", columns)
+        lines.append(StyledLine(text, "call" if is_now else "note"))
+    rest = len(todos) - len(lines)
+    return [*lines, StyledLine(f"… {rest} more to do or done", "note")] if rest else lines
+
+
+PLAN_CHOICES = ("approve", "keep planning")
+
+
+def render_choices(asked: OpenChoice) -> list[StyledLine]:
+    """Return an open question with its numbered answers."""
+    first, *more = escape_text(asked.text).split("\n")
+    rows = [StyledLine(f"? {first}", "call"), *(StyledLine(f"  {row}", "call") for row in more)]
+    for number, (label, meaning) in enumerate(asked.options, 1):
+        said = f"{number}  {label}{f' – {meaning}' if meaning else ''}"
+        rows.append(StyledLine(f"  {render_remark(said).text}", "call"))
+    how = "numbers, as in 1,3" if asked.is_many else "a number"
+    return [*rows, StyledLine(f"  {f'{how}, or ' if asked.options else ''}your words", "note")]
+
+
+class OpenChoice(NamedTuple):
+    """A question with what can be chosen."""
+
+    text: str
+    options: tuple[tuple[str, str], ...]
+    """Label and meaning of each."""
+    is_many: bool = False
+    """Whether several may be chosen."""
+
+    def read_answer(self, line: str) -> tuple[str, ...]:
+        """Return the labels of a line of numbers, else the line itself."""
+        numbers = line.replace(",", " ").split()
+        if numbers and all(one.isdecimal() for one in numbers):
+            places = [int(one) - 1 for one in numbers]
+            fits = all(0 <= one < len(self.options) for one in places)
+            if fits and (self.is_many or len(places) == 1):
+                return tuple(dict.fromkeys(self.options[one][0] for one in places))
+        return (line.strip(),)

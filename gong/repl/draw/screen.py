@@ -1,0 +1,402 @@
+r"""Events → lines for the scrollback, and the few lines that still change; pure.
+
+A returned line is finished and never changes; `Screen.live` returns the unfinished ones. No line
+contains a control character, whatever its source. The unfinished part of a screen:
+
+    event                        live                              returned
+    ---------------------------  --------------------------------  ---------------------------
+    MessageUpdate "so\n\nit"      "it"                              "so"
+    MessageUpdate, thinking      its last rows
+    MessageUpdate, a call        ○ path or command, the diff       the rest of the block before
+    MessageEnd                   none                              the last line, "thought"
+    ToolExecutionStart           ● the call, the end of its output
+    ToolExecutionEnd, read, ls   ● read 2 files: a.py, b.py        the line, once others follow
+    ToolExecutionEnd, others                                       ● the call, result or diff
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from tape.model.entries import ToolCall, join_texts, select_tool_calls
+from tape.text import format_seconds, measure_width, shorten_to_width
+
+from ...agent import events
+from ...agent.short_answer import describe_short_answer
+from .approval_panel import render_question
+from .lines import (
+    INDENT,
+    StyledLine,
+    StyledPart,
+    clip_line,
+    escape_text,
+    join_parts,
+    render_remark,
+    wrap_parts,
+)
+from .markdown import MarkdownStream
+from .notices import render_notice
+from .tool_cards import (
+    describe_call,
+    describe_readings,
+    find_subject,
+    is_reading,
+    read_arguments,
+    render_change,
+    render_diffs,
+    render_draft,
+    render_full_result,
+    render_result,
+    split_output,
+)
+
+THOUGHT_ROWS = 6
+"""Rows shown of what the model thinks."""
+_THOUGHT_CHARS = 2_000
+OUTPUT_ROWS = 5
+"""Rows shown of a running tool's output."""
+SHARED_OUTPUT_ROWS = 2
+"""The same where several tools run."""
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)")
+"""What a progress bar has written over."""
+_OUTPUT_CHARS = 4_000
+
+
+@dataclass(slots=True)
+class _Thought:
+    """What the model thinks, until it says something."""
+
+    text: str = ""
+    begun: str = ""
+    """Times of the first and the last piece, as in events; empty if unknown."""
+    ended: str = ""
+    shown: int = 0
+    """How many characters are in the scrollback."""
+
+    def describe(self) -> str:
+        """Return the thought in one line."""
+        if not self.begun or not self.ended:
+            return "thought"
+        took = datetime.fromisoformat(self.ended) - datetime.fromisoformat(self.begun)
+        return f"thought for {format_seconds(took.total_seconds())}"
+
+
+def render_thought(text: str, columns: int) -> list[StyledLine]:
+    """Return thinking as lines, without empty ones at the ends."""
+    lines = escape_text(text).strip("\n").split("\n") if text.strip() else []
+    rows = [row for line in lines for row in wrap_parts([StyledPart(line)], columns)]
+    return [join_parts(row, "thinking") for row in rows]
+
+
+class Screen:
+    """The state of the display: the unfinished block of the answer, and the running tools.
+
+    `is_kept` says whether the session can be continued after its end.
+    """
+
+    def __init__(self, *, is_kept: bool = True) -> None:
+        self._is_kept = is_kept
+        self._block: tuple[str, int] | None = None
+        self._text = MarkdownStream()
+        self._thought = _Thought()
+        self._last_thought = ""
+        self.shows_thinking = False
+        """Whether thinking is shown in full, not in one line."""
+        self._above = ""
+        self._calls: dict[str, ToolCall] = {}
+        """The calls of the answer, by id."""
+        self._draft: tuple[str, dict[str, object]] = ("", {})
+        """Name and arguments so far of the call that the model writes."""
+        self._running: dict[str, str] = {}
+        self._outputs: dict[str, str] = {}
+        """The end of what each running call has written."""
+        self._readings: tuple[str, list[str]] = ("", [])
+        """A reading tool, and what its last calls read: one line, once another follows."""
+        self._columns = 80
+        self.last_result: events.ToolExecutionEnd | None = None
+        """The newest result."""
+        self._last_title = ""
+        self._saying = ""
+        self.turn = 0
+        """Model calls of the run so far."""
+        self.has_failed = False
+        """Whether the newest run ended with an error."""
+
+    @property
+    def doing(self) -> str:
+        """The current activity in a word or two; empty while waiting for the model."""
+        return ", ".join(dict.fromkeys(self._running.values())) or self._saying
+
+    def prompt(self, text: str) -> list[StyledLine]:
+        """Return the lines of a user's prompt."""
+        first, *rest = escape_text(text).split("\n")
+        lines = [
+            StyledLine(f"> {first}", "you"),
+            *(StyledLine(INDENT + line, "you") for line in rest),
+        ]
+        return self._space_lines("you", lines)
+
+    def reply(self, text: str, *, failed: bool) -> list[StyledLine]:
+        """Return the lines of a command's reply."""
+        style = "error" if failed else "note"
+        return self._space_lines(
+            "reply", [StyledLine(line, style) for line in escape_text(text).split("\n")]
+        )
+
+    def clear_run(self) -> None:
+        """Clear the current activity."""
+        self._calls.clear()
+        self._running.clear()
+        self._outputs.clear()
+        self._saying = ""
+
+    def remark(self, text: str, style: str = "note") -> list[StyledLine]:
+        """Return a message of gong, without an empty line before it."""
+        return self._place_remark(render_remark(text, style))
+
+    def _place_remark(self, line: StyledLine) -> list[StyledLine]:
+        before = self._finish_readings()
+        self._above = "remark"
+        return [*before, line]
+
+    def show(self, event: events.Event, columns: int) -> list[StyledLine]:  # noqa: C901, PLR0911, PLR0912 (a case each)
+        """Process an event; return the lines it finished, for a screen of `columns`."""
+        self._columns = columns
+        match event:
+            case events.MessageUpdate():
+                return self._take_update(event, columns)
+            case events.MessageEnd():
+                return self._finish_message(event, columns)
+            case events.ToolExecutionStart():
+                self._running[event.call_id] = event.name
+                return []
+            case events.ToolExecutionUpdate():
+                written = self._outputs.get(event.call_id, "") + event.output
+                self._outputs[event.call_id] = written[-_OUTPUT_CHARS:]
+                return []
+            case events.ToolExecutionEnd():
+                return self._finish_tool(event, columns)
+            case events.RunEnd():
+                lines = [*self._finish_block(columns), *self._finish_readings()]
+                self.clear_run()
+                return [*lines, *(self.remark("stopped") if event.stop_reason == "aborted" else [])]
+            case events.RunStart():
+                self.turn, self.has_failed = 0, False
+                return []
+            case events.TurnStart():
+                self.turn, self._saying = event.turn, "thinking"
+                return []
+            case events.MessageStart():
+                self._saying = "thinking"
+                return []
+            case events.CompactionStart():
+                self._saying = "summarising"
+                return []
+            case (
+                events.SessionStart()
+                | events.SessionEnd()
+                | events.UserInput()
+                | events.TurnEnd()
+                | events.ModelSelect()
+                | events.ModeSelect()
+                | events.MessageQueued()
+                | events.MessageWithdrawn()
+                | events.AgentState()
+                | events.TodosChanged()
+                | events.SubagentStart()
+                | events.SubagentEnd()
+            ):
+                return []
+            case events.ApprovalRequested():
+                who = [render_remark(f"{event.agent} asks:")] if event.agent else []
+                return [
+                    *self._finish_block(columns),
+                    *self._space_lines("tool", [*who, *render_question(event, columns)]),
+                ]
+            case events.QuestionAsked() | events.PlanProposed():
+                return [*self._finish_block(columns), *self._render_asked(event)]
+            case events.SteeringInjected():
+                steered = StyledLine(shorten_to_width(f"> {event.text}", columns), "you")
+                return [*self._finish_block(columns), *self._space_lines("you", [steered])]
+            case _:
+                self.has_failed |= isinstance(event, events.RunFailure)
+                if not isinstance(event, events.Warn):
+                    self._saying = ""  # a warning may arrive during a summary, which continues
+                lines = self._finish_block(columns)
+                return [*lines, *self._place_remark(render_notice(event, is_kept=self._is_kept))]
+
+    def live(self, columns: int) -> list[StyledLine]:
+        """Return the unfinished lines: of the answer, or of the running tools."""
+        read = self._render_readings(columns)
+        if self._running:
+            most = OUTPUT_ROWS if len(self._running) == 1 else SHARED_OUTPUT_ROWS
+            cards = [self._render_running(call, columns, most) for call in self._running]
+            return [*read, *(line for card in cards for line in card)]
+        return [*read, *self._render_growing(columns)]
+
+    def _render_running(self, call_id: str, columns: int, most: int) -> list[StyledLine]:
+        written = _OVERWRITTEN.sub("", self._outputs.get(call_id, ""))
+        rows = split_output(written)[-most:] if written else []
+        output = [StyledLine(clip_line(INDENT + row, columns), "result") for row in rows]
+        return [self._render_heading(call_id, columns), *output]
+
+    def _render_growing(self, columns: int) -> list[StyledLine]:
+        """Return the unfinished rows of the answer."""
+        if self._block is None:
+            return []
+        if self._block[0] == "text":
+            return self._text.render_tail(columns)
+        if self._block[0] == "tool_call":
+            return render_draft(*self._draft, columns)
+        rest = self._thought.text[self._thought.shown :][-_THOUGHT_CHARS:]
+        return render_thought(rest, columns)[-THOUGHT_ROWS:]
+
+    def _take_update(self, event: events.MessageUpdate, columns: int) -> list[StyledLine]:
+        """Add text to a block; return the lines it finished, and the rest of the block before."""
+        before: list[StyledLine] = []
+        if (event.part, event.block) != self._block:
+            before = self._finish_block(columns)
+            self._block = (event.part, event.block)
+        match event.part:
+            case "tool_call":
+                if event.name:
+                    self._saying, self._draft = f"calling {event.name}", (event.name, {})
+                if bytes(event.arguments):
+                    self._draft = (self._draft[0], read_arguments(bytes(event.arguments)))
+                return before
+            case "thinking":
+                self._saying = "thinking"
+                return [*before, *self._take_thought(event, columns)]
+            case _:
+                self._saying = "answering"
+                made = self._text.feed(event.delta, columns)
+                return [*before, *self._space_lines(self._name_block(), made)]
+
+    def _take_thought(self, event: events.MessageUpdate, columns: int) -> list[StyledLine]:
+        """Add to the thought; return its finished lines where thinking is shown in full."""
+        if not self._thought.text:
+            self._thought = _Thought(begun=event.time)
+        self._thought.text += event.delta
+        self._thought.ended = event.time
+        if not self.shows_thinking:
+            return []
+        text = self._thought.text
+        end = text.rfind("\n") + 1
+        start, self._thought.shown = self._thought.shown, max(end, self._thought.shown)
+        lines = render_thought(text[start:end], columns) if end > start else []
+        return self._space_lines(self._name_block(), lines)
+
+    def _finish_block(self, columns: int) -> list[StyledLine]:
+        """Return the last lines of the open block, and close it."""
+        kind, name = self._block[0] if self._block else "", self._name_block()
+        self._block = None
+        if kind == "text":
+            text, self._text = self._text, MarkdownStream()
+            return self._space_lines(name, text.finish(columns))
+        if kind == "thinking" and self._thought.text:
+            thought, self._thought = self._thought, _Thought()
+            self._last_thought = thought.text
+            if self.shows_thinking:
+                return self._space_lines(
+                    name, render_thought(thought.text[thought.shown :], columns)
+                )
+            return self._space_lines(name, [StyledLine(thought.describe(), "thinking")])
+        return []
+
+    def switch_thinking(self, columns: int) -> list[StyledLine]:
+        """Show thinking in full from now on, or in one line; return the last thought in full."""
+        self.shows_thinking = not self.shows_thinking
+        if not self.shows_thinking:
+            return self.remark("thinking is shown in one line")
+        lines = self.remark("thinking is shown in full")
+        self._thought.shown = 0
+        return [*lines, *render_thought(self._last_thought, columns)]
+
+    def _name_block(self) -> str:
+        return "" if self._block is None else f"{self._block[0]} {self._block[1]}"
+
+    def _space_lines(self, kind: str, lines: list[StyledLine]) -> list[StyledLine]:
+        """Return the lines, with an empty line first if another kind of line is above."""
+        if not lines:
+            return lines
+        before = self._finish_readings()
+        apart = [] if self._above == kind else [StyledLine("")]
+        self._above = kind
+        return [*before, *apart, *lines]
+
+    def _render_readings(self, columns: int) -> list[StyledLine]:
+        """Return the line of the reading calls that may still grow."""
+        name, subjects = self._readings
+        if not subjects:
+            return []
+        said = shorten_to_width(describe_readings(name, subjects), max(columns - 2, 8))
+        return [StyledLine(f"● {said}", "call")]
+
+    def _finish_readings(self) -> list[StyledLine]:
+        """Return the line of the reading calls; the next one begins another."""
+        lines, self._readings = self._render_readings(self._columns), ("", [])
+        return self._space_lines("tool", lines)
+
+    def _finish_message(self, event: events.MessageEnd, columns: int) -> list[StyledLine]:
+        lines = self._finish_block(columns)
+        self._calls |= {call.id: call for call in select_tool_calls(event.content)}
+        self._saying = ""
+        if said := describe_short_answer(event.content, event.stop_reason):
+            lines += self.remark(said)
+        return lines
+
+    def _render_heading(self, call_id: str, columns: int, more: str = "") -> StyledLine:
+        call = self._calls.get(call_id)
+        words = describe_call(call) if call else self._running[call_id]
+        room = max(columns - 2 - measure_width(more), 8)
+        return StyledLine(f"● {shorten_to_width(words, room)}{more}", "call")
+
+    def _finish_tool(self, event: events.ToolExecutionEnd, columns: int) -> list[StyledLine]:
+        """Return the card of a call that has ended; of one that only read, with its likes."""
+        self._running.setdefault(event.call_id, event.name)
+        call = self._calls.get(event.call_id)
+        arguments = read_arguments(bytes(call.args)) if call else {}
+        self.last_result = event
+        self._last_title = describe_call(call) if call else event.name
+        self._outputs.pop(event.call_id, None)
+        if is_reading(event.name) and not event.is_error:
+            del self._running[event.call_id]
+            before = self._finish_readings() if self._readings[0] != event.name else []
+            subjects = [*self._readings[1], find_subject(arguments)]
+            self._readings = (event.name, subjects)
+            return before
+        took = f" · {format_seconds(event.duration_ms / 1000)}" if event.duration_ms > 1000 else ""  # noqa: PLR2004
+        change = None
+        if not event.is_error:
+            change = render_change(read_arguments(bytes(event.details)), arguments, columns)
+        if change is None:
+            text = join_texts(event.content)
+            change = ("", render_result(text, columns, is_error=event.is_error))
+        count, lines = change
+        heading = self._render_heading(
+            event.call_id, columns, f"{f' · {count}' * bool(count)}{took}"
+        )
+        del self._running[event.call_id]
+        return self._space_lines("tool", [heading, *lines])
+
+    def expand_result(self, text: str) -> list[StyledLine]:
+        """Return the newest result in full; `text` is all of it."""
+        event = self.last_result
+        if event is None:
+            return self.remark("there is no result yet")
+        title = shorten_to_width(self._last_title, max(self._columns - 2, 8))
+        heading = StyledLine(f"● {title}", "call")
+        diffs = render_diffs(read_arguments(bytes(event.details)))
+        return self._space_lines("result", [heading, *(diffs or render_full_result(text))])
+
+    def _render_asked(self, event: events.QuestionAsked | events.PlanProposed) -> list[StyledLine]:
+        """Return a plan, or the questions that nobody answers; `render_choices` has the others."""
+        if isinstance(event, events.PlanProposed):
+            rows = ["? plan", *escape_text(event.plan).split("\n")]
+            return self._space_lines("tool", [StyledLine(row, "call") for row in rows])
+        if event.waits:
+            return []
+        asked = "; ".join(one.question for one in event.questions)
+        return self.remark(f"nobody is asked: {asked}")

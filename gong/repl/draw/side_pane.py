@@ -1,0 +1,60 @@
+"""What stands beside the transcript in full screen: usage, todo list, tasks, changed files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tape.model.entries import ToolResult
+from tape.text import shorten_to_width
+
+from .lines import StyledLine
+from .panels import render_todos
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...agent.session import Session
+    from ...tools.dialogue import Todo
+    from .status_line import SessionUsage
+
+_MOST_FILES = 12
+
+
+def render_side_pane(
+    session: Session, used: SessionUsage, todos: Sequence[Todo], columns: int
+) -> list[StyledLine]:
+    """Return the lines of the pane; a part that has nothing to say is left out."""
+    folder = session.setup.env.working_directory
+    tasks = [f"{one.shell_id}  {one.command}" for one in session.run_state.background.running]
+    files = [
+        f"{letter} {os.path.relpath(path, folder)}"
+        for path, letter in list_changed_files(session)[-_MOST_FILES:]
+    ]
+    parts = (
+        ("Session", [StyledLine(one) for one in (folder, *used.format_usage())]),
+        ("Todo", render_todos(todos, columns)),
+        ("Tasks", [StyledLine(one) for one in tasks]),
+        ("Files", [StyledLine(one) for one in files]),
+    )
+    lines: list[StyledLine] = []
+    for name, part in parts:
+        if part:
+            lines += [StyledLine("")] * bool(lines) + [StyledLine(name, "heading")]
+            lines += [one._replace(text=shorten_to_width(one.text, columns)) for one in part]
+    return lines
+
+
+_LETTERS = {"created": "A", "deleted": "D", "renamed": "R"}
+
+
+def list_changed_files(session: Session) -> list[tuple[str, str]]:
+    """Return path and letter of each file that calls in view changed, the newest change last."""
+    changed: dict[str, str] = {}
+    for entry in session.recorder.path if session.recorder else ():
+        if isinstance(entry.data, ToolResult):
+            for file in entry.data.files:
+                path = os.path.join(session.setup.env.working_directory, file.path)  # noqa: PTH118 (a text)
+                changed.pop(path, None)
+                changed[path] = _LETTERS.get(file.op, "M")
+    return list(changed.items())

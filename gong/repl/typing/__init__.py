@@ -1,0 +1,1 @@
+"""What is typed: keys, the prompt, paste, completion, files and pictures that are named."""

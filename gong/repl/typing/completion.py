@@ -1,0 +1,142 @@
+"""What Tab and the first letters after `/` and `@` offer.
+
+    typed          offered
+    -------------  ------------------------------------------------------------
+    /, /mo         commands and skills, with what they do
+    /model son     models; /effort, /mode, /plan: their words
+    /switch tr     branches of this session; /resume: sessions
+    look at @scr   files and folders of the working folder, in any order of use
+
+The menu opens by itself only for a command or a file. All is looked up in a thread, so that no key
+waits for it.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from time import sleep
+from typing import TYPE_CHECKING, get_args
+
+from prompt_toolkit.completion import Completer, Completion, ThreadedCompleter
+
+from tape.errors import TapeError
+from tape.text import shorten_to_width, show_controls
+
+from ...errors import GongError
+from ...llm.models import EffortChoice
+from ...policy.modes import PermissionMode
+from ...tools.registry import TOOL_PRESETS
+from ..commands.session_lists import list_branches, list_sessions
+from ..commands.skill import list_skill_commands
+from ..draw.styles import THEMES
+from ..mention_grammar import COMMAND_BEGIN, MENTION_BEGIN
+from .file_names import FolderNames, find_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+
+    from ...assembly.open_session import OpenSession
+    from ...env.protocol import ProgramRunner
+
+MOST_OFFERED = 50
+_PAUSE_SECONDS = 0.02
+"""Files are looked up this long after a key, once it is on the screen."""
+_ARGUMENT = re.compile(r"/(?P<name>[^\s/]+)[^\S\n]+(?P<argument>[^\n]*)\Z")
+_META_CHARS = 60
+_USAGE_COLUMNS = 26
+"""How wide a command and its argument are in the menu: what it does has the rest."""
+
+
+class InputCompleter(Completer):
+    """Completions of commands, their arguments, and files."""
+
+    def __init__(
+        self, host: OpenSession, env: ProgramRunner, commands: Mapping[str, tuple[str, str]]
+    ) -> None:
+        """`commands` is the argument of each command, and what it does."""
+        self._host, self._commands = host, commands
+        self._files = FolderNames(env, host.session.setup.env.working_directory)
+
+    def get_completions(
+        self,
+        document: Document,
+        complete_event: CompleteEvent,  # noqa: ARG002 (prompt-toolkit gives it)
+    ) -> Iterator[Completion]:
+        """Yield what fits the text before the cursor, best first."""
+        text = document.text_before_cursor
+        if found := MENTION_BEGIN.search(text):
+            yield from self._complete_file(found["path"])
+        elif found := COMMAND_BEGIN.match(text):
+            yield from self._complete_command(found["name"])
+        elif found := _ARGUMENT.match(text):
+            with suppress(GongError, TapeError, OSError):  # the command says what is wrong
+                yield from self._complete_argument(found["name"], found["argument"])
+
+    def _complete_command(self, typed: str) -> Iterator[Completion]:
+        commands = {**list_skill_commands(self._host, self._commands), **self._commands}
+        for name in find_names(commands, typed, len(commands)) if typed else sorted(commands):
+            argument, about = commands[name]
+            yield Completion(
+                f"{name} " if argument else name,
+                -len(typed),
+                display=shorten_to_width(f"/{name} {argument}".rstrip(), _USAGE_COLUMNS),
+                display_meta=about,
+            )
+
+    def _complete_file(self, typed: str) -> Iterator[Completion]:
+        wanted = typed.removeprefix('"')
+        sleep(_PAUSE_SECONDS)
+        for name in find_names(self._files.list_names(), wanted, MOST_OFFERED, rests=True):
+            spaced = re.search(r"\s", name) is not None
+            text = f'"{name}"' if spaced else name
+            yield Completion(text, -len(typed), display=show_controls(name))
+
+    def _complete_argument(self, name: str, typed: str) -> Iterator[Completion]:
+        words: Iterable[str]
+        if name in {"switch", "fork"}:
+            recorder = self._host.session.recorder
+            words = (
+                []
+                if recorder is None
+                else [row.value for row in list_branches(recorder.tape, recorder.branch, "")]
+            )
+        elif name == "resume":
+            home = self._host.library.store.tapes.parent
+            for row in list_sessions(home, typed)[:MOST_OFFERED]:
+                about = f"{row.text[:_META_CHARS]}  {row.note}"
+                yield Completion(row.value, -len(typed), display_meta=show_controls(about))
+            return
+        elif name in {"image", "add-dir"}:
+            words = self._files.list_names()
+        else:
+            words = self._list_words(name)
+        for word in find_names(words, typed, MOST_OFFERED):
+            yield Completion(word, -len(typed), display=show_controls(word))
+
+    def _list_words(self, name: str) -> Iterable[str]:
+        match name:
+            case "model" | "handoff":
+                names = self._host.models.names
+                models = [one.id for one in names.catalogue.list_models()]
+                return [*self._host.models.settings.aliases, *models]
+            case "theme":
+                return THEMES
+            case "effort" | "thinking":
+                return get_args(EffortChoice)
+            case "mode" | "permissions":
+                return [*PermissionMode]
+            case "plan" | "tools":
+                tools = [*TOOL_PRESETS, *self._host.session.setup.tools.names]
+                return tools if name == "tools" else ["on", "off"]
+        return []
+
+
+def build_completer(
+    host: OpenSession, env: ProgramRunner, commands: Mapping[str, tuple[str, str]]
+) -> Completer:
+    """Return the completer of a session, which works in threads; `env` runs git."""
+    return ThreadedCompleter(InputCompleter(host, env, commands))

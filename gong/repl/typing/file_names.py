@@ -1,0 +1,85 @@
+"""The files of the working folder, found by parts of their names.
+
+In a repository they are what git tracks and what it does not ignore; elsewhere a bounded walk.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from threading import Lock
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from ...checkpoints.folder_listing import list_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ...env.protocol import ProgramRunner
+
+MOST_FILES = 50_000
+"""Files outside of a repository that are looked at."""
+_FRESH_SECONDS = 5.0
+_NAMES_PER_TURN = 1000
+_REST_SECONDS = 0.001
+
+
+class FolderNames:
+    """The names of files and folders below a folder, listed again when they are old."""
+
+    def __init__(self, env: ProgramRunner, folder: str) -> None:
+        self._env, self._folder = env, folder
+        self._lock = Lock()
+        self._names: tuple[str, ...] = ()
+        self._listed_at = -_FRESH_SECONDS
+
+    def list_names(self) -> tuple[str, ...]:
+        """Return the paths relative to the folder; those of folders end with a slash.
+
+        It blocks: call it in a thread.
+        """
+        with self._lock:
+            if monotonic() - self._listed_at >= _FRESH_SECONDS:
+                listing = list_folder(self._env, self._folder, (), MOST_FILES)
+                files = (*listing.tracked, *listing.others)
+                self._names = (*_list_folders(files), *files)
+                self._listed_at = monotonic()
+            return self._names
+
+
+def _list_folders(files: Iterable[str]) -> list[str]:
+    found: dict[str, None] = {}
+    for file in files:
+        at = file.rfind("/")
+        while at > 0 and file[: at + 1] not in found:
+            found[file[: at + 1]] = None
+            at = file.rfind("/", 0, at)
+    return sorted(found)
+
+
+def find_names(
+    names: Iterable[str], typed: str, limit: int, *, rests: bool = False
+) -> Sequence[str]:
+    """Return the names that have the typed characters in this order, best first.
+
+    Lower case finds both cases. Better is, in this order: the last part begins with what is typed,
+    has it, the path has it, the characters are closer together, the path is shorter. With `rests`
+    other threads get their turn in between, so that keys are not kept waiting.
+    """
+    is_folded = typed == typed.lower()
+    ranked = []
+    for count, name in enumerate(names):
+        if rests and count % _NAMES_PER_TURN == 0:
+            sleep(_REST_SECONDS)
+        path = name.lower() if is_folded else name
+        at = begin = path.find(typed[:1])
+        for character in typed[1:]:
+            if at < 0:
+                break
+            at = path.find(character, at + 1)
+        if at < 0:
+            continue
+        last = path[path.rfind("/", 0, -1) + 1 :]
+        rank = 0 if last.startswith(typed) else 1 if typed in last else 2 if typed in path else 3
+        ranked.append((rank, at - begin, len(name), name))
+    return [name for *_, name in nsmallest(limit, ranked)]

@@ -1,0 +1,138 @@
+"""`@path` in a prompt → the file's content, which the model gets with it.
+
+typed                 given along
+--------------------  -----------------------------------------------------
+@src/app.py           the file, up to 2,000 lines
+@src/app.py:10-20     these lines; `:10` is one line
+@"my notes.txt"       a name with blanks
+@src/                 the names in the folder
+@shot.png             the picture, as `/image shot.png`
+@someone              nothing: there is no such file
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...agent.documents import AttachedDocument
+from ...llm.picture_sources import detect_picture_type
+from .pictures import attach_picture
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .pictures import PictureRules
+
+MOST_LINES, MOST_BYTES, MOST_NAMES = 2000, 200_000, 200
+_MENTION = re.compile(
+    r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]+)"(?P<after>:\d+(?:-\d+)?)?|(?P<bare>\S+))'
+)
+_RANGE = re.compile(r":(\d+)(?:-(\d+))?\Z")
+_AFTER_WORD = ".,;:!?)]}'\""
+
+
+class MentionedFiles(NamedTuple):
+    """What a prompt names."""
+
+    documents: list[AttachedDocument]
+    remarks: list[str]
+    """What a person should know: what was given, cut, or could not be read."""
+
+
+def read_mentions(text: str, folder: str, rules: PictureRules) -> MentionedFiles:
+    """Return the documents that a prompt names with `@`, each once; it reads files.
+
+    Relative paths start at `folder`, `~` is the user's home.
+    """
+    found = MentionedFiles([], [])
+    seen: set[tuple[Path, str]] = set()
+    for match in _MENTION.finditer(text):
+        name, lines = _find_file(match, folder)
+        if name is None:
+            continue
+        path = Path(folder, name).expanduser() if name.startswith("~") else Path(folder, name)
+        if (path, lines) in seen:
+            continue
+        seen.add((path, lines))
+        try:
+            _add_document(found, path, name, lines, rules)
+        except OSError as error:
+            found.remarks.append(f"@{name} cannot be read: {error.strerror or error}")
+    return found
+
+
+def _find_file(match: re.Match[str], folder: str) -> tuple[str | None, str]:
+    """Return the path that a mention names, as typed, and its lines such as `:10-20`."""
+    if match["quoted"]:
+        tries: Sequence[tuple[str, str]] = [(match["quoted"], match["after"] or "")]
+    else:
+        word = match["bare"]
+        tries = []
+        for one in (word, word.rstrip(_AFTER_WORD)):
+            lines = _RANGE.search(one)
+            tries.append((one, ""))
+            if lines is not None:
+                tries.append((one[: lines.start()], lines[0]))
+    for name, lines_of in tries:
+        path = Path(folder, name)
+        if name and (path.expanduser() if name.startswith("~") else path).exists():
+            return name, lines_of
+    return None, ""
+
+
+def _add_document(
+    found: MentionedFiles, path: Path, name: str, lines: str, rules: PictureRules
+) -> None:
+    if path.is_dir():
+        names = sorted(f"{one.name}/" if one.is_dir() else one.name for one in path.iterdir())
+        more = f"\n… {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        listed = "\n".join(names[:MOST_NAMES])
+        found.documents.append(
+            AttachedDocument(f'<folder path="{name}">\n{listed}{more}\n</folder>')
+        )
+        found.remarks.append(f"attached {name}: {len(names)} names")
+        return
+    if not path.is_file():
+        found.remarks.append(f"@{name} is not attached: it is not a file")
+        return
+    with path.open("rb") as file:
+        head = file.read(64)
+    if detect_picture_type(head) is not None:
+        document, said = attach_picture(path, name, rules)
+        found.remarks.append(said)
+        if document is not None:
+            found.documents.append(document)
+        return
+    if b"\0" in head:
+        found.remarks.append(f"@{name} is not attached: it is not text")
+        return
+    document, said = _read_lines(path, name, lines)
+    found.remarks.append(said)
+    if document is not None:
+        found.documents.append(document)
+
+
+def _read_lines(path: Path, name: str, lines: str) -> tuple[AttachedDocument | None, str]:
+    """Return the lines of a text file that fit, and what is said of them."""
+    given = _RANGE.match(lines)
+    first = int(given[1]) if given else 1
+    last = int(given[2] or given[1]) if given else first + MOST_LINES - 1
+    taken: list[str] = []
+    count, room = 0, MOST_BYTES
+    with path.open("rb") as file:
+        for count, line in enumerate(file, 1):
+            if first <= count <= min(last, first + MOST_LINES - 1) and room > 0:
+                taken.append(line[:room].decode("utf-8", "replace"))
+                room -= len(line)
+    if count and not taken:
+        return None, f"@{name}{lines} is not attached: the file has {count} lines"
+    end = first + len(taken) - 1
+    is_whole = first == 1 and end >= count
+    about = "" if is_whole else f' lines="{first}-{end}" of="{count}"'
+    text = "".join(taken)
+    gap = "" if text.endswith("\n") or not text else "\n"
+    document = AttachedDocument(f'<file path="{name}"{about}>\n{text}{gap}</file>')
+    what = f"{count} lines" if is_whole else f"lines {first}-{end} of {count}"
+    return document, f"attached {name}: {what}"
