@@ -225,7 +225,8 @@ class _RunningCall:
         if self.finding is None:
             self.finding = asyncio.create_task(self.recorded.find_changes())
         await asyncio.wait({self.finding})
-        self.files = self.finding.result()
+        # A program that ends cancels all of its tasks, also this one: nobody looks then.
+        self.files = () if self.finding.cancelled() else self.finding.result()
 
     async def run(self, prepared: PreparedCall, slots: asyncio.Semaphore) -> None:
         """Run the call in a free slot, and set its result."""

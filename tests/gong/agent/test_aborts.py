@@ -6,6 +6,7 @@ In a usual run each third event is taken, with TEST_BUDGET=2 every one.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -129,3 +130,36 @@ async def test_many_calls_that_read_run_a_few_at_a_time_and_stop_together(tmp_pa
     assert [join_texts(one.content) for one in done[:100]] == ["seen"] * 100
     assert list_unbalanced_calls(session.recorder.path) == []
     await session.close()
+
+
+class SlowRecorder:
+    """Finds what a call has changed, and never comes to its end."""
+
+    checkpoint = None
+
+    def __init__(self):
+        self.finds = asyncio.Event()
+
+    async def begin_call(self, prepared, env, blobs, path):
+        return self
+
+    async def find_changes(self):
+        self.finds.set()
+        await asyncio.sleep(3600)
+
+    def close(self):
+        pass
+
+
+async def test_a_program_that_cancels_all_tasks_ends(stage):
+    """As the end of an event loop does, also while it is looked for what a call changed."""
+    session = await stage.session({"tool_calls": [call("bash", command="true")]}, {"text": "done"})
+    recorder = SlowRecorder()
+    session.setup = replace(session.setup, file_recorder=recorder)
+    running = asyncio.create_task(seen(session, "go"))
+    await recorder.finds.wait()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for one in others:
+        one.cancel()
+    done, waits = await asyncio.wait(others, timeout=20)
+    assert (running in done, waits) == (True, set())
