@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -18,7 +18,16 @@ from .env.variables import VariableRules
 from .errors import ConfigurationError
 from .private_files import locate_config_file, locate_home
 from .project import locate_project
-from .tools.limits import MAX_TIMEOUT_MS, PositiveCount, ToolSettings, TruncationSettings
+from .tools.limits import (
+    MAX_TIMEOUT_MS,
+    Amount,
+    Count,
+    PositiveCount,
+    Share,
+    Timeout,
+    ToolSettings,
+    TruncationSettings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,13 +38,13 @@ class CompactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     auto: bool = True
     """Compact automatically when the context window is nearly full."""
-    reserve: int = 16_384
+    reserve: Count = 16_384
     """Tokens of the context window to keep free; at most a quarter of it."""
-    keep: int = 20_000
+    keep: Count = 20_000
     """Tokens of the newest messages that are not summarised."""
-    limit: int | None = None
+    limit: PositiveCount | None = None
     """Compact above this many tokens, even if the context window is larger."""
-    high_water: float = 0.6
+    high_water: Share = 0.6
     """Context usage (0 to 1) above which older tool results become placeholders."""
     model: str | None = None
     """The model that writes summaries; None is the current model."""
@@ -63,11 +72,11 @@ class CheckpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     commands: bool = True
     """Record what commands change in the working folder, not only what file tools change."""
-    max_file_bytes: Annotated[int, Meta(ge=0)] = 1 << 20
+    max_file_bytes: Count = 1 << 20
     """Largest file whose bytes are stored because a command may change it."""
-    max_total_bytes: Annotated[int, Meta(ge=0)] = 64 << 20
+    max_total_bytes: Count = 64 << 20
     """Bytes that are stored for one call; also the largest file of a file tool."""
-    max_files: Annotated[int, Meta(ge=0)] = 20_000
+    max_files: Count = 20_000
     """Files of a folder without git, or outside of its commits, that are looked at."""
 
 
@@ -109,7 +118,7 @@ class ReviewSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Patterns of paths that are not reviewed."""
     rules: tuple[ReviewRule, ...] = ()
     """Rules of your own."""
-    every: int = 0
+    every: Count = 0
     """Review what changed in a session after so many answers; 0 is never."""
 
 
@@ -122,21 +131,21 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Folder of the tapes; None means $TAPE_HOME, else ~/.tape."""
     durability: Literal["entry", "barrier", "none"] = "barrier"
     """When entries are synced to disk."""
-    max_turns: int = 0
+    max_turns: Count = 0
     """Maximum model calls of one session; 0 is no limit."""
-    max_rounds: int = 200
+    max_rounds: Count = 200
     """Maximum rounds of tool calls for one prompt; 0 is no limit."""
-    max_cost: float = 0.0
+    max_cost: Amount = 0.0
     """Maximum cost of one session in USD; 0 is no limit."""
-    max_seconds: float = 0.0
+    max_seconds: Amount = 0.0
     """Maximum time for one prompt; 0 is no limit."""
-    max_subagent_depth: Annotated[int, Meta(ge=0)] = 1
+    max_subagent_depth: Count = 1
     """How deep sub-agents may start others; 0 lets nobody start one."""
-    max_subagent_turns: Annotated[int, Meta(ge=0)] = 50
+    max_subagent_turns: Count = 50
     """Maximum model calls of a sub-agent; 0 is no limit."""
     max_subagents: PositiveCount = 4
     """Maximum sub-agents that run at once."""
-    max_output_tokens: Annotated[int, Meta(ge=0)] = 0
+    max_output_tokens: Count = 0
     """Maximum tokens of one answer; 0 is the model's own limit."""
     loop_detection: bool = True
     """Tell a model that repeats its calls so, and stop it if it continues."""
@@ -150,9 +159,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """A cheap model that titles new sessions; None uses the first words of the first prompt."""
     command_prefix: str = ""
     """Lines that bash runs before every command."""
-    default_command_timeout_ms: PositiveCount | None = None
+    default_command_timeout_ms: Timeout | None = None
     """Timeout of a command that sets none; None is the tool's own default."""
-    max_command_timeout_ms: Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)] = MAX_TIMEOUT_MS
+    max_command_timeout_ms: Timeout = MAX_TIMEOUT_MS
     """Maximum timeout of a command, whatever it asks for."""
     tool_output_limits: dict[str, PositiveCount] = field(default_factory=dict)
     """Maximum characters of a result, by tool; bytes for read, bash, grep, find and ls."""
@@ -160,7 +169,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum lines of a result, by tool."""
     truncation: TruncationSettings = TruncationSettings()
     """Limits for results that their tool does not cut; [truncation.tools.NAME] for one tool."""
-    tools: tuple[str, ...] | None = None
+    tools: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     """Tool names, or one profile or preset; None is the profile of the model's family."""
     python_tools: tuple[str, ...] = ()
     """Tools of Python packages: `module:object`, or entry points of the group gong.tools."""
@@ -215,6 +224,21 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+def check_value(name: str, value: object, kind: Any) -> Any:
+    """Return a value of a setting as its type has it.
+
+    Raises ConfigurationError, which names the setting, its value and what is allowed.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        allowed = _ERROR_PATH.sub("", str(error)).lower()
+        if allowed.startswith("invalid enum value"):
+            choices = [str(one) for part in get_args(kind) for one in get_args(part) or (part,)]
+            allowed = f"choose one of {', '.join(one for one in choices if 'None' not in one)}"
+        raise ConfigurationError(f"{name} is {value!r}: {allowed}") from error
+
+
 PROJECT_FILE = ".gong/config.toml"
 """The settings of a project, relative to its root."""
 
@@ -234,7 +258,12 @@ def load_settings(
         settings = replace(settings, model=model)
     if mode := environ.get("GONG_PERMISSION"):
         settings = replace(settings, permissions=_replace_mode(settings.permissions, mode))
-    given = {name: value for name, value in flags.items() if value is not None}
+    kinds = {one.name: one.type for one in msgspec.structs.fields(Settings)}
+    given = {
+        name: value if isinstance(value, Struct) else check_value(name, value, kinds[name])
+        for name, value in flags.items()
+        if value is not None
+    }
     return replace(settings, **given)
 
 
@@ -316,6 +345,7 @@ _ANY_NAME = "*"
 """Used where an error gives no name."""
 _ERROR_PATH = re.compile(r" - at `\$\.?(.*)`$")
 _UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`")
+_LIST_PLACE = re.compile(r"\[\d+\]$")
 _TABLE_LINE = re.compile(r"\s*\[\[?([^\[\]]+)\]")
 _KEY_LINE = re.compile(r"""\s*([\w.\-"']+)\s*=""")
 
@@ -331,6 +361,10 @@ def _explain_error(file: Path, text: str, error: str) -> str:
     unknown = _UNKNOWN_FIELD.search(error)
     key = (*table, unknown[1]) if unknown else table
     line, key = _find_setting(text, key)
+    around = key
+    while line is None and len(around) > 1:  # it is written inside the value of one above
+        around = around[:-1]
+        line, _ = _find_setting(text, around)
     where = f"{file}:{line}" if line else f"{file}"
     if not unknown:
         if not key:
@@ -346,6 +380,7 @@ def _explain_error(file: Path, text: str, error: str) -> str:
 def _find_setting(text: str, key: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
     """Return the number of the line that sets a key, or starts its table, and the full key."""
     table: tuple[str, ...] = ()
+    full, key = key, tuple(_LIST_PLACE.sub("", one) for one in key)
     for number, line in enumerate(text.split("\n"), 1):
         if begins := _TABLE_LINE.match(line):
             table = _split_key(begins[1])
@@ -357,7 +392,7 @@ def _find_setting(text: str, key: tuple[str, ...]) -> tuple[int | None, tuple[st
         fits = all(one in {_ANY_NAME, name} for one, name in zip(key, at, strict=False))
         if key and fits and len(at) >= len(key):
             return number, at[: len(key)]
-    return None, key
+    return None, full
 
 
 def _split_key(dotted: str) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from tape.context.view import Message
 from tape.model.entries import Text, Usage, User, join_texts
 from tape.text import clean_words
 
+from ..config import check_value
 from ..context.sent_history import HistoryFold
 from ..errors import (
     AuthenticationError,
@@ -39,6 +40,7 @@ from ..errors import (
     SessionClosed,
 )
 from ..policy.approval import ModalPolicy, find_mode
+from ..tools.limits import Amount
 from . import events
 from .approvals import Approvals
 from .compaction import compact_branch
@@ -461,6 +463,7 @@ class Session(SessionControls):
         the model decides itself, and a call is denied. Calls are asked about by the policy of now,
         where it has modes.
         """
+        timeout = check_value("timeout", timeout, Amount | None)
         self._dialogue.has_person, self._dialogue.timeout = True, timeout
         policy = self.setup.policy
         if isinstance(policy, ModalPolicy):

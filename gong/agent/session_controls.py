@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace as replace_fields
 
 from tape.model.entries import Mode
 
+from ..config import check_value
 from ..errors import ConfigurationError
 from ..policy.approval import ConsultingPolicy, ModalPolicy, find_mode
 from ..policy.modes import parse_mode
@@ -17,12 +19,11 @@ from ..tools.builtin import change_tools
 from ..tools.registry import TOOL_PRESETS
 from . import events
 from .answer_form import ANSWER_TOOL, AnswerForm
+from .model import AgentModel
 from .queues import SessionQueues
 from .run_context import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tape.model.entries import Payload
 
     from ..env.protocol import ExecutionEnvironment
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from ..policy.decision import Policy
     from ..sdk.objects import JsonSchema
     from .dialogue import SessionDialogue
-    from .model import AgentModel
     from .recorder import Recorder
     from .run_context import RunContext
     from .setup import SessionSetup
@@ -61,6 +61,8 @@ class SessionControls:
             if self.setup.find_model is None:
                 raise ConfigurationError("this session knows no models by name: give an AgentModel")
             model = self.setup.find_model(model)
+        if not isinstance(model, AgentModel):
+            raise ConfigurationError(f"a model is a name or an AgentModel, not {model!r}")
         previous = self.setup.model.name
         tools = model.equip(self.setup.tools, self.setup.tuning)
         self._change_setup(model=model, tools=tools)
@@ -78,7 +80,9 @@ class SessionControls:
         `default` alone are those of the model's family again, where the session began with them.
         ConfigurationError for an unknown name. The tape shows what is offered from here on.
         """
-        wanted, tools = tuple(names), self.setup.tools
+        given = names if isinstance(names, str) or not isinstance(names, Iterable) else [*names]
+        wanted = check_value("tools", given, tuple[str, ...])
+        tools = self.setup.tools
         if wanted == ("default",) and tools.forget_choice():
             tools = self.setup.model.equip(tools, self.setup.tuning)
             self._change_setup(tools=tools)
@@ -90,6 +94,8 @@ class SessionControls:
 
     def use_policy(self, policy: Policy) -> None:
         """Let another policy decide from the next call on which calls may run."""
+        if not callable(policy):
+            raise ConfigurationError(f"a policy is called with a call, which {policy!r} cannot be")
         self._attach_hooks(policy)
         self._change_setup(policy=policy)
 

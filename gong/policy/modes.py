@@ -24,6 +24,8 @@ _ALIASES |= {"acceptedits": "accept_edits", "dontask": "dont_ask"}
 
 def parse_mode(name: str) -> PermissionMode:
     """Return the mode of a name; raises ConfigurationError for others."""
+    if not isinstance(name, str):
+        raise ConfigurationError(f"a permission mode is a text, not {name!r}")
     plain = name.strip().lower().replace("-", "_")
     plain = _ALIASES.get(plain.replace("_", ""), plain)
     try:

@@ -10,10 +10,10 @@ JSON-RPC; -32000 is an error of gong, with its class and exit code as `data`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from tape.formats.wire import encode_json
 
@@ -64,8 +64,8 @@ class ListSessions(Params, frozen=True):
     """Sessions of the store, newest first."""
 
     cwd: str | None = None
-    cursor: int = 0
-    limit: int = MOST_LISTED
+    cursor: Annotated[int, Meta(ge=0)] = 0
+    limit: Annotated[int, Meta(ge=1)] = MOST_LISTED
 
 
 class Prompt(Params, frozen=True):

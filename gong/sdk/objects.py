@@ -80,7 +80,7 @@ def check_object_schema(schema: JsonSchema) -> None:
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 (as above)
     from referencing.jsonschema import DRAFT202012  # noqa: PLC0415 (as above)
 
-    if schema.get("type") != "object":
+    if not isinstance(schema, dict) or schema.get("type") != "object":
         raise ConfigurationError('it does not describe an object: its "type" must be "object"')
     _build_validator(schema)
     root = Resource.from_contents(schema, default_specification=DRAFT202012)

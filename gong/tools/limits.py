@@ -29,6 +29,12 @@ Direction = Literal["head", "tail"]
 """Which end of a text is kept."""
 PositiveCount = Annotated[int, Meta(ge=1)]
 """At least one."""
+Count = Annotated[int, Meta(ge=0)]
+"""A number of things, often with 0 for no limit."""
+Amount = Annotated[float, Meta(ge=0, le=1e9)]
+"""Seconds or US dollars; no amount is infinite."""
+Share = Annotated[float, Meta(ge=0, le=1)]
+"""A part of a whole."""
 
 MAX_LINES = 2000
 MAX_BYTES = 51_200
@@ -36,6 +42,8 @@ RETENTION_DAYS = 7.0
 """Age in days at which saved files are deleted, if they are not on a tape."""
 MAX_TIMEOUT_MS = 600_000
 """Maximum timeout of any command in milliseconds."""
+Timeout = Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)]
+"""A timeout of a command in milliseconds."""
 
 
 class OutputCaps(NamedTuple):
@@ -65,7 +73,7 @@ class TruncationSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of a longer result is kept."""
     enabled: bool = True
     """Whether results are cut."""
-    retention_days: Annotated[float, Meta(ge=0)] = RETENTION_DAYS
+    retention_days: Amount = RETENTION_DAYS
     """Age in days at which saved files are deleted, if they are not on a tape."""
     storage_dir: str | None = None
     """Folder of saved files without a tape; None is one among temporary files."""
@@ -78,9 +86,9 @@ class ToolSettings(Struct, frozen=True):
 
     command_prefix: str = ""
     """Lines that bash runs before every command."""
-    default_timeout_ms: PositiveCount | None = None
+    default_timeout_ms: Timeout | None = None
     """Timeout of a command that sets none; None is the tool's own default."""
-    max_timeout_ms: Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)] = MAX_TIMEOUT_MS
+    max_timeout_ms: Timeout = MAX_TIMEOUT_MS
     """Maximum timeout of a command, whatever it asks for."""
     output_limits: dict[str, PositiveCount] = field(default_factory=dict)
     """Maximum characters of a result, by tool; bytes for read, bash, grep, find and ls."""
