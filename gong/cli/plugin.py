@@ -44,7 +44,8 @@ def plugin() -> None:
 def add_plugin(source: str, yes: bool) -> None:
     """Install the plugin of a folder or git repository, after showing what it would run.
 
-    #NAME at the end chooses a plugin of a marketplace. An older copy of the same name is replaced.
+    OWNER/NAME is a repository of GitHub; #NAME at the end chooses a plugin of a marketplace. An
+    older copy of the same name is replaced.
     """
     with fetch_plugin(source, os.environ) as found:
         for warning in found.list_warnings():

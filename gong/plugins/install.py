@@ -39,8 +39,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 def fetch_plugin(source: str, environ: Mapping[str, str]) -> Iterator[Plugin]:
     """Hold a copy of the plugin of a folder or repository, to look at and to install.
 
-    `source` is a path, or what `git clone` takes; `#NAME` at its end chooses from a marketplace,
-    whose entry may be the plugin's manifest, and may name a repository. Raises ConfigurationError.
+    `source` is a path, what `git clone` takes, or OWNER/NAME of GitHub; `#NAME` at its end chooses
+    from a marketplace, whose entry may be the plugin's manifest, and may name a repository. Raises
+    ConfigurationError.
     """
     place, _, chosen = source.partition("#")
     folder = locate_plugins(environ)
@@ -105,6 +106,8 @@ def _fetch_repository(
     source: str, copy: Path, environ: Mapping[str, str], ref: str = "", commit: str = ""
 ) -> None:
     """Clone a repository: its default branch, a branch or tag, or one commit."""
+    if _SHORT_URL.fullmatch(source):
+        source = f"https://github.com/{source}.git"
     if source.startswith("-"):
         raise ConfigurationError(f"{source} is neither a folder nor a repository")
     words = ["clone", "--quiet", "--depth", "1", *([f"--branch={ref}"] if ref else [])]
@@ -193,8 +196,6 @@ def _fetch_entry(source: Mapping[str, Any], copy: Path, environ: Mapping[str, st
     kind, url = texts.get("source", ""), texts.get("url") or texts.get("repo", "")
     if kind not in _REPOSITORIES or not url:
         raise ConfigurationError(f"a plugin from {kind or 'an unknown place'} cannot be fetched")
-    if _SHORT_URL.fullmatch(url):
-        url = f"https://github.com/{url}.git"
     commit = texts.get("sha", "")
     if commit and not _COMMIT.fullmatch(commit):
         raise ConfigurationError(f"{commit} is no commit of {url}")

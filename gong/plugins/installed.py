@@ -97,8 +97,7 @@ class Plugin:
 
         Of a plugin that is a part of its marketplace's folder only what it names counts.
         """
-        given = self.manifest.fields.get(key) if self.manifest.kind == "claude" else None
-        rows = [one for one in (given if isinstance(given, list) else [given]) if one]
+        rows = self._list_named(key)
         if not rows or self.manifest.fields.get("strict") is not False:
             rows = [usual, *rows]
         found: list[Path | dict[str, Any]] = []
@@ -108,6 +107,10 @@ class Plugin:
             elif isinstance(one, str) and (path := resolve_inside(self.root, one)) not in found:
                 found += [path] if path.exists() else []
         return found
+
+    def _list_named(self, key: str) -> list[Any]:
+        given = self.manifest.fields.get(key) if self.manifest.kind == "claude" else None
+        return [one for one in (given if isinstance(given, list) else [given]) if one]
 
     def _read_server(self, name: str, entry: dict[str, Any]) -> dict[str, Any]:
         if self.manifest.kind == "standard" and not isinstance(entry.get("type"), str):
@@ -133,8 +136,12 @@ class Plugin:
         return content
 
     def list_warnings(self) -> Iterator[str]:
-        """Yield what has no effect in its manifest, and which of its files are not YAML."""
+        """Yield what its manifest says without effect, and which of its files are not YAML."""
         yield from self.manifest.warnings
+        for key in (*_PARTS, "hooks", "mcpServers"):
+            for one in self._list_named(key):
+                if isinstance(one, str) and not resolve_inside(self.root, one).exists():
+                    yield f"{key}: {one} is not there"
         for kind in _PARTS:
             for file, _ in self.list_files(kind):
                 with suppress(OSError):

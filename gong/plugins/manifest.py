@@ -1,7 +1,8 @@
 """The manifest of a plugin: Agent Plugins 1.0.0, or Claude Code's.
 
 plugin.json                  closed schema: an unknown field is told and ignored, anything
-else that is wrong refuses the plugin; $schema is never fetched
+else that is wrong refuses the plugin; $schema is never fetched. One
+without $schema is read as the other one is
 .claude-plugin/plugin.json   open: only the name is needed; read where the first is missing, or
 is of another program
 .claude-plugin/marketplace.json   an entry in it may say the same, beside the plugin's own or alone
@@ -63,8 +64,10 @@ def read_manifest(root: Path) -> PluginManifest:
     standard, claude = root / STANDARD_FILE, root / CLAUDE_FILE
     if standard.is_file():
         fields = read_object(standard)
-        if fields.get("$schema") == SCHEMA or not claude.is_file():
+        if "$schema" in fields and (fields["$schema"] == SCHEMA or not claude.is_file()):
             return parse_standard_manifest(fields, str(standard))
+        if not claude.is_file():
+            return parse_claude_manifest(fields, str(standard))
     if claude.is_file():
         return parse_claude_manifest(read_object(claude), str(claude))
     raise ConfigurationError(

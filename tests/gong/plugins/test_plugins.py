@@ -399,3 +399,36 @@ def test_a_plugin_json_of_another_program_hides_nothing(tmp_path, environ):
         "guard",
         ("outputStyles has no effect here",),
     )
+
+
+def test_a_plugin_json_without_a_schema_is_read_as_any_other(tmp_path):
+    put(tmp_path, "plugin.json", {"name": "kit", "version": "1", "keywords": "x"})
+    put(tmp_path, "skills/one/SKILL.md", "---\ndescription: d\n---\nx")
+    plugin = open_plugin(tmp_path)
+    assert (plugin.name, plugin.manifest.kind, list_names(plugin, "skills")) == (
+        *("kit", "claude", ["one"]),
+    )
+
+
+def test_what_a_manifest_names_and_is_not_there_is_told(tmp_path):
+    named = {"agents": ["./agents/gone.md"], "commands": "./gone", "themes": "./x"}
+    put(tmp_path, ".claude-plugin/plugin.json", {"name": "kit", **named})
+    put(tmp_path, "agents/critic.md", "You judge.")
+    assert [*open_plugin(tmp_path).list_warnings()] == [
+        "themes has no effect here",
+        "commands: ./gone is not there",
+        "agents: ./agents/gone.md is not there",
+    ]
+
+
+def test_owner_and_name_are_a_repository_of_github(tmp_path, environ):
+    write_claude(tmp_path / "github/me/guard.git")
+    make_repository(tmp_path / "github/me/guard.git")
+    put(
+        tmp_path / "home",
+        ".gitconfig",
+        f'[url "file://{tmp_path}/github/"]\n  insteadOf = https://github.com/\n',
+    )
+    assert install("me/guard", environ).name == "guard"
+    entry = {"name": "guard", "source": {"source": "github", "repo": "me/guard"}}
+    assert install(make_market(tmp_path / "m", entry), environ).name == "guard"
