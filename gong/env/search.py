@@ -148,7 +148,7 @@ def _parse_ignore_line(line: str) -> IgnoreRule | None:
 
 GIT = ".git"
 IGNORE_FILE = ".gitignore"
-_EXCLUDE_FILE = ".git/info/exclude"
+EXCLUDE_FILE = ".git/info/exclude"
 """The rules of a repository, beside the files it holds."""
 _PLAIN = re.compile(r"[^\\.^$*+?{}\[\]|()]*")
 
@@ -226,7 +226,7 @@ def load_ignore_rules(folder: str) -> IgnoreRules | None:
     while not (at / GIT).exists() and at.parent != at:
         at = at.parent
         around.append(str(at))
-    ignored = _load_rules(str(at), _EXCLUDE_FILE, None)
+    ignored = _load_rules(str(at), EXCLUDE_FILE, None)
     for one in reversed(around):
         ignored = _load_rules(one, IGNORE_FILE, ignored)
     return ignored
@@ -236,7 +236,7 @@ def extend_ignore_rules(
     folder: str, names: Collection[str], outer: IgnoreRules | None
 ) -> IgnoreRules | None:
     """Return the rules that hold in a folder of these names, with those of the folders above."""
-    rules = _load_rules(folder, _EXCLUDE_FILE, None) if GIT in names else outer
+    rules = _load_rules(folder, EXCLUDE_FILE, None) if GIT in names else outer
     return _load_rules(folder, IGNORE_FILE, rules) if IGNORE_FILE in names else rules
 
 

@@ -29,6 +29,7 @@ from .globs import compile_glob
 from .protocol import LineMatch, LineMatches, ListedPath
 from .scanner import read_batches
 from .search import (
+    EXCLUDE_FILE,
     GIT,
     IGNORE_FILE,
     compile_expression,
@@ -43,9 +44,13 @@ if TYPE_CHECKING:
     from .protocol import Search
 
 
+_WALK_FLAGS = (
+    *("--hidden", "--no-config", "--no-messages"),
+    *("--no-require-git", "--no-ignore-dot", "--no-ignore-global"),
+)
+"""Which files ripgrep looks at."""
 _RIPGREP_FLAGS = (
-    *("--json", "--line-number", "--color=never", "--hidden", "--no-config", "--sort=path"),
-    *("--no-require-git", "--no-ignore-dot", "--no-ignore-global", "--no-messages"),
+    *("--json", "--line-number", "--color=never", *_WALK_FLAGS, "--sort=path"),
     *("--crlf", "--binary", "--glob=!.git"),
 )
 _FD_FLAGS = ("--color=never", "--hidden", "--print0", "--no-follow", "--exclude", GIT)
@@ -93,8 +98,24 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
         not _is_directory(place)
         or not _is_valid_argument(search.pattern)
         or _has_ignore_pipe(place)
+        or _has_marked_ignore_file_above(place)
     ):
         return None
+    found, is_marked = await asyncio.gather(
+        _ask_ripgrep(program, place, search), _has_marked_ignore_file_below(program, place)
+    )
+    return None if is_marked else found
+
+
+async def _has_marked_ignore_file_below(program: str, place: str) -> bool:
+    """Whether a rule file that ripgrep reads below a folder begins with a byte order mark."""
+    flags = (f"--glob={IGNORE_FILE}", f"--glob=!{GIT}", "--files", "--null")
+    async with _start_program((program, *_WALK_FLAGS, *flags), place) as (lines, _):
+        names = (await lines.read()).split(b"\0")[:-1]
+    return any(_is_marked(Path(place, os.fsdecode(name))) for name in names)
+
+
+async def _ask_ripgrep(program: str, place: str, search: Search) -> LineMatches | None:
     flags = _list_ripgrep_flags(search)
     wanted = compile_glob(search.glob).matches if search.glob else None
     found: list[LineMatch] = []
@@ -158,7 +179,11 @@ def _list_ripgrep_flags(search: Search) -> list[str]:
 async def list_with_fd(program: str, folder: str, pattern: str) -> tuple[ListedPath, ...] | None:
     """Return what matches below a folder, by path; None if fd cannot answer."""
     matches = compile_glob(pattern).matches
-    if _has_foreign_ignore_file(folder) or _has_ignore_pipe(folder):
+    if (
+        _has_foreign_ignore_file(folder)
+        or _has_ignore_pipe(folder)
+        or _has_marked_ignore_file_above(folder)
+    ):
         return None
     any_folder = await asyncio.to_thread(_has_flag, program, _ANY_FOLDER)
     if not any_folder and not any((one / GIT).exists() for one in _list_folders_up(folder)):
@@ -170,6 +195,9 @@ async def list_with_fd(program: str, folder: str, pattern: str) -> tuple[ListedP
             return None
     names = [os.fsdecode(name).removeprefix("./").rstrip("/") for name in output.split(b"\0")[:-1]]
     if any(name.rpartition("/")[2] in _OTHER_IGNORE_FILES for name in names):
+        return None
+    rules = (name for name in names if name.rpartition("/")[2] == IGNORE_FILE)
+    if any(_is_marked(Path(folder, name)) for name in rules):
         return None
     found = []
     for name in filter(matches, names):
@@ -261,6 +289,26 @@ async def _read_answer_lines(answers: asyncio.StreamReader) -> AsyncIterator[byt
 def _has_ignore_pipe(folder: str) -> bool:
     """Whether a rule file at or above a folder is a pipe, which programs wait for."""
     return any((one / IGNORE_FILE).is_fifo() for one in _list_folders_up(folder))
+
+
+def _has_marked_ignore_file_above(folder: str) -> bool:
+    """Whether a rule file at or above a folder begins with a byte order mark.
+
+    ripgrep before 14 and fd before 9 take the mark for a part of the first pattern.
+    """
+    files = (IGNORE_FILE, EXCLUDE_FILE)
+    return any(_is_marked(one / name) for one in _list_folders_up(folder) for name in files)
+
+
+def _is_marked(file: Path) -> bool:
+    """Whether a regular file begins with a byte order mark."""
+    try:
+        if not file.is_file():
+            return False
+        with file.open("rb") as data:
+            return data.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
+    except OSError:
+        return False
 
 
 def _list_folders_up(folder: str) -> tuple[Path, ...]:

@@ -101,6 +101,45 @@ def test_ripgrep_and_the_native_search_agree(tmp_path_factory, files, rules, sea
     assert asyncio.run(search_with_ripgrep(RG, str(folder), search)) == expected
 
 
+MARKED = ("work/.gitignore", ".gitignore", "work/d/.gitignore", "work/.git/info/exclude")
+
+
+@pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
+@pytest.mark.parametrize("name", MARKED)
+async def test_ripgrep_is_not_used_where_rules_begin_with_a_byte_order_mark(tmp_path, name):
+    """Before 14 it takes the mark for a part of the first pattern; git does not."""
+    folder = plant_marked(tmp_path, name)
+    assert await search_with_ripgrep(RG, str(folder), Search("x", glob="*.txt")) is None
+    found = await LocalEnvironment(str(folder), os.environ).grep(
+        str(folder), Search("x", glob="*.txt")
+    )
+    assert [one.path for one in found.found] == ["d/b.txt"]
+
+
+@pytest.mark.skipif(FD is None, reason="fd is not installed")
+@pytest.mark.parametrize("name", MARKED)
+async def test_fd_is_not_used_where_rules_begin_with_a_byte_order_mark(tmp_path, name):
+    """As ripgrep."""
+    folder = plant_marked(tmp_path, name)
+    assert await list_with_fd(FD, str(folder), "*.txt") is None
+    found = await LocalEnvironment(str(folder), os.environ).glob(str(folder), "**/*.txt")
+    assert [one.path for one in found] == ["d/b.txt"]
+
+
+def plant_marked(folder, name):
+    """Make a repository `work` without `d/a.txt`, by rules that begin with a byte order mark."""
+    (folder / "work/d").mkdir(parents=True)
+    (folder / "work/d/a.txt").write_text("x\n")
+    (folder / "work/d/b.txt").write_text("x\n")
+    is_inside = name.startswith("work")
+    subprocess.run(["git", "init", "-q", "work" if is_inside else "."], cwd=folder, check=True)
+    (folder / name).write_bytes(b"\xef\xbb\xbfa.txt\n")
+    status = ["git", "status", "--porcelain", "-uall"]
+    said = subprocess.run(status, cwd=folder / "work", capture_output=True, text=True, check=True)
+    assert "a.txt" not in said.stdout
+    return folder / "work"
+
+
 async def test_ripgrep_is_ended_at_the_limit(tmp_path):
     """M100: here a program that says what it says for three matches, and then never ends."""
     (tmp_path / "a.txt").write_text("x\n" * 9)
@@ -108,7 +147,8 @@ async def test_ripgrep_is_ended_at_the_limit(tmp_path):
     events = [{**match, "data": {**match["data"], "line_number": n}} for n in (1, 2, 3)]
     program = tmp_path / "rg"
     said = "\n".join(map(json.dumps, events))
-    program.write_text(f"#!/bin/sh\necho $$ >pid\ncat <<'E'\n{said}\nE\nexec sleep 900\n")
+    lists = "case $* in *--files*) exit;; esac"
+    program.write_text(f"#!/bin/sh\n{lists}\necho $$ >pid\ncat <<'E'\n{said}\nE\nexec sleep 900\n")
     program.chmod(0o755)
     assert await search_with_ripgrep(str(program), str(tmp_path), Search("x", limit=3)) == (
         LineMatches(tuple(LineMatch("a.txt", n) for n in (1, 2, 3)), limited=True)
