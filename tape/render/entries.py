@@ -63,7 +63,7 @@ from .calls import (
 from .commonmark import contain_markdown, escape_markdown, fence_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from msgspec import Raw
 
@@ -200,6 +200,19 @@ def _describe_stop(answer: Assistant) -> str:
     return "" if answer.stop_reason in {"stop", "tool_calls"} else f"({answer.stop_reason})"
 
 
+def _describe_rest(data: Payload, body: Sequence[str], shown: int) -> str:
+    """Return how much follows the lines shown; of a result that was cut, how much of the whole."""
+    full = data.full if isinstance(data, ToolResult) else None
+    if not isinstance(data, ToolResult) or full is None:
+        return f"… {len(body) - shown} more lines"
+    if isinstance(full, str):
+        part = "\n".join(_render_blocks(data.content))
+        lines = max(text.rstrip("\n").count("\n") + 1 for text in (part, full))
+        return f"… {max(lines - shown, 0)} more lines"
+    size = sum(len(line.encode("utf-8", "replace")) + 1 for line in body[:shown])
+    return f"… {max(full.bytes - size, 0)} more bytes"
+
+
 def render_entry(
     entry: Entry,
     most: int | None = None,
@@ -212,7 +225,7 @@ def render_entry(
     """
     body = [line for part in _render_parts(entry.data, options, call) for line in part.split("\n")]
     if most is not None and len(body) > most:
-        body = [*body[:most], f"… {len(body) - most} more lines"]
+        body = [*body[:most], _describe_rest(entry.data, body, most)]
     body += _render_changes(entry.data, options)
     heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {_format_entry_time(entry)}"
     heading += _describe_author(entry.data)

@@ -21,11 +21,18 @@ RESULT_LINES = 5
 _ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _TOOL_NOTICE = re.compile(
     r"\n+\[[^\n]*?\b(?:lines (?P<first>\d+)-(?P<last>\d+) of (?P<all>\d+)|of line (?P<line>\d+)"
-    r"|(?P<more>\d+) more (?:entries|lines)"
+    r"|(?P<more>\d+) more (?:entries|lines)|(?P<newest>\d+) newest of (?P<files>\d+) files"
     r"|limit reached(?!, \d+ more ))\b[^\n]*\]"
     r"(?P<ending>(?:\n\n[^\n]+)?)\s*\Z"
 )
 """A tool's notice of omitted output, after the output; an error text may follow it."""
+_OMITTED = re.compile(r"^\[\.\.\. (\d+) lines omitted \.\.\.\]$", re.MULTILINE)
+"""Stands where the middle of a text was left out."""
+_TRUNCATED = re.compile(
+    r"(?:\n\n|\A)\.\.\.(?P<count>\d+) (?P<unit>lines|bytes) truncated\.\.\.\n\n"
+    r"The tool call succeeded[^\n]*\n[^\n]*(?:\n\n|\Z)"
+)
+"""Stands where the truncation service left out the beginning or the end."""
 _NOTICE_CHARS = 4_000
 """Number of characters at the end in which the notice is searched."""
 
@@ -255,15 +262,30 @@ def _parse_result_output(text: str) -> _ResultOutput:
     """Return the lines of a result without the tool's notice, whose numbers are counted."""
     notice = _TOOL_NOTICE.search(text, max(len(text) - _NOTICE_CHARS, 0))
     if notice is None:
-        return _ResultOutput(split_output(text))
+        return _parse_cut_output(text)
     lines = split_output(text[: notice.start()] + notice["ending"])
     if notice["more"]:
         return _ResultOutput(lines, after=int(notice["more"]))
+    if notice["newest"]:
+        return _ResultOutput(lines, after=int(notice["files"]) - int(notice["newest"]))
     if notice["line"]:
         return _ResultOutput(lines, before=int(notice["line"]) - 1)
     if not notice["all"]:
         return _ResultOutput(lines, whole=False)
     first, last, count = (int(notice[name]) for name in ("first", "last", "all"))
-    if last == count:
-        return _ResultOutput(lines, before=first - 1)
-    return _ResultOutput(lines, after=count - last)
+    at_end = last == count
+    return _ResultOutput(lines, first - 1 if at_end else 0, 0 if at_end else count - last)
+
+
+def _parse_cut_output(text: str) -> _ResultOutput:
+    """Return the lines of a result that was cut where it stands, or not at all."""
+    if omitted := _OMITTED.search(text):
+        return _ResultOutput(split_output(text), after=int(omitted[1]) - 1)
+    cut = _TRUNCATED.search(text)
+    if cut is None:
+        return _ResultOutput(split_output(text))
+    lines = split_output(text[: cut.start()] or text[cut.end() :])
+    if cut["unit"] == "bytes":
+        return _ResultOutput(lines, whole=False)
+    count = int(cut["count"])
+    return _ResultOutput(lines, after=count) if cut.start() else _ResultOutput(lines, before=count)

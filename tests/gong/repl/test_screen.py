@@ -347,6 +347,31 @@ def test_a_huge_result_is_as_short_as_any():
             ["a", "b", "c", "d", "e", "… at least 2 more lines"],
         ),
         ("a\n\n[1 matches limit reached. Use limit=2 for more.]", False, ["a", "… more"]),
+        (
+            "\n".join("abcdef") + "\n[... 4744 lines omitted ...]\n" + "\n".join("ghijkl"),
+            False,
+            ["a", "b", "c", "d", "e", "… 4751 more lines"],
+        ),
+        (
+            "\n".join("abcdefg") + "\n\n[7 newest of 30 files shown. Refine pattern or path]",
+            False,
+            ["a", "b", "c", "d", "e", "… 25 more lines"],
+        ),
+        (
+            "a\n\n...9 lines truncated...\n\nThe tool call succeeded but\nUse Grep",
+            False,
+            ["a", "… 9 more lines"],
+        ),
+        (
+            "...9 lines truncated...\n\nThe tool call succeeded but\nUse Grep\n\na",
+            False,
+            ["… 9 more lines", "a"],
+        ),
+        (
+            "a\n\n...9 bytes truncated...\n\nThe tool call succeeded but\nUse Grep",
+            False,
+            ["a", "… more"],
+        ),
         ("a\n\n[section]", False, ["a", "", "[section]"]),
     ],
 )

@@ -154,7 +154,18 @@ def test_an_entry_is_cut_with_a_count_only_when_asked():
     lines = render_entry(made)
     assert lines[0] == f"tool.result {made.id[:12]} · 3 · 2026-11-21 20:31:05 · read"
     assert lines[1:] == [f"  {n}" for n in range(1, 21)] + ["  in full:", "  all of it"]
-    assert render_entry(made, 5)[-2:] == ["  5", "  … 17 more lines"]
+    assert render_entry(made, 5)[-2:] == ["  5", "  … 15 more lines"]
+
+
+def test_what_a_cut_leaves_out_is_counted_of_the_whole():
+    """As of `seq 1 5000`, whose last 2000 lines a model saw."""
+    numbers = "\n".join(map(str, range(3001, 5001)))
+    whole = "".join(f"{n}\n" for n in range(1, 5001))
+    made = entry(result(numbers, full=whole))
+    assert render_entry(made, 12)[-2:] == ["  3012", "  … 4988 more lines"]
+    blob = BlobRef("0" * 64, len(whole), whole[:2000])
+    made = entry(result(numbers, full=blob))
+    assert render_entry(made, 12)[-2:] == ["  3012", "  … 23833 more bytes"]
 
 
 TALK = [
