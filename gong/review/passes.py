@@ -17,11 +17,10 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.exchange.secrets import mask_text
-
 from ..errors import ConfigurationError
 from .findings import ReviewFinding
 from .python_pass import find_python_faults
+from .secrets import find_written_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 _JS = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte"})
 _GO, _SHELL = frozenset({".go"}), frozenset({".sh", ".bash", ".zsh"})
 _LINES_TO_CLOSE = 8
-_PRIVATE_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY")
 
 
 class _Rule(NamedTuple):
@@ -112,25 +110,13 @@ def find_faults(file: ReviewedFile, rules: Sequence[ReviewRule] = ()) -> list[Re
 
     Raises ConfigurationError for a rule that is not a regular expression.
     """
-    found = [*_find_secrets(file)]
+    found = [*find_written_secrets(file)]
     ending = PurePath(file.path).suffix.lower()
     if ending in {".py", ".pyi", ".pyw"}:
         found += find_python_faults(file)
     found += _find_by_line(file, ending)
     found += _find_by_custom_rules(file, rules)
     return found
-
-
-def _find_secrets(file: ReviewedFile) -> Iterator[ReviewFinding]:
-    if not mask_text(file.text).secrets:
-        return
-    for number, line in enumerate(file.lines, 1):
-        if line and (mask_text(line).secrets or _PRIVATE_KEY.search(line)):
-            yield ReviewFinding(
-                file.path, (number, number), "critical", "secret",
-                "a secret is written here: whoever reads the repository has it",
-                "read it from the environment, and replace it where it is in use",
-            )  # fmt: skip
 
 
 def _find_by_line(file: ReviewedFile, ending: str) -> Iterator[ReviewFinding]:

@@ -46,6 +46,13 @@ class MaskedJson(NamedTuple):
     secrets: int
 
 
+class FoundSecret(NamedTuple):
+    """A secret as it stands in a text."""
+
+    kind: str
+    value: str
+
+
 _ASSIGNMENT = "assignment"
 _SECRET_NAME = re.compile(rb"(?i:key|secret|token|pass|pwd|authorization|credential|cookie|_auth)")
 """Matches member names that imply a secret value."""
@@ -67,6 +74,14 @@ def mask_text(text: str) -> MaskedText:
     masked = _apply_patterns(text, _select_patterns(text))
     encoded = _mask_encoded(masked.text)
     return MaskedText(encoded.text, masked.secrets + encoded.secrets)
+
+
+def find_secrets(text: str) -> list[FoundSecret]:
+    """Return what `mask_text` masks in a text, each part with its kind."""
+    found: list[FoundSecret] = []
+    masked = _apply_patterns(text, _select_patterns(text), found)
+    encoded = (one[0] for one in _ENCODED.finditer(masked.text) if _is_encoded_secret(one[0]))
+    return [*found, *(FoundSecret("base64", one) for one in encoded)]
 
 
 def _mask_encoded(text: str) -> MaskedText:
@@ -107,13 +122,23 @@ def _select_patterns(text: str) -> list[SecretPattern]:
     return found
 
 
-def _apply_patterns(text: str, patterns: list[SecretPattern]) -> MaskedText:
+def _apply_patterns(
+    text: str, patterns: list[SecretPattern], values: list[FoundSecret] | None = None
+) -> MaskedText:
+    """Mask what patterns find; `values` gets what that was."""
     secrets = 0
     for pattern in patterns:
         group = "secret" if "secret" in pattern.expression.groupindex else 0
         marker = f"[redacted:{pattern.kind}]"
 
-        def mask(found: re.Match[str], group: str | int = group, marker: str = marker) -> str:
+        def mask(
+            found: re.Match[str],
+            group: str | int = group,
+            marker: str = marker,
+            kind: str = pattern.kind,
+        ) -> str:
+            if values is not None:
+                values.append(FoundSecret(kind, found[group]))
             start, end = (at - found.start() for at in found.span(group))
             return f"{found[0][:start]}{marker}{found[0][end:]}"
 
