@@ -7,6 +7,7 @@ are named as they are typed. No name is a bare participle (`told`, `kept`).
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -249,6 +250,58 @@ def test_a_public_class_name_is_in_one_module_of_a_package(tmp_path):
     plant(tmp_path, {"tape/a.py": text, "tape/b/c.py": text, "gong/a.py": text})
     assert find_faults(tmp_path, "tape") == ["class Writer is in tape/a.py, tape/b/c.py"]
     assert find_faults(tmp_path, "gong") == []
+
+
+_RAISES = re.compile(r"(?<!  )\b[Rr]aises ((?:[^.;:\n]|\n(?!\s*\n))*)")
+_CLASS_NAME = re.compile(r"\b[A-Z]+[a-z]\w*\b(?!\+)")
+
+
+def list_class_names(trees: dict[Path, ast.Module]) -> set[str]:
+    """Return the names of classes that the modules define, import or take from a module."""
+    names = {name for name, value in vars(builtins).items() if isinstance(value, type)}
+    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+        match node:
+            case ast.ClassDef(name=name) | ast.Attribute(attr=name):
+                names.add(name)
+            case ast.Import(names=imported) | ast.ImportFrom(names=imported):
+                names |= {one.asname or one.name for one in imported}
+            case _:
+                pass
+    return names
+
+
+def find_unknown_errors(trees: dict[Path, ast.Module]) -> list[str]:
+    """Return one line for each name behind `Raises` in a docstring that is no class."""
+    known = list_class_names(trees)
+    return [
+        f"{file}: {getattr(node, 'name', 'the module')} raises {name}, which is no class"
+        for file, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for said in _RAISES.findall(ast.get_docstring(node) or "")
+        for name in _CLASS_NAME.findall(said)
+        if name not in known
+    ]
+
+
+def test_what_a_docstring_raises_is_a_class():
+    trees = {**parse_package(ROOT, "tape"), **parse_package(ROOT, "gong")}
+    assert find_unknown_errors(trees) == []
+
+
+def test_a_made_up_error_is_found(tmp_path):
+    text = '''def open_it():
+    """Open it; raises OSError.
+
+    Raises UsageError for a REF, and Locked
+    if another program has it, on Ctrl+C too. Other words count nothing.
+    """
+
+class UsageError(Exception): pass
+'''
+    plant(tmp_path, {"tape/a.py": text})
+    (found,) = find_unknown_errors(parse_package(tmp_path, "tape"))
+    assert found.endswith("open_it raises Locked, which is no class")
 
 
 def plant(root: Path, files: dict[str, str]) -> None:

@@ -83,7 +83,7 @@ def find_session(front: FrontEnd, ref: str) -> Hit:
 def resume_branch(front: FrontEnd, hit: Hit, ref: str) -> Recorder:
     """Open the branch that a REF names; default: the current branch, or a new one if it is locked.
 
-    Raises UsageError for a REF to an earlier entry (that needs a fork), and Locked if another
+    Raises UsageError for a REF to an earlier entry (that needs a fork), and Busy if another
     program is writing the named branch.
     """
     found = find_reference(*front.library, ref, front.folder).reference

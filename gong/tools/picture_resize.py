@@ -120,7 +120,7 @@ def count_base64_bytes(data: bytes) -> int:
 def resize_picture(data: bytes, size: PictureSize | None) -> ResizedPicture:
     """Return the first of ever smaller versions that fits: of PNG and JPEG whichever is smaller.
 
-    `size` is what the file tells. Raises Missing, or ValueError with what is wrong.
+    `size` is what the file tells. Raises PillowMissing, or ValueError with what is wrong.
     """
     if size is not None and size.width * size.height > MAX_PICTURE_PIXELS:
         raise ValueError(f"{size.width}x{size.height} pixels are too many to open")

@@ -96,7 +96,7 @@ async def begin_workflow(
 async def open_workflow(
     front: FrontEnd, ref: str, tell: Callable[[WorkflowEvent], None], queue: str = ""
 ) -> AsyncGenerator[WorkflowEngine]:
-    """Open a workflow to carry it on; raises Locked where another program does.
+    """Open a workflow to carry it on; raises UsageError where another program does.
 
     `queue` is the URL of a queue whose workers carry its steps out.
     """

@@ -78,7 +78,7 @@ class EventParser:
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the data of each event that ends in `chunk`; to be consumed whole.
 
-        Raises TooLong.
+        Raises EventTooLong.
         """
         for line in self._split_lines(chunk):
             if line.startswith(b"data:"):
