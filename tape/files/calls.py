@@ -88,11 +88,11 @@ class FileCall(NamedTuple):
 
 
 _PATCH = re.compile(
-    r"^[ \t]*\*\*\* Begin Patch[ \t]*\n(.*?)(?:^[ \t]*\*\*\* End Patch|\Z)",
+    r"^[ \t]*\*\*\* Begin Patch(?: \*\*\*)?[ \t]*\n(.*?)(?:^[ \t]*\*\*\* End Patch|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-_HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+?)\s*\Z")
-_MOVE = re.compile(r"\*\*\* Move to: (.+?)\s*\Z")
+_HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+?)(?: \*\*\*)?\s*\Z")
+_MOVE = re.compile(r"\*\*\* Move to: (.+?)(?: \*\*\*)?\s*\Z")
 _AT_END = "*** End of File"
 
 

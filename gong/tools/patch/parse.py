@@ -106,6 +106,9 @@ ADD_MARKER, DELETE_MARKER, UPDATE_MARKER = (
 MOVE_MARKER, END_OF_FILE_MARKER = "*** Move to: ", "*** End of File"
 ENVIRONMENT_MARKER = "*** Environment ID:"
 
+_FENCE = re.compile(r"`{3,}\s*[\w.-]*|~{3,}\s*[\w.-]*")
+_STARS = " ***"
+"""What some models write behind a marker, too."""
 _HEREDOC = re.compile(r"(?:(?:cat|apply_patch|applypatch)\s*)?<<\s*(['\"]?)(\w+)\1\s*")
 
 
@@ -154,12 +157,14 @@ def parse_patch(text: str) -> tuple[Hunk, ...] | InvalidPatch:
 
 def _cut_body(text: str) -> list[str]:
     lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").strip().split("\n")]
+    if len(lines) > 2 and _FENCE.fullmatch(lines[0]) and lines[-1] in {"```", "~~~"}:  # noqa: PLR2004 - two fences
+        lines = "\n".join(lines[1:-1]).strip().split("\n")
     heredoc = _HEREDOC.fullmatch(lines[0])
     if heredoc and len(lines) > 3 and lines[-1].endswith(heredoc[2]):  # noqa: PLR2004 - two markers, two of the shell
         lines = lines[1:-1]
-    if lines[0].strip() != BEGIN_MARKER:
+    if _cut_stars(lines[0]) != BEGIN_MARKER:
         raise _PatchError(f"The first line of the patch must be '{BEGIN_MARKER}'")
-    if lines[-1].strip() != END_MARKER:
+    if _cut_stars(lines[-1]) != END_MARKER:
         raise _PatchError(f"The last line of the patch must be '{END_MARKER}'")
     return lines[1:-1]
 
@@ -185,7 +190,11 @@ def _parse_hunks(lines: _PatchLines) -> Iterator[Hunk]:
 
 
 def _cut_path(header: str, marker: str) -> str:
-    return header.removeprefix(marker).strip()
+    return _cut_stars(header.removeprefix(marker))
+
+
+def _cut_stars(line: str) -> str:
+    return line.strip().removesuffix(_STARS).strip()
 
 
 def _parse_update(path: str, number: int, lines: _PatchLines) -> UpdateFile:

@@ -43,6 +43,30 @@ def update(*chunks, move_to=None):
 
 
 UPDATE = "*** Update File: a.txt"
+STARRED = "*** Begin Patch ***\n*** Update File: a.txt ***\n*** Move to: b.txt ***\n-x\n+y"
+
+
+@pytest.mark.parametrize(
+    ("text", "hunk"),
+    [
+        (f"```\n{patch(UPDATE, '-x', '+y')}\n```", update(chunk("-x", "+y"))),
+        (f"```diff\n{patch(UPDATE, '-x', '+y')}\n```\n", update(chunk("-x", "+y"))),
+        (f"~~~ patch\n\n{patch(UPDATE, '-x', '+```')}\n~~~", update(chunk("-x", "+```"))),
+        (f"```\n<<EOF\n{patch(UPDATE, '-x', '+y')}\nEOF\n```", update(chunk("-x", "+y"))),
+        (
+            f"{STARRED}\n*** End Patch ***",
+            update(chunk("-x", "+y", number=4), move_to="b.txt"),
+        ),
+        (f"```patch\n{STARRED}\n*** End Patch\n```", update(chunk("-x", "+y", number=4), move_to="b.txt")),
+        ("*** Begin Patch ***\n*** Delete File: a ***\n*** End Patch ***", DeleteFile("a")),
+    ],
+)
+def test_fences_around_a_patch_and_stars_behind_its_markers_are_no_part_of_it(text, hunk):
+    assert parse_patch(text) == (hunk,)
+
+
+def test_a_fence_without_an_end_is_no_fence():
+    assert str(parse_patch(f"```\n{patch(UPDATE, '-x')}")) == f"Invalid patch: {FIRST}"
 
 
 @pytest.mark.parametrize(
