@@ -5,11 +5,15 @@ What is read, and what it says:
     file                              in the notes
     --------------------------------  -------------------------------------------------
     README*                           the first heading and paragraph
-    pyproject.toml                    pytest, ruff and mypy, where they have a table
-    package.json                      its scripts as `npm run NAME`
+    pyproject.toml                    name and description; pytest, ruff and mypy, where they have
+                                      a table
+    package.json                      name and description; its scripts as `npm run NAME`
     Cargo.toml, go.mod                the commands that build, test and check
     Makefile                          its targets as `make NAME`
     folders                           which there are
+
+The title is the README's, else the name in pyproject.toml, Cargo.toml or package.json, else the
+folder's. What the project is say its description there and the README's first paragraph.
 """
 
 from __future__ import annotations
@@ -32,13 +36,19 @@ _PYTHON_TOOLS = {
     "mypy": "mypy",
 }
 """Tables of pyproject.toml under [tool], and the command of each."""
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _NO_PROSE = ("#", "[!", "!", "<", "=", "- ", "* ", "|", "```")
 _IGNORED_FOLDERS = {"node_modules", "target", "dist", "build", "venv", "__pycache__"}
 
 
 def describe_project(folder: Path) -> str:
     """Return the text of an AGENTS.md for a folder."""
-    sections = [f"# {folder.name}", *_read_introduction(folder)]
+    paragraphs = _read_paragraphs(folder)
+    name, description = _read_metadata(folder)
+    title = _find_title(paragraphs) or name or folder.name
+    prose = (one for one in paragraphs if not one.startswith(_NO_PROSE))
+    introduction = dict.fromkeys(filter(None, (description, next(prose, ""))))
+    sections = [f"# {title}", *introduction]
     commands = list(dict.fromkeys(_list_commands(folder)))[:_MOST_ROWS]
     if commands:
         sections.append("## Commands\n\n" + "\n".join(f"- `{one}`" for one in commands))
@@ -54,30 +64,49 @@ def describe_project(folder: Path) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _read_introduction(folder: Path) -> Iterator[str]:
-    """Yield the first paragraph of the README that is no heading, badge or markup."""
-    for file in sorted(folder.glob("README*")):
-        for paragraph in re.split(r"\n\s*\n", _read_text(file)):
-            text = " ".join(paragraph.split())
-            if text and not text.startswith(_NO_PROSE):
-                yield text
-                return
+def _read_paragraphs(folder: Path) -> list[str]:
+    """Return the paragraphs of the README, each on one line, a heading as one of its own."""
+    text = "\n\n".join(_read_text(file) for file in sorted(folder.glob("README*")))
+    marked = re.sub(r"^(.+)\n=+[ \t]*$", r"\n# \1\n", text, flags=re.MULTILINE)
+    marked = re.sub(r"^(#{1,6} .*)$", r"\n\1\n", marked, flags=re.MULTILINE)
+    lines = (" ".join(one.split()) for one in re.split(r"\n\s*\n", marked))
+    return [one for one in lines if one]
+
+
+def _find_title(paragraphs: list[str]) -> str:
+    """Return the text of the first heading; empty where words stand before it, or none."""
+    for one in paragraphs:
+        if one.startswith("# "):
+            return _LINK.sub(r"\1", one).strip("# ")
+        if not one.startswith(_NO_PROSE):
+            break
+    return ""
+
+
+def _read_metadata(folder: Path) -> tuple[str, str]:
+    """Return the name and description of the project in its metadata; each may be empty."""
+    tables = (
+        _get_table(_read_toml(folder / "pyproject.toml"), "project"),
+        _get_table(_get_table(_read_toml(folder / "pyproject.toml"), "tool"), "poetry"),
+        _get_table(_read_toml(folder / "Cargo.toml"), "package"),
+        _read_json(folder / "package.json"),
+    )
+
+    def find_text(name: str) -> str:
+        texts = (table.get(name) for table in tables)
+        found = (" ".join(one.split()) for one in texts if isinstance(one, str))
+        return next(filter(None, found), "")
+
+    return find_text("name"), find_text("description")
 
 
 def _list_commands(folder: Path) -> Iterator[str]:
     """Yield the commands that the files of a project name."""
     for target in _TARGET.finditer(_read_text(folder / "Makefile")):
         yield f"make {target['name']}"
-    try:
-        package = json.loads(_read_text(folder / "package.json") or "{}")
-    except ValueError:
-        package = {}
-    for name in _get_table(package, "scripts"):
+    for name in _get_table(_read_json(folder / "package.json"), "scripts"):
         yield f"npm run {name}"
-    try:
-        project = tomllib.loads(_read_text(folder / "pyproject.toml"))
-    except tomllib.TOMLDecodeError:
-        project = {}
+    project = _read_toml(folder / "pyproject.toml")
     for name, command in _PYTHON_TOOLS.items():
         if name in _get_table(project, "tool"):
             yield command
@@ -87,6 +116,23 @@ def _list_commands(folder: Path) -> Iterator[str]:
     ):
         if (folder / file).is_file():
             yield from commands
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    """Return the object in a file; an empty one where it cannot be read."""
+    try:
+        found = json.loads(_read_text(file) or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    """Return the document in a file; an empty one where it cannot be read."""
+    try:
+        return tomllib.loads(_read_text(file))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
 
 
 def _get_table(document: Any, name: str) -> dict[str, Any]:

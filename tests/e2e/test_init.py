@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def test_it_names_what_the_files_of_a_project_say(place):
     (place.folder / ".git").mkdir()
@@ -18,12 +20,37 @@ def test_it_names_what_the_files_of_a_project_say(place):
     text = (place.folder / "AGENTS.md").read_text()
     assert text == shown
     assert text == (
-        "# work\n\nCounts grains.\n\n"
+        "# Sand\n\nCounts grains.\n\n"
         "## Commands\n\n- `make test`\n- `npm run lint`\n- `pytest`\n"
         "- `ruff check .`\n- `go build ./...`\n- `go test ./...`\n- `go vet ./...`\n\n"
         "## Layout\n\n- `src/`\n- `tests/`\n\n"
         "## Conventions\n\n(Say here what a newcomer has to know.)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("readme", "metadata", "begins"),
+    [
+        (
+            "[![b](x)](y)\n# [Sand](z)\nCounts grains\nof sand.\n## Use\n",
+            "[project]\nname = 'sand-box'\ndescription = 'Grains, counted'\n",
+            "# Sand\n\nGrains, counted\n\nCounts grains of sand.\n\n## ",
+        ),
+        ("Sand\n====\nCounts.\n", "", "# Sand\n\nCounts.\n\n## "),
+        (
+            "",
+            "[project]\nname = 'sand-box'\ndescription = 'Grains, counted'\n",
+            "# sand-box\n\nGrains, counted\n\n## ",
+        ),
+        ("", "[tool.poetry]\nname = 'sand'\ndescription = 1\n", "# sand\n\n## "),
+        ("Counts.\n\n# Later\n", "[project]\nname = 'sand'\n", "# sand\n\nCounts.\n\n## "),
+        ("", "", "# work\n\n## "),
+    ],
+)
+def test_title_and_introduction_are_those_of_the_project(place, readme, metadata, begins):
+    (place.folder / "README.md").write_text(readme)
+    (place.folder / "pyproject.toml").write_text(metadata)
+    assert place.run("gong", "init", "--dry-run").stdout.startswith(begins)
 
 
 def test_a_file_that_is_there_is_never_changed(place):
