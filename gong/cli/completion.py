@@ -65,11 +65,27 @@ def _name_chat(
 def list_model_completions(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return the models of the catalogue whose provider/model begins with what is typed."""
+    """Return the models whose provider/model begins with what is typed, those without key too."""
+    from ..llm.client import OFFLINE_MODEL  # noqa: PLC0415 (only a shell asks)
     from ..llm.models import Catalogue  # noqa: PLC0415 (only a shell asks)
 
+    listed = {one.id: one.name for one in Catalogue.from_rows({}).list_models()}
     return [
-        CompletionItem(one.id, help=one.name or None)
-        for one in Catalogue.from_rows({}).list_models()
-        if one.id.startswith(incomplete)
+        CompletionItem(model, help=name or None)
+        for model, name in {**listed, OFFLINE_MODEL: "plain requests only"}.items()
+        if model.startswith(incomplete)
+    ]
+
+
+def list_provider_completions(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the providers whose name begins with what is typed."""
+    from ..llm.models import load_presets  # noqa: PLC0415 (only a shell asks)
+
+    presets = load_presets({}).values()
+    return [
+        CompletionItem(one.name, help=one.label or None)
+        for one in presets
+        if one.name.startswith(incomplete)
     ]

@@ -36,6 +36,15 @@ def complete_model(
     return found
 
 
+def complete_provider(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return completions of a provider, as `complete_model` those of a model."""
+    completion = import_module(".completion", __package__)
+    found: list[CompletionItem] = completion.list_provider_completions(ctx, param, incomplete)
+    return found
+
+
 store_option = click.option(
     "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
 )

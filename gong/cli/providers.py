@@ -23,7 +23,7 @@ from ..errors import ConfigurationError
 from ..llm.model_names import ModelNames
 from ..llm.models import CATALOGUE_DATE, ModelInfo, load_presets
 from ..llm.provider_factory import is_configured, is_valid_key
-from .options import load_settings, print_warning
+from .options import complete_provider, load_settings, print_warning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from ..llm.models import Preset, Price
 
 
-provider_argument = click.argument("name", metavar="PROVIDER")
+provider_argument = click.argument(
+    "name", metavar="PROVIDER", shell_complete=complete_provider
+)
 
 
 @click.group(
@@ -126,7 +128,7 @@ _ABILITIES = ("tools", "vision", "reasoning")
         "gong models --provider anthropic", "gong models --json", "gong models show sonnet"
     ),
 )
-@click.option("--provider", metavar="P", help="Only the models of one provider.")
+@click.option("--provider", metavar="P", shell_complete=complete_provider, help="Only the models of one provider.")
 @as_json
 @click.pass_context
 def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:

@@ -74,6 +74,9 @@ def test_commands_options_and_values(environ, tmp_path):
     assert offer(environ, "gong chat --output-format s", tmp_path) == ["stream-json"]
     assert offer(environ, "gong tape re", tmp_path)[:2] == ["rename", "replay"]
     assert "anthropic/claude-sonnet-4-5" in offer(environ, "gong -m anthropic/claude-so", tmp_path)
+    assert offer(environ, "gong -m offline/", tmp_path) == ["offline/rules"]
+    assert offer(environ, "gong models --provider an", tmp_path) == ["anthropic"]
+    assert offer(environ, "gong auth login dee", tmp_path) == ["deepseek"]
 
 
 def test_sessions_and_branches(environ, tmp_path, session):
@@ -106,6 +109,9 @@ def test_a_real_shell_completes(environ, tmp_path, session, shell):
         (f"gong chat --session {session[:5]}", f"gong chat --session {session[:8]} "),
         (f"gong chat --fork {session[:8]}:si", f"gong chat --fork {session[:8]}:side "),
         ("gong tape bran", "gong tape branches "),
+        ("gong -m offline/", "gong -m offline/rules "),
+        ("gong chat -m offl", "gong chat -m offline/rules "),
+        ("gong models --provider ant", "gong models --provider anthropic "),
     ):
         child.send(f"{keys}\t")
         child.send("\x01echo '<\x05>'\r")
