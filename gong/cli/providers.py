@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from ..llm.models import Preset, Price
 
 
-provider_argument = click.argument(
-    "name", metavar="PROVIDER", shell_complete=complete_provider
-)
+provider_argument = click.argument("name", metavar="PROVIDER", shell_complete=complete_provider)
 
 
 @click.group(
@@ -128,7 +126,12 @@ _ABILITIES = ("tools", "vision", "reasoning")
         "gong models --provider anthropic", "gong models --json", "gong models show sonnet"
     ),
 )
-@click.option("--provider", metavar="P", shell_complete=complete_provider, help="Only the models of one provider.")
+@click.option(
+    "--provider",
+    metavar="P",
+    shell_complete=complete_provider,
+    help="Only the models of one provider.",
+)
 @as_json
 @click.pass_context
 def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:

@@ -57,7 +57,10 @@ STARRED = "*** Begin Patch ***\n*** Update File: a.txt ***\n*** Move to: b.txt *
             f"{STARRED}\n*** End Patch ***",
             update(chunk("-x", "+y", number=4), move_to="b.txt"),
         ),
-        (f"```patch\n{STARRED}\n*** End Patch\n```", update(chunk("-x", "+y", number=4), move_to="b.txt")),
+        (
+            f"```patch\n{STARRED}\n*** End Patch\n```",
+            update(chunk("-x", "+y", number=4), move_to="b.txt"),
+        ),
         ("*** Begin Patch ***\n*** Delete File: a ***\n*** End Patch ***", DeleteFile("a")),
     ],
 )
