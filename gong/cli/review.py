@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import sys
 from functools import partial
@@ -22,9 +21,8 @@ from .. import __version__, config
 from ..agent.front_end import FrontEnd
 from ..assembly import opening
 from ..errors import GongError
-from ..private_files import locate_state_folder
 from ..project import locate_folder
-from ..review.analysers import Analysed, find_with_analysers
+from ..review.analysers import find_with_analysers
 from ..review.diff import read_changes
 from ..review.findings import (
     SEVERITIES,
@@ -36,7 +34,7 @@ from ..review.findings import (
     format_text,
     merge_findings,
 )
-from ..review.memory import ReviewMemory
+from ..review.memory import open_memory
 from ..review.model import STRICTNESS, ModelAnswer, apply_fixes, ask_model
 from ..review.passes import name_passes
 from ..review.review import choose_findings, find_all_faults, select_files
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..review.diff import ReviewedFile
     from ..review.findings import ReviewFinding
+    from ..review.memory import ReviewMemory
 
 _FAILED_EXIT = 10
 """A part of the review failed: what the others found is printed."""
@@ -113,11 +112,9 @@ def review(
     files = select_files(changes.files, (*settings.review.ignore, *ignore))
     choose = partial(choose_findings, files=files, strictness=chosen, all_lines=all_lines)
     found = choose(find_all_faults(files, settings.review.rules))
-    memory = _open_memory(changes.root)
-    # The lines around those of a patch may not be there: an analyser would see broken files.
-    analysed = Analysed([], [], [], [])
-    if patch is None:
-        analysed = find_with_analysers(files, os.environ, memory)
+    memory = open_memory(changes.root, os.environ)
+    # Of a patch, lines may not be there: an analyser would see broken files
+    analysed = find_with_analysers([one for one in files if one.is_whole], os.environ, memory)
     found = merge_findings([*found, *choose(analysed.found)])
     name = model or os.environ.get("GONG_MODEL") or settings.model
     asked = name if files and name and not no_model else None
@@ -167,12 +164,6 @@ def _print_findings(found: Sequence[ReviewFinding], output_format: str, scope: R
             **msgspec.to_builtins(scope),
         })  # fmt: skip
     sys.stdout.flush()
-
-
-def _open_memory(root: str) -> ReviewMemory:
-    """Return what is known of the repository at a folder."""
-    known = hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return ReviewMemory(locate_state_folder(os.environ) / "reviews" / f"{known}.json")
 
 
 async def _ask_model(

@@ -2,29 +2,35 @@
 
 analyser  files          asked for
 --------  -------------  ----------------------------------------------------------------
-ruff      Python         rules F, B, S and E9
-bandit    Python         all its rules
+ruff      Python         rules F, B, S, E9, SIM115 and C901
+bandit    Python         all its rules but those that ruff is not asked for
 semgrep   Python JS Go   `data/semgrep.yaml`: values that flow from requests into commands
 eslint    JavaScript     `data/eslint.config.mjs`: its core rules
 
 They are given copies of the files, as they are reviewed, in a folder of their own: what is staged
 or in a commit is seen as it is there, and no settings, plugin or program of the project is run.
-What one finds is as its own documentation says; gong names it by its rule.
+What one finds is as its own documentation says; gong names it by its rule, or by the category that
+it has for the same fault in other languages (`_CATEGORIES`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from ..env.variables import VariableRules
 from .findings import FailedPart, ReviewFinding, mask_finding
 from .memory import build_key
+from .secrets import is_sample_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,13 +40,37 @@ if TYPE_CHECKING:
     from .memory import ReviewMemory
 
 _SECONDS = 120
+_READING = 2
+"""Raised where what is found is named or weighed in another way: it is asked for again."""
 _DATA = Path(__file__).with_name("data")
 _SEMGREP_RULES, _ESLINT_RULES = _DATA / "semgrep.yaml", _DATA / "eslint.config.mjs"
-_PYTHON = frozenset({".py", ".pyi"})
+_PYTHON = frozenset({".py", ".pyi", ".pyw"})
 _SCRIPT = frozenset({".js", ".jsx", ".mjs", ".cjs"})
 _TYPED = frozenset({".ts", ".tsx", ".mts", ".cts"})
-_BANDIT: dict[str, Severity] = {"HIGH": "critical", "MEDIUM": "major", "LOW": "minor"}
+_BANDIT: dict[str, Severity] = {"HIGH": "major", "MEDIUM": "major", "LOW": "minor"}
 _SEMGREP: dict[str, Severity] = {"ERROR": "critical", "WARNING": "major", "INFO": "minor"}
+_CATEGORIES: dict[str, tuple[str, Severity]] = {
+    **dict.fromkeys(("105", "106", "107"), ("secret", "minor")),
+    **dict.fromkeys(("110", "112"), ("swallowed-error", "minor")),
+    **dict.fromkeys(("102", "301", "302", "306", "307", "501", "506"), ("unsafe-call", "major")),
+    **dict.fromkeys(("602", "604", "605"), ("command-injection", "major")),
+    "608": ("sql-injection", "major"),
+    "B006": ("mutable-default", "minor"),
+    "C901": ("complexity", "minor"),
+    "SIM115": ("unclosed-resource", "minor"),
+}
+"""Rules of ruff, by number those that it has from bandit → category and severity."""
+_HARMLESS = "seems safe"
+"""What ruff and bandit say of a shell that gets a text which is written there."""
+_QUERY = re.compile(r"\b(?:execute|executemany|executescript|raw|read_sql|text)\(")
+_NAME_IN_QUERY = re.compile(
+    r"\b(?:select|by|from|into|update|table|join|index|view|exists)\s+[\"'`\[]?(?:\{[^}]*\}|%s|%\(\w+\)s)",
+    re.IGNORECASE,
+)
+"""The name of a table or a column, which no placeholder can stand for."""
+_COMPOSED = re.compile(
+    r"\b[rR]?[fF][rR]?(?:\"|').*\{[^}]+\}|[\"']\s*[+%]|\+\s*[\"']|\.format\(", re.DOTALL
+)
 _FATAL = 2
 """The severity that eslint gives to an error."""
 
@@ -78,7 +108,7 @@ def find_with_analysers(
         named = [one for one in files if PurePath(one.path).suffix.lower() in analyser.endings]
         if not named:
             continue
-        program = shutil.which(analyser.name, path=environ.get("PATH"))
+        program = _find_program(analyser.name, environ)
         if program is None:
             done.missing.append(analyser.name)
             continue
@@ -86,7 +116,8 @@ def find_with_analysers(
         real = Path(os.path.realpath(program))
         facts = real.stat()
         text = "" if analyser.rules is None else analyser.rules.read_text("utf-8")
-        stamp = f"{real} {facts.st_mtime_ns} {facts.st_size} {text}"
+        words = " ".join(analyser.words)
+        stamp = f"{_READING} {real} {facts.st_mtime_ns} {facts.st_size} {words} {text}"
         keys = {one.path: build_key(analyser.name, stamp, one.path, one.text) for one in named}
         known = {path: memory.get(key) for path, key in keys.items()}
         new = [one for one in named if known[one.path] is None]
@@ -101,6 +132,12 @@ def find_with_analysers(
         done.ran.append(analyser.name)
         done.found.extend(one for those in known.values() for one in those or ())
     return done
+
+
+def _find_program(name: str, environ: Mapping[str, str]) -> str | None:
+    """Return an analyser on the search path, or beside this Python: the extra `review`."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which(name, path=environ.get("PATH")) or shutil.which(name, path=beside)
 
 
 def _ask_analyser(
@@ -120,12 +157,35 @@ def _ask_analyser(
         said = _run_analyser([program, *analyser.words, "--", *copies], folder, environ)
     found: dict[str, list[ReviewFinding]] = {one.path: [] for one in files}
     for one in analyser.read(said):
-        path = files[int(PurePath(one.file).parts[-2])].path
-        placed = ReviewFinding(
-            path, one.lines, one.severity, one.category, one.text, one.fix, analyser.name
+        file = files[int(PurePath(one.file).parts[-2])]
+        placed = msgspec.structs.replace(
+            one, file=file.path, severity=_weigh_finding(one, file), source=analyser.name
         )
-        found[path].append(mask_finding(placed))
+        found[file.path].append(mask_finding(placed))
     return found
+
+
+def _weigh_finding(one: ReviewFinding, file: ReviewedFile) -> Severity:
+    """Return how bad a finding is: composed commands and queries are critical outside tests."""
+    first, last = one.lines
+    text = "\n".join(file.lines[first - 1 : last])
+    if one.category == "sql-injection":
+        called = _QUERY.search(file.get_line(first - 1)) or _QUERY.search(text)
+        is_bad = called and _COMPOSED.search(_NAME_IN_QUERY.sub("", text))
+    elif one.category == "command-injection":
+        is_bad = _COMPOSED.search(text)
+    else:
+        return one.severity
+    return "critical" if is_bad and not is_sample_path(file.path) else one.severity
+
+
+def _name_rule(source: str, code: str, text: str, severity: Severity) -> tuple[str, Severity]:
+    """Return the category and the severity of a rule of ruff or bandit."""
+    number = re.fullmatch(r"S(\d{3})" if source == "ruff" else r"B(\d{3})", code)
+    known = _CATEGORIES.get(number[1] if number else code)
+    if _HARMLESS in text:
+        return f"{source}-{code}", "minor"
+    return known or (f"{source}-{code}", severity)
 
 
 def _run_analyser(command: list[str], folder: str, environ: Mapping[str, str]) -> Any:
@@ -155,7 +215,7 @@ def _read_ruff(said: Any) -> list[ReviewFinding]:
             severity = "critical"
         lines = (one["location"]["row"], one["end_location"]["row"])
         fix = (one.get("fix") or {}).get("message")
-        name = f"ruff-{code}"
+        name, severity = _name_rule("ruff", code, one["message"], severity)
         found.append(ReviewFinding(one["filename"], lines, severity, name, one["message"], fix))
     return found
 
@@ -166,7 +226,7 @@ def _read_bandit(said: Any) -> list[ReviewFinding]:
         numbers = one.get("line_range") or [one["line_number"]]
         severity = _BANDIT.get(one.get("issue_severity", ""), "minor")
         lines = (one["line_number"], max(numbers))
-        name = f"bandit-{one['test_id']}"
+        name, severity = _name_rule("bandit", one["test_id"], one["issue_text"], severity)
         found.append(ReviewFinding(one["filename"], lines, severity, name, one["issue_text"]))
     return found
 
@@ -201,11 +261,13 @@ _ANALYSERS = (
     _Analyser(
         "ruff",
         _PYTHON,
-        ("check", "--isolated", "--no-cache", "--output-format=json", "--select=F,B,S,E9",
-         "--ignore=S101,S603,S607,S404"),
+        ("check", "--isolated", "--no-cache", "--output-format=json",
+         "--select=F,B,S,E9,SIM115,C901", "--ignore=S101,S603,S607,S404",
+         "--config=lint.mccabe.max-complexity=15"),
         _read_ruff,
     ),
-    _Analyser("bandit", _PYTHON, ("--quiet", "--format=json"), _read_bandit),
+    _Analyser("bandit", _PYTHON, ("--quiet", "--format=json", "--skip=B101,B603,B607,B404"),
+              _read_bandit),
     _Analyser(
         "semgrep",
         _PYTHON | _SCRIPT | _TYPED | {".go"},

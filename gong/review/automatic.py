@@ -6,12 +6,15 @@ before, the agent is told, and continues with it; it is asked for no more than o
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
 from ..hooks import Block
+from .analysers import find_with_analysers
 from .diff import read_changes
 from .findings import format_text
+from .memory import open_memory
 from .review import choose_findings, find_all_faults, select_files
 
 if TYPE_CHECKING:
@@ -43,8 +46,10 @@ class AutomaticReview:
         except ConfigurationError:  # no repository, or no commit
             return None
         files = select_files(changes.files, self._settings.ignore)
+        memory = open_memory(changes.root, self._environ)
+        analysed = await asyncio.to_thread(find_with_analysers, files, self._environ, memory)
         found = choose_findings(
-            find_all_faults(files, self._settings.rules),
+            [*find_all_faults(files, self._settings.rules), *analysed.found],
             files,
             strictness=self._settings.strictness,
         )

@@ -48,6 +48,8 @@ class ReviewedFile(NamedTuple):
     """Its new text; lines that are not known are empty."""
     changed: frozenset[int]
     """Numbers of the new lines, from 1."""
+    is_whole: bool = True
+    """Whether all lines are known."""
 
     @property
     def text(self) -> str:
@@ -142,9 +144,10 @@ async def _find_empty_tree(ask: Callable[..., Awaitable[str]]) -> str:
 def _build_file(path: str, lines: tuple[str, ...], added: dict[int, str]) -> ReviewedFile:
     """Return a file; where its text is not that of the patch, with the patch's lines alone."""
     get_line = dict(enumerate(lines, 1)).get
-    if any(get_line(number) != text for number, text in added.items()):
+    is_whole = all(get_line(number) == text for number, text in added.items())
+    if not is_whole:
         lines = tuple(added.get(number, "") for number in range(1, max(added) + 1))
-    return ReviewedFile(path, lines, frozenset(added))
+    return ReviewedFile(path, lines, frozenset(added), is_whole)
 
 
 async def _is_repository(variables: Mapping[str, str], folder: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -18,6 +19,10 @@ SEVERITIES: tuple[Severity, ...] = ("critical", "major", "minor", "info")
 """The worst first."""
 _SARIF_LEVELS = {"critical": "error", "major": "error", "minor": "warning", "info": "note"}
 _GITHUB_LEVELS = {"critical": "error", "major": "error", "minor": "warning", "info": "notice"}
+_SHARED_RULE = re.compile(r"(?:ruff-S|bandit-B)(\d{3})")
+"""A rule that ruff has from bandit: its number."""
+_MOST_LINES = 20
+"""Of a statement in which two analysers mean the same fault."""
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -42,6 +47,10 @@ class ReviewFinding(Struct, frozen=True, omit_defaults=True):
         """The same for the same fault in the same lines, whoever found it and however worded."""
         text = f"{self.file}\0{self.lines[0]}\0{self.lines[1]}\0{self.category}"
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+IN_EXTRA = ("ruff", "bandit")
+"""Analysers that `pip install 'gong[review]'` brings."""
 
 
 class FailedPart(Struct, frozen=True):
@@ -80,6 +89,8 @@ def format_scope(scope: ReviewScope) -> str:
         parts.append(f"model {scope.model}: {', '.join(scope.stages) or 'no answer'}")
     if scope.missing:
         parts.append(f"not installed: {', '.join(scope.missing)}")
+    if brought := [one for one in scope.missing if one in IN_EXTRA]:
+        parts[-1] += f" (pip install 'gong[review]' for {' and '.join(brought)})"
     if scope.failed:
         parts.append(f"failed: {', '.join(one.part for one in scope.failed)}")
     return "; ".join(parts)
@@ -87,16 +98,26 @@ def format_scope(scope: ReviewScope) -> str:
 
 def merge_findings(found: Iterable[ReviewFinding]) -> list[ReviewFinding]:
     """Return findings in a fixed order, each fault once: by place, the worst first; no secrets."""
-    by_place: dict[tuple[str, int, str], ReviewFinding] = {}
-    for one in found:
-        key = (one.file, one.lines[0], one.category)
-        known = by_place.get(key)
-        if known is None or _get_rank(one.severity) < _get_rank(known.severity):
-            by_place[key] = mask_finding(one)
+    by_kind: dict[tuple[str, str], list[ReviewFinding]] = {}
+    for one in sorted(found, key=lambda one: _get_rank(one.severity)):
+        kind = _SHARED_RULE.sub(r"\1", one.category)
+        known = by_kind.setdefault((one.file, kind), [])
+        if not any(_is_same_fault(one, other) for other in known):
+            known.append(mask_finding(one))
     return sorted(
-        by_place.values(),
+        (one for known in by_kind.values() for one in known),
         key=lambda one: (one.file, one.lines, _get_rank(one.severity), one.category),
     )
+
+
+def _is_same_fault(one: ReviewFinding, other: ReviewFinding) -> bool:
+    """Return whether two findings of a kind are one: from a line, or of two in a statement."""
+    (first, last), (other_first, other_last) = one.lines, other.lines
+    if first == other_first:
+        return True
+    is_near = max(last - first, other_last - other_first) <= _MOST_LINES
+    meets = first <= other_last and other_first <= last
+    return one.source != other.source and is_near and meets
 
 
 def mask_finding(one: ReviewFinding) -> ReviewFinding:

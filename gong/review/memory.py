@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..private_files import write_private_file
+from ..private_files import locate_state_folder, write_private_file
 from .findings import ReviewFinding
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ class ReviewMemory:
         self._known = dict(kept)
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private_file(self._file, msgspec.json.encode(self._known))
+
+
+def open_memory(root: str, environ: Mapping[str, str]) -> ReviewMemory:
+    """Return what is known of the repository at a folder."""
+    known = hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return ReviewMemory(locate_state_folder(environ) / "reviews" / f"{known}.json")
 
 
 def build_key(*parts: str) -> str:

@@ -1,6 +1,7 @@
-"""Faults that are found without a model: secrets anywhere, Python by its tree, others by line.
+"""Faults that are found without a model: secrets anywhere, some languages by line.
 
-Other languages are read line by line, without comments. A rule holds for endings of file names:
+They are read without comments; Python is left to ruff and bandit (`analysers`). A rule holds for
+endings of file names:
 
 category            files     the line says
 ------------------  --------  ---------------------------------------------------------------
@@ -19,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import ConfigurationError
 from .findings import ReviewFinding
-from .python_pass import find_python_faults
 from .secrets import find_written_secrets
 
 if TYPE_CHECKING:
@@ -112,8 +112,6 @@ def find_faults(file: ReviewedFile, rules: Sequence[ReviewRule] = ()) -> list[Re
     """
     found = [*find_written_secrets(file)]
     ending = PurePath(file.path).suffix.lower()
-    if ending in {".py", ".pyi", ".pyw"}:
-        found += find_python_faults(file)
     found += _find_by_line(file, ending)
     found += _find_by_custom_rules(file, rules)
     return found

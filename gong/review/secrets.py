@@ -80,6 +80,11 @@ _LEAST_KEY_BITS = 3.5
 _FIX = "read it from the environment, and replace it where it is in use"
 
 
+def is_sample_path(path: str) -> bool:
+    """Return whether a file is for tests or readers, by its path."""
+    return any(_SAMPLE_PART.search(part) for part in PurePath(path).parts)
+
+
 def find_written_secrets(file: ReviewedFile) -> Iterator[ReviewFinding]:
     """Yield the secrets in a file, one a line."""
     in_text = find_secrets(file.text)
@@ -113,7 +118,7 @@ class _FilePlace:
     def __init__(self, file: ReviewedFile) -> None:
         self._lines = file.lines
         path = PurePath(file.path)
-        self._is_sample = any(_SAMPLE_PART.search(part) for part in path.parts)
+        self._is_sample = is_sample_path(file.path)
         self._is_code = path.suffix.lower() in _CODE
         is_python = path.suffix.lower() in {".py", ".pyi", ".pyw"}
         self._docs, self._texts = _find_long_texts(file.text) if is_python else (set(), set())

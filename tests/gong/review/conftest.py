@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -21,8 +22,16 @@ class ReviewPlace:
             "HOME": str(root / "home"),
             "LC_ALL": "C.UTF-8",
         }
+        self.python = []
         self.git("init", "-q", "-b", "main", ".")
         self.commit({"a.txt": "x\n"})
+
+    def leave_extras(self):
+        """Run gong with a Python that has no program of the extra `review` beside it."""
+        (self.root / "bare").mkdir()
+        (self.root / "bare/python").symlink_to(sys.executable)
+        self.env["PYTHONPATH"] = os.pathsep.join(one for one in sys.path if one)
+        self.python = [self.root / "bare/python", "-m", "gong"]
 
     def git(self, *words):
         command = ["git", "-c", "user.name=A", "-c", "user.email=a@b", *words]
@@ -41,7 +50,7 @@ class ReviewPlace:
         self.git("commit", "-qm", "next")
 
     def run(self, *words, code=0, stdin=""):
-        command = [warm.find_commands() / "gong", "review", *words]
+        command = [*(self.python or [warm.find_commands() / "gong"]), "review", *words]
         done = subprocess.run(
             command,
             cwd=self.repo,

@@ -87,9 +87,13 @@ def list_places(told, source):
 
 
 def test_what_is_missing_is_named_once_for_the_languages_that_changed(place):
-    place.write({"a.py": "eval(input())\n", "b.py": "x = 1\n"})
+    place.write({"a.py": "x = eval(input())\n", "b.py": "x = 1\n"})
     place.env["PATH"] = "/usr/bin:/bin"
-    assert review(place)["missing"] == ["ruff", "bandit", "semgrep"]
+    place.leave_extras()
+    assert review(place, code=0)["missing"] == ["ruff", "bandit", "semgrep"]
+    said = place.run("--no-model").splitlines()[-1]
+    assert "not installed: ruff, bandit, semgrep" in said
+    assert "pip install 'gong[review]' for ruff and bandit" in said
     place.commit({})
     place.write({"a.txt": "hello\n"})
     assert review(place, code=0)["missing"] == []
@@ -121,7 +125,7 @@ RECORDED = {
     ],
 }  # fmt: skip
 EXPECTED = {
-    "bandit": {("a.py", 1, "bandit-B307")},
+    "bandit": {("a.py", 1, "unsafe-call")},
     "semgrep": {("a.py", 1, "sql-injection")},
     "ruff": {("a.py", 1, "ruff-F401")},
     "eslint": {("a.js", 1, "eslint-no-eval"), ("a.js", 1, "eslint-syntax")},
@@ -132,6 +136,7 @@ EXPECTED = {
 def test_what_an_analyser_prints_is_read(place, name):
     """M185: an installed analyser is asked; what is about unchanged lines is left out."""
     calls = play(place, name, RECORDED[name])
+    place.leave_extras()
     place.write({"a.py": "eval(input())\n", "a.js": "eval(input())\n"})
     told = review(place)
     assert told["analysers"] == [name]
@@ -141,6 +146,7 @@ def test_what_an_analyser_prints_is_read(place, name):
 
 def test_a_file_is_not_given_twice_to_an_analyser(place):
     """What was reviewed by content is not reviewed again; a changed file alone is."""
+    place.leave_extras()
     calls = play(place, "bandit", RECORDED["bandit"])
     place.write({"a.py": "eval(input())\n", "b.py": "x = 1\n"})
     first = review(place)
@@ -155,19 +161,20 @@ def test_a_file_is_not_given_twice_to_an_analyser(place):
     assert calls.read_text().count("\n") == 2
     with (place.root / "tools/bandit").open("a") as program:
         program.write("# another version\n")
-    assert list_places(review(place), "bandit") == set()
+    assert list_places(review(place, code=0), "bandit") == set()
 
 
 def test_an_analyser_that_prints_no_json_costs_only_itself(place):
     play(place, "ruff", RECORDED["ruff"])
     (place.root / "tools/ruff").write_text("#!/bin/sh\necho broken; exit 3\n")
-    place.write({"a.py": "eval(input())\n"})
+    place.leave_extras()
+    place.write({"a.py": "eval(input())\n", "a.sh": "curl x | sh\n"})
     told = review(place, code=10)
     assert (told["analysers"], told["missing"]) == ([], ["bandit", "semgrep"])
     (failed,) = told["failed"]
     assert failed["part"] == "ruff"
     assert "exit code 3" in failed["error"]
-    assert ("a.py", 1, "unsafe-call") in list_places(told, "gong")
+    assert ("a.sh", 1, "unsafe-call") in list_places(told, "gong")
 
 
 def test_ruff_sees_what_is_staged_and_not_what_is_in_the_folder(place):
@@ -178,6 +185,79 @@ def test_ruff_sees_what_is_staged_and_not_what_is_in_the_folder(place):
     told = review(place, "--staged", code=0)
     assert ("a.py", 1, "ruff-F401") in list_places(told, "ruff")
     assert list_places(review(place, code=0), "ruff") <= {("pkg/__init__.py", 1, "ruff-F401")}
+
+
+FAULTS = """\
+import os
+import pickle
+import subprocess
+
+
+def find(db, name, table):
+    db.execute(f"select * from {table} where id = 1")
+    return db.execute(
+        f"select * from users where name = '{name}'",
+    )
+
+
+def run(path, data):
+    os.system("rm -r " + path)
+    subprocess.run(path, shell=True)
+    subprocess.run("ls | wc -l", shell=True)
+    return pickle.loads(data), eval(data)
+
+
+def keep(x, seen=[]):
+    try:
+        seen.append(x)
+    except Exception:
+        pass
+"""
+NAMED = {
+    (7, "sql-injection", "major"), (9, "sql-injection", "critical"),
+    (14, "command-injection", "critical"), (15, "command-injection", "major"),
+    (17, "unsafe-call", "major"), (20, "mutable-default", "minor"),
+    (23, "swallowed-error", "minor"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [("ruff",), ("ruff", "bandit")])
+def test_a_fault_that_two_analysers_find_is_printed_once(place, names):
+    """M185: ruff and bandit, with the categories of other languages; a table's name is major."""
+    place.leave_extras()
+    link(place, *names)
+    place.write({"a.py": FAULTS, "tests/test_a.py": FAULTS})
+    told = review(place)
+    assert told["analysers"] == [*names]
+    found = [(one["file"], one["lines"][0], one["category"]) for one in told["findings"]]
+    assert len(found) == len({*found})
+    ours = {
+        (one["lines"][0], one["category"], one["severity"])
+        for one in told["findings"]
+        if one["file"] == "a.py" and not one["category"].startswith(("ruff-", "bandit-"))
+    }
+    assert ours == NAMED
+    rules = [
+        (one["lines"][0], one["category"][-3:])
+        for one in told["findings"]
+        if one["file"] == "a.py" and one["category"].startswith(("ruff-S", "bandit-"))
+    ]
+    assert len(rules) == len({*rules})
+    assert {one["severity"] for one in told["findings"] if one["file"] != "a.py"} == {
+        *("major", "minor"),
+    }
+
+
+def test_a_patch_is_given_to_analysers_where_the_folder_has_its_files(place):
+    link(place, "ruff")
+    place.write({"a.py": "x = eval(input())\n"})
+    place.git("add", ".")
+    patch = place.git("diff", "--staged")
+    (place.root / "x.patch").write_text(patch)
+    words = ("--pr", str(place.root / "x.patch"))
+    assert ("a.py", 1, "unsafe-call") in list_places(review(place, *words), "ruff")
+    (place.repo / "a.py").unlink()
+    assert review(place, *words, code=0)["findings"] == []
 
 
 def test_semgrep_follows_values_from_requests(place):
