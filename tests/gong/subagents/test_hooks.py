@@ -63,7 +63,7 @@ async def test_a_sub_agent_is_no_session_of_a_person(stage):
     events = [(one, "") for one in ("UserPromptSubmit", "SessionEnd", "Setup")]
     task = stage.task({"text": "found"})
     _, read = await run_with_hooks(stage, events, {"tool_calls": [task]}, DONE)
-    assert [one["hook_event_name"] for one in read] == ["UserPromptSubmit", "Setup"]
+    assert [one["hook_event_name"] for one in read] == ["Setup", "UserPromptSubmit"]
 
 
 async def test_python_hooks_are_asked_too(stage):
