@@ -140,7 +140,7 @@ class SubagentManager:
         self.carrier: Carrier | None = None
         """Hands runs to other programs; None where they are carried out here."""
         self._ended: list[EndedAgent] = []
-        self._slots = asyncio.Semaphore(parent.setup.config.max_subagents or 1_000)
+        self._slots = asyncio.Semaphore(parent.setup.config.max_subagents)
         self._types: AgentTypes | None = None
         self._lock = asyncio.Lock()
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from .queue import StepQueue
     from .record import WorkflowOptions
 
+_MOST_TASKS = 1_000
+"""Tasks that run side by side, which the plan and the options limit, not the settings."""
+
 
 def locate_cancel_file(environ: Mapping[str, str], workflow: str) -> Path:
     """Return the file whose being there tells the program of a workflow to stop."""
@@ -53,7 +56,7 @@ def build_front(
     settings = replace_fields(
         settings,
         permissions=replace_fields(settings.permissions, mode=mode),
-        max_subagents=0,
+        max_subagents=_MOST_TASKS,
         max_turns=0,
     )
     return FrontEnd(
