@@ -256,7 +256,11 @@ def start(
         async with begin_workflow(front, requirement, options, tell, url) as engine:
             chosen = plan or await engine.make_plan()
             if asks:
-                chosen = _confirm_plan(chosen)
+                try:
+                    chosen = _confirm_plan(chosen)
+                except click.Abort:
+                    engine.record(WorkflowEvent("end", status="cancelled"))
+                    raise
             engine.record(WorkflowEvent("plan", plan=chosen))
             if plan_only:
                 print_json(chosen)

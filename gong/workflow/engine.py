@@ -166,10 +166,17 @@ class WorkflowEngine:
     async def make_plan(self) -> TaskPlan:
         """Let the planner take the requirement apart; the plan is not recorded yet.
 
-        Raises GongError where it fails, or answers twice what is no plan.
+        Raises GongError where it fails, or answers twice what is no plan: the workflow has failed.
         """
         order = self._build_order("planner", "manager", ask_for_plan(self.workflow.requirement))
-        plan, _ = await self._ask(order, read_plan, PLAN_SHAPE)
+        try:
+            plan, _ = await self._ask(order, read_plan, PLAN_SHAPE)
+        except GongError as error:
+            self.record(WorkflowEvent("end", status="failed", summary=str(error)))
+            raise
+        except asyncio.CancelledError:
+            self.record(WorkflowEvent("end", status="cancelled"))
+            raise
         return plan if plan.requirement else replace(plan, requirement=self.workflow.requirement)
 
     async def run(self) -> WorkflowStatus:

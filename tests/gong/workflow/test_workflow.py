@@ -58,6 +58,15 @@ def test_twelve_tasks_are_done_in_the_order_of_their_dependencies(place):
     place.verify()
 
 
+def test_a_workflow_whose_planner_fails_is_listed_as_failed(place):
+    """Not as planned for ever."""
+    place.play("manager", "no plan", "again no plan")
+    said = place.run("make files", "--yolo", *place.list_models(), code=2)
+    assert "the planner answered twice" in said
+    (row,) = place.json("list")
+    assert (row["status"], row["tasks"]) == ("failed", 0)
+
+
 @pytest.mark.slow
 def test_a_critical_finding_is_tried_again_so_often_and_then_the_rest_is_skipped(place):
     """M189: retries, then failed; what depends on it is skipped, and said."""
