@@ -191,6 +191,8 @@ TRUNCATION_LIMITS = (2_000, 400)
 _SMALL_RESULT_CHARS = 200
 """Characters up to which a result is never elided."""
 _PLACEHOLDER_TOKENS = 30
+_FULL_SHARE = 0.8
+"""Share of the context window above which a single result is elided, too."""
 _MEDIA = (Image, Document, Audio)
 
 
@@ -212,12 +214,14 @@ def decide_elision(
     high_water: float = 0.6,
     keep: int = 3,
     gain: float = 0.1,
+    batch: int = 3,
 ) -> Custom | None:
     """Return the elision to record before the next call; None if it would free too little.
 
     `entries` are those in view and `tokens` is their size. An elision is made above the share
     `high_water` of the context window, if it frees at least the share `gain` of `tokens`. The
-    newest `keep` results stay, and so does every result that no answer has followed yet.
+    newest `keep` results stay, and so does every result that no answer has followed yet. Below the
+    share `_FULL_SHARE` it takes at least `batch` results: each elision costs the prompt's cache.
     """
     if not window or tokens <= high_water * window:
         return None
@@ -232,7 +236,9 @@ def decide_elision(
         if _is_bulky(_get_tool_result(entries[place]).content)
     }
     worth = [place for place, tokens_freed in freed.items() if tokens_freed > 0]
-    if not worth or sum(freed[place] for place in worth) < gain * tokens:
+    if len(worth) < (1 if tokens > _FULL_SHARE * window else batch):
+        return None
+    if sum(freed[place] for place in worth) < gain * tokens:
         return None
     return _encode_decision(ELIDED, Elision(entries[worth[-1]].id, keep))
 

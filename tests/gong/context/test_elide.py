@@ -59,6 +59,19 @@ class TestADecision:
         assert decide_elision(entries, 9 * freed, 1) is not None
         assert decide_elision(entries, 11 * freed, 1) is None
 
+    def test_is_made_for_a_batch_unless_the_window_is_nearly_full(self):
+        """C9: one result a step would cost the prompt's cache at every step."""
+        assert decide_elision(work(5), 70, 100) is None
+        assert decide_elision(work(6), 70, 100) is not None
+        assert decide_elision(work(4), 81, 100) is not None
+        entries, made = work(3), []
+        for count in range(4, 16):
+            entries = then(entries, *(one.data for one in work(count)[2 * count - 1 : -1]))
+            if (decision := decide_elision(entries, 70, 100)) is not None:
+                entries = then(entries, decision)
+                made.append(count)
+        assert made == [6, 9, 12, 15]
+
     def test_leaves_the_newest_three_results(self):
         """M161, C9: older ones give way to a line that says how to read them; the tape has all."""
         entries = work(5)
