@@ -124,7 +124,7 @@ def find_with_analysers(
         if new:
             try:
                 found = _ask_analyser(analyser, program, new, environ)
-            except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
                 done.failed.append(FailedPart(analyser.name, f"it cannot be read: {error}"))
                 continue
             memory.keep({keys[path]: tuple(those) for path, those in found.items()})
@@ -145,7 +145,8 @@ def _ask_analyser(
 ) -> dict[str, list[ReviewFinding]]:
     """Return what an analyser finds, by file.
 
-    Raises OSError, TimeoutExpired, and ValueError where it prints something else than JSON.
+    Raises OSError, TimeoutExpired, ValueError where it prints something else than JSON, and
+    LookupError where the JSON is not what its documentation says.
     """
     with tempfile.TemporaryDirectory(prefix="gong-review-") as folder:
         copies = []
@@ -156,7 +157,11 @@ def _ask_analyser(
             copies.append(f"./{number}/{copy.name}")
         said = _run_analyser([program, *analyser.words, "--", *copies], folder, environ)
     found: dict[str, list[ReviewFinding]] = {one.path: [] for one in files}
-    for one in analyser.read(said):
+    try:
+        listed = analyser.read(said)
+    except (TypeError, AttributeError) as error:
+        raise LookupError(f"a finding of another shape: {error}") from error
+    for one in listed:
         file = files[int(PurePath(one.file).parts[-2])]
         placed = msgspec.structs.replace(
             one, file=file.path, severity=_weigh_finding(one, file), source=analyser.name

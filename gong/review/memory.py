@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -35,13 +36,17 @@ class ReviewMemory:
         return self._known.get(key)
 
     def keep(self, found: Mapping[str, Findings]) -> None:
-        """Keep findings by their keys, for good; secrets in them are masked before."""
+        """Keep findings by their keys; secrets in them are masked before.
+
+        What cannot be written is known for this run alone.
+        """
         if not found:
             return
         kept = [*{**self._known, **found}.items()][-_MOST_KEPT:]
         self._known = dict(kept)
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private_file(self._file, msgspec.json.encode(self._known))
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_private_file(self._file, msgspec.json.encode(self._known))
 
 
 def open_memory(root: str, environ: Mapping[str, str]) -> ReviewMemory:

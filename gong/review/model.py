@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from tape.errors import TapeError
 from tape.exchange.secrets import mask_text
 
 from ..errors import GongError
@@ -182,7 +183,7 @@ async def ask_model(
 async def _try_stage(session: Session, stage: str, strictness: str, shown: str) -> StageAnswer:
     try:
         return await run_stage(session, stage, strictness, shown)
-    except GongError as error:
+    except (GongError, TapeError, OSError) as error:
         return StageAnswer(error=str(error))
 
 

@@ -177,6 +177,33 @@ def test_an_analyser_that_prints_no_json_costs_only_itself(place):
     assert ("a.sh", 1, "unsafe-call") in list_places(told, "gong")
 
 
+@pytest.mark.parametrize("name", TOOLS)
+def test_an_analyser_of_another_shape_costs_only_itself(place, name):
+    """M185: its JSON is not what its documentation says."""
+    odd = {
+        "ruff": [{"code": "F401", "message": "x", "location": None}],
+        "bandit": {"results": [{"filename": "./7/a.py"}]},
+        "semgrep": {"results": [None]},
+        "eslint": [{"messages": [3]}],
+    }
+    play(place, name, odd[name])
+    place.leave_extras()
+    place.write({"a.py": "x = 1\n", "a.js": "let a;\n", "a.sh": "curl x | sh\n"})
+    told = review(place, code=10)
+    assert [one["part"] for one in told["failed"]] == [name]
+    assert list_places(told, "gong") == {("a.sh", 1, "unsafe-call")}
+
+
+def test_a_memory_that_cannot_be_written_costs_no_finding(place):
+    play(place, "bandit", RECORDED["bandit"])
+    place.write({"a.py": "eval(input())\n"})
+    (place.root / "file").write_text("")
+    place.env["XDG_STATE_HOME"] = str(place.root / "file/state")
+    assert ("a.py", "unsafe-call") in {
+        (one["file"], one["category"]) for one in review(place)["findings"]
+    }
+
+
 def test_ruff_sees_what_is_staged_and_not_what_is_in_the_folder(place):
     link(place, "ruff")
     place.write({"a.py": "import os\n", "pkg/__init__.py": "import sys\n"})
