@@ -71,6 +71,9 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _MADE_UP_KEY = re.compile(r"example|dummy|placeholder|redacted|fake|x{5}", re.IGNORECASE)
+_NO_LETTERS = re.compile(r"\W*|\d+(?:\.\d+)+-?")
+"""Stars in place of a secret, or a version."""
+_LOCAL = re.compile(r"@(?:localhost|127\.0\.0\.1|\[::1\])(?![\w.])")
 _SEQUENCE = re.compile(r"0?1234567[0-9]*|abcdef[g-z]*", re.IGNORECASE)
 _LEAST_RANDOM = 12
 """Characters; a shorter value is a password, which somebody may have thought of."""
@@ -139,9 +142,10 @@ class _FilePlace:
         if one.kind not in _CONTEXT_KINDS:
             return _judge_key(one.value, is_sample=is_sample)
         value = _decode_basic(one.value) if one.kind == "authorization" else one.value
-        is_made_up = _TEMPLATE.search(value) or _PLACEHOLDER.search(value) or _is_sequence(value)
+        is_made_up = _is_made_up(value)
+        is_local = _LOCAL.match(line.partition(one.value)[2]) is not None
         is_comment = one.kind != "assignment" and _COMMENT.match(line) is not None
-        if is_made_up or is_sample or is_comment:
+        if is_made_up or is_sample or is_comment or is_local:
             return "minor" if not is_made_up and _is_random(value) else None
         if self._is_code:
             return self._judge_in_code(one, number, line)
@@ -171,6 +175,13 @@ def _judge_key(value: str, *, is_sample: bool) -> Severity | None:
     if not is_sample:
         return "critical"
     return "minor" if _count_bits(value) < _LEAST_KEY_BITS else "major"
+
+
+def _is_made_up(value: str) -> bool:
+    """Return whether a value stands for a secret that is not written there."""
+    if _TEMPLATE.search(value) or _PLACEHOLDER.search(value):
+        return True
+    return _NO_LETTERS.fullmatch(value) is not None or _is_sequence(value)
 
 
 def _is_sequence(value: str) -> bool:

@@ -59,6 +59,8 @@ CODE = {
     'raise ValueError("password: too short")': None,
     'MARKS = ("-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----")': None,
     'headers = {"Authorization": "Basic dXNlcm5hbWU6cGFzc3dvcmQ="}': None,
+    'password = ":****"': None,
+    'url = "postgresql://postgres:dbos2@localhost:5432/app"': None,
     'token = "ghp_' + "x" * 36 + '"': None,
     'token = "sk-1234567890abcdef1234567890abcdef"': None,
 }
@@ -77,6 +79,13 @@ def test_what_tests_and_documentation_hold_is_never_critical():
         assert judge(path, 'password = "hunter2"') is None, path
         assert judge(path, f'token = "ghp_{made_up(36)}"') == "major", path
     assert judge("src/contest/latest.py", 'password = "hunter2"') == "critical"
+
+
+def test_a_version_and_a_password_of_this_machine_are_no_secrets_of_settings():
+    assert judge("VERSIONS", "pwd: 3.0-") is None
+    assert judge("conf/prod.yaml", "url: redis://:hunter2@127.0.0.1:6379") is None
+    assert judge("conf/prod.yaml", f"url: redis://:{DRAWN}@localhost:6379") == "minor"
+    assert judge("conf/prod.yaml", "url: redis://:hunter2@localhost.example.org") == "critical"
 
 
 def test_a_secret_that_the_line_before_tells_is_found_in_its_line():
