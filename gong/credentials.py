@@ -84,6 +84,11 @@ class Credentials:
         found = self.find(provider, variables)
         return found.value if found else ""
 
+    def name_source(self, provider: str, variables: Sequence[str]) -> str:
+        """Return where the key was found, "" if there is none."""
+        found = self.find(provider, variables)
+        return found.source if found else ""
+
     def has_key(self, provider: str, variables: Sequence[str]) -> bool:
         """Return whether there is a key, without a query to the keyring."""
         set_ = any(self._environ.get(name, "").strip() for name in variables)

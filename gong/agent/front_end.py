@@ -18,6 +18,7 @@ from ..context.system import (
 )
 from ..env.local import LocalEnvironment
 from ..errors import AuthenticationError, ConfigurationError, UnknownModel
+from ..llm.models import list_usual_efforts
 from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
 from ..private_files import locate_config_file, locate_home
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..llm.client import Client
     from ..llm.model_names import ModelNames
-    from ..llm.models import EffortChoice, ProfileName
+    from ..llm.models import Effort, EffortChoice, ProfileName
     from ..llm.types import Provider, Request, StreamEvent
     from ..skills.session_skills import SessionSkills
 
@@ -130,6 +131,10 @@ class ModelFactory:
         built_in: Provider = self.client.resolve(name)[0]
         return self._build_model(name, built_in.api, built_in.endpoint, _refuse_stream)
 
+    def _list_efforts(self, provider: str) -> tuple[Effort, ...]:
+        preset = self.names.presets.get(provider)
+        return list_usual_efforts(preset) if preset else ()
+
     def _build_model(
         self,
         name: str,
@@ -162,7 +167,7 @@ class ModelFactory:
             window=window,
             max_output=info.max_output if info else None,
             reasons=info.reasoning if info else None,
-            efforts=info.efforts if info else (),
+            efforts=(info.efforts if info else ()) or self._list_efforts(provider),
             effort=(info.effort if info else None) or self.settings.effort,
             options=self.names.get_options(name),
             sees_images=self.names.sees_images(provider, model),

@@ -359,9 +359,11 @@ def _choose_configured_model(front: FrontEnd, models: ModelFactory) -> str:
 
 def _build_model_factory(front: FrontEnd, env: LocalEnvironment) -> ModelFactory:
     """Return the models for sessions in the folder of an environment, its repository unknown."""
-    names = ModelNames.from_settings(front.settings)
+    names = ModelNames.from_settings(front.settings, front.environ)
     keys = Credentials.from_environ(front.environ)
-    client = Client.from_env(front.environ, presets=names.presets, find_key=keys.key)
+    client = Client.from_env(
+        front.environ, presets=names.presets, find_key=keys.key, find_source=keys.name_source
+    )
     today = format_timestamp(read_clock())[:10]
     where = Surroundings(env.working_directory, env.platform, env.os_version, today)
     return ModelFactory(

@@ -64,7 +64,7 @@ def list_offered_models(model: str | None, environ: Mapping[str, str], folder: s
     files = {name: value for name, value in environ.items() if name != "GONG_MODEL"}
     settings = config.load_settings(environ, {}, folder)
     configured = config.load_settings(files, {}, folder).model
-    names = ModelNames.from_settings(settings)
+    names = ModelNames.from_settings(settings, environ)
     named = []
     for one in (model, environ.get("GONG_MODEL"), configured):
         with suppress(GongError):  # a wrong name is told where it is used
@@ -74,7 +74,7 @@ def list_offered_models(model: str | None, environ: Mapping[str, str], folder: s
 
 def list_usable_models(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """Return the models, as provider/model, of the providers that there is a key for."""
-    names, keys = ModelNames.from_settings(settings), Credentials.from_environ(environ)
+    names, keys = ModelNames.from_settings(settings, environ), Credentials.from_environ(environ)
     usable = {
         provider
         for provider, preset in names.presets.items()

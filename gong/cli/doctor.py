@@ -102,7 +102,7 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
     yield _check_index(config.locate_store(settings, os.environ))
     if settings.model:
         try:
-            name = ModelNames.from_settings(settings).resolve_name(settings.model)
+            name = ModelNames.from_settings(settings, os.environ).resolve_name(settings.model)
             yield HealthCheck("model", "ok", name)
         except ConfigurationError as error:
             yield HealthCheck("model", "wrong", str(error))
@@ -200,7 +200,7 @@ def _check_places(file: Path, store: Path) -> Iterator[HealthCheck]:
 def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
     keys = Credentials.from_environ(os.environ)
     found = False
-    for name, preset in load_presets(settings.providers).items():
+    for name, preset in load_presets(settings.providers, os.environ).items():
         if keys.find(preset.key_name, preset.keys) is None:
             continue
         if preset.later:

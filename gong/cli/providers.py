@@ -112,7 +112,7 @@ def status(as_json: bool) -> None:
 
 
 def _load_presets() -> Mapping[str, Preset]:
-    return load_presets(load_settings().providers)
+    return load_presets(load_settings().providers, os.environ)
 
 
 _THOUSAND, _MILLION = 1_000, 1_000_000
@@ -209,7 +209,7 @@ _MODEL_HEADINGS = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
 
 
 def _load_names() -> ModelNames:
-    return ModelNames.from_settings(load_settings())
+    return ModelNames.from_settings(load_settings(), os.environ)
 
 
 def _encode_model(names: ModelNames, model: ModelInfo) -> dict[str, Any]:

@@ -73,18 +73,20 @@ class Client:
         *,
         presets: Mapping[str, Preset] | None = None,
         find_key: FindKey | None = None,
+        find_source: FindKey | None = None,
         middleware: Sequence[Middleware] = (),
     ) -> Self:
         """Return a client for all presets; the first one with a key is the default.
 
-        `environ` defaults to this process's; `find_key` also searches other sources for keys.
+        `environ` defaults to this process's; `find_key` also searches other sources for keys, and
+        `find_source` says in which one a key is, for the error of a host that refuses it.
         """
         environ = os.environ if environ is None else environ
-        presets = load_presets({}) if presets is None else presets
+        presets = load_presets({}, environ) if presets is None else presets
         find_key = find_key or partial(_find_env_key, environ)
 
         def create_factory(preset: Preset) -> Factory:
-            return lambda _model: create_provider(preset, environ, find_key)
+            return lambda _model: create_provider(preset, environ, find_key, find_source)
 
         served = {name: create_factory(preset) for name, preset in presets.items()}
         first = next(_iter_configured_presets(presets, environ), None)
@@ -186,7 +188,7 @@ def choose_default_model(
 
     `knows` returns whether a provider has a key, by default in `environ`.
     """
-    presets = load_presets({}) if presets is None else presets
+    presets = load_presets({}, environ) if presets is None else presets
     for preset in _iter_configured_presets(presets, environ, knows):
         if preset.default_model:
             return f"{preset.name}/{preset.default_model}"

@@ -43,9 +43,9 @@ class ModelNames:
     """The user's aliases, which override the catalogue's."""
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
+    def from_settings(cls, settings: Settings, environ: Mapping[str, str] | None = None) -> Self:
         """Return the built-in names with the user's over them; raises ConfigurationError."""
-        return cls(load_presets(settings.providers), settings.models, settings.aliases)
+        return cls(load_presets(settings.providers, environ), settings.models, settings.aliases)
 
     @cached_property
     def catalogue(self) -> Catalogue:

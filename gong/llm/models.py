@@ -203,14 +203,26 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         )
 
 
-def load_presets(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
+def load_presets(
+    rows: Mapping[str, Mapping[str, Any]], environ: Mapping[str, str] | None = None
+) -> dict[str, Preset]:
     """Return all providers by name, the shipped ones first, with the user's `rows` over them.
 
-    Raises ConfigurationError that names the row and what is wrong with it.
+    One that waits for an address is served where a variable in `environ` has it. Raises
+    ConfigurationError that names the row and what is wrong with it.
     """
+    presets = _load_rows(rows)
+    for name, preset in presets.items():
+        given = any((environ or {}).get(one, "").strip() for one in preset.base_url_variables)
+        if preset.later and not preset.base_url and given:
+            presets[name] = msgspec.structs.replace(preset, later="")
+    return presets
+
+
+def _load_rows(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
     shipped = _load_shipped_presets()
     if not rows:
-        return shipped
+        return {**shipped}
     own = {
         # a row with an address can be asked, though its provider is not as shipped
         name: _parse_preset(
@@ -489,6 +501,19 @@ class FittedEffort(NamedTuple):
 
     effort: Effort | None
     remark: str | None = None
+
+
+_USUAL_EFFORTS: tuple[Effort, ...] = ("low", "medium", "high")
+
+
+def list_usual_efforts(preset: Preset) -> tuple[Effort, ...]:
+    """Return the efforts of a provider's model of which nothing is known; empty for any.
+
+    `xhigh` is known to the newest models only, and an OpenAI API refuses a word it does not know;
+    the other APIs get it in words of their own.
+    """
+    is_plain = preset.api.startswith("openai-") and preset.quirks.thinking == "effort"
+    return _USUAL_EFFORTS if is_plain and "xhigh" not in preset.quirks.effort_names else ()
 
 
 _EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh")

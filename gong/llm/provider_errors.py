@@ -35,6 +35,8 @@ from ..errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tape.model.entries import Usage
 
 
@@ -139,17 +141,18 @@ def build_provider_error(
     code: str | None = None,
     retry_after: float | None = None,
     key: str = "",
+    advise: Callable[[type[ModelError]], str] = lambda _: "",
 ) -> ModelError:
     """Return the error for an HTTP `status` and the provider's own `message` and `code`.
 
     `status` is None for an error inside a stream; an empty message means that there was no body.
-    `key` is cut out of the text.
+    `key` is cut out of the text; what `advise` says of the class of error follows it.
     """
     kind = _classify_error(status, f"{message} code {code}" if code else message)
     shown = f" ({status})" if status is not None else ""
     said = shorten_text(remove_keys(message, key), _MAX_MESSAGE) or "no reason given"
     return kind(
-        f"{provider} API error{shown}: {said}",
+        f"{provider} API error{shown}: {said}{advise(kind)}",
         provider=provider,
         status=status,
         code=remove_keys(code, key) if code else None,

@@ -5,6 +5,7 @@ Reads only the environment passed in. A key is needed except for addresses of th
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .types import Provider, Request
 
     FindKey = Callable[[str, Sequence[str]], str]
+    FindSource = Callable[[], str]
     """From a provider's name and the variables of its key to the key, "" for none."""
 
 
@@ -75,19 +77,31 @@ class ProviderSetup(NamedTuple):
         return f"Ready({self.preset.name!r}, {self.endpoint!r})"
 
 
-def create_provider(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Provider:
+def create_provider(
+    preset: Preset,
+    environ: Mapping[str, str],
+    find_key: FindKey,
+    find_source: FindKey | None = None,
+) -> Provider:
     """Return the provider of a preset.
 
-    Raises AuthenticationError without a key, ConfigurationError for an unusable address or a
-    missing package.
+    `find_source` says where a key was found, for the error of a host that refuses it. Raises
+    AuthenticationError without a key, ConfigurationError for an unusable address or a missing
+    package.
     """
     setup = prepare_setup(preset, environ, find_key)
     require_package(preset)
-    return create_wire_provider(*setup)
+    source = partial(find_source, preset.key_name, preset.keys) if find_source else None
+    return create_wire_provider(*setup, source)
 
 
-def create_wire_provider(preset: Preset, key: str, endpoint: str) -> Provider:
-    """Return the provider that talks to an address without a final slash, with this key."""
+def create_wire_provider(
+    preset: Preset, key: str, endpoint: str, find_source: FindSource | None = None
+) -> Provider:
+    """Return the provider that talks to an address without a final slash, with this key.
+
+    `find_source` says where the key is from, for the error of a host that refuses it.
+    """
     adapter = _ADAPTERS[preset.api]
     transport = import_module(".wires.transport", __package__)
     wire = transport.Wire(
@@ -96,7 +110,7 @@ def create_wire_provider(preset: Preset, key: str, endpoint: str) -> Provider:
         adapter.native_objects,
         adapter.sdk,
     )
-    return cast("Provider", transport.WireProvider(wire, preset, key, endpoint))
+    return cast("Provider", transport.WireProvider(wire, preset, key, endpoint, find_source))
 
 
 def _load_class(adapter: _WireAdapter, module: str, name: str) -> Any:
@@ -112,7 +126,8 @@ def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey)
     variables = preset.header_variables.items()
     given = {header: environ.get(name, "").strip() for header, name in variables}
     set_ = {header: value for header, value in given.items() if value}
-    return ProviderSetup(replace(preset, headers={**preset.headers, **set_}), key, endpoint)
+    preset = replace(preset, headers={**preset.headers, **set_})
+    return ProviderSetup(preset, key, endpoint)
 
 
 def encode_request_body(preset: Preset, request: Request) -> bytes:

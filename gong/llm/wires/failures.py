@@ -25,9 +25,12 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 from tape.formats.wire import decode_json, encode_json
 
 from ...errors import (
+    AccessDenied,
     AnswerTooLarge,
+    AuthenticationError,
     InvalidRequest,
     ModelError,
+    ModelNotFound,
     NetworkError,
     QuotaExceeded,
     RateLimited,
@@ -40,7 +43,7 @@ from ..provider_errors import build_provider_error, remove_keys, shorten_text
 from .json_values import WireObject, format_size_limit, read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 _STATUS_OF_CODE = {
@@ -183,6 +186,10 @@ class ProviderFailures(NamedTuple):
     provider: str
     key: str
     endpoint: str
+    key_name: str = ""
+    """The provider under whose name keys are saved."""
+    find_source: Callable[[], str] | None = None
+    """Says where the key is from: a variable, or what keeps it; None where that is not known."""
 
     def __repr__(self) -> str:
         return f"Failures({self.provider!r})"
@@ -280,6 +287,18 @@ class ProviderFailures(NamedTuple):
         """Return the error for a connection that broke in an answer."""
         return self.build_stream_error(f"broke off its answer: {error or type(error).__name__}")
 
+    def _advise(self, kind: type[ModelError]) -> str:
+        """Return what a person can do about an error; empty where its own words have to do."""
+        if self.find_source is None or not self.key_name:
+            return ""
+        if kind is AuthenticationError and (source := self.find_source()):
+            unset = f" and unset {source}" if source.isupper() else ""
+            return (
+                f"; the key from {source} was refused by {self.endpoint}: check it, or save "
+                f"another with gong auth login {self.key_name}{unset}"
+            )
+        return f"; asked at {self.endpoint}" if kind in {AccessDenied, ModelNotFound} else ""
+
     def _build_error(self, found: ErrorBody, status: int | None, wait: float | None) -> ModelError:
         wait = found.wait if wait is None else wait
         made = build_provider_error(
@@ -287,6 +306,7 @@ class ProviderFailures(NamedTuple):
             code=found.code,
             retry_after=wait,
             key=self.key,
+            advise=self._advise,
         )
         # a limit per minute in the words of a used-up quota
         if type(made) is QuotaExceeded and found.wait is not None and not found.per_day:

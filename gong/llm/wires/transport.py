@@ -43,7 +43,7 @@ from .http_client import HttpClient, Route
 from .json_values import format_size_limit
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 
     from ..models import Preset, Timeouts
     from ..types import ChoiceMode, Request, StreamEvent
@@ -308,13 +308,20 @@ class Wire(NamedTuple):
 class WireProvider:
     """Talks to one endpoint with one key."""
 
-    def __init__(self, wire: Wire, preset: Preset, key: str, endpoint: str) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        preset: Preset,
+        key: str,
+        endpoint: str,
+        find_source: Callable[[], str] | None = None,
+    ) -> None:
         self.name, self.endpoint = preset.name, endpoint
         self.api: str = preset.api
         self.native_objects = wire.native_objects and preset.quirks.json_schema
         self._preset, self._limits = preset, preset.timeouts
         self._encoder, self._decoder = wire.encoder(preset), wire.decoder
-        self._failures = ProviderFailures(preset.name, key, endpoint)
+        self._failures = ProviderFailures(preset.name, key, endpoint, preset.key_name, find_source)
         route = Route(preset, key, endpoint)
         self._connection = Connection(_create_client(route, wire.sdk), route, self._failures)
 

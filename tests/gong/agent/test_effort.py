@@ -179,3 +179,24 @@ async def test_an_unknown_window_is_told_once(stage, settings, warns):
         told = [*await seen(host.session, "go"), *await seen(host.session, "go")]
     said = [one for one in told if isinstance(one, events.Warn) and "is unknown" in one.message]
     assert len(said) == warns
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("openai/gpt-5", "high"),
+        ("openai/gpt-4.99", "high"),
+        ("openai-chat/some", "high"),
+        ("groq/openai/gpt-oss-120b", "high"),
+        ("openai/gpt-6-astra", "xhigh"),
+        ("anthropic/claude-later", "xhigh"),
+        ("google/gemini-later", "xhigh"),
+    ],
+)
+async def test_xhigh_goes_to_models_that_may_know_it(stage, name, sent):
+    """The highest that an unknown model of an OpenAI API surely knows is high; it is said."""
+    session = await described(stage, name, "xhigh")
+    prepared = session.build_run_context().prepare_next_call()
+    assert prepared.request.reasoning_effort == sent
+    remark = prepared.remark and prepared.remark.endswith("has no effort xhigh: high is used")
+    assert bool(remark) == (sent == "high")

@@ -110,10 +110,28 @@ def test_a_kept_key_is_used_and_gets_into_no_error_and_no_tape(gong, home, echo)
     told = gong("chat", "-p", "x", "-m", "sonnet", code=6, **env)
     assert echo.keys == [KEY]
     assert "anthropic API error (401): no such key: …" in told.stderr
+    assert "; the key from credentials.json was refused by http://127" in told.stderr
     files = [file for file in (home / "tapes").rglob("*") if file.is_file()]
     tape = b"".join(file.read_bytes() for file in files)
     assert b"AuthenticationError" in tape
     assert b"secret" not in tape + told.stderr.encode() + told.stdout.encode()
+
+
+def test_a_refused_key_is_told_with_its_variable(gong, echo):
+    """What to do about a 401, without the key."""
+    address = f"http://127.0.0.1:{echo.server_address[1]}"
+    env = {"AZURE_BASE_URL": address, "AZURE_OPENAI_API_KEY": "sk-other-secret-1234"}
+    told = gong("chat", "-p", "x", "-m", "azure/m", code=6, **env)
+    assert (
+        f"; the key from AZURE_OPENAI_API_KEY was refused by {address}: check it, or save another "
+        "with gong auth login azure and unset AZURE_OPENAI_API_KEY"
+    ) in told.stderr
+    assert "secret" not in told.stderr
+
+
+def test_azure_without_an_address_is_not_served(gong):
+    told = gong("chat", "-p", "x", "-m", "azure/m", code=2, AZURE_OPENAI_API_KEY="sk-x-1234567")
+    assert "azure is not served yet" in told.stderr
 
 
 def test_a_session_says_what_it_cost(gong, home):
