@@ -6,6 +6,7 @@ import platform
 import sqlite3
 import subprocess
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -17,6 +18,8 @@ from tape.cli.terminal import print_lines
 
 from .. import __version__
 
+_ROOT = Path(__file__).parent.parent.parent
+
 
 class VersionReport(Struct, frozen=True):
     """The versions of this program and of what it runs on."""
@@ -24,6 +27,8 @@ class VersionReport(Struct, frozen=True):
     version: str
     commit: str | None
     """None where it neither runs from a repository nor was installed from one."""
+    built: str | None
+    """When that commit was made, or else the package installed; UTC, RFC 3339."""
     python: str
     sqlite: str
 
@@ -31,35 +36,62 @@ class VersionReport(Struct, frozen=True):
 @click.command(epilog=format_examples("gong version", "gong version --json"))
 @as_json
 def version(*, as_json: bool) -> None:
-    """Print the version and commit, and the versions of Python and SQLite.
+    """Print the version, its commit and time, and the versions of Python and SQLite.
 
     The commit is that of the repository it runs from, or was installed from with git; it is left
-    out where it came as a package from an index. --json prints {version, commit, python, sqlite}.
+    out where it came as a package from an index. The time is that of the commit in a repository,
+    else that of the installation. --json prints {version, commit, built, python, sqlite}.
     """
     report = VersionReport(
-        __version__, find_commit(), platform.python_version(), sqlite3.sqlite_version
+        __version__,
+        find_commit(),
+        find_build_time(),
+        platform.python_version(),
+        sqlite3.sqlite_version,
     )
     if as_json:
         print_json(report)
         return
     commit = f" ({report.commit[:12]})" if report.commit else ""
+    built = [f"built {report.built}"] if report.built else []
     print_lines(
-        [f"gong {report.version}{commit}", f"Python {report.python}", f"SQLite {report.sqlite}"]
+        [
+            f"gong {report.version}{commit}",
+            *built,
+            f"Python {report.python}",
+            f"SQLite {report.sqlite}",
+        ]
     )
 
 
 def find_commit() -> str | None:
     """Return the commit of the repository this runs from, or was installed from; else None."""
-    root = Path(__file__).parent.parent.parent
-    with suppress(OSError, subprocess.SubprocessError):
-        if (root / ".git").exists():
-            command = ["git", "-C", str(root), "rev-parse", "--verify", "HEAD"]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)  # noqa: S603 (fixed words)
-            return done.stdout.strip()
-    for note in root.glob("gong-*.dist-info/direct_url.json"):
+    if commit := _ask_git("rev-parse", "--verify", "HEAD"):
+        return commit
+    for note in _ROOT.glob("gong-*.dist-info/direct_url.json"):
         with suppress(OSError, msgspec.MsgspecError):
             return msgspec.json.decode(note.read_bytes(), type=_DirectUrl).vcs_info.commit_id
     return None
+
+
+def find_build_time() -> str | None:
+    """Return when the commit it runs from was made, else when it was installed; UTC, RFC 3339."""
+    seconds = [float(said)] if (said := _ask_git("log", "-1", "--format=%ct")) else []
+    with suppress(OSError):
+        seconds += [one.stat().st_mtime for one in _ROOT.glob("gong-*.dist-info/RECORD")]
+    return (
+        datetime.fromtimestamp(seconds[0], UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
+    )
+
+
+def _ask_git(*words: str) -> str:
+    """Return what git says of the repository this runs from; empty outside of one."""
+    with suppress(OSError, subprocess.SubprocessError):
+        if (_ROOT / ".git").exists():
+            command = ["git", "-C", str(_ROOT), *words]
+            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)  # noqa: S603 (fixed words)
+            return done.stdout.strip()
+    return ""
 
 
 class _VcsInfo(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 from pathlib import Path
@@ -29,6 +30,7 @@ def test_sessions_are_those_of_the_folder(gong, home):
 
 
 def test_version_names_what_a_report_needs(gong):
+    """M200: version, commit, build time and what it runs on."""
     told = json.loads(gong("version", "--json").stdout)
     assert told["version"] == __version__
     assert told["sqlite"] == sqlite3.sqlite_version
@@ -36,5 +38,10 @@ def test_version_names_what_a_report_needs(gong):
         git = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
         head = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
         assert told["commit"] == head
-        assert gong("version").stdout.startswith(f"gong {__version__} ({head[:12]})\nPython 3.")
+        made = ["git", "-C", str(ROOT), "log", "-1", "--format=%cd", "--date=format-local:%FT%TZ"]
+        utc = {**os.environ, "TZ": "UTC"}
+        when = subprocess.run(made, capture_output=True, text=True, check=True, env=utc).stdout
+        assert told["built"] == when.strip()
+        begins = f"gong {__version__} ({head[:12]})\nbuilt {when.strip()}\nPython 3."
+        assert gong("version").stdout.startswith(begins)
     assert gong("--version").stdout == f"gong {__version__}\n"
