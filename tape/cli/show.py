@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from ..clock import read_clock, show_times
 from ..errors import UsageError
@@ -50,7 +51,7 @@ from .output import (
     ref,
 )
 from .resolve import get_store_home, open_entry, open_ref, open_second_entry
-from .tape_summary import describe_tape, summarize_tape
+from .tape_summary import describe_tape, read_session_facts, summarize_tape
 from .terminal import (
     can_colour,
     get_columns,
@@ -98,12 +99,16 @@ def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None
 
     A tool's result is shown with its call, and with what it changed in files as a diff.
 
-    --json prints a tape as {id, path, title, …, branches, phases}, an entry as its line.
+    --json prints a tape as {id, path, title, …, branches, phases, model, provider, tokens,
+    git_branch, mode, todos}, the last six of the current branch, and an entry as its line.
     """
     with open_ref(options, ref) as place:
         if place.head is None and not as_line:
             about = summarize_tape(place.tape, get_store_home(options))
-            print_json(about) if as_json else print_lines(describe_tape(about))
+            if as_json:
+                print_json({**asdict(about), **asdict(read_session_facts(place.tape))})
+                return
+            print_lines(describe_tape(about))
             return
         head = place.head or place.tape.head(place.branch)
         if as_line:

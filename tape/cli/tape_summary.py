@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ..clock import render_time
 from ..errors import TapeError
-from ..model.entries import Place, Start
+from ..model.entries import (
+    NO_JSON,
+    Anchor,
+    Assistant,
+    Custom,
+    Git,
+    Mode,
+    Model,
+    Place,
+    Start,
+)
 from ..model.line import describe_missing_blob, read_header
 from ..store.refs import find_head
 from ..text import SHORT, to_single_line
@@ -19,8 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ..model.line import Entry
     from ..store.refs import Refs
     from ..store.tape import Tape
+
+
+_TODOS = "gong.todos"
+"""The kind of the `custom` entries with a todo list."""
 
 
 class BranchSummary(Struct, frozen=True):
@@ -63,6 +79,51 @@ class TapeSummary(Struct, frozen=True):
     branches: tuple[BranchSummary, ...]
     phases: tuple[PhaseSummary, ...]
     labels: dict[str, str]
+
+
+class SessionFacts(Struct, frozen=True):
+    """What the current branch says of its session; None where nothing on its path does.
+
+    `tokens` are those of all its answers, `git_branch` the branch of git that it started on.
+    """
+
+    model: str | None = None
+    provider: str | None = None
+    tokens: int = 0
+    git_branch: str | None = None
+    mode: str | None = None
+    todos: Raw = Raw(b"[]")
+
+
+def read_session_facts(tape: Tape) -> SessionFacts:
+    """Return the facts of a session; reads the path of the current branch as far as it can."""
+    found: dict[str, Any] = {}
+    tokens = 0
+    for entry in _read_path(tape):
+        match entry.data:
+            case Start(git=Git(branch=branch)):
+                found["git_branch"] = branch
+            case Model(provider=provider, model=model):
+                found |= {"provider": provider, "model": model}
+            case Mode(permission=mode):
+                found["mode"] = mode
+            case Custom(kind=kind, data=todos) if kind == _TODOS:
+                found["todos"] = todos
+            case Anchor(state=state):
+                found |= {"mode": state.mode} if state.mode else {}
+                found |= {"todos": state.todos} if state.todos != NO_JSON else {}
+            case Assistant(provider=provider, model=model, usage=usage):
+                found |= {"provider": provider, "model": model}
+                tokens += usage.total
+            case _:
+                pass
+    return SessionFacts(**found, tokens=tokens)
+
+
+def _read_path(tape: Tape) -> Iterator[Entry]:
+    with suppress(TapeError, OSError):  # `tape verify` says more
+        for run in tape.read_runs(tape.head(), skipped=lambda _: None):
+            yield from run
 
 
 def summarize_tape(tape: Tape, store: Path) -> TapeSummary:

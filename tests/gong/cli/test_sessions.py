@@ -29,6 +29,15 @@ def test_sessions_are_those_of_the_folder(gong, home):
     assert len(json.loads(gong("sessions", "list", "--all", "--json").stdout)) == 2
 
 
+def test_a_session_of_a_repository_says_its_branch_and_provider(gong, home):
+    subprocess.run(["git", "init", "-q", "-b", "work", home / "here"], check=True)
+    gong("-m", "offline/rules", "-p", "list .", cwd=home / "here")
+    shown = json.loads(gong("sessions", "show", "--json", cwd=home / "here").stdout)
+    facts = [shown[name] for name in ("provider", "model", "git_branch", "mode", "todos")]
+    assert facts == ["offline", "rules", "work", None, []]  # the default mode is not recorded
+    assert shown["tokens"] >= 0
+
+
 def test_version_names_what_a_report_needs(gong):
     """M200: version, commit, build time and what it runs on."""
     told = json.loads(gong("version", "--json").stdout)

@@ -66,7 +66,8 @@ def test_show_names_a_tape_by_branches_and_phases(tape, talk):
     shown = tape("show", talk, "--json").json
     assert list(shown) == [
         *("id", "path", "title", "created", "by", "cwd", "origin", "current"),
-        *("branches", "phases", "labels"),
+        *("branches", "phases", "labels", "model", "provider", "tokens", "git_branch", "mode"),
+        "todos",
     ]
     assert (shown["id"], shown["title"], shown["current"]) == (talk, "First", "main")
     assert [(b["branch"], b["n"]) for b in shown["branches"]] == [("main", 5)]
@@ -74,6 +75,26 @@ def test_show_names_a_tape_by_branches_and_phases(tape, talk):
     text = tape("show", talk[:6]).text
     assert text.startswith(f"tape {talk}\ntitle    First\n")
     assert "\n0001-main-start        6  " in text
+
+
+def test_show_as_json_says_what_the_branch_knows_of_its_session(tape):
+    """Model, provider, tokens, git branch, mode and todos: the newest of each."""
+    identity = tape("new").text.strip()
+    bare = tape("show", identity, "--json").json
+    names = ("model", "provider", "tokens", "mode", "todos")
+    assert [bare[name] for name in names] == [None, None, 0, None, []]
+    todos = [{"text": "a", "status": "pending"}]
+    usage = {"input": 3, "output": 4, "total": 7}
+    for kind, data in (
+        ("mode", {"permission": "plan", "tools": []}),
+        ("model", {"provider": "one", "model": "m"}),
+        ("assistant", {"content": [], "provider": "two", "model": "n", "usage": usage}),
+        ("custom", {"kind": "gong.todos", "data": todos}),
+        ("assistant", {"content": [], "provider": "two", "model": "n", "usage": usage}),
+    ):
+        tape("append", identity, stdin=json.dumps({"type": kind, "data": data}))
+    shown = tape("show", identity, "--json").json
+    assert [shown[name] for name in names] == ["n", "two", 14, "plan", todos]
 
 
 def test_show_of_an_entry_is_readable(tape, talk):
