@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw, Struct
+import msgspec
+from msgspec import Struct
 
 from ..clock import render_time
 from ..errors import TapeError
@@ -92,7 +93,7 @@ class SessionFacts(Struct, frozen=True):
     tokens: int = 0
     git_branch: str | None = None
     mode: str | None = None
-    todos: Raw = Raw(b"[]")
+    todos: Any = ()
 
 
 def read_session_facts(tape: Tape) -> SessionFacts:
@@ -108,10 +109,12 @@ def read_session_facts(tape: Tape) -> SessionFacts:
             case Mode(permission=mode):
                 found["mode"] = mode
             case Custom(kind=kind, data=todos) if kind == _TODOS:
-                found["todos"] = todos
+                found["todos"] = msgspec.json.decode(todos)
             case Anchor(state=state):
                 found |= {"mode": state.mode} if state.mode else {}
-                found |= {"todos": state.todos} if state.todos != NO_JSON else {}
+                found |= (
+                    {"todos": msgspec.json.decode(state.todos)} if state.todos != NO_JSON else {}
+                )
             case Assistant(provider=provider, model=model, usage=usage):
                 found |= {"provider": provider, "model": model}
                 tokens += usage.total
