@@ -259,6 +259,7 @@ def load_settings(
     if mode := environ.get("GONG_PERMISSION"):
         settings = replace(settings, permissions=_replace_mode(settings.permissions, mode))
     kinds = {one.name: one.type for one in msgspec.structs.fields(Settings)}
+    kinds["tools"] = tuple[str, ...]  # a flag may ask for none at all, a file may not
     given = {
         name: value if isinstance(value, Struct) else check_value(name, value, kinds[name])
         for name, value in flags.items()

@@ -119,6 +119,11 @@ def test_a_flag_keeps_to_the_range_of_its_setting(tmp_path, flag, value):
         load_settings({"HOME": str(tmp_path)}, {flag: value})
 
 
+def test_a_flag_may_ask_for_no_tool(tmp_path):
+    """--no-tools; in a file an empty list is a slip."""
+    assert load_settings({"HOME": str(tmp_path)}, {"tools": ()}).tools == ()
+
+
 CALLS = {
     "use_model": [5, None, "", b"x", "no-such-model"],
     "use_effort": [5, "", "hihg", True],
