@@ -87,14 +87,22 @@ def parse_reference(text: str) -> Reference:
     return Reference(parts["tape"], parts["branch"], parts["entry"], moves_ago, back, prompts_back)
 
 
-def is_session_reference(text: str) -> bool:
-    """Return whether a REF names a session of another agent."""
-    return _SESSION.match(text) is not None
-
-
 def compute_tape_id(tool: str, session: str) -> str:
     """Return the id (32 hex digits) of the tape that a session of another agent becomes."""
     return sha256(f"session of {tool}\n{session}\n".encode()).hexdigest()[:32]
+
+
+def build_session_label(tool: str, session: str) -> str:
+    """Return the label of a session whose history is on the tape of another session."""
+    name = f"{tool}-{session}"
+    is_label = re.fullmatch(_NAME, name) and ".." not in name
+    return name if is_label else compute_tape_id(tool, session)
+
+
+def find_session_label(text: str) -> str | None:
+    """Return the label of the session that a REF names; None if it names none."""
+    named = _SESSION.match(text)
+    return build_session_label(named["tool"], named["session"]) if named else None
 
 
 def split_range(text: str) -> tuple[str, str] | None:

@@ -28,8 +28,8 @@ from .index.library import ask_index, list_tapes, read_tape_row
 from .reference import (
     LEAST_SURE_DIGITS,
     Reference,
+    find_session_label,
     is_id_prefix,
-    is_session_reference,
     parse_reference,
 )
 from .store.phase import ORIGIN
@@ -81,9 +81,16 @@ def find_reference(store: Store, index: Index | None, text: str, cwd: str) -> Fo
     try:
         found = _find_meant_tape(store, index, reference, cwd)
     except NotFound as error:
-        if not is_session_reference(text):
+        label = find_session_label(text)
+        if label is None:
             raise
-        raise NotFound(f"{text} has not been imported: `tape import auto` does that") from error
+        places = _find_labels(store, index, label)
+        if not places:
+            missing = f"{text} has not been imported: `tape import auto` does that"
+            raise NotFound(missing) from error
+        found = _require_single_place(store, label, places)
+        if reference.branch is not None or reference.entry is not None:
+            found = found._replace(entry=None)
     reference = reference._replace(tape=None)
     if found.entry is not None:
         reference = reference._replace(entry=found.entry)

@@ -368,7 +368,7 @@ def _print_sessions(
         if tape.added:
             count = format_count(tape.added, "entry")
             print_lines([f"{tape.id[:SHORT]}  {count} added  {tape.tool}  {tape.title}"])
-    new = sum(tape.added > 0 for tape in tapes)
+    new = len({tape.id for tape in tapes if tape.added})
     if one_file and not new:
         print_lines([f"{tapes[0].id[:SHORT]} is already in the store: nothing added"])
     elif not one_file:

@@ -9,12 +9,15 @@ while it reads the file and writes the tape, so the second one finds what the fi
 
     hook        reads 1─2, writes 1─2
     --watch     waits               reads 1─2─3, finds 1─2, adds 3
+
+Sessions without a tape of their own also wait for others of the same agent: one of them may have
+the history that they begin with.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -23,6 +26,8 @@ from msgspec import Struct
 from ..errors import TapeError
 from ..store.disk import Folder
 from ..store.locks import hold_lock
+from .recorded_tape import find_existing_folder
+from .session_family import ImportedTapes
 from .session_import import import_session
 from .session_sources import open_session_file
 
@@ -132,11 +137,12 @@ def open_locked_session(
     session, digest = open_session_file(source, tool)
     if not store.tapes.is_dir():
         store.open_tapes_folder().close()
-    name = f"import-{session.tape_id[:_LOCK_DIGITS]}"
+    is_new = find_existing_folder(store, session.tape_id) is None
     with (
         Folder.open(store.path, durable=store.durable) as home,
         home.make("locks") as locks,
-        hold_lock(locks, name, wait=wait),
+        hold_lock(locks, f"import-{session.tape_id[:_LOCK_DIGITS]}", wait=wait),
+        hold_lock(locks, f"import-{session.tool}", wait=wait) if is_new else nullcontext(),
     ):
         now = FileStamp.of(source.path)
         if now != stamp:  # it was written while another import was awaited
@@ -170,6 +176,7 @@ def import_files(
     to be imported. `wait` is for how many seconds another import of the same session is awaited.
     """
     known = {store.read_tape_id(name) for name in store.folders()}
+    others = ImportedTapes(store)
     for source in sources:
         try:
             stamp = FileStamp.of(source.path)
@@ -185,7 +192,7 @@ def import_files(
                     continue
                 if not wanted(session.cwd):
                     continue
-                tapes = import_session(store, session, beginning, source.name, digest)
+                tapes = import_session(store, session, beginning, source.name, digest, others)
         except (TapeError, OSError) as error:
             yield ImportedFile(source, [], error)
             continue

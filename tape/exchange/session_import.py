@@ -13,6 +13,9 @@ branch that ends at that entry, else on a new branch:
 
 So a crash between two entries costs nothing, and a tape that people have continued stays theirs. A
 new tape is built under a name that readers ignore, and renamed when it is whole.
+
+A session that repeats the history of another one is put on the tape of that one (`session_family`):
+what was said there is found whatever remarks stand between, and the rest begins own branches.
 """
 
 from __future__ import annotations
@@ -27,14 +30,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import Busy, TapeError
-from ..formats.sessions.steps import NEWEST, ROOT, SourceSession
+from ..formats.sessions.steps import COPIED, NEWEST, ROOT, SourceSession
 from ..model.entries import (
     Anchor,
     Assistant,
     BlobRef,
     Branch,
+    Context,
     CoveredRange,
     ImportedSession,
+    Meta,
     Start,
     ToolCall,
     ToolResult,
@@ -42,9 +47,11 @@ from ..model.entries import (
     join_texts,
 )
 from ..model.line import encode_payload, read_header
-from ..store.refs import find_head, make_ref_name, read_head_at
+from ..reference import build_session_label
+from ..store.refs import choose_branch_name, find_head, make_ref_name, read_head_at
 from ..store.store import Store
-from .recorded_tape import record_tape
+from .recorded_tape import find_existing_folder, record_tape
+from .session_family import ImportedTapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +65,8 @@ if TYPE_CHECKING:
 
 _CHANGING = frozenset({Assistant.entry_type, ToolResult.entry_type})
 """Types of entries that a source may give another time with other words."""
+_SAID = frozenset(one.entry_type for one in (User, Assistant, ToolResult, Context, Anchor))
+"""Types of entries that are the same in a copied history; those of others may differ."""
 _MOST_WRITERS = 16
 """Branches that are open at once."""
 
@@ -90,14 +99,24 @@ class ImportedTape(Struct, frozen=True):
 
 
 def import_session(
-    store: Store, session: SourceSession, beginning: Beginning, source: str, digest: str
+    store: Store,
+    session: SourceSession,
+    beginning: Beginning,
+    source: str,
+    digest: str,
+    others: ImportedTapes | None = None,
 ) -> list[ImportedTape]:
     """Record a session and its sub-agents, each on its tape; the session's own is the first.
 
-    `source` is its file, and `digest` the SHA-256 of that. Raises Busy and WriteFailed; what was
-    added before stays, and the next import continues from there.
+    `source` is its file, and `digest` the SHA-256 of that; `others` is what is known of the other
+    tapes. A session that repeats the history of another one is recorded on the tape of that one.
+    Raises Busy and WriteFailed; what was added before stays, and the next import continues from
+    there.
     """
-    imported = ImportedSession(session.tool, session.format, source, session.id, digest)
+    others = ImportedTapes(store) if others is None else others
+    imported = ImportedSession(
+        session.tool, session.format, source, session.id, digest, session.forked_from
+    )
     filler = _TapeFiller(session)
     first = _find_first_prompt(session)
     begins = beginning._replace(
@@ -108,22 +127,22 @@ def import_session(
         project=None,
         imported=imported,
     )
-    timed = Store(
-        store.path,
-        clock=filler.read_time,
-        random=store.random,
-        durable=store.durable,
-        projection=store.projection,
-    )
-    recorded = record_tape(timed, session.tape_id, begins, filler.fill_new)
-    folder = os.path.basename(recorded.path)  # noqa: PTH119 (once for each of thousands)
-    if not recorded.is_new:
-        with timed.open_folder(folder) as tape:
-            filler.fill(tape, known=True)
+    guest = None
+    if find_existing_folder(store, session.tape_id) is None:
+        guest = _fill_tape_of_relative(store, session, others)
+    if guest is not None:
+        folder, filler = guest
+    else:
+        timed = filler.build_timed_store(store)
+        recorded = record_tape(timed, session.tape_id, begins, filler.fill_new)
+        folder = os.path.basename(recorded.path)  # noqa: PTH119 (once for each of thousands)
+        if not recorded.is_new:
+            with timed.open_folder(folder) as tape:
+                filler.fill(tape, known=True)
     with store.open_folder(folder) as tape:
-        title, branches = tape.title() or "", len(tape.refs().branches)
+        identity, title, branches = tape.id, tape.title() or "", len(tape.refs().branches)
     done = ImportedTape(
-        session.tape_id,
+        identity,
         str(store.tapes.absolute() / folder),
         title,
         filler.added,
@@ -140,9 +159,25 @@ def import_session(
     inner = [
         one
         for child in session.children
-        for one in import_session(store, child, beginning, source, digest)
+        for one in import_session(store, child, beginning, source, digest, others)
     ]
     return [done, *inner]
+
+
+def _fill_tape_of_relative(
+    store: Store, session: SourceSession, others: ImportedTapes
+) -> tuple[str, _TapeFiller] | None:
+    """Record a session on the tape that has its beginning; None if there is no such tape."""
+    for relative in others.find_relatives(session):
+        filler = _TapeFiller(session, is_guest=True)
+        with filler.build_timed_store(store).open_folder(relative.folder) as tape:
+            filler.begin(tape)
+            is_same = filler.find_copies(needs_response_id=not relative.is_named)
+            if is_same or relative.is_home:
+                filler.fill(tape, known=not is_same or relative.is_home)
+                others.forget(relative.folder)
+                return relative.folder, filler
+    return None
 
 
 def _find_first_prompt(session: SourceSession) -> str:
@@ -221,8 +256,17 @@ def _list_words(block: Block) -> tuple[object, ...]:
 class _TapeFiller:
     """Adds the steps of a session to its tape."""
 
-    def __init__(self, session: SourceSession) -> None:
+    def __init__(self, session: SourceSession, *, is_guest: bool = False) -> None:
         self.session = session
+        self.label = build_session_label(session.tool, session.id)
+        self.branches = f"{session.tool}-{session.tape_id[:8]}"
+        """How the branches of a session on the tape of another one are called."""
+        self.is_guest = is_guest
+        """The tape is that of another session, which has the beginning of this one."""
+        self.copied: dict[int, _Spot] = {}
+        """Place of a step → its newest entry, where the step or what follows it is on the tape."""
+        self.silent: dict[str, list[str]] = {}
+        """Entry → remarks that follow it."""
         self.time = session.created or 0
         """Time of the entry that is written, in microseconds since 1970."""
         self.added = 0
@@ -252,6 +296,16 @@ class _TapeFiller:
         """Return the time of the entry that is written: a clock."""
         return self.time
 
+    def build_timed_store(self, store: Store) -> Store:
+        """Return the store with the times of the session as its clock."""
+        return Store(
+            store.path,
+            clock=self.read_time,
+            random=store.random,
+            durable=store.durable,
+            projection=store.projection,
+        )
+
     def fill_new(self, tape: Tape, writer: Writer) -> None:
         """Record all steps on a new tape, whose first branch is open."""
         self.added = 1
@@ -261,15 +315,18 @@ class _TapeFiller:
 
     def fill(self, tape: Tape, *, known: bool) -> None:
         """Add the steps that are not there."""
-        self.tape = tape
-        self._read_entries()
+        if not self.is_guest:
+            self.begin(tape)
         root = self.ends[ROOT]
         before = self.added
         self.session.begin_reading()
         own = set(self.writers)
         try:
-            for step in self.session.read_steps(tape.blobs.put):
-                self._add_step(step, root)
+            for place, step in enumerate(self.session.read_steps(tape.blobs.put)):
+                if place in self.copied:
+                    self._note_step(step, self.copied[place])
+                else:
+                    self._add_step(step, root)
             for writer in self.writers.values():
                 writer.barrier()
         finally:
@@ -277,8 +334,82 @@ class _TapeFiller:
                 for branch, writer in self.writers.items():
                     if branch not in own:
                         closing.callback(writer.close)
-        if self.added > before or not known:
+        if self.is_guest:
+            self._move_label()
+        elif self.added > before or not known:
             self._move_names()
+
+    def begin(self, tape: Tape) -> None:
+        """Take note of what the tape has already."""
+        self.tape = tape
+        self._read_entries()
+        others = f"{self.session.tool}-"
+        if self.is_guest:
+            self.heads = {
+                entry: branch
+                for entry, branch in self.heads.items()
+                if branch.startswith(f"{self.branches}-")
+            }
+            self.open_answers.clear()
+        elif any(branch.startswith(others) for branch in tape.refs().branches):
+            self.find_copies()
+
+    def find_copies(self, *, needs_response_id: bool = False) -> bool:
+        """Find the steps that are on the tape, where remarks before them may differ.
+
+        Returns whether there are any, and an answer with the provider's id if that is needed.
+        """
+        is_same = False
+        spots: list[_Spot | None] = []
+        above: list[int] = []
+        said: set[int] = set()
+        newest, ends = ROOT, {ROOT: -1}
+        root = self.ends[ROOT]
+        for place, step in enumerate(self.session.read_steps(self.tape.blobs.put)):
+            before = ends.get(newest if step.parent == NEWEST else step.parent, -1)
+            spot = root if before < 0 else spots[before]
+            for payload in step.payloads:
+                if payload.entry_type in _SAID and spot is not None:
+                    spot = self._take_said(spot, payload)
+                    if spot is not None:
+                        said.add(place)
+                        is_same |= not needs_response_id or bool(
+                            isinstance(payload, Assistant) and payload.response_id
+                        )
+            above.append(before)
+            spots.append(spot)
+            newest = newest if step.id is None else step.id
+            ends[newest] = place
+        for place in reversed(range(len(spots))):
+            spot = spots[place]
+            if place in said and spot is not None:
+                self.copied[place] = spot
+                said.add(above[place])
+        return is_same
+
+    def _take_said(self, spot: _Spot, payload: Payload) -> _Spot | None:
+        """Return what was said with these words after an entry, with any remarks between."""
+        kind = payload.entry_type
+        content = "" if isinstance(payload, Anchor) else self._compute_digest(payload)
+        parents = [spot.id]
+        for parent in parents:
+            for one in (parent, *self.joints.get(parent, ())):
+                if found := self.below.get((one, kind, content)):
+                    return found.pop(0)
+                parents += self.silent.get(one, ())
+        return None
+
+    def _note_step(self, step: SourceStep, spot: _Spot) -> None:
+        """Take note of a step that is on the tape."""
+        self.seen += len(step.payloads)
+        if self.is_guest and not self._is_on_own_branch(spot):
+            self.session.left_out[COPIED] += len(step.payloads)
+        self.newest = self.newest if step.id is None else step.id
+        self.ends[self.newest] = spot
+
+    def _is_on_own_branch(self, spot: _Spot) -> bool:
+        """Return whether an entry was added for this session, on the tape of another one."""
+        return f"-{self.branches}-" in spot.phase
 
     def _read_entries(self) -> None:
         """Take note of what the tape has already."""
@@ -299,6 +430,8 @@ class _TapeFiller:
                 kind = header.type
                 content = "" if kind == Anchor.entry_type else header.dh
                 self.below.setdefault((parent, kind, content), []).append(spot)
+                if kind not in _SAID:
+                    self.silent.setdefault(parent, []).append(header.id)
                 if kind in _CHANGING and self.session.strip_changes is not None:
                     self.changing.setdefault((parent, kind), []).append(content)
                 self.parents.add(parent)
@@ -317,6 +450,8 @@ class _TapeFiller:
         spot = self.ends.get(parent, root)
         first: _Spot | None = None
         self.seen += len(step.payloads)
+        if self.is_guest and not self._is_on_own_branch(spot):
+            spot = self._note_folder(spot, root)
         for payload in step.payloads:
             if isinstance(payload, Anchor):
                 spot = self._add_anchor(payload, step, spot, root)
@@ -332,6 +467,14 @@ class _TapeFiller:
         if first is not None and first != spot:
             self.starts[step.id] = first
         self.newest = step.id
+
+    def _note_folder(self, spot: _Spot, root: _Spot) -> _Spot:
+        """Find or write the folder of a session where it leaves the path of another one."""
+        start = self.tape.entry(self._read_head(root)).data
+        if not isinstance(start, Start) or self.session.cwd in {None, start.cwd}:
+            return spot
+        note = Meta(cwd=self.session.cwd)
+        return self._find(spot, Meta.entry_type, note) or self._write(spot, note)
 
     def _find(self, spot: _Spot, kind: str, payload: Payload | None) -> _Spot | None:
         """Return the entry with this content that follows another one; None if none does."""
@@ -422,8 +565,9 @@ class _TapeFiller:
                 del self.heads[spot.id]
         for writer in self.writers.values():
             writer.barrier()
+        name = choose_branch_name(self.tape.refs(), self.branches) if self.is_guest else None
         return self._keep_writer(
-            self.tape.writer(self.tape.fork(self._read_head(spot), why="import"))
+            self.tape.writer(self.tape.fork(self._read_head(spot), name, why="import"))
         )
 
     def _keep_writer(self, writer: Writer) -> Writer:
@@ -436,6 +580,14 @@ class _TapeFiller:
     def _read_head(self, spot: _Spot) -> Head:
         branch = self.tape.find_branch(spot.phase)
         return read_head_at(self.tape.phases, branch, spot.phase, spot.offset, spot.id)
+
+    def _move_label(self) -> None:
+        """Label the newest entry of a session on the tape of another one."""
+        end = self.ends[self.newest]
+        if self.session.newest is not None:
+            end = self.ends.get(self.session.newest, end)
+        if self.tape.refs().labels.get(self.label) != end.id:
+            self.tape.label(self.label, end.id)
 
     def _move_names(self) -> None:
         """Make the branch of the newest step the current one, and give the tape its title."""

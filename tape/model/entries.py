@@ -203,6 +203,8 @@ class ImportedSession(Struct, frozen=True, omit_defaults=True, gc=False):
     session: str
     """The agent's own id of the session."""
     sha256: str
+    forked_from: tuple[str, ...] = ()
+    """Ids of the sessions whose history the file says that it begins with."""
 
 
 class Payload(Struct, frozen=True, omit_defaults=True, gc=False):

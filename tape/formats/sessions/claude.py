@@ -126,9 +126,13 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         session = f"{found.session or name}/{found.agent or name.removeprefix('agent-')}"
     children = () if is_agent else tuple(found.sidechains)
     made = _build_session(read_lines, found, session, None)
+    if not is_agent:
+        made.forked_from = tuple(one for one in found.sessions if one != session)
     made.children = tuple(
         _build_session(read_lines, found, f"{session}/{child}", child) for child in children
     )
+    for child, chain in zip(made.children, children, strict=True):
+        child.forked_from = tuple(f"{one}/{chain}" for one in made.forked_from)
     return made
 
 
@@ -160,6 +164,8 @@ class _Scan:
 
     def __init__(self) -> None:
         self.session = ""
+        self.sessions: dict[str, None] = {}
+        """Sessions that its lines name as theirs, or as those they were copied from."""
         self.agent = ""
         self.cwd: str | None = None
         self.branch = ""
@@ -184,6 +190,9 @@ class _Scan:
         if kind not in _TALK | {"system"}:
             return
         self.session = self.session or read_text(line.get("sessionId"))
+        for named in (line, read_object(line.get("forkedFrom"))):
+            if origin := read_text(named.get("sessionId")):
+                self.sessions[origin] = None
         self.cwd = self.cwd or read_text(line.get("cwd")) or None
         self.branch = self.branch or read_text(line.get("gitBranch"))
         self.created = self.created or read_time(line.get("timestamp"))

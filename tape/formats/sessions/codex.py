@@ -86,11 +86,13 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     """Return the session in a rollout; `name` is the file's name without its ending."""
     facts: WireObject = {}
     said: Counter[tuple[str, str]] = Counter()
+    named: list[str] = []
     for line in read_lines():
         value = _unwrap_line(decode_object(line) or {})
         payload = read_object(value.get("payload"))
-        if value.get("type") == "session_meta" and not facts:
-            facts = {"timestamp": value.get("timestamp"), **payload}
+        if value.get("type") == "session_meta":
+            facts = facts or {"timestamp": value.get("timestamp"), **payload}
+            named += [read_text(payload.get("forked_from_id")), read_text(payload.get("id"))]
         elif value.get("type") == "response_item" and payload.get("type", "message") == "message":
             said[read_text(payload.get("role")), _join_content(payload)] += 1
         elif value.get("type") == "response_item" and payload.get("type") == "reasoning":
@@ -110,6 +112,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         git=Git(branch or None, commit or None, dirty=False) if branch or commit else None,
         created=read_time(facts.get("timestamp")),
     )
+    made.forked_from = tuple(one for one in dict.fromkeys(named) if one not in {"", made.id})
     return made
 
 

@@ -18,6 +18,7 @@ anything else                custom `pi.<type>`, whole
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from contextlib import suppress
 from hashlib import sha256
@@ -103,6 +104,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         created=read_time(file.header.get("timestamp")),
         title=next((one for one in reversed(names) if isinstance(one, str) and one.strip()), None),
         newest=str(file.entries[-1].get("id")) if file.entries else None,
+        forked_from=_read_parent_session(file.header),
         version=file.version,
     )
     for entry in file.entries:
@@ -110,6 +112,13 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         if entry.get("type") == "label" and isinstance(label, str):
             made.labels[label] = str(entry.get("targetId"))
     return made
+
+
+def _read_parent_session(header: PiEntry) -> tuple[str, ...]:
+    """Return the id of the session that this one was forked from: its file is `TIME_ID.jsonl`."""
+    stem = read_text(header.get("parentSession")).removesuffix(".jsonl")
+    parent = re.split(r"[/\\_]", stem)[-1]
+    return (parent,) if parent else ()
 
 
 class _StepReader:

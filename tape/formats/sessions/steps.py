@@ -70,6 +70,8 @@ class SourceSession:
     title: str | None = None
     children: tuple[SourceSession, ...] = ()
     """Sub-agents whose steps are in the same file."""
+    forked_from: tuple[str, ...] = ()
+    """Ids of the sessions whose history it says that it begins with."""
     labels: dict[str, str] = field(default_factory=dict)
     """Label → step."""
     newest: str | None = None
@@ -106,7 +108,11 @@ class SourceSession:
 
 
 REPEATED = "repeated"
-_LEFT_OUT = {REPEATED: ("line", "written a second time: left out")}
+COPIED = "copied"
+_LEFT_OUT = {
+    REPEATED: ("line", "written a second time: left out"),
+    COPIED: ("entry", "of the session that this one began with: there already"),
+}
 """What a reader may leave out → what that is, and what is said of it."""
 
 
