@@ -394,8 +394,8 @@ class _TapeFiller:
         parents = [spot.id]
         for parent in parents:
             for one in (parent, *self.joints.get(parent, ())):
-                if found := self.below.get((one, kind, content)):
-                    return found.pop(0)
+                if found := self._take_below(one, kind, content, payload):
+                    return found
                 parents += self.silent.get(one, ())
         return None
 
@@ -484,14 +484,22 @@ class _TapeFiller:
                 return None
             content = self._compute_digest(payload)
         for parent in (spot.id, *self.joints.get(spot.id, ())):
-            if found := self.below.get((parent, kind, content)):
+            if found := self._take_below(parent, kind, content, payload):
+                return found
+        return None
+
+    def _take_below(
+        self, parent: str, kind: str, content: str, payload: Payload | None
+    ) -> _Spot | None:
+        """Return the entry with this content, but for what may change, directly after another."""
+        if found := self.below.get((parent, kind, content)):
+            return found.pop(0)
+        if payload is None or self.session.strip_changes is None:
+            return None
+        for other in self.changing.get((parent, kind), ()):
+            found = self.below.get((parent, kind, other))
+            if found and self._is_same(found[0], payload, self.session.strip_changes):
                 return found.pop(0)
-            if payload is None or self.session.strip_changes is None:
-                continue
-            for other in self.changing.get((parent, kind), ()):
-                found = self.below.get((parent, kind, other))
-                if found and self._is_same(found[0], payload, self.session.strip_changes):
-                    return found.pop(0)
         return None
 
     def _compute_digest(self, payload: Payload) -> str:

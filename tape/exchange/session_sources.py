@@ -26,6 +26,9 @@ aider      the folder of a project              .aider.chat.history.md, many cha
 from __future__ import annotations
 
 import io
+import os
+import re
+import stat
 from functools import partial
 from hashlib import md5, sha256
 from pathlib import Path
@@ -85,6 +88,8 @@ _COMPANIONS = {
 }
 """File → files beside it that are read before it, where they are there."""
 _SUFFIXES = (".jsonl", ".json", ".jsonl.zst")
+_LARGEST_RESULT = 64 << 20
+"""Bytes of a file beside a session that are still read."""
 _DATABASE = b"SQLite format 3\0"
 
 
@@ -206,7 +211,33 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
         folders = source.path.absolute().parents
         stem = folders[min(_FOLDER_NAMED[stem], len(folders) - 1)].name or stem
     session = SESSION_FORMATS[found].read(read_lines, stem)
+    for one in (session, *session.children):
+        one.read_beside = partial(read_result_beside, source.path)
     return session, _compute_digest(source.path)
+
+
+def read_result_beside(file: Path, named: str) -> bytes | None:
+    """Return a result that Claude Code stored in `SESSION/tool-results/` beside a session's file.
+
+    `named` is the path in the session, perhaps of another machine: only its last part counts. None
+    where there is no such file in that folder, or it is larger than `_LARGEST_RESULT`.
+    """
+    *_, place, name = ("", *re.split(r"[/\\]", named))
+    is_agent = file.parent.name == "subagents"
+    folder = (file.parent.parent if is_agent else file.with_suffix("")) / "tool-results"
+    if place != folder.name or name in {"", ".", ".."} or folder.is_symlink():
+        return None
+    try:
+        with open(folder / name, "rb", opener=_open_no_link) as result:
+            told = os.fstat(result.fileno())
+            is_fit = stat.S_ISREG(told.st_mode) and told.st_size <= _LARGEST_RESULT
+            return result.read(_LARGEST_RESULT) if is_fit else None
+    except (OSError, ValueError):
+        return None
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _read_text_lines(path: Path) -> list[str]:

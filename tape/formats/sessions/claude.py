@@ -45,11 +45,13 @@ from ...model.entries import (
     join_texts,
 )
 from ...reference import compute_tape_id
+from ...store.blobs import HEAD_CHARACTERS
 from ..anthropic.parse import AnthropicReader
 from ..parsing import CallBinder, to_plain_text
 from ..wire import pack_raw
 from .steps import (
     NEWEST,
+    NOT_WHOLE,
     ROOT,
     ReadIds,
     SourceSession,
@@ -96,6 +98,10 @@ _COMMAND = re.compile(
     re.DOTALL,
 )
 """A slash command that is a prompt; the next line has its text."""
+_SAVED = re.compile(
+    r"\s*<persisted-output>\nOutput too large \([^\n]*\)\. Full output saved to: ([^\n]+)\n"
+)
+"""How the text of a result begins whose whole output is in a file beside the session."""
 _MOST_WAITING = 1000
 """Lines that wait for the rest of an answer; after that it is taken as it is."""
 
@@ -144,7 +150,13 @@ def _build_session(
 
     git = Git(found.branch, None, dirty=False) if found.branch else None
     made = SourceSession(TOOL, FORMAT, session, read_steps, found.cwd, git, found.created)
+    made.strip_changes = strip_full_output
     return made
+
+
+def strip_full_output(payload: Payload) -> Payload:
+    """Return a result without its full output: its file is deleted after some weeks."""
+    return replace(payload, full=None) if isinstance(payload, ToolResult) else payload
 
 
 def _is_uuid(text: str) -> bool:
@@ -256,7 +268,7 @@ class _StepReader:
     """Reads the steps of the conversation, or of one sub-agent in the same file."""
 
     def __init__(self, session: SourceSession, found: _Scan, chain: str | None, put: Put) -> None:
-        self.session, self.found, self.chain = session, found, chain
+        self.session, self.found, self.chain, self.put = session, found, chain, put
         self.reader = AnthropicReader(put, CallBinder())
         self.left = {key: count for key, count in found.parts.items() if count > 1}
         self.aliases: dict[str, str] = {}
@@ -406,6 +418,7 @@ class _StepReader:
             if isinstance(one, ToolResult):
                 call = read_text(next(given, {}).get("tool_use_id"))
                 whole = replace(one, details=NO_JSON if details is None else pack_raw(details))
+                whole = self._add_full_output(whole, read_object(details))
                 yield from self._wrap_result(whole, call, read_object(details))
                 details = None
             elif isinstance(one, User) and (
@@ -417,6 +430,19 @@ class _StepReader:
                 yield User((Text(typed),))
             else:
                 yield one
+
+    def _add_full_output(self, result: ToolResult, details: WireObject) -> ToolResult:
+        """Return a result with its whole output, where that is in a file beside the session."""
+        saved = _SAVED.match(join_texts(result.content))
+        path = read_text(details.get("persistedOutputPath")) or (saved[1] if saved else "")
+        if not path:
+            return result
+        data = self.session.read_beside(path)
+        if data is None:
+            self.session.left_out[NOT_WHOLE] += 1
+            return result
+        head = data[: 4 * HEAD_CHARACTERS].decode(errors="replace")[:HEAD_CHARACTERS]
+        return replace(result, full=replace(self.put(data), head=head))
 
     def _wrap_result(self, result: ToolResult, call: str, details: WireObject) -> Iterator[Payload]:
         """Yield a result, between the beginning and the end of the sub-agent that gave it."""

@@ -72,6 +72,9 @@ class SourceSession:
     """Sub-agents whose steps are in the same file."""
     forked_from: tuple[str, ...] = ()
     """Ids of the sessions whose history it says that it begins with."""
+    read_beside: Callable[[str], bytes | None] = lambda _: None
+    """Returns the bytes of a file that the agent stored beside the session, by the path that a line
+    names; None where it is not there, or is no file of this session."""
     labels: dict[str, str] = field(default_factory=dict)
     """Label → step."""
     newest: str | None = None
@@ -109,8 +112,10 @@ class SourceSession:
 
 REPEATED = "repeated"
 COPIED = "copied"
+NOT_WHOLE = "not_whole"
 _LEFT_OUT = {
     REPEATED: ("line", "written a second time: left out"),
+    NOT_WHOLE: ("result", "cut short: the whole output is not beside the session"),
     COPIED: ("entry", "of the session that this one began with: there already"),
 }
 """What a reader may leave out → what that is, and what is said of it."""
