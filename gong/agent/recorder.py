@@ -51,7 +51,7 @@ def read_history(
     tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage
 ) -> VisibleHistory:
     """Read what a model sees at a head; pass lines that fail verification to `skipped`."""
-    path = tape.entries(head, to_anchor=True, skipped=skipped)
+    path = tape.entries(head, to_anchor=True, skipped=skipped, digests=False)
     anchor = find_newest_anchor(path)
     return VisibleHistory(path, tuple(tape.kept(anchor, skipped)) if anchor else ())
 

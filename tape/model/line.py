@@ -406,30 +406,65 @@ def decode_lines(
     return entries
 
 
-_ORIGIN = ("provider", "api", "endpoint", "model", "stop_reason")
+_ORIGIN = ("provider", "api", "endpoint", "model", "stop_reason", "raw_stop", "usage")
 """Fields of answers whose few values repeat from answer to answer."""
-
-
-def drop_repeated_strings(entries: Iterable[Entry], before: str, known: dict[str, str]) -> None:
-    """Let entries share equal strings: a parent's id, and where answers come from.
-
-    `before` is the id of the entry before them; `known` holds the strings of earlier answers.
-    """
-    for entry in entries:
-        if entry.parent_id == before:
-            force_setattr(entry, "parent_id", before)
-        before = entry.id
-        data = entry.data
-        if type(data) is Assistant:
-            for name in _ORIGIN:
-                text = getattr(data, name)
-                if text:
-                    force_setattr(data, name, known.setdefault(text, text))
 
 
 _RAWLESS = frozenset({User, Assistant, Context})
 """The most frequent payload types that have no raw field."""
 _SPOKEN = _RAWLESS | {ToolResult}
+
+
+_MAX_SHARED_RAW = 100
+"""Bytes of raw JSON beside a block that often repeat: the name of its API, and no more."""
+
+
+def drop_repeated_values(
+    entries: Iterable[Entry], before: str, known: dict[object, object], *, digests: bool = True
+) -> None:
+    """Let entries share equal values: a parent's id, a call's, and where answers come from.
+
+    `before` is the id of the entry before them; `known` holds the values of earlier entries.
+    Without `digests` the `dh` of each becomes empty.
+    """
+    calls: dict[str, str] = {}
+    for entry in entries:
+        if entry.parent_id == before:
+            force_setattr(entry, "parent_id", before)
+        if not digests:
+            force_setattr(entry, "dh", "")
+        before = entry.id
+        data = entry.data
+        kind = type(data)
+        if kind is Assistant:
+            _share_origin(data, known)  # type: ignore[arg-type]
+        elif kind is ToolResult:
+            force_setattr(data, "call_id", calls.pop(data.call_id, data.call_id))  # type: ignore[attr-defined]
+            _share_value(data, "name", known)
+        if kind in _SPOKEN:
+            _share_content(data.content, known, calls)  # type: ignore[attr-defined]
+
+
+def _share_value(data: Struct, name: str, known: dict[object, object]) -> None:
+    value = getattr(data, name)
+    if value:
+        force_setattr(data, name, known.setdefault(value, value))
+
+
+def _share_origin(answer: Assistant, known: dict[object, object]) -> None:
+    for name in _ORIGIN:
+        _share_value(answer, name, known)
+
+
+def _share_content(content: Content, known: dict[object, object], calls: dict[str, str]) -> None:
+    """Share names of tools and short raw JSON; note the ids of calls for their results."""
+    for block in content:
+        raw = getattr(block, "wire", NO_JSON)
+        if raw is not NO_JSON and len(text := bytes(raw)) < _MAX_SHARED_RAW:
+            force_setattr(block, "wire", known.setdefault(text, raw))
+        if type(block) is ToolCall:
+            calls[block.id] = block.id
+            _share_value(block, "name", known)
 
 
 def _detach_entries(entries: list[Entry]) -> bool:
