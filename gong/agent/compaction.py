@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tape.context.repair import repair
+from tape.context.repair import iter_repaired_messages
 from tape.context.view import Message, View, view
 from tape.files.work_folder import find_entry_folders
 from tape.history.merge_summary import read_folder_entries
@@ -39,10 +39,11 @@ from tape.model.summary import read_anchor_summary, render_summary
 
 from ..context import summary as summaries
 from ..context.tokens import count_fixed_tokens, count_messages_tokens
-from ..context.trim import HistoryCut, build_sizer, find_cut
+from ..context.trim import HistoryCut, build_sizer, find_cut, iter_elided_messages
 from ..context.verbatim import SummaryFolders
 from ..errors import (
     CompactionCancelled,
+    GongError,
     ModelError,
     NothingToCompact,
     NotSmaller,
@@ -55,7 +56,6 @@ from ..tools.todo import render_todos
 from . import events
 from .dialogue import encode_todos, find_todos
 from .recorder import find_last_mode, find_newest_anchor
-from .request import apply_elisions
 from .run_context import request_text
 
 if TYPE_CHECKING:
@@ -169,7 +169,8 @@ def plan_compaction(
     specs = setup.tools.specs()
     fixed = count_fixed_tokens(model.build_system(specs), specs)
     before = fixed + _count_view_tokens(seen, model)
-    budget = _plan_budget(before, fixed, setup.compaction.keep)
+    window = _find_window(setup, request.to)
+    budget = _plan_budget(min(before, window or before), fixed, setup.compaction.keep)
     size, end = build_sizer(entries), len(entries)
     cut = HistoryCut(end, end) if request.hard else find_cut(entries, budget.kept, size)
     if cut is None or not any(map(size, entries[: cut.first])):
@@ -203,7 +204,7 @@ async def compact_branch(context: RunContext, request: CompactionRequest) -> Com
         read_anchor_summary(anchor, folder) if anchor else None,
         plan.budget,
         split=plan.is_split,
-        folders=_find_entry_folders(recorder, covered),
+        folders=_find_entry_folders(recorder, covered, folder),
     )
     seen = View(render_summary(summary), kept, ())
     after = plan.fixed + _count_view_tokens(seen, setup.model)
@@ -265,13 +266,25 @@ def _require_gain(request: CompactionRequest, before: int, after: int) -> None:
 
 
 def _count_view_tokens(seen: View, model: AgentModel) -> int:
-    return count_messages_tokens(apply_elisions(repair(seen, model.target).messages, seen))
+    messages = iter_repaired_messages(seen, model.target)
+    return count_messages_tokens(iter_elided_messages(messages, (*seen.kept, *seen.entries)))
+
+
+def _find_window(setup: SessionSetup, to: str | None) -> int | None:
+    """Return the context window of the model that continues, in tokens; None if unknown."""
+    if to is None or to == setup.model.name or setup.find_model is None:
+        return setup.model.window
+    try:
+        return setup.find_model(to).window
+    except GongError:  # no such model here, or no key for it
+        return setup.model.window
 
 
 def _plan_budget(before: int, fixed: int, keep: int) -> CompactionBudget:
     """Return the budget of each part, so that the next request is a small share of this one.
 
-    Of 60,000 tokens, 5,000 of them fixed, 21,600 are the target. The 16,600 for the rest are 5,810
+    `before` is this one's size, at most the context window: more cannot be sent anyway. Of 60,000
+    tokens, 5,000 of them fixed, 21,600 are the target. The 16,600 for the rest are 5,810
     for the user's requests, 4,150 for the summary, and 6,640 (at most `keep`) for messages.
     """
     room = max(int(before * TARGET_SHARE) - fixed, 0)
@@ -317,8 +330,10 @@ def find_session_folder(setup: SessionSetup, recorder: Recorder) -> str:
     return recorder.find_folder() or setup.env.working_directory
 
 
-def _find_entry_folders(recorder: Recorder, entries: Sequence[Entry]) -> dict[str, str]:
-    """Return the folder in force at each of some entries in view, by id.
+def _find_entry_folders(
+    recorder: Recorder, entries: Sequence[Entry], folder: str
+) -> dict[str, str]:
+    """Return the folder in force at those entries in view where it is another than `folder`, by id.
 
     At an entry that a merge picked it is that of its own branch.
     """
@@ -327,12 +342,13 @@ def _find_entry_folders(recorder: Recorder, entries: Sequence[Entry]) -> dict[st
     has_picks = anchor is not None and anchor.kept
     foreign = find_foreign_entries(tape, head, anchor) if anchor and has_picks else set()
     own = [entry for entry in entries if entry.id not in foreign]
-    found = find_entry_folders(own, read_folder_entries(_read_path_since(tape, head, own)))
+    marks = read_folder_entries(_read_path_since(tape, head, own))
+    found = find_entry_folders(own, marks, folder)
     for entry in entries:
         if entry.id in foreign:
             for hit in tape.find_entry(entry.id):
                 marks = read_folder_entries(hit.tape.path(hit.head))
-                found |= find_entry_folders([entry], marks)
+                found |= find_entry_folders([entry], marks, folder)
     return found
 
 
@@ -396,7 +412,7 @@ async def write_summary(
 ) -> SummaryResult:
     """Return a summary of entries by a model, or by rules if that fails.
 
-    `folders` are those in force at the entries, by id.
+    `folders` are those in force at the entries where it is not the session's, by id.
     """
     from ..llm.offline.summary import (  # noqa: PLC0415 (its patterns cost 30 ms of every start)
         limit_summary,
@@ -405,7 +421,6 @@ async def write_summary(
 
     setup = context.setup
     model = setup.summariser or setup.model
-    pieces = summaries.build_pieces(covered, previous)
     by, usage = None, None
     limit_chars = budget.summary * _CHARS_PER_TOKEN
     try:
@@ -415,7 +430,7 @@ async def write_summary(
             request.kind,
             _build_request(
                 model,
-                pieces,
+                summaries.build_pieces(covered, previous),
                 request.focus,
                 limit_chars,
                 split=split,
@@ -428,6 +443,7 @@ async def write_summary(
     except (ModelError, SummaryUnusable) as error:
         # A full context window is no time to fail: rules need no network, and never answer badly.
         context.emit(events.Warn(f"the summary was made by rules, because {error}"))
+        pieces = summaries.build_pieces(covered, previous)
         summary = summarize_pieces(pieces, request.focus, limit=limit_chars)
     whole = summaries.complete_summary(
         summary,
@@ -457,7 +473,9 @@ def _build_request(
     answer = min(_MAX_ANSWER_TOKENS, window // 4)
     room = window - answer
     characters = min(measure_transcript(pieces), room * _MAX_CHARS_PER_TOKEN)
+    prompt = ""
     for _ in range(_MAX_TRIES):
+        del prompt  # two of them would be held at once
         system, prompt = summaries.build_summary_prompt(
             pieces,
             focus=focus,

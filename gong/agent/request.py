@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from ..context.sent_history import HistoryFold
-from ..context.trim import elide_results
 from ..llm.models import fit_effort
 from ..llm.types import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tape.context.view import Message, View
     from tape.model.entries import BlobRef, Repair
     from tape.model.line import Entry
 
@@ -118,8 +116,3 @@ def _limit_answer(prepared: PreparedRequest, most: int | None) -> int | None:
         tokens = size.measure_near(prepared.request, room)
     left = window - int(tokens * _ESTIMATE_SHARE)
     return max(min(most, left), min(_SHORTEST_ANSWER, most))
-
-
-def apply_elisions(messages: Sequence[Message], seen: View) -> Sequence[Message]:
-    """Return repaired messages to send, with placeholders for elided results."""
-    return elide_results(messages, (*seen.kept, *seen.entries))

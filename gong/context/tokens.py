@@ -139,6 +139,8 @@ class TokenMemo:
 _MEMO = TokenMemo(most=100_000, most_tokens=16_000_000)
 _MEMO_MIN_CHARS = 200
 """Characters from which on a text is cached by itself."""
+_MEMO_MIN_TOKENS = 64
+"""Tokens from which on content is cached: a short one is estimated as fast as it is found."""
 
 
 _READ_BYTES, _SAMPLE_STEP, _RECENT_BYTES = 4_000_000, 32, 50_000
@@ -151,7 +153,8 @@ def count_content_tokens(content: Content) -> int:
     known = _MEMO.known.get(id(content))
     if known is not None:
         return known[1]
-    return _MEMO.keep(content, sum(map(_count_block_tokens, content)))
+    tokens = sum(map(_count_block_tokens, content))
+    return tokens if tokens < _MEMO_MIN_TOKENS else _MEMO.keep(content, tokens)
 
 
 def count_text_tokens(text: str) -> int:
@@ -199,12 +202,13 @@ def count_message_tokens(message: Message) -> int:
     return count_content_tokens(message.content) + MESSAGE_TOKENS
 
 
-def count_messages_tokens(messages: Sequence[Message]) -> int:
+def count_messages_tokens(messages: Iterable[Message]) -> int:
     """Return the estimated tokens of messages; 0 for none."""
-    known, total = _MEMO.known, MESSAGE_TOKENS * len(messages)
+    known, total = _MEMO.known, 0
     for message in messages:
         found = known.get(id(message.content))
         total += found[1] if found is not None else count_content_tokens(message.content)
+        total += MESSAGE_TOKENS
     return total
 
 

@@ -56,7 +56,7 @@ from .tokens import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tape.context.view import Message
     from tape.model.entries import Content
@@ -267,15 +267,23 @@ def _encode_decision(kind: str, elision: Elision) -> Custom:
 
 
 def elide_results(
-    messages: Sequence[Message], entries: Sequence[Entry], word: str = EXECUTED
+    messages: Iterable[Message], entries: Sequence[Entry], word: str = EXECUTED
 ) -> tuple[Message, ...]:
     """Return messages with results elided and cut according to the decisions on the path.
 
     `messages` is the repaired view of `entries`, kept entries first. The function is idempotent.
     """
+    return tuple(iter_elided_messages(messages, entries, word))
+
+
+def iter_elided_messages(
+    messages: Iterable[Message], entries: Sequence[Entry], word: str = EXECUTED
+) -> Iterator[Message]:
+    """Yield what `elide_results` returns."""
     less = _find_reduced_results(entries, word)
     if not less:
-        return tuple(messages)
+        yield from messages
+        return
     asked: Counter[str] = Counter()
     contents = {}
     for pair in pair_calls(entries):
@@ -283,13 +291,11 @@ def elide_results(
         if pair.result in less:
             contents[pair.id, asked[pair.id]] = less[pair.result]
     asked.clear()
-    sent: list[Message] = []
     for message in messages:
         if message.role == "assistant":
             asked.update({call.id for call in select_tool_calls(message.content)})
         content = message.call_id and contents.get((message.call_id, asked[message.call_id]))
-        sent.append(replace(message, content=content) if content else message)
-    return tuple(sent)
+        yield replace(message, content=content) if content else message
 
 
 def build_sizer(entries: Sequence[Entry]) -> Callable[[Entry], int]:

@@ -25,6 +25,7 @@ What the error says of a call without a result:
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec import Struct
@@ -59,7 +60,7 @@ from .view import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..model.line import Entry
     from ..store.refs import Head
@@ -105,6 +106,8 @@ class IncrementalRepair:
         self._target = target
         self._messages: list[Message | ToolCall] = []
         """A call is in the place of its result until that comes, or an error stands for it."""
+        self._taken = 0
+        """How many messages were taken away from the front of the list: places count them, too."""
         self._shown = 0
         """Length of the newest snapshot of the list: these places stay as they are."""
         if summary:
@@ -161,7 +164,7 @@ class IncrementalRepair:
         # Somebody may still read the snapshot, so the list it shows is left as it is.
         if place < self._shown:
             self._messages, self._shown = [*self._messages], 0
-        self._messages[place] = message
+        self._messages[place - self._taken] = message
 
     def _read_prompt(self, entry: str, prompt: User | Context) -> None:
         role: Role = "user"
@@ -194,9 +197,9 @@ class IncrementalRepair:
         messages.append(Message("assistant", content))
         if not calls:
             return
-        begin = len(messages)
+        begin = self._taken + len(messages)
         messages += calls
-        self._newest = range(begin, len(messages))
+        self._newest = range(begin, begin + len(calls))
         for place, call in enumerate(calls, begin):
             self._waiting[place] = call
             first = places.get(call.id, -1)
@@ -214,12 +217,24 @@ class IncrementalRepair:
                 content = (Text(self._explain_missing(first)),)
                 message = Message("tool", content, call.id, call.name, is_error=True)
             else:
-                message = cast("Message", self._messages[first])
+                message = cast("Message", self._messages[first - self._taken])
             # The error may have been asked for before, with another text: a tool.start came since.
-            if self._messages[place] != message:
+            if self._messages[place - self._taken] != message:
                 self._fill_place(place, message)
         self._shown = len(self._messages)
         return MessageSnapshot(cast("list[Message]", self._messages))
+
+    def take_settled(self) -> list[Message]:
+        """Return the messages that nothing can change any more, and forget them.
+
+        They end before the first call without a result. Snapshots from then on begin behind them.
+        """
+        needed = (min(place, self._repeated.get(place, place)) for place in self._waiting)
+        end = min(needed, default=self._taken + len(self._messages)) - self._taken
+        settled = cast("list[Message]", self._messages[:end])
+        del self._messages[:end]
+        self._taken += end
+        return settled
 
     def describe_repair(self) -> Repair | None:
         """Return what had to be repaired in what was read."""
@@ -259,6 +274,20 @@ def repair(view: View, target: Target) -> Repaired:
     repairing.read(view.kept)
     repairing.read(view.entries)
     return repairing.finish_repair()
+
+
+def iter_repaired_messages(view: View, target: Target) -> Iterator[Message]:
+    """Yield what `repair` returns the messages of, in little memory whatever the view holds."""
+    repairing = IncrementalRepair(target, view.summary)
+    entries = chain(view.kept, view.entries)
+    while run := [*islice(entries, _RUN)]:
+        repairing.read(run)
+        yield from repairing.take_settled()
+    yield from repairing.inject_results()
+
+
+_RUN = 1_000
+"""Entries that are repaired before messages are yielded."""
 
 
 class ModelInput(NamedTuple):

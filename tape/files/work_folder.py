@@ -34,8 +34,10 @@ def find_work_folder(entries: Iterable[Entry]) -> WorkFolder:
     return found
 
 
-def find_entry_folders(entries: Iterable[Entry], marks: Sequence[Entry]) -> dict[str, str]:
-    """Return the folder in force at each of some entries of a path, by id.
+def find_entry_folders(
+    entries: Iterable[Entry], marks: Sequence[Entry], besides: str = ""
+) -> dict[str, str]:
+    """Return the folder in force at each of some entries of a path, by id; not where `besides` is.
 
     `marks` are the `start`, `meta` and `anchor` entries of that path, oldest first; only the part
     of the path from an anchor on is needed.
@@ -48,5 +50,6 @@ def find_entry_folders(entries: Iterable[Entry], marks: Sequence[Entry]) -> dict
             case _:
                 pass
     depths = [n for n, _ in folders]
-    places = {entry.id: bisect_right(depths, entry.n) for entry in entries}
-    return {identity: folders[at - 1][1] for identity, at in places.items() if at}
+    places = ((entry.id, bisect_right(depths, entry.n)) for entry in entries)
+    found = ((identity, folders[at - 1][1]) for identity, at in places if at)
+    return {identity: folder for identity, folder in found if folder != besides}

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tape.context.repair import IncrementalRepair, repair
+from tape.context.repair import IncrementalRepair, iter_repaired_messages, repair
 from tape.context.view import Target, view
 from tape.model.entries import (
     Assistant,
@@ -173,3 +173,20 @@ def test_it_does_not_matter_in_which_runs_a_history_comes(runs, cuts, target):
     assert repairing.finish_repair() == repair(view(entries), target)
     for snapshot, messages in shown:
         assert tuple(snapshot) == messages  # what was asked for earlier has not changed since
+
+
+@given(
+    st.lists(TURNS | st.lists(EVENTS, max_size=3), max_size=5),
+    st.lists(st.integers(0, 20), max_size=4),
+    st.sampled_from([SEES, BLIND]),
+)
+def test_messages_that_are_taken_as_they_settle_are_those_of_the_whole_repair(runs, cuts, target):
+    entries = path([event for run in runs for event in run])
+    repairing, start, taken = IncrementalRepair(target), 0, []
+    for end in (*sorted(cuts), len(entries)):
+        repairing.read(entries[start:end])
+        start = max(start, end)
+        taken += repairing.take_settled()
+    whole = repair(view(entries), target).messages
+    assert (*taken, *repairing.inject_results()) == whole
+    assert tuple(iter_repaired_messages(view(entries), target)) == whole
