@@ -178,10 +178,8 @@ def build_handoff(
             elif one.prompt:
                 todo.append(prompt)
     files = (*summary.files_changed, *(use.path for use in activity.files))
-    whole = [to_single_line(one) for one in asked]
-    notes = [
-        one for one in summary.critical_context if all(to_single_line(one) not in w for w in whole)
-    ]
+    words = "\n".join(map(to_single_line, asked))
+    notes = [one for one in summary.critical_context if to_single_line(one) not in words]
     return replace(
         known,
         goal=_shorten_goal(summary.goal or next(iter(prompts), ""), asked),
@@ -238,10 +236,13 @@ def render_handoff(handoff: Handoff) -> str:
         "Tokens and cost": _render_spending(handoff.spending),
         "How to continue": _render_commands(handoff),
     }
-    texts = [f"## {name}\n\n{text}" for name, text in sections.items() if text]
-    return (
-        "\n\n".join(filter(None, [f"# Handoff: {title}", _render_origin(handoff), *texts])) + "\n"
-    )
+    parts = [f"# Handoff: {title}"]
+    if origin := _render_origin(handoff):
+        parts += ["\n\n", origin]
+    for name, text in sections.items():  # joined once: the requests may be millions of characters
+        if text:
+            parts += [f"\n\n## {name}\n\n", text]
+    return "".join((*parts, "\n"))
 
 
 def _render_items(texts: Sequence[str], mark: str = "- ") -> str:

@@ -236,7 +236,9 @@ def _level_pieces(
     ]
     longest = max(compute_cut_length(sizes, room) - 2 * around, _MIN_PIECE_CHARS)
     return [
-        replace(piece, text=_cut_middle(piece.text, longest)) if ok else piece
+        replace(piece, text=_cut_middle(piece.text, longest))
+        if ok and len(piece.text) > longest
+        else piece
         for piece, ok in zip(pieces, may, strict=True)
     ]
 

@@ -113,6 +113,8 @@ def quote_requests(
 
 def _fit_requests(found: list[_QuotedRequest], left_out: int, room: int) -> tuple[str, ...]:
     """Return requests fitted into `room` characters of a summary."""
+    spare = _count_hopeless(found, room)
+    left_out, found = left_out + spare, [*found[:1], *found[1 + spare :]]
     shown = _level_requests(found, room)
     while len(found) > 2 and sum(map(len, shown)) + _MIN_REQUEST_CHARS > room:  # noqa: PLR2004 (first, last)
         size, spare = sum(map(len, shown)) + _MIN_REQUEST_CHARS, 0
@@ -128,6 +130,15 @@ def _fit_requests(found: list[_QuotedRequest], left_out: int, room: int) -> tupl
         line = f"[{left_out} more request{'s' * (left_out > 1)} stood here: tape_search finds them]"
         shown.insert(1, line)
     return tuple(shown)
+
+
+def _count_hopeless(found: Sequence[_QuotedRequest], room: int) -> int:
+    """Return how many requests after the first find no room, even if each is cut to the least."""
+    size, spare = sum(min(len(one.text), _MIN_REQUEST_CHARS) for one in found), 0
+    while spare < len(found) - 2 and size > room:
+        size -= min(len(found[1 + spare].text), _MIN_REQUEST_CHARS)
+        spare += 1
+    return spare
 
 
 def _level_requests(found: Sequence[_QuotedRequest], room: int) -> list[str]:

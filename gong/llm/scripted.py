@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 _WORD = re.compile(r"\s*\S+|\s+")
+_BLANKLESS = re.compile(r"\S+")
 _ARGUMENTS_PIECE = 16
 
 
@@ -84,8 +85,13 @@ def count_usage(request: Request, answer: Iterable[str]) -> Usage:
                 asked.append(block.args_text or bytes(block.args).decode())
             case _:
                 pass  # pictures and files have no words
-    given, answered = (sum(len(text.split()) for text in texts) for texts in (asked, answer))
+    given, answered = (sum(map(_count_words, texts)) for texts in (asked, answer))
     return Usage(input=given, output=answered, total=given + answered)
+
+
+def _count_words(text: str) -> int:
+    """Return the number of words, without a list of them: a prompt may have millions."""
+    return sum(1 for _ in _BLANKLESS.finditer(text))
 
 
 def _split_pieces(text: str, size: int | None) -> list[str]:

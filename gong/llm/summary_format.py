@@ -17,6 +17,7 @@ context, so that nothing is lost.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -24,7 +25,7 @@ from msgspec import Struct
 from tape.model.entries import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 SUMMARISER = "You write the summary from which a conversation continues."
@@ -40,6 +41,8 @@ _HEADER_MARK = "=== "
 _END_LINE = "=== end"
 _PIECE_HEADER = re.compile(r"=== (user|assistant|tool|summary)(?:: (.*))?\Z", re.DOTALL)
 _ESCAPED_HEADER = re.compile(r"\\*=== ")
+_JOINED = 1_000
+"""Pieces that are joined at once."""
 
 
 class TranscriptPiece(Struct, frozen=True, gc=False):
@@ -56,7 +59,11 @@ def format_transcript(pieces: Iterable[TranscriptPiece]) -> str:
     A line `=== ROLE` or `=== ROLE: NAME` begins each, the line `=== end` ends them all; a line of
     a text that looks like one has a backslash before it.
     """
-    return "".join([*map(_format_piece, pieces), _END_LINE])
+    rest = iter(pieces)
+    parts = []
+    while part := "".join(map(_format_piece, islice(rest, _JOINED))):  # a list of all is as large
+        parts.append(part)
+    return "".join((*parts, _END_LINE))
 
 
 def measure_transcript(pieces: Iterable[TranscriptPiece]) -> int:
@@ -77,23 +84,32 @@ def _format_piece(piece: TranscriptPiece) -> str:
 
 def parse_transcript(text: str) -> tuple[TranscriptPiece, ...]:
     """Return the pieces of a transcript; text before and after it is ignored."""
-    found: list[tuple[re.Match[str], list[str]]] = []
-    for line in text.split("\n"):
-        if line == _END_LINE:
+    pieces: list[TranscriptPiece] = []
+    role: Any = None
+    name, lines = "", list[str]()
+    for line in _iter_lines(text):
+        if header := _PIECE_HEADER.match(line) if line.startswith(_HEADER_MARK) else None:
+            if role is not None:
+                pieces.append(TranscriptPiece(role, "\n".join(lines), name))
+            role = header[1]  # the pattern names the roles
+            name = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], header[2] or "")
+            lines.clear()
+        elif line == _END_LINE:
             break
-        header = _PIECE_HEADER.match(line)
-        if header:
-            found.append((header, []))
-        elif found:
-            found[-1][1].append(
-                line[1:] if line[:1] == "\\" and _ESCAPED_HEADER.match(line) else line
-            )
-    pieces = []
-    for header, lines in found:
-        name = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], header[2] or "")
-        role: Any = header[1]  # the pattern names the roles
+        else:
+            lines.append(line[1:] if line[:1] == "\\" and _ESCAPED_HEADER.match(line) else line)
+    if role is not None:
         pieces.append(TranscriptPiece(role, "\n".join(lines), name))
     return tuple(pieces)
+
+
+def _iter_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text, which may be many millions, without a list of them."""
+    begin = 0
+    while (end := text.find("\n", begin)) >= 0:
+        yield text[begin:end]
+        begin = end + 1
+    yield text[begin:]
 
 
 def find_focus(text: str) -> str:

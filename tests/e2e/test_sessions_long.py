@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from itertools import pairwise
 
@@ -284,3 +286,61 @@ async def _stopped(place, preset, server):
             told = [event async for event in stream]
         await stopper
     assert told[-1].stop_reason == "aborted"
+
+
+_RUN_AND_MEASURE = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+"""A process of its own, because a child counts what its parent had when it was started."""
+_MAX_BYTES_AN_ENTRY = 1_250
+"""What a handoff may take of memory for each entry: 250 MB for 200 000."""
+
+
+def test_the_memory_of_a_handoff_grows_little_with_the_session(place):
+    """J9: measured as the growth from a session of 4 000 entries to one of 24 000."""
+    peaks = []
+    for turns in (1_000, 6_000):
+        rows, parent = [], None
+        for number in range(turns):
+            for line in build_turn(number):
+                uuid = f"u{turns}-{len(rows)}"
+                when = f"2026-01-01T{len(rows) // 3600 % 24:02}:00:00.{len(rows) % 1000:03}Z"
+                own = {"uuid": uuid, "parentUuid": parent, "sessionId": f"s{turns}"}
+                rows.append({**line, **own, "cwd": str(place.folder), "timestamp": when})
+                parent = uuid
+        file = place.home / f"{turns}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        store = ("--store", str(place.home / f"store-{turns}"))
+        place.run("tape", "import", str(file), *store)
+        tape = json.loads(place.run("tape", "ls", "--all", "--json", *store).stdout)[0]["id"]
+        peaks.append(measure_peak(place, tape, store))
+    growth = (peaks[1] - peaks[0]) / 20_000
+    assert growth < _MAX_BYTES_AN_ENTRY
+
+
+def build_turn(number):
+    """A prompt, a call, its result and an answer, as lines of Claude Code."""
+    answer = {"role": "assistant", "model": "m", "usage": {"input_tokens": 9, "output_tokens": 5}}
+    call = {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {"file_path": "a.py"}}
+    said = {"type": "text", "text": f"Done: the parser of table {number} reads the index now."}
+    output = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"line {number}"}
+    prompt = f"Please fix the parser of table {number}, which loses a line."
+    return (
+        {"type": "user", "message": {"role": "user", "content": prompt}},
+        {"type": "assistant", "message": {"id": f"a{number}", "content": [call], **answer}},
+        {"type": "user", "message": {"role": "user", "content": [output]}},
+        {"type": "assistant", "message": {"id": f"b{number}", "content": [said], **answer}},
+    )
+
+
+def measure_peak(place, tape, store):
+    """Hand a session over in a process of its own, and return its peak of resident bytes."""
+    command = [
+        *(sys.executable, "-c", _RUN_AND_MEASURE, sys.executable, "-m", "gong", "handoff", tape),
+        *("--to", "anthropic/claude-sonnet-4-5", "-m", "offline/rules"),
+        *("-o", str(place.home / f"{tape}.md"), *store),
+    ]
+    run = {"cwd": place.folder, "env": place.env, "capture_output": True}
+    return int(subprocess.run(command, check=True, **run).stdout) * 1024

@@ -65,6 +65,8 @@ HELP = (
 )
 """The offline model's answer if it understands nothing."""
 
+_SUMMARY_PIECE = 1_000
+"""Characters of a piece of a summary, which nobody watches as it comes."""
 _SHORT, _LONG = 100, 300
 """Characters of quoted words, and of quoted output."""
 _MAX_NAMES = 8
@@ -240,9 +242,9 @@ def _stream_answer(request: Request) -> Iterator[StreamEvent]:
     tools = frozenset(tool.name for tool in request.tools if request.tool_choice.mode != "none")
     yield StreamStart(request.model)
     thoughts: list[str] = []
-    call = None
+    call, size = None, None
     if request.system.startswith(SUMMARISER):
-        said = _summarize_transcript(prompt)
+        said, size = _summarize_transcript(prompt), _SUMMARY_PIECE
     else:
         steps = _plan_steps(request, prompt, tools)
         thoughts, call = _plan_next_call(steps, tools, len(results))
@@ -257,7 +259,7 @@ def _stream_answer(request: Request) -> Iterator[StreamEvent]:
     if call:
         yield from iter_call_events(len(thoughts), call.name, f"offline_{len(results)}", said)
     else:
-        yield from iter_text_events(len(thoughts), said)
+        yield from iter_text_events(len(thoughts), said, size)
     yield Finish("tool_calls" if call else "stop", count_usage(request, [*thoughts, said]))
 
 

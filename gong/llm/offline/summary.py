@@ -107,8 +107,8 @@ def summarize_pieces(
         goal=next((one.goal for one in told if one.goal), ""),
         **{name: sum((getattr(one, name) for one in told), ()) for name in _LISTS},
     )
-    turns = _split_turns(pieces)
     kept = choose_facts(collect_facts(pieces, earlier, focus), limit)
+    turns = _split_turns(pieces)
     done, blocked, under_way = _collect_outcomes(earlier, turns, limit)
     unfinished = [f"Finish: {item}" for item in under_way]
     first = next((turn.request for turn in turns if turn.request), "")
@@ -139,16 +139,16 @@ def collect_facts(pieces: Sequence[TranscriptPiece], earlier: Summary, focus: st
         key = re.sub(r"\W+", " ", fact.text.lower()).strip()
         before = found.pop(key, fact)
         found[key] = fact._replace(weight=max(fact.weight, before.weight), order=order)
-    shapes = Counter(replace_figures(fact.text) for fact in found.values())
+    # By hash and in place: a long session has a hundred thousand facts.
+    shapes = Counter(hash(replace_figures(fact.text)) for fact in found.values())
     wanted = parse_words(focus)
-    weighed = []
-    for fact in found.values():
+    for key, fact in found.items():
         weight = fact.weight
         if weight < PINNED:
-            weight -= 0.5 * (shapes[replace_figures(fact.text)] - 1).bit_length()
+            weight -= 0.5 * (shapes[hash(replace_figures(fact.text))] - 1).bit_length()
         hits = sum(term.pattern.search(fact.text) is not None for term in wanted)
-        weighed.append(fact._replace(weight=weight + 2 * hits / max(len(wanted), 1)))
-    return weighed
+        found[key] = fact._replace(weight=weight + 2 * hits / max(len(wanted), 1))
+    return [*found.values()]
 
 
 def _iter_facts(pieces: Iterable[TranscriptPiece], earlier: Summary) -> Iterator[Fact]:
