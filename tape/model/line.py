@@ -437,34 +437,35 @@ def drop_repeated_values(
         data = entry.data
         kind = type(data)
         if kind is Assistant:
-            _share_origin(data, known)  # type: ignore[arg-type]
+            _replace_origin(data, known)  # type: ignore[arg-type]
         elif kind is ToolResult:
             force_setattr(data, "call_id", calls.pop(data.call_id, data.call_id))  # type: ignore[attr-defined]
-            _share_value(data, "name", known)
+            _replace_value(data, "name", known)
         if kind in _SPOKEN:
-            _share_content(data.content, known, calls)  # type: ignore[attr-defined]
+            _replace_content(data.content, known, calls)  # type: ignore[attr-defined]
 
 
-def _share_value(data: Struct, name: str, known: dict[object, object]) -> None:
+def _replace_value(data: Struct, name: str, known: dict[object, object]) -> None:
+    """Replace a value by an equal one that is known, or make it known."""
     value = getattr(data, name)
     if value:
         force_setattr(data, name, known.setdefault(value, value))
 
 
-def _share_origin(answer: Assistant, known: dict[object, object]) -> None:
+def _replace_origin(answer: Assistant, known: dict[object, object]) -> None:
     for name in _ORIGIN:
-        _share_value(answer, name, known)
+        _replace_value(answer, name, known)
 
 
-def _share_content(content: Content, known: dict[object, object], calls: dict[str, str]) -> None:
-    """Share names of tools and short raw JSON; note the ids of calls for their results."""
+def _replace_content(content: Content, known: dict[object, object], calls: dict[str, str]) -> None:
+    """Replace names of tools and short raw JSON; note the ids of calls for their results."""
     for block in content:
         raw = getattr(block, "wire", NO_JSON)
         if raw is not NO_JSON and len(text := bytes(raw)) < _MAX_SHARED_RAW:
             force_setattr(block, "wire", known.setdefault(text, raw))
         if type(block) is ToolCall:
             calls[block.id] = block.id
-            _share_value(block, "name", known)
+            _replace_value(block, "name", known)
 
 
 def _detach_entries(entries: list[Entry]) -> bool:
