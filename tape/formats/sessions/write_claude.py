@@ -109,9 +109,9 @@ class _Writer:
         return line
 
     def _encode_parts(self, message: Message, api: str) -> Iterator[WireObject]:
-        """Yield the blocks of a message.
+        """Yield the blocks of a message; thinking only with the API's seal.
 
-        Thinking of another model becomes text: the API takes thinking only with its signature.
+        Claude Code sends what its file has, and the API refuses a session with any other thinking.
         """
         if message.role != "assistant":
             yield from (part.value for part in self.style.parts(message, self.ids))
@@ -120,12 +120,11 @@ class _Writer:
             if not isinstance(block, Thinking):
                 one = replace(message, content=(block,))
                 yield from (part.value for part in self.style.parts(one, self.ids))
-            elif api != API:
-                yield from [{"type": "text", "text": block.text}] if block.text.strip() else []
-            elif block.redacted:
-                yield {"type": "redacted_thinking", **get_provider_fields(block, API)}
-            else:
-                fields = {"signature": "", **get_provider_fields(block, API)}
+                continue
+            fields = get_provider_fields(block, API) if api == API else {}
+            if block.redacted and fields.get("data"):
+                yield {"type": "redacted_thinking", **fields}
+            elif not block.redacted and fields.get("signature"):
                 yield {"type": "thinking", "thinking": block.text, **fields}
 
     def _build_answer(self, entry: Entry, said: Assistant, parts: list[WireObject]) -> WireObject:

@@ -13,7 +13,8 @@ people (`event_msg`). Its own reader shows the second, so both are written:
     anchor          – (`compacted`)                   context_compacted
 
 A turn lasts from a prompt to the next one, and Codex shows a call only within its turn: each event
-of a call names it. Calls other than commands are shown as those of a server with the name of the
+of a call names it. It shows no call that has not ended, so one without a result, as after a kill,
+ends with its turn. Calls other than commands are shown as those of a server with the name of the
 program that ran them.
 """
 
@@ -67,7 +68,10 @@ class _Writer:
         self.model = self.effort = self.turn = ""
         self.said = ""
         """What the model said last in this turn."""
-        self.calls: dict[str, ToolCall] = {}
+        self.calls: dict[str, tuple[ToolCall, str]] = {}
+        """Id of a call → the call, and its turn."""
+        self.open: dict[str, None] = {}
+        """Calls without a result so far."""
         self.total = [0, 0, 0, 0, 0]
         """Tokens so far: input, cached, output, reasoning, all."""
 
@@ -118,7 +122,8 @@ class _Writer:
                 yield from self._build_answer(entry, data)
             case ToolResult():
                 yield from self._build_items(entry)
-                yield from self._build_call_end(data)
+                self.open.pop(data.call_id, None)
+                yield from self._build_call_end(data.call_id, data)
             case _:
                 yield from self._build_items(entry)
 
@@ -138,6 +143,9 @@ class _Writer:
         yield "event_msg", started
 
     def _end_turn(self) -> Iterator[tuple[str, WireObject]]:
+        for identity in self.open:
+            yield from self._build_call_end(identity, None)
+        self.open.clear()
         if self.turn:
             done = {"type": "task_complete", "turn_id": self.turn, "last_agent_message": self.said}
             yield "event_msg", done
@@ -149,7 +157,8 @@ class _Writer:
         yield from self._name_model(said.model, self.effort)
         self.ids.begin_answer()
         for call in select_tool_calls(said.content):
-            self.calls[call.id] = call
+            self.calls[call.id] = call, self.turn
+            self.open[call.id] = None
         for block in said.content:
             if isinstance(block, Thinking) and block.text:
                 yield "event_msg", {"type": "agent_reasoning", "text": block.text}
@@ -191,19 +200,22 @@ class _Writer:
             },
         )
 
-    def _build_call_end(self, result: ToolResult) -> Iterator[tuple[str, WireObject]]:
-        """Yield what happened for people."""
-        call = self.calls.get(result.call_id)
+    def _build_call_end(
+        self, identity: str, result: ToolResult | None
+    ) -> Iterator[tuple[str, WireObject]]:
+        """Yield what happened for people; a call without a result was aborted."""
+        call, turn = self.calls.get(identity, (None, ""))
         if call is None:
             return
         given = build_argument_object(call) if call.args else {"input": call.args_text or ""}
         fields = unpack_raw(given) if not isinstance(given, dict) else given
         command = next((fields[name] for name in _COMMAND_FIELDS if name in fields), None)
-        text = join_texts(result.content)
-        seconds, rest = divmod(result.duration_ms, 1000)
+        text = join_texts(result.content) if result else ""
+        has_failed = result is None or result.is_error
+        seconds, rest = divmod(result.duration_ms if result else 0, 1000)
         ended: WireObject = {
             "call_id": call.id,
-            "turn_id": self.turn,
+            "turn_id": turn,
             "duration": {"secs": seconds, "nanos": rest * 1_000_000},
         }
         if command is None:
@@ -215,7 +227,9 @@ class _Writer:
                     "type": "mcp_tool_call_end",
                     **ended,
                     "invocation": {"server": server, "tool": call.name, "arguments": fields},
-                    "result": {"Ok": {"content": content, "isError": result.is_error}},
+                    "result": {"Ok": {"content": content, "isError": has_failed}}
+                    if result
+                    else {"Err": "aborted"},
                 },
             )
             return
@@ -232,9 +246,9 @@ class _Writer:
                 "stdout": text,
                 "stderr": "",
                 "aggregated_output": text,
-                "exit_code": 1 if result.is_error else 0,
+                "exit_code": int(has_failed) if result else -1,
                 "formatted_output": text,
-                "status": "failed" if result.is_error else "completed",
+                "status": "failed" if has_failed else "completed",
             },
         )
 

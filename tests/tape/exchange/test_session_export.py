@@ -148,21 +148,51 @@ def test_codex_shows_each_call_within_its_turn(store):
     assert other["result"]["Ok"]["isError"] is True
 
 
+def test_codex_shows_calls_without_a_result_in_the_turn_they_were_made_in(store):
+    with store.create(HERE) as tape, tape.writer() as writer:
+        for name in ("one", "two"):
+            writer.append(User((Text(name),)))
+            killed = ToolCall(id=f"c_{name}", name="bash", args=Raw(b'{"command":"sleep 9"}'))
+            other = ToolCall(id=f"d_{name}", name="read", args=Raw(b'{"path":"a"}'))
+            writer.append(Assistant((killed, other), model="m"))
+        writer.append(ToolResult("c_one", "bash", (Text("late"),)))
+        writer.barrier()
+        lines = map(json.loads, export(tape, "codex").data.splitlines())
+    events = [line["payload"] for line in lines if line["type"] == "event_msg"]
+    first, second = [one["turn_id"] for one in events if one["type"] == "task_started"]
+    shown = {}  # Codex keeps the last event of a call
+    for one in events:
+        if one["type"].endswith("_end"):
+            shown[one["call_id"]] = one
+    ended = {one: (event["turn_id"], event.get("exit_code")) for one, event in shown.items()}
+    assert ended == {
+        "c_one": (first, 0),
+        "d_one": (first, None),
+        "c_two": (second, -1),
+        "d_two": (second, None),
+    }
+    assert shown["c_two"]["status"] == "failed"
+    assert shown["d_two"]["result"] == {"Err": "aborted"}
+
+
 def test_the_same_tape_gives_the_same_bytes(tape):
     for name in SESSION_WRITERS:
         assert export(tape, name).data == export(tape, name).data
 
 
-def test_another_agents_thinking_is_text_for_claude(store):
+@pytest.mark.parametrize("api", ["openai-responses", "anthropic-messages"])
+def test_thinking_without_a_signature_is_no_part_of_the_answer_for_claude(store, api):
     with store.create(HERE) as tape, tape.writer() as writer:
         writer.append(User((Text("go"),)))
-        writer.append(Assistant((Thinking("aha"), Text("Yes.")), api="openai-responses"))
+        writer.append(Assistant((Thinking("aha"),), api=api))
+        writer.append(User((Text("well?"),)))
+        writer.append(Assistant((Thinking("aha"), Text("Yes.")), api=api))
         writer.barrier()
         lines = [json.loads(line) for line in export(tape, "claude").data.splitlines()]
-    assert lines[-1]["message"]["content"] == [
-        {"type": "text", "text": "aha"},
-        {"type": "text", "text": "Yes."},
-    ]
+    prompt, again, answer = (one for one in lines if one["type"] in {"user", "assistant"})
+    assert answer["message"]["content"] == [{"type": "text", "text": "Yes."}]
+    assert again["parentUuid"] == prompt["uuid"]
+    assert answer["parentUuid"] == again["uuid"]
 
 
 def test_answers_with_one_id_stay_two_for_claude(store, tmp_path):
