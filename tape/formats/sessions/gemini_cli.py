@@ -6,7 +6,7 @@ line `{"$set":{…}}` changes the header, and a message that stands there again 
     message                          becomes
     -------------------------------  ----------------------------------------------------------
     user                             user
-    gemini                           an answer: thoughts, words, calls; then a result for each
+    gemini, model                    an answer: thoughts, words, calls; then a result for each
                                      call that has one
     info, error, warning             note
     an element of `history`          as the API's own contents
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ...model.entries import (
     NO_JSON,
+    Assistant,
     Note,
     Text,
     Thinking,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 TOOL = "gemini"
 FORMAT = "gemini-cli-chat"
+_ANSWERS = frozenset({"gemini", "model"})
 _REMARKS = frozenset({"info", "error", "warning"})
 _CALL_FIELDS = ("id", "name", "args", "result", "resultDisplay", "status", "timestamp")
 _HEADER = frozenset({"projectHash", "startTime", "lastUpdated"})
@@ -138,13 +140,18 @@ class _StepReader:
 
     def _convert(self, message: WireObject, model: str) -> Iterator[Payload]:
         kind = read_text(message.get("type"))
-        if "parts" in message and "type" not in message:
-            role = "model" if read_text(message.get("role")) in {"gemini", "model"} else "user"
-            yield from self.reader.read_element({"role": role, "parts": message["parts"]})
+        if "parts" in message and kind in {"", "user", *_ANSWERS}:
+            role = kind or read_text(message.get("role"))
+            role = "model" if role in _ANSWERS else "user"
+            for one in self.reader.read_element({"role": role, "parts": message["parts"]}):
+                if isinstance(one, Assistant) and kind:
+                    yield self._name_model(one, message, model)
+                else:
+                    yield one
         elif kind == "user":
             content = message.get("content")
             yield User(tuple(self._read_words(content)) or (Text(""),))
-        elif kind == "gemini":
+        elif kind in _ANSWERS:
             yield from self._convert_answer(message, model)
         elif kind in _REMARKS:
             yield Note(to_plain_text(message.get("content") or ""))
@@ -168,14 +175,17 @@ class _StepReader:
             ours = self.reader.assign_call_id(call.get("id"), name)
             rest = {"id": call["id"]} if isinstance(call.get("id"), str) else {}
             blocks.append(build_tool_call(ours, name, call.get("args"), rest))
-        yield replace(
-            self.reader.build_answer(tuple(blocks)),
+        yield self._name_model(self.reader.build_answer(tuple(blocks)), message, model)
+        for call in calls:
+            yield from self._convert_result(call)
+
+    def _name_model(self, said: Assistant, message: WireObject, model: str) -> Assistant:
+        return replace(
+            said,
             provider="google",
             model=read_text(message.get("model")) or model,
             usage=_read_usage(read_object(message.get("tokens"))),
         )
-        for call in calls:
-            yield from self._convert_result(call)
 
     def _convert_result(self, call: WireObject) -> Iterator[Payload]:
         results = [

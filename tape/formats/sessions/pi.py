@@ -101,7 +101,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         file.header["id"] or name,
         read_steps,
         cwd=read_text(file.header.get("cwd")) or None,
-        created=read_time(file.header.get("timestamp")),
+        created=min(_read_times(file), default=None),
         title=next((one for one in reversed(names) if isinstance(one, str) and one.strip()), None),
         newest=str(file.entries[-1].get("id")) if file.entries else None,
         forked_from=_read_parent_session(file.header),
@@ -112,6 +112,13 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         if entry.get("type") == "label" and isinstance(label, str):
             made.labels[label] = str(entry.get("targetId"))
     return made
+
+
+def _read_times(file: PiSession) -> Iterator[int]:
+    """Yield the times of a file; those of its entries are older where it was forked."""
+    for entry in (file.header, *file.entries):
+        if (time := read_time(entry.get("timestamp"))) is not None:
+            yield time
 
 
 def _read_parent_session(header: PiEntry) -> tuple[str, ...]:

@@ -87,6 +87,15 @@ def import_and_open(store, data):
     return done, tape
 
 
+def test_entries_that_are_older_than_their_file_keep_their_times(store):
+    """A session that was branched off has the time of that in its header."""
+    header = {**HEADER, "timestamp": "2026-01-01T00:00:00Z"}
+    _, tape = import_and_open(store, write_lines(*TREE[:3], header=header))
+    with tape:
+        times = [entry.time[:19] for entry in tape.entries(tape.head())]
+    assert times == [f"2025-01-01T00:00:0{second}" for second in (1, 1, 2, 3)]
+
+
 class TestVersions:
     """M204: versions 1 and 2 become version 3."""
 

@@ -86,6 +86,20 @@ def test_or_a_message_on_each_line_and_the_last_of_one_id_counts():
     check_gemini(write_lines(HEADER, PROMPT, early, {"$set": {"lastUpdated": "x"}}, ANSWER))
 
 
+def test_a_message_of_the_model_is_an_answer():
+    parts = {"id": "m2", "type": "model", "model": "gemini-3-pro", "parts": [{"text": "Done."}]}
+    words = {"id": "m3", "type": "model", "content": "Really."}
+    asked = {"id": "m1", "type": "user", "parts": [{"text": "go"}]}
+    data = json.dumps({**HEADER, "messages": [asked, parts, words]}).encode()
+    session = gemini_cli.read_session(lambda: [data], "file")
+    prompt, *answers = list_payloads(session)
+    assert (type(prompt), join_texts(prompt.content)) == (User, "go")
+    assert [type(one) for one in answers] == [Assistant, Assistant]
+    assert [join_texts(one.content) for one in answers] == ["Done.", "Really."]
+    assert (answers[0].provider, answers[0].model) == ("google", "gemini-3-pro")
+    assert not session.unknown
+
+
 def test_remarks_and_calls_that_failed():
     failed = {**CALL, "status": "error", "result": [], "resultDisplay": "no such file"}
     messages = [{"type": "info", "content": "hello"}, {**ANSWER, "toolCalls": [failed]}]
