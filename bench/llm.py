@@ -45,7 +45,7 @@ WARM = 5
 """Calls before the first one that is timed."""
 MORE_ROUNDS = 10
 """By so many a session grows while it is timed, so that its size is what the row says."""
-MOST_CALLS = 60
+MAX_CALLS = 60
 
 
 class Wire(NamedTuple):
@@ -250,7 +250,7 @@ def _rows(wire: str, port: int, scale: Scale, runner: asyncio.Runner) -> list[Ro
     url = f"http://127.0.0.1:{port}/{wire}"
     sessions = [Session(wire, f"{url}/1", rounds, runner) for rounds in ROUNDS]
     works = [work for one in sessions for work in (one.ours, one.floor)]
-    short, bare_short, long, bare_long = in_turns(min(scale.rounds, MOST_CALLS), works)
+    short, bare_short, long, bare_long = in_turns(min(scale.rounds, MAX_CALLS), works)
     calls, note = [short / bare_short, long / bare_long], "all four by turns in one run"
     pieces = _pieces(wire, f"{url}/{PIECES}", max(5, scale.rounds // 10), runner)
     bare, split = "bare HTTP client, ready JSON", "bare HTTP client, split"

@@ -23,7 +23,7 @@ MODEL = "another-model"
 TARGET = Target(sample.ENDPOINT, sample.API, MODEL)
 LATER = 300
 """Entries that are appended while rounds are timed."""
-MOST_MS, MOST_GROWTH = 1.0, 1.5
+MAX_MS, MAX_GROWTH = 1.0, 1.5
 
 
 def rounds_rows(path: Path, scale: Scale) -> list[Row]:  # noqa: ARG001 (no data is made)
@@ -38,11 +38,11 @@ def rounds_rows(path: Path, scale: Scale) -> list[Row]:  # noqa: ARG001 (no data
     for entries in sizes:
         took, anew = median(times[entries]), sessions[entries].anew
         at = f", at {entries:,} in view"
-        rows.append(Row(f"a round's own work{at}", "none", took * 1_000, "ms", MOST_MS))
+        rows.append(Row(f"a round's own work{at}", "none", took * 1_000, "ms", MAX_MS))
         rows.append(Row(f"a round's own work{at}", "all folded anew", took / anew, "×", None))
         if entries > sizes[0]:
             growth, before = took / median(times[sizes[0]]), f"at {sizes[0]:,}"
-            rows.append(Row(f"a round's own work{at}", before, growth, "×", MOST_GROWTH))
+            rows.append(Row(f"a round's own work{at}", before, growth, "×", MAX_GROWTH))
     return rows
 
 

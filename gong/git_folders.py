@@ -26,7 +26,7 @@ _MODE, _FLAGS, _PATH = 24, 60, 62
 """Of an entry of the index: where its mode, its flags and its path begin."""
 _LENGTH_BITS, _EXTENDED = 0xFFF, 0x4000
 _WORKTREE = re.compile(rb"^\s*worktree\s*=\s*\"?([^\"\n]*)", re.MULTILINE | re.IGNORECASE)
-_MOST_FOLDERS = 2_000
+_MAX_FOLDERS = 2_000
 
 
 class GitFolder(NamedTuple):
@@ -99,7 +99,7 @@ def is_git_folder(path: str) -> bool:
 def list_inner_folders(repository: GitFolder) -> Iterator[GitFolder]:
     """Yield the repositories that git enters from this one: submodules, and others it knows."""
     waiting, seen = [repository], {repository.place}
-    while waiting and len(seen) < _MOST_FOLDERS:
+    while waiting and len(seen) < _MAX_FOLDERS:
         here = waiting.pop()
         for found in (*_list_modules(here.common), *_list_gitlinks(here)):
             if found.place not in seen:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 NO_MODEL = Target("", "", "")
 """A target that wrote none of the messages."""
-MOST_ROWS = 200
+MAX_ROWS = 200
 PAGE_CHARS = 16_000
 """Characters of one entry, or of one message, in an answer."""
 _LINES_OF_ENTRY = 6
@@ -54,7 +54,7 @@ Ref = Annotated[
         " session of this folder"
     ),
 ]
-Limit = Annotated[int, Meta(ge=1, le=MOST_ROWS, description="How many rows at most")]
+Limit = Annotated[int, Meta(ge=1, le=MAX_ROWS, description="How many rows at most")]
 Offset = Annotated[int, Meta(ge=0, description="Where to continue: `next` of the page before")]
 Words = Annotated[
     str,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .index.reader import TapeRow
     from .store.store import Store
 
-_MOST_READ = 20
+_MAX_READ = 20
 """How many tapes of folders that are gone are opened."""
 
 
@@ -61,7 +61,7 @@ def find_moved_project(store: Store, index: Index | None, cwd: str) -> MovedProj
         root = row.project or row.cwd
         if not is_there.setdefault(root, not root or os.path.isdir(root)):  # noqa: PTH112 (a text)
             gone.setdefault(root, []).append(row)
-    for root, (newest, *others) in [*gone.items()][:_MOST_READ]:
+    for root, (newest, *others) in [*gone.items()][:_MAX_READ]:
         why = _compare_folders(store, newest, root, here)
         if why:
             inside = os.path.relpath(newest.cwd, root)

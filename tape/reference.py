@@ -34,7 +34,7 @@ _REFERENCE = re.compile(
     r"(?:~(?P<back>[0-9]{0,9})|\^(?P<prompts_back>[0-9]{0,9}))?\Z"
 )
 _PREFIX = re.compile(r"[0-9a-f]{3,40}\Z")
-LEAST_SURE_DIGITS = 4
+MIN_SURE_DIGITS = 4
 """A prefix of fewer digits may as well be a word: whatever has exactly that name comes first."""
 
 

@@ -26,7 +26,7 @@ from .errors import Ambiguous, NotFound, TapeError, UsageError
 from .folders import locate_repository
 from .index.library import ask_index, list_tapes, read_tape_row
 from .reference import (
-    LEAST_SURE_DIGITS,
+    MIN_SURE_DIGITS,
     Reference,
     find_session_label,
     is_id_prefix,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _TAPE_ID = 32
 """Hex digits of a tape's id; a longer prefix can only be an entry's."""
-_MOST_LISTED = 10
+_MAX_LISTED = 10
 """How many hits of an ambiguous word are listed."""
 
 
@@ -184,7 +184,7 @@ def _find_meant_tape(
     if reference.branch is None:
         names.append(partial(_find_branch_here, cwd=cwd))
     # Three hex digits may well be a word that somebody chose as a name; more hardly ever are.
-    questions = [*ids, *names] if len(word) >= LEAST_SURE_DIGITS else [*names, *ids]
+    questions = [*ids, *names] if len(word) >= MIN_SURE_DIGITS else [*names, *ids]
     for ask in questions:
         found = ask(store, index, word)
         if found:
@@ -311,14 +311,14 @@ def _require_single_place(store: Store, word: str, found: list[_FoundPlace]) -> 
         return found[0]
     digits, shown = max(len(word) + 4, 8), []
     for folder, entry, _ in found[
-        :_MOST_LISTED
+        :_MAX_LISTED
     ]:  # enough of each id to be unique, and the tape's title
         row = read_tape_row(store, folder)
         tape = row.id[:digits] if row else folder
         title = f' "{row.title}"' if row and row.title else ""
         shown.append(f"{entry[:digits]} in {tape}{title}" if entry else f"{tape}{title}")
-    if len(found) > _MOST_LISTED:
-        shown.append(f"{len(found) - _MOST_LISTED} more")
+    if len(found) > _MAX_LISTED:
+        shown.append(f"{len(found) - _MAX_LISTED} more")
     raise Ambiguous(word, tuple(shown))
 
 
@@ -339,7 +339,7 @@ def _find_entry_or_label(tape: Tape, index: Index | None, reference: Reference) 
     assert word is not None
     labelled = tape.refs().labels.get(word)
     hits = []
-    if is_id_prefix(word) and not (labelled and len(word) < LEAST_SURE_DIGITS):
+    if is_id_prefix(word) and not (labelled and len(word) < MIN_SURE_DIGITS):
         hits = _find_entry_hits(tape, index, word)
     if not hits and labelled:
         hits = _find_entry_hits(tape, index, labelled)

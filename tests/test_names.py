@@ -214,6 +214,22 @@ def test_names_can_be_searched_for(package):
     assert not faults, "\n" + "\n".join(faults)
 
 
+_OTHER_LIMITS = re.compile(r"_?(?:MOST|LONGEST|LEAST|SHORTEST|FEWEST)_")
+
+
+@pytest.mark.parametrize("package", ["tape", "gong"])
+def test_the_names_of_limits_begin_with_max_or_min(package):
+    names = [
+        f"{file}: {target.id}"
+        for file in sorted((ROOT / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and _OTHER_LIMITS.match(target.id)
+    ]
+    assert names == []
+
+
 def test_every_accessor_that_is_listed_is_there():
     trees = {**parse_package(ROOT, "tape"), **parse_package(ROOT, "gong")}
     there = {one.place for file, tree in trees.items() for one in _functions(file, tree)}

@@ -65,7 +65,7 @@ ALLOWED = {
 }
 """Places where an old word has its plain meaning."""
 
-FEWEST_WORDS = 4
+MIN_WORDS = 4
 """Shorter literals are keys, names and fragments."""
 
 
@@ -90,7 +90,7 @@ def module_texts(path: Path) -> Iterator[Text]:
     for node in ast.walk(ast.parse(path.read_text())):
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             continue
-        if len(re.findall(r"[A-Za-z']{2,}", node.value)) >= FEWEST_WORDS:
+        if len(re.findall(r"[A-Za-z']{2,}", node.value)) >= MIN_WORDS:
             yield Text(place, node.lineno, " ".join(node.value.split()))
 
 

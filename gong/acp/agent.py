@@ -29,7 +29,7 @@ from tape.model.entries import Assistant, ToolResult
 from ..agent import events
 from ..agent.documents import AttachedDocument
 from ..errors import ConfigurationError, GongError
-from ..hosting.hub import MOST_LISTED, HostedSession, HostOffer, RunFailed, SessionHub
+from ..hosting.hub import MAX_LISTED, HostedSession, HostOffer, RunFailed, SessionHub
 from .call_files import CallFiles
 from .editor_files import EditorFiles
 from .updates import SessionUpdates, build_commands, build_history, build_plan
@@ -75,7 +75,7 @@ _CODES = {
 }
 """Error → its code in the protocol; others are internal."""
 _NO_ANSWER = "The user gave no answer."
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 """Digits of the cursor of a list."""
 
 
@@ -337,10 +337,10 @@ class AcpAgent:
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
     ) -> schema.ListSessionsResponse:
         """Return a page of the sessions of the store, newest first."""
-        if cursor is not None and not (cursor.isdecimal() and len(cursor) <= _MOST_DIGITS):
+        if cursor is not None and not (cursor.isdecimal() and len(cursor) <= _MAX_DIGITS):
             raise RequestError.invalid_params({"cursor": cursor})
         skip = int(cursor or 0)
-        found = self.hub.list_sessions(cwd, skip=skip, limit=MOST_LISTED + 1)
+        found = self.hub.list_sessions(cwd, skip=skip, limit=MAX_LISTED + 1)
         sessions = [
             schema.SessionInfo(
                 session_id=one.session,
@@ -349,9 +349,9 @@ class AcpAgent:
                 updated_at=one.updated,
                 field_meta={"tape": {"entries": one.entries}},
             )
-            for one in found[:MOST_LISTED]
+            for one in found[:MAX_LISTED]
         ]
-        more = str(skip + MOST_LISTED) if len(found) > MOST_LISTED else None
+        more = str(skip + MAX_LISTED) if len(found) > MAX_LISTED else None
         return schema.ListSessionsResponse(sessions=sessions, next_cursor=more)
 
     async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:

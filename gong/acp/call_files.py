@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from tape.model.entries import BlobRef, ChangedFile
 
 _PATH_FIELDS = ("path", "file_path", "dir_path", "file")
-_MOST_BYTES = 256 * 1024
+_MAX_BYTES = 256 * 1024
 """Bytes of one version of a file that is shown whole."""
-_MOST_FILES = 100
+_MAX_FILES = 100
 """Files of a call that are shown."""
 
 
@@ -71,14 +71,14 @@ class CallFiles(NamedTuple):
         paths = ((self._resolve_path(path), line) for path, line in found.items())
         return [
             schema.ToolCallLocation(path=path, line=line)
-            for path, line in [*paths][:_MOST_FILES]
+            for path, line in [*paths][:_MAX_FILES]
             if path
         ]
 
     def build_diffs(self, name: str, arguments: Mapping[str, Any]) -> list[Any]:
         """Return what a call is going to change, by its arguments."""
         found: list[Any] = []
-        for call in parse_named_call(name, arguments)[:_MOST_FILES]:
+        for call in parse_named_call(name, arguments)[:_MAX_FILES]:
             path = self._resolve_path(call.path)
             if path:
                 found += self._build_file_diffs(call, path)
@@ -91,7 +91,7 @@ class CallFiles(NamedTuple):
         planned = CallFiles(self.resolve, self.load, is_live=False).build_diffs(name, arguments)
         if not planned:
             return []
-        found = [self._build_recorded_diff(one) for one in files[:_MOST_FILES]]
+        found = [self._build_recorded_diff(one) for one in files[:_MAX_FILES]]
         recorded = {one.path: one for one in found if one is not None}
         if not recorded:
             return planned
@@ -125,7 +125,7 @@ class CallFiles(NamedTuple):
             return None
         try:
             about = os.stat(path)  # noqa: PTH116 (a path of a model)
-            if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
+            if not stat.S_ISREG(about.st_mode) or about.st_size > _MAX_BYTES:
                 return None
             with open(path, "rb") as file:  # noqa: PTH123 (as above)
                 return _decode_text(file.read())
@@ -144,7 +144,7 @@ class CallFiles(NamedTuple):
         return helpers.tool_diff_content(path, after or "", before)
 
     def _load_text(self, blob: BlobRef | None) -> str | None:
-        if blob is None or blob.bytes > _MOST_BYTES:
+        if blob is None or blob.bytes > _MAX_BYTES:
             return None
         try:
             return _decode_text(self.load(blob))

@@ -15,7 +15,7 @@ from ..env.local import LocalEnvironment
 if TYPE_CHECKING:
     from acp.interfaces import Client
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 class EditorFiles:
@@ -82,7 +82,7 @@ class EditorEnvironment(LocalEnvironment):
 
 def _read_text(data: bytes) -> str | None:
     """Return a file's text; None for one that an editor is not asked about."""
-    if len(data) > _MOST_BYTES:
+    if len(data) > _MAX_BYTES:
         return None
     try:
         return data.decode()

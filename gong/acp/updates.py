@@ -68,7 +68,7 @@ _CHUNKS: dict[str, Any] = {
     "agent_thought_chunk": schema.AgentThoughtChunk,
 }
 _PATH_FIELDS = ("path", "file_path", "file")
-_MOST_TITLE = 120
+_MAX_TITLE = 120
 
 
 class ShownCall(NamedTuple):
@@ -156,7 +156,7 @@ def describe_call(name: str, arguments: dict[str, Any]) -> str:
     if not what:
         what = ", ".join(one.path for one in parse_named_call(name, arguments))
     title = f"{name} {what}".strip().split("\n")[0]
-    return title if len(title) <= _MOST_TITLE else f"{title[: _MOST_TITLE - 1]}…"
+    return title if len(title) <= _MAX_TITLE else f"{title[: _MAX_TITLE - 1]}…"
 
 
 def read_arguments(raw: Any) -> dict[str, Any]:

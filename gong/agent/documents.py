@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 COMMAND, DELIVERED = "gong.command", "gong.delivered"
 """Kinds of `custom` entries: an output that waits; and that it is in the conversation."""
-_MOST_OUTPUT = 30_000
+_MAX_OUTPUT = 30_000
 """Characters of a command's output that are kept."""
 
 
@@ -85,8 +85,8 @@ def record_output(
     `end` says how it ended, such as "exit code 0". With `shared` the model gets it: at once, or
     unless `now` as the document that is returned.
     """
-    if len(output) > _MOST_OUTPUT:
-        output = f"{output[:_MOST_OUTPUT]}\n… {len(output) - _MOST_OUTPUT} more characters"
+    if len(output) > _MAX_OUTPUT:
+        output = f"{output[:_MAX_OUTPUT]}\n… {len(output) - _MAX_OUTPUT} more characters"
     shown = [clean_words(one) for one in (command, output.rstrip()) if one]
     said = "\n".join(("$ " + shown[0], *shown[1:], f"[{end}]"))
     document = None

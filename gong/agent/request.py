@@ -99,7 +99,7 @@ def prepare_request(
 _NAMES_LIMIT = "anthropic-messages"
 """The wire API that must be told how long an answer may be; with others it is the model's limit."""
 _ESTIMATE_SHARE = 1.05
-_SHORTEST_ANSWER = 4_096
+_MIN_ANSWER = 4_096
 
 
 def _limit_answer(prepared: PreparedRequest, most: int | None) -> int | None:
@@ -115,4 +115,4 @@ def _limit_answer(prepared: PreparedRequest, most: int | None) -> int | None:
     if tokens > room:  # else the model's limit holds, however many they are
         tokens = size.measure_near(prepared.request, room)
     left = window - int(tokens * _ESTIMATE_SHARE)
-    return max(min(most, left), min(_SHORTEST_ANSWER, most))
+    return max(min(most, left), min(_MIN_ANSWER, most))

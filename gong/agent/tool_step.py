@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 SKIPPED = "Skipped due to queued user message"
 """The result of a call that was skipped because of steering."""
 _MAX_SHOWN_CHARS = 20_000  # maximum characters of output in the result of a stopped command
-_MOST_AT_ONCE = 16
+_MAX_AT_ONCE = 16
 """Calls of a group that run at the same moment; starting a program takes the loop's time."""
 _MAX_TAIL_CHARS = 2_000  # maximum characters of output so far in each event
 
@@ -98,7 +98,7 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
         if any(prepared.tool.replay == "unsafe" for _, prepared in allowed):
             context.recorder.barrier()
         with context.queues.allow_interrupt():
-            slots = asyncio.Semaphore(_MOST_AT_ONCE)
+            slots = asyncio.Semaphore(_MAX_AT_ONCE)
             async with asyncio.TaskGroup() as group:
                 for one, prepared in allowed:
                     group.create_task(one.run(prepared, slots))

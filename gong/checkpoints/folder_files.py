@@ -72,7 +72,7 @@ class RowChange:
     new: FolderRow
 
 
-_MOST_NAMES = 1000
+_MAX_NAMES = 1000
 """If more names may have changed, all are listed: git compares many files faster."""
 
 
@@ -217,7 +217,7 @@ class FolderFiles:
         self._budget = ReadBudget(self._settings)
         # No names: no watch, or it lost events. Then every file is compared.
         names = self._tree.find_changed_names(self.rows)
-        if names is None or len(names) > _MOST_NAMES:
+        if names is None or len(names) > _MAX_NAMES:
             return self._find_all_changed_rows(now, is_after=is_after)
         names.update(self._find_unwatched())
         signatures = stat_own_files(self.folder, names)
@@ -345,7 +345,7 @@ class FolderFiles:
         return {**versions, **self._stored.store_files(files, is_after=True)}
 
 
-_MOST_BYTES = 32 << 20
+_MAX_BYTES = 32 << 20
 """Bytes of git's objects that are in memory at once, where no single one is larger."""
 
 
@@ -353,7 +353,7 @@ def _split_by_size(files: Sequence[WantedFile]) -> Iterator[list[WantedFile]]:
     some: list[WantedFile] = []
     size = 0
     for one in files:
-        if some and size + one.size > _MOST_BYTES:
+        if some and size + one.size > _MAX_BYTES:
             yield some
             some, size = [], 0
         some.append(one)

@@ -29,7 +29,7 @@ _WANTED = _CLOSE_WRITE | _MODIFY | _ATTRIB | _MOVES | _CREATE | _DELETE | _SELF
 _UNMOUNTED, _OVERFLOW, _REMOVED, _IS_FOLDER = 0x2000, 0x4000, 0x8000, 0x4000_0000
 _HEADER = struct.Struct("iIII")
 _BUFFER = 1 << 18
-MOST_FOLDERS = 8192
+MAX_FOLDERS = 8192
 """Folders that are watched at most: the system has a limit for all programs of a user."""
 
 
@@ -66,7 +66,7 @@ class FolderWatch:
         name = os.fsencode(f"{self._top}/{path}")
         flags = _WANTED | _ONLY_FOLDERS | _NO_LINKS
         number = _load_libc().inotify_add_watch(self._fd, name, flags)
-        if number < 0 or len(self.folders) >= MOST_FOLDERS:
+        if number < 0 or len(self.folders) >= MAX_FOLDERS:
             return False
         self.folders[path], self._names[number] = number, path
         return True

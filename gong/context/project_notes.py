@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_MOST_BYTES = 200_000
-_MOST_ROWS = 20
+_MAX_BYTES = 200_000
+_MAX_ROWS = 20
 _TARGET = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*:(?!=)", re.MULTILINE)
 _PYTHON_TOOLS = {
     "pytest": "pytest",
@@ -49,7 +49,7 @@ def describe_project(folder: Path) -> str:
     prose = (one for one in paragraphs if not one.startswith(_NO_PROSE))
     introduction = dict.fromkeys(filter(None, (description, next(prose, ""))))
     sections = [f"# {title}", *introduction]
-    commands = list(dict.fromkeys(_list_commands(folder)))[:_MOST_ROWS]
+    commands = list(dict.fromkeys(_list_commands(folder)))[:_MAX_ROWS]
     if commands:
         sections.append("## Commands\n\n" + "\n".join(f"- `{one}`" for one in commands))
     folders = sorted(
@@ -58,7 +58,7 @@ def describe_project(folder: Path) -> str:
         if one.is_dir() and one.name[0] != "." and one.name not in _IGNORED_FOLDERS
     )
     if folders:
-        rows = "\n".join(f"- `{name}/`" for name in folders[:_MOST_ROWS])
+        rows = "\n".join(f"- `{name}/`" for name in folders[:_MAX_ROWS])
         sections.append(f"## Layout\n\n{rows}")
     sections.append("## Conventions\n\n(Say here what a newcomer has to know.)")
     return "\n\n".join(sections) + "\n"
@@ -147,6 +147,6 @@ def _read_text(file: Path) -> str:
         if not file.is_file():
             return ""
         with file.open("rb") as opened:
-            return opened.read(_MOST_BYTES).decode("utf-8", "replace")
+            return opened.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

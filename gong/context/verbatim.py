@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 TYPED_ORIGINS = frozenset({"steering", "follow_up"})
 """Origins of context entries with input that the user typed while the agent worked."""
-MOST_FILES = 100
+MAX_FILES = 100
 """Maximum files of each kind that a summary names, the newest."""
 _MIN_REQUEST_CHARS = 80
 """Minimum characters to which a request is cut."""
@@ -177,7 +177,7 @@ def collect_files(
 
     What results recorded as changed counts, also of commands, else what the arguments tell. Paths
     inside the folder of the summary are relative to it. A changed file is not among those read.
-    Each appears once, where it was used last; above MOST_FILES a last line says how many are left
+    Each appears once, where it was used last; above MAX_FILES a last line says how many are left
     out.
     """
     earlier = parse_earlier_summary(previous)
@@ -214,8 +214,8 @@ def _parse_file_names(names: Iterable[str], folders: SummaryFolders) -> tuple[di
 
 
 def _keep_newest_files(names: Sequence[str], more: int) -> tuple[str, ...]:
-    more += max(len(names) - MOST_FILES, 0)
-    return (*names[-MOST_FILES:], *([f"… and {more} more"] if more else []))
+    more += max(len(names) - MAX_FILES, 0)
+    return (*names[-MAX_FILES:], *([f"… and {more} more"] if more else []))
 
 
 def shorten_path(path: str, cwd: str) -> str:

@@ -64,7 +64,7 @@ _PASSWORD_IN_SETTINGS = re.compile(
     re.IGNORECASE,
 )
 """As in a line of settings for a database: `host=db;password=x`."""
-_SHORTEST_KEY = 16
+_MIN_KEY = 16
 _PROXY = re.compile(r"(?:^|_)PROXY$")
 
 
@@ -113,7 +113,7 @@ def is_secret_variable(name: str, value: str) -> bool:
 def _has_secret(value: str) -> bool:
     if _PASSWORD_IN_ADDRESS.search(value) or _PASSWORD_IN_SETTINGS.search(value):
         return True
-    if len(value) < _SHORTEST_KEY:
+    if len(value) < _MIN_KEY:
         return False
     from tape.exchange.secrets import mask_text  # noqa: PLC0415 (a prompt stands first)
 

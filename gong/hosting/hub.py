@@ -52,7 +52,7 @@ DECISIONS: Mapping[str, Answer] = {
     "deny": "no",
 }
 """A decision about a call, by any of its names."""
-MOST_LISTED = 50
+MAX_LISTED = 50
 """Sessions on one page of a list."""
 
 
@@ -290,7 +290,7 @@ class SessionHub:
         self._emit(event)
 
     def list_sessions(
-        self, folder: str | None = None, *, skip: int = 0, limit: int = MOST_LISTED
+        self, folder: str | None = None, *, skip: int = 0, limit: int = MAX_LISTED
     ) -> list[ListedSession]:
         """Return sessions of the store, newest first, of one folder if it is given."""
         rows = [row for row in list_tapes(*self.library) if folder in {None, row.cwd}]

@@ -204,7 +204,7 @@ _WINDOW_WORDS = tuple(
         r"context (?:length|size|window)(?: is| of)?\W{0,2}([\d,]+)",
     )
 )
-_LEAST_WINDOW = 1_000
+_MIN_WINDOW = 1_000
 
 
 def find_window_in_error(text: str) -> int | None:
@@ -217,7 +217,7 @@ def find_window_in_error(text: str) -> int | None:
     for pattern in _WINDOW_WORDS:
         found = pattern.search(text)
         size = int(found[1].replace(",", "") or 0) if found else 0
-        if size >= _LEAST_WINDOW:
+        if size >= _MIN_WINDOW:
             return size
     return None
 

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 ServerState = Literal["stopped", "starting", "ready", "failed"]
 
-_MOST_PAGES = 100
+_MAX_PAGES = 100
 """Pages of a list that are read; a server whose list never ends must not hang a session."""
-_LONGEST_PAUSE = 60.0
+_MAX_PAUSE = 60.0
 _END_SECONDS = 8.0
 """How long a server is waited for at the end; the SDK ends its process before that."""
 for _name in ("mcp", "client"):  # what the SDK logs would go to the screen of a session
@@ -193,7 +193,7 @@ class ServerConnection:
         """Note that a server ended which was not told to, and how long to leave it alone."""
         self.state = "failed"
         self.error = self.error or "it ended by itself"
-        pause = 0.0 if was_ready else min(2.0**self._failures, _LONGEST_PAUSE)
+        pause = 0.0 if was_ready else min(2.0**self._failures, _MAX_PAUSE)
         self._failures += 1
         self._next_start = monotonic() + pause
 
@@ -224,7 +224,7 @@ class ServerConnection:
             return ()
         listed: list[types.Tool] = []
         cursor: str | None = None
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             page = await client.list_tools(cursor=cursor, cache_mode="refresh")
             listed += page.tools
             ttl = page.ttl_ms if self._is_modern(client) else None
@@ -388,7 +388,7 @@ class ServerConnection:
 async def _read_pages(fetch: Callable[..., Awaitable[Any]]) -> AsyncGenerator[Any, None]:
     """Yield the pages of a list."""
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         page = await fetch(cursor=cursor)
         yield page
         cursor = page.next_cursor

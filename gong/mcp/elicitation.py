@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mcp_types as types
 
-from ..tools.dialogue import MOST_OPTIONS, Question, QuestionOption
+from ..tools.dialogue import MAX_OPTIONS, Question, QuestionOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..tools.dialogue import Dialogue
 
 ACCEPT, DECLINE, SKIP = "Answer", "Decline", "(leave out)"
-_MOST_ROUNDS = 3
+_MAX_ROUNDS = 3
 """How often a form is asked in all until it fits."""
 _TRUTHS = {"yes": True, "true": True, "y": True, "no": False, "false": False, "n": False}
 
@@ -79,7 +79,7 @@ def build_question(field: FormField) -> Question:
     limits = _describe_limits(field)
     text = f"{field.name}{f': {about}' if about else ''}{f' ({limits})' if limits else ''}"
     labels = [*field.choices] or (["yes", "no"] if schema.get("type") == "boolean" else [])
-    if len(labels) >= MOST_OPTIONS:  # too many to list: they are named in the text
+    if len(labels) >= MAX_OPTIONS:  # too many to list: they are named in the text
         text, labels = f"{text} – one of {', '.join(labels)}", []
     options = [QuestionOption(label) for label in labels]
     if field.has_default:
@@ -184,7 +184,7 @@ async def answer_elicitation(
     values: dict[str, Any] = {}
     remarks: list[str] = []
     asked = fields
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         if not asked:
             break
         header = "; ".join(remarks) or server

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .connection import ServerConnection
 
-_MOST_CHARS = 200_000
+_MAX_CHARS = 200_000
 """Characters of one text; what is longer is cut, and says so."""
 _RESOURCE = re.compile(r"(?:^|(?<=\s))@(?P<server>[^\s:@/]+):(?P<uri>\S+)")
 _PROMPT = re.compile(r"/(?P<server>[^\s:/]+):(?P<name>[^\s/]+)\s*(?P<typed>.*)\Z", re.DOTALL)
@@ -143,6 +143,6 @@ def _build_picture(name: str, data: bytes) -> ServerDocument:
 
 
 def _cut_text(text: str) -> str:
-    if len(text) <= _MOST_CHARS:
+    if len(text) <= _MAX_CHARS:
         return text
-    return f"{text[:_MOST_CHARS]}\n… {len(text) - _MOST_CHARS} more characters were left out"
+    return f"{text[:_MAX_CHARS]}\n… {len(text) - _MAX_CHARS} more characters were left out"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LOGIN_SECONDS = 300.0
 """How long a login waits for the browser."""
-_MOST_REQUEST_BYTES = 16_384
+_MAX_REQUEST_BYTES = 16_384
 _PAGE = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
     b"You can close this page: gong has what it needs.\n"
@@ -166,7 +166,7 @@ async def serve_callback() -> AsyncGenerator[CallbackServer, None]:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            line = (await reader.readline())[:_MOST_REQUEST_BYTES].decode("ascii", "replace")
+            line = (await reader.readline())[:_MAX_REQUEST_BYTES].decode("ascii", "replace")
             while (await reader.readline()).strip():
                 pass  # the headers
             _take_callback(line.split(" ")[1] if " " in line else "", code)
@@ -175,7 +175,7 @@ async def serve_callback() -> AsyncGenerator[CallbackServer, None]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=_MOST_REQUEST_BYTES)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=_MAX_REQUEST_BYTES)
     async with server:
         port = server.sockets[0].getsockname()[1]
         yield CallbackServer(f"http://127.0.0.1:{port}/callback", code)

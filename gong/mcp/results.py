@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from ..tools.tool import ToolContext
 
-_MOST_FAULT = 500
+_MAX_FAULT = 500
 """Characters of what is wrong with a result."""
 
 
@@ -79,7 +79,7 @@ def describe_unfit_result(result: types.CallToolResult, schema: Any) -> str:
     if fault is None:
         return ""
     where = ".".join(str(step) for step in fault.absolute_path)
-    said = fault.message if len(fault.message) <= _MOST_FAULT else f"{fault.message[:_MOST_FAULT]}…"
+    said = fault.message if len(fault.message) <= _MAX_FAULT else f"{fault.message[:_MAX_FAULT]}…"
     return f"[Not as the output schema of the tool says: {where}{': ' if where else ''}{said}]"
 
 

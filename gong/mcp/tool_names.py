@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MOST_CHARS = 64
+MAX_CHARS = 64
 _SERVER_CHARS = 24
 """What a server's part is cut to where the whole is too long."""
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
@@ -41,10 +41,10 @@ def build_tool_name(server: str, tool: str) -> str:
     """Return the name of a server's tool for models and rules."""
     part, own = format_server_part(server), _FOREIGN.sub("_", tool)
     name = f"{part}__{own}"
-    if own == tool and len(name) <= MOST_CHARS:
+    if own == tool and len(name) <= MAX_CHARS:
         return name
     digest = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_HASH_CHARS]
-    room = MOST_CHARS - _HASH_CHARS - 1
+    room = MAX_CHARS - _HASH_CHARS - 1
     if len(name) > room:
         name = f"{part[:_SERVER_CHARS].strip('_')}__{own}"[:room]
     return f"{name}_{digest}"

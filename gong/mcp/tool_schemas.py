@@ -46,11 +46,11 @@ _TYPES = {
     **dict.fromkeys(("array", "list", "tuple"), "array"),
     **dict.fromkeys(("null", "none"), "null"),
 }
-_MOST_CHARS = 64
+_MAX_CHARS = 64
 """Characters of the name of a property (Anthropic)."""
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.-]")
-_MOST_FAULTS = 1000
-_MOST_STEPS = 20
+_MAX_FAULTS = 1000
+_MAX_STEPS = 20
 """References, and choices within choices, that are followed at the root."""
 
 
@@ -177,7 +177,7 @@ def _inline_root(schema: dict[str, Any], steps: int) -> dict[str, Any]:
         return schema
     rest = {key: value for key, value in schema.items() if key != "$ref"}
     referred = _find_referred(schema["$ref"], schema)
-    if not isinstance(referred, dict) or referred is schema or steps > _MOST_STEPS:
+    if not isinstance(referred, dict) or referred is schema or steps > _MAX_STEPS:
         return rest
     return _inline_root({**referred, **rest}, steps + 1)
 
@@ -185,7 +185,7 @@ def _inline_root(schema: dict[str, Any], steps: int) -> dict[str, Any]:
 def _merge_choices(schema: dict[str, Any], steps: int) -> dict[str, Any]:
     """Return a schema without choices at its root: the properties of all of them."""
     made = {key: value for key, value in schema.items() if key not in {*_LISTED, "not", "enum"}}
-    if steps > _MOST_STEPS:
+    if steps > _MAX_STEPS:
         return made
     for key in ("allOf", "anyOf", "oneOf"):
         choices = [
@@ -231,13 +231,13 @@ def _rename_properties(schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str
 
 def _build_name(name: str, taken: Mapping[str, Any]) -> str:
     made = _FOREIGN.sub("_", name)
-    if made == name and 0 < len(name) <= _MOST_CHARS:
+    if made == name and 0 < len(name) <= _MAX_CHARS:
         return name
     others = [one for one in taken if one != name and _FOREIGN.sub("_", one) == made]
-    if made and len(made) <= _MOST_CHARS and not others:
+    if made and len(made) <= _MAX_CHARS and not others:
         return made
     digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
-    return f"{made[: _MOST_CHARS - 9]}_{digest}"
+    return f"{made[: _MAX_CHARS - 9]}_{digest}"
 
 
 def _remove_faults(schema: dict[str, Any]) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def _remove_faults(schema: dict[str, Any]) -> dict[str, Any]:
     from jsonschema.validators import Draft202012Validator  # noqa: PLC0415 (it loads slowly)
 
     judge = Draft202012Validator(Draft202012Validator.META_SCHEMA)
-    for _ in range(_MOST_FAULTS):
+    for _ in range(_MAX_FAULTS):
         fault: ValidationError | None = next(iter(judge.iter_errors(schema)), None)
         if fault is None:
             return schema

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .answer_check import AnswerCheck
     from .servers import ServerConfig
 
-_MOST_LOG_BYTES = 1_000_000
+_MAX_LOG_BYTES = 1_000_000
 """A log that is larger is emptied with the next start of its server."""
 _PERSON_SECONDS = 3600.0
 """A request that waits for an answer of a person may take so long without a byte."""
@@ -101,7 +101,7 @@ async def open_transport(
 def _open_log(log: Path) -> TextIO:
     """Open the log of a server for writing at its end; only its owner may read it."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    is_long = log.exists() and log.stat().st_size > _MOST_LOG_BYTES
+    is_long = log.exists() and log.stat().st_size > _MAX_LOG_BYTES
     begin = os.O_TRUNC if is_long else os.O_APPEND
     return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | begin, 0o600), "w", encoding="utf-8")
 

@@ -110,7 +110,7 @@ _READ_PATHS += ("file_paths", "target_file", "root", "folder", "notebook_path", 
 _SEARCHING_TOOLS = {"grep", "grep_search", "search_file_content", "grep_files", "search_files"}
 """Tools that show lines of files which the call does not name."""
 _GLOBS = ("glob", "glob_filter", "include")
-_MOST_FILES = 16
+_MAX_FILES = 16
 """So many files that a call does not name are judged: more would be no question to read."""
 
 
@@ -248,7 +248,7 @@ class CallJudge:
     ) -> list[Ruling]:
         """Ask about what changes gong's own rights or records, whatever the mode."""
         changed = dict.fromkeys(find_own_changes(actions, uses, self.own_folders))
-        parts = [self._judge_own_file(path) for path in islice(changed, _MOST_FILES)]
+        parts = [self._judge_own_file(path) for path in islice(changed, _MAX_FILES)]
         if command := find_own_command(actions, uses):
             parts.append(self._ask_about_own(f"{clip_text(command)}: changes {OWN_REASON}"))
         return parts
@@ -453,7 +453,7 @@ class CallJudge:
         if self.mode is PermissionMode.BYPASS:
             return []
         if call not in self.unnamed:
-            self.unnamed[call] = [*islice(self._choose_unnamed_files(paths), _MOST_FILES)]
+            self.unnamed[call] = [*islice(self._choose_unnamed_files(paths), _MAX_FILES)]
         parts = [self._judge_file("read", path) for path in self.unnamed[call]]
         return [one for one in parts if one != READING]
 

@@ -293,7 +293,7 @@ _THREE_WORDS = re.compile(
     r"(?:npm|pnpm|yarn|bun|poetry|pdm|hatch|deno) run|docker compose|go tool|gh \w+"
 )
 _RUNS_FILES = re.compile(r"(?:python|pypy|perl|ruby|node|nodejs|php|lua|bash|sh|zsh|dash)[\d.]*")
-_LONGEST_RULE = 2000
+_MAX_RULE = 2000
 
 
 def build_action_rule(action: CommandFinding) -> str | None:
@@ -309,7 +309,7 @@ def build_action_rule(action: CommandFinding) -> str | None:
     else:
         words = action.words[: _count_telling_words(action.words)]
         text = f"{escape_pattern(' '.join(words))}:*"
-    return f"Bash({text})" if len(text) <= _LONGEST_RULE else None
+    return f"Bash({text})" if len(text) <= _MAX_RULE else None
 
 
 def _count_telling_words(words: Sequence[str]) -> int:

@@ -28,7 +28,7 @@ _PARENT = re.compile(r"(?P<commit>.+?)(?:\^1?|~(?P<steps>\d*))")
 """A revision that names the parent of another."""
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_MOST_BYTES = 2_000_000
+_MAX_BYTES = 2_000_000
 _DIFF = (
     "diff",
     "--no-ext-diff",
@@ -169,7 +169,7 @@ async def _can_parse(variables: Mapping[str, str], folder: str, *words: str) -> 
 def _read_lines(file: Path) -> tuple[str, ...]:
     """Return the lines of a text file; nothing of a link, a binary file, or a very large one."""
     try:
-        if file.is_symlink() or not file.is_file() or file.stat().st_size > _MOST_BYTES:
+        if file.is_symlink() or not file.is_file() or file.stat().st_size > _MAX_BYTES:
             return ()
         data = file.read_bytes()
     except OSError:

@@ -21,7 +21,7 @@ _SARIF_LEVELS = {"critical": "error", "major": "error", "minor": "warning", "inf
 _GITHUB_LEVELS = {"critical": "error", "major": "error", "minor": "warning", "info": "notice"}
 _SHARED_RULE = re.compile(r"(?:ruff-S|bandit-B)(\d{3})")
 """A rule that ruff has from bandit: its number."""
-_MOST_LINES = 20
+_MAX_LINES = 20
 """Of a statement in which two analysers mean the same fault."""
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -115,7 +115,7 @@ def _is_same_fault(one: ReviewFinding, other: ReviewFinding) -> bool:
     (first, last), (other_first, other_last) = one.lines, other.lines
     if first == other_first:
         return True
-    is_near = max(last - first, other_last - other_first) <= _MOST_LINES
+    is_near = max(last - first, other_last - other_first) <= _MAX_LINES
     meets = first <= other_last and other_first <= last
     return one.source != other.source and is_near and meets
 

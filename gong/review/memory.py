@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_MOST_KEPT = 10_000
+_MAX_KEPT = 10_000
 """Contents; older ones are forgotten."""
 
 Findings = tuple[ReviewFinding, ...]
@@ -42,7 +42,7 @@ class ReviewMemory:
         """
         if not found:
             return
-        kept = [*{**self._known, **found}.items()][-_MOST_KEPT:]
+        kept = [*{**self._known, **found}.items()][-_MAX_KEPT:]
         self._known = dict(kept)
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -50,7 +50,7 @@ SHAPE = (
     ' "info", "category": "…", "text": "…", "fix": "…"}]}'
 )
 _CONTEXT_LINES = 12
-_MOST_CHARS = 60_000
+_MAX_CHARS = 60_000
 
 
 class StageAnswer(NamedTuple):
@@ -92,7 +92,7 @@ def split_changes(files: Sequence[ReviewedFile]) -> Iterator[str]:
     """Yield the changes of files, as many together as a model is asked about at once."""
     held = ""
     for shown in (part for one in files for part in _split_file(show_changes(one))):
-        if held and len(held) + len(shown) > _MOST_CHARS:
+        if held and len(held) + len(shown) > _MAX_CHARS:
             yield held
             held = ""
         held += f"\n\n{shown}" if held else shown
@@ -105,7 +105,7 @@ def _split_file(shown: str) -> Iterator[str]:
     head, *lines = shown.split("\n")
     part = head
     for line in lines:
-        if part != head and len(part) + len(line) > _MOST_CHARS:
+        if part != head and len(part) + len(line) > _MAX_CHARS:
             yield part
             part = head
         part += f"\n{line}"

@@ -75,11 +75,11 @@ _NO_LETTERS = re.compile(r"\W*|\d+(?:\.\d+)+-?")
 """Stars in place of a secret, or a version."""
 _LOCAL = re.compile(r"@(?:localhost|127\.0\.0\.1|\[::1\])(?![\w.])")
 _SEQUENCE = re.compile(r"0?1234567[0-9]*|abcdef[g-z]*", re.IGNORECASE)
-_LEAST_RANDOM = 12
+_MIN_RANDOM = 12
 """Characters; a shorter value is a password, which somebody may have thought of."""
-_LEAST_BITS = 3.0
+_MIN_BITS = 3.0
 """Shannon entropy of a character of what was drawn at random."""
-_LEAST_KEY_BITS = 3.5
+_MIN_KEY_BITS = 3.5
 _FIX = "read it from the environment, and replace it where it is in use"
 
 
@@ -174,7 +174,7 @@ def _judge_key(value: str, *, is_sample: bool) -> Severity | None:
         return None
     if not is_sample:
         return "critical"
-    return "minor" if _count_bits(value) < _LEAST_KEY_BITS else "major"
+    return "minor" if _count_bits(value) < _MIN_KEY_BITS else "major"
 
 
 def _is_made_up(value: str) -> bool:
@@ -187,7 +187,7 @@ def _is_made_up(value: str) -> bool:
 def _is_sequence(value: str) -> bool:
     """Return whether little is left of a value without `1234567890` and `abcdef`."""
     rest = _SEQUENCE.sub("", value)
-    return rest != value and len(rest) < _LEAST_RANDOM
+    return rest != value and len(rest) < _MIN_RANDOM
 
 
 def _find_long_texts(text: str) -> tuple[set[int], set[int]]:
@@ -226,7 +226,7 @@ def _decode_basic(value: str) -> str:
 def _is_random(value: str) -> bool:
     """Return whether a value looks drawn by a machine: long, mixed, without words."""
     has_both = any(one.isdigit() for one in value) and any(one.isalpha() for one in value)
-    return len(value) >= _LEAST_RANDOM and has_both and _count_bits(value) >= _LEAST_BITS
+    return len(value) >= _MIN_RANDOM and has_both and _count_bits(value) >= _MIN_BITS
 
 
 def _count_bits(value: str) -> float:

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 """Names that only this machine has."""
-_MOST_KEPT = 10_000
+_MAX_KEPT = 10_000
 """Events that are kept for those who come back."""
-_MOST_BYTES = 32 * 1024 * 1024
+_MAX_BYTES = 32 * 1024 * 1024
 """Largest request."""
 _ALIVE_SECONDS = 15.0
 """Seconds without an event after which a comment says that the connection is alive."""
@@ -61,7 +61,7 @@ class EventLog:
     """The newest events of all sessions, for any number of readers."""
 
     def __init__(self) -> None:
-        self._kept: deque[KeptEvent] = deque(maxlen=_MOST_KEPT)
+        self._kept: deque[KeptEvent] = deque(maxlen=_MAX_KEPT)
         self._number = 0
         self._changed = asyncio.Event()
         self._is_closed = False
@@ -116,8 +116,8 @@ def build_application(
         body = b""
         async for piece in request.stream():
             body += piece
-            if len(body) > _MOST_BYTES:
-                return JSONResponse({"error": f"a request has at most {_MOST_BYTES} bytes"}, 413)
+            if len(body) > _MAX_BYTES:
+                return JSONResponse({"error": f"a request has at most {_MAX_BYTES} bytes"}, 413)
         return Response(encode_json(await answer(body)), media_type="application/json")
 
     async def send_events(request: Request) -> Response:

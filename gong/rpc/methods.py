@@ -19,7 +19,7 @@ from tape.formats.wire import encode_json
 
 from ..agent.events import Event
 from ..errors import ConfigurationError
-from ..hosting.hub import MOST_LISTED
+from ..hosting.hub import MAX_LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,7 +65,7 @@ class ListSessions(Params, frozen=True):
 
     cwd: str | None = None
     cursor: Annotated[int, Meta(ge=0)] = 0
-    limit: Annotated[int, Meta(ge=1)] = MOST_LISTED
+    limit: Annotated[int, Meta(ge=1)] = MAX_LISTED
 
 
 class Prompt(Params, frozen=True):

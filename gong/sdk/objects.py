@@ -34,7 +34,7 @@ _STRICT_FORMATS |= {"uuid"}
 _VALUES = {"const", "default", "enum", "examples"}
 """Words whose value is no schema."""
 _FENCED = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)
-_MOST_SHOWN = 500
+_MAX_SHOWN = 500
 """Characters of a fault that a model is told."""
 
 
@@ -123,7 +123,7 @@ def _build_validator(schema: JsonSchema) -> Any:
 
 def _describe_fault(error: Any) -> str:
     """Return what a validator found, and where: `$.issues[0]: 'a' is not of type 'object'`."""
-    return f"{error.json_path}: {error.message}"[:_MOST_SHOWN]
+    return f"{error.json_path}: {error.message}"[:_MAX_SHOWN]
 
 
 def build_response_format(kind: type | JsonSchema) -> ResponseFormat:

@@ -93,7 +93,7 @@ FILLED_TEXT = "\ufffd"
 """Represents a text that is unknown and cannot be empty."""
 ANY_PATH = "\ufffe"
 """Represents the output of a command, which may be any path."""
-MOST_READINGS = 96
+MAX_READINGS = 96
 """So many readings of one command are looked at, and so many words of one brace."""
 _FEW = 8
 """Of more values than this, those that name places or are options are looked at first."""
@@ -183,7 +183,7 @@ def expand_words(words: tuple[Word, ...], state: ShellState) -> Iterator[Argumen
     defaults = {piece.text: piece.default for piece in pieces if piece.default}
     choices = [_list_choices(name, defaults.get(name), state) for name in names]
     for blanks in dict.fromkeys(map(_compile_blanks, state.values("IFS"))):
-        for values in islice(product(*choices), MOST_READINGS):
+        for values in islice(product(*choices), MAX_READINGS):
             known = dict(zip(names, values, strict=True))
             yield tuple(
                 argument
@@ -198,15 +198,15 @@ def is_fully_expanded(words: tuple[Word, ...], state: ShellState) -> bool:
     count = 1
     for name in {piece.text for word in words for piece in word if piece.kind == "variable"}:
         count *= len(state.values(name)) + 1
-    return count <= MOST_READINGS
+    return count <= MAX_READINGS
 
 
 def limit_values(values: Iterable[str | None]) -> tuple[str | None, ...]:
     """Return the values once each; of very many those that matter most, and None for the rest."""
     found = tuple(dict.fromkeys(values))
-    if len(found) <= MOST_READINGS:
+    if len(found) <= MAX_READINGS:
         return found
-    return (*tuple(sorted(found, key=_is_minor_value))[:MOST_READINGS], None)
+    return (*tuple(sorted(found, key=_is_minor_value))[:MAX_READINGS], None)
 
 
 def _is_minor_value(value: str | None) -> bool:
@@ -228,7 +228,7 @@ def _join_arguments(arguments: Arguments) -> str | None:
             else None
         )
     whole = " ".join(one.text for one in arguments)
-    return whole if len(whole) <= LONGEST_VALUE else None
+    return whole if len(whole) <= MAX_VALUE else None
 
 
 def _list_choices(name: str, default: str | None, state: ShellState) -> tuple[str | None, ...]:
@@ -271,14 +271,14 @@ def _expand_braces(word: Word) -> list[Word]:
     if "{" not in text or "}" not in text:
         return [word]
     # Each piece is one character while braces are expanded; a text with such characters is unknown.
-    if len(word) > _MOST_PIECES or _MARKS.search(text):
+    if len(word) > _MAX_PIECES or _MARKS.search(text):
         return [(*word, Piece("unknown", text))]
     marks = [
         piece.text if piece.kind == "text" else chr(_FIRST_MARK + i) for i, piece in enumerate(word)
     ]
     done: list[str] = []
     waiting = ["".join(marks)]
-    while waiting and len(done) + len(waiting) < MOST_READINGS:
+    while waiting and len(done) + len(waiting) < MAX_READINGS:
         one = waiting.pop(0)
         for found in _BRACES.finditer(one):
             parts = _split_brace(found[1])
@@ -288,8 +288,8 @@ def _expand_braces(word: Word) -> list[Word]:
         else:
             done.append(one)
     found_words = done + waiting
-    spread = [*found_words[:_MOST_SPREAD], *found_words[_MOST_SPREAD:][-_MOST_SPREAD:]]
-    left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MOST_READINGS)
+    spread = [*found_words[:_MAX_SPREAD], *found_words[_MAX_SPREAD:][-_MAX_SPREAD:]]
+    left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MAX_READINGS)
     return [(*_decode_marks(one, word), *left) for one in spread]
 
 
@@ -301,17 +301,17 @@ def _split_brace(inner: str) -> list[str]:
     if found is None:
         return []
     first, last = (int(found[1]), int(found[2])) if found[1] else (ord(found[3]), ord(found[4]))
-    low, high = min(first, last), min(max(first, last), min(first, last) + _MOST_SPREAD)
+    low, high = min(first, last), min(max(first, last), min(first, last) + _MAX_SPREAD)
     return [chr(one) if found[3] else str(one) for one in range(low, high + 1)]
 
 
-LONGEST_VALUE = 100_000
+MAX_VALUE = 100_000
 """So many characters of a variable's value are looked at: what is longer is unknown."""
 _FIRST_MARK = 0xF0000
-_MOST_PIECES = 1000
-_MOST_SPREAD = 256
+_MAX_PIECES = 1000
+_MAX_SPREAD = 256
 """So many of the words of one brace are looked at, at each end."""
-_MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_PIECES)}]")
+_MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MAX_PIECES)}]")
 
 
 def _decode_marks(text: str, word: Word) -> Word:

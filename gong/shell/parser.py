@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-_MOST_WAITING = 10_000  # nodes of a list that wait for their left side
+_MAX_WAITING = 10_000  # nodes of a list that wait for their left side
 CHAIN_NODES = {"list", "pipeline", "redirected_statement"}
 REDIRECT_NODES = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
 
@@ -71,7 +71,7 @@ def list_pipelines(node: Node) -> list[Pipeline]:
     waiting: list[Node | list[Node]] = [node]
     while waiting:
         one = waiting.pop()
-        if len(waiting) > _MOST_WAITING:
+        if len(waiting) > _MAX_WAITING:
             raise CommandTooLong
         if isinstance(one, list):  # redirections of the stage before them
             joined[-1].stages[-1].redirects += one
@@ -94,9 +94,9 @@ def list_pipelines(node: Node) -> list[Pipeline]:
 _CONDITIONAL = {"if_statement", "while_statement", "case_statement", "c_style_for_statement"}
 _NAMED_COMMANDS = {"command", "declaration_command", "unset_command"}
 _ARITHMETIC = {"arithmetic_expansion", "c_style_for_statement", "subscript"}
-_MOST_COMMANDS = 4000
+_MAX_COMMANDS = 4000
 """So many commands of one text are looked at."""
-_MOST_FEEDERS = 128
+_MAX_FEEDERS = 128
 _COMPARED = re.compile(rb"\s-(?:eq|ne|lt|le|gt|ge|v)\s")
 _ANY_NAMES = re.compile(rb"\s[*?][^\s]*(?=\s)")
 """A word of `[ … ]` that may stand for any name of the folder."""
@@ -106,7 +106,7 @@ _EVERY = (Piece("variable", "@", in_quotes=True),)
 """What `for name; do` goes through."""
 _QUOTED = re.compile(r"[\\'\"]")
 _EXPANDED = {"simple_expansion", "expansion", "command_substitution", "process_substitution"}
-_MOST_WORDS = 16_000
+_MAX_WORDS = 16_000
 """So many words of one text are looked at."""
 _DIGITS = re.compile(r"[\d\s+*/%()-]*")
 _CUTS = (["#"], ["%"], ["%%"], ["##"], ["/"], ["//"])
@@ -209,7 +209,7 @@ class _TreeReader:
         words: tuple[Word, ...] = (),
         redirects: tuple[Redirect, ...] = (),
     ) -> None:
-        if len(self.commands) == _MOST_COMMANDS:
+        if len(self.commands) == _MAX_COMMANDS:
             raise CommandTooLong
         self.commands.append(
             SimpleCommand(
@@ -285,8 +285,8 @@ class _TreeReader:
                 )
                 feeders += tuple(self.commands[before:])
                 # In a pipeline of thousands, each stage with all before it would be a square.
-                if len(feeders) > 2 * _MOST_FEEDERS:
-                    feeders = (*feeders[:_MOST_FEEDERS], *feeders[-_MOST_FEEDERS:])
+                if len(feeders) > 2 * _MAX_FEEDERS:
+                    feeders = (*feeders[:_MAX_FEEDERS], *feeders[-_MAX_FEEDERS:])
 
     def _walk_stage(self, stage: Stage, place: NodeContext) -> None:
         body, redirects = stage.body, self._read_redirects(stage.redirects, place)
@@ -383,7 +383,7 @@ class _TreeReader:
     def _read_words(self, nodes: list[Node], place: NodeContext) -> tuple[Word, ...]:
         """Return the words; what only a broken line parts is one word. Raises CommandTooLong."""
         self._seen_words += len(nodes)
-        if self._seen_words > _MOST_WORDS:
+        if self._seen_words > _MAX_WORDS:
             raise CommandTooLong
         words: list[Word] = []
         before: Node | None = None

@@ -62,7 +62,7 @@ _RANGE = re.compile(r"\s*(\d*)\s*(?::\s*(\d+)\s*)?")
 _NAME_EXPANSION = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _PARTS = re.compile(r"((?:\\.|[^/\\])+|/)(?:/(.*))?", re.DOTALL)
 """Pattern and replacement."""
-_LONGEST_CUT_VALUE = 4096
+_MAX_CUT_VALUE = 4096
 _KNOWN_VALUES = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/bash"}
 """Known starts of values in the environment."""
 
@@ -107,7 +107,7 @@ def _expand_unknown(operator: str, what: str) -> str | None:
 
 
 def _apply_operator(value: str, operator: str, what: str) -> str | None:
-    if len(value) > _LONGEST_CUT_VALUE or ANY_PATH in value:
+    if len(value) > _MAX_CUT_VALUE or ANY_PATH in value:
         return None
     if operator == ":":
         found = _RANGE.fullmatch(what)

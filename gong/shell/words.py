@@ -30,11 +30,11 @@ _EXPANDS = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[A-Za-z_{(@*#?$!0-9-]|`)")
 _ODD = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\xa0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ud800-\udfff\ufeff]"
 )
-_MOST_PIPES = 3000
+_MAX_PIPES = 3000
 _MARK = re.compile(rb"[&;(){}<>$`]")
-_MOST_MARKS = 30_000
+_MAX_MARKS = 30_000
 _HEREDOC = re.compile(rb"<<-?\s*['\"\\]?\w")
-_MOST_OPEN = 5000
+_MAX_OPEN = 5000
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _BROKEN_LINE = b"\\\n"
 DOLLAR = Piece("text", "$")
@@ -56,14 +56,14 @@ def parse_tree(source: bytes) -> Node:
     minutes over it, or fall: a pipeline of n commands takes it n² of time and memory.
     """
     # Counted before parsing: once the parser has begun, nothing can stop it.
-    if source.count(b"|") > _MOST_PIPES:
+    if source.count(b"|") > _MAX_PIPES:
         lines = source.split(b"\n") if b"<<" in source else [source]  # a text may be a table
-        if max(one.count(b"|") for one in lines) > _MOST_PIPES:
+        if max(one.count(b"|") for one in lines) > _MAX_PIPES:
             raise CommandTooLong
     if b"<<" not in source:
-        if len(_MARK.findall(source)) > _MOST_MARKS or source.count(b"(") > _MOST_OPEN:
+        if len(_MARK.findall(source)) > _MAX_MARKS or source.count(b"(") > _MAX_OPEN:
             raise CommandTooLong
-    elif len(_HEREDOC.findall(source)) > _MOST_OPEN:
+    elif len(_HEREDOC.findall(source)) > _MAX_OPEN:
         raise CommandTooLong
     return _load_parser().parse(source.translate(_PLAIN_BYTES)).root_node
 
@@ -71,7 +71,7 @@ def parse_tree(source: bytes) -> Node:
 KEYWORDS = {b"{", b"if", b"while", b"until", b"for", b"case", b"select", b"!"}
 """What begins a compound command, or one more negation."""
 _PREFIX = re.compile(rb"(?:^|[\s;&|(){}`])(?:!|time|coproc)\s")
-_MOST_PREFIXES = 16
+_MAX_PREFIXES = 16
 
 
 def parse_line_tree(source: bytes) -> Node:
@@ -84,7 +84,7 @@ def parse_line_tree(source: bytes) -> Node:
         return root
     # Blanking one prefix may uncover another one below it: `time ! { a; }`.
     shown = bytearray(source)
-    for _ in range(_MOST_PREFIXES):
+    for _ in range(_MAX_PREFIXES):
         spans = [*_find_prefixes(root, source)]
         if not spans:
             return root

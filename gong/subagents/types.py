@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Source = Literal["built-in", "plugin", "user", "project"]
 
 _DATA = Path(__file__).parent / "data"
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _NOT_USED = frozenset({"mcpServers", "hooks", "memory", "autoCompactWindow", "observer"})
 """Fields of other programs that mean something, and nothing here."""
 
@@ -131,7 +131,7 @@ def load_agent_types(folder: str, environ: Mapping[str, str]) -> AgentTypes:
     for source, plugin, file in _iter_agent_files(folder, environ):
         try:
             with file.open("rb") as opened:
-                text = opened.read(_MOST_BYTES).decode("utf-8", "replace")
+                text = opened.read(_MAX_BYTES).decode("utf-8", "replace")
         except OSError as error:
             warnings.append(f"{file}: it cannot be read: {error.strerror or error}")
             continue

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from .dialogue import MOST_QUESTIONS, Question
+from .dialogue import MAX_QUESTIONS, Question
 from .tool import AgentTool, ToolOutcome, find_no_targets
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _NO_PERSON = "There is no session here, so there is nobody to ask."
 class AskArguments(Struct, frozen=True):
     """What to ask."""
 
-    questions: Annotated[tuple[Question, ...], Meta(min_length=1, max_length=MOST_QUESTIONS)]
+    questions: Annotated[tuple[Question, ...], Meta(min_length=1, max_length=MAX_QUESTIONS)]
 
 
 class AskDetails(Struct, frozen=True):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .tool import ErrorKind, ToolContext
 
 
-MOST_BASH_BYTES = 100_000
+MAX_BASH_BYTES = 100_000
 """Maximum bytes to show: this much of the end of an output is always in memory."""
 PATCH_MARKER = "*** Begin Patch"
 
@@ -170,7 +170,7 @@ def build_bash_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
     )
 
 
-MOST_SHELL_CHARS = 50_000
+MAX_SHELL_CHARS = 50_000
 """What can be shown at most: half of it from each end is always in memory."""
 SHELL_TIMEOUT_MS = 10_000
 

@@ -15,7 +15,7 @@ from . import edit as write
 from .agents import AGENT_TOOLS, build_agent_tools
 from .ask import ASK_TOOLS
 from .background import BACKGROUND_TOOLS
-from .bash import MOST_BASH_BYTES, MOST_SHELL_CHARS, build_bash_tool, build_shell_tool
+from .bash import MAX_BASH_BYTES, MAX_SHELL_CHARS, build_bash_tool, build_shell_tool
 from .families.file_tools import build_changing_tools, build_reading_tools
 from .families.search_tools import build_searching_tools
 from .find import build_find_tool, build_ls_tool
@@ -62,7 +62,7 @@ SESSION_TOOLS = tuple(tool.name for tool in _OF_SESSIONS)
 """The tools that need a session: its tape, its commands in the background, its person."""
 _SELF_CUTTING_TOOLS = frozenset({"read", "bash", "grep", "find", "ls"})
 """Tools that cut their own text, where it is set to be cut."""
-_MOST_SHOWN = {"bash": MOST_BASH_BYTES, "shell": MOST_SHELL_CHARS}
+_MAX_SHOWN = {"bash": MAX_BASH_BYTES, "shell": MAX_SHELL_CHARS}
 """What is kept in memory of a command's output bounds what can be shown of it."""
 
 
@@ -129,6 +129,6 @@ def _check_limits(tuning: ToolSettings) -> None:
                     f"{setting}: {name} has no limit of its own. There are: {there}."
                     f" For any other tool set truncation.tools.{name}."
                 )
-    for name, most in _MOST_SHOWN.items():
+    for name, most in _MAX_SHOWN.items():
         if tuning.output_limits.get(name, 0) > most:
             raise ConfigurationError(f"tool_output_limits: {name} shows {most} at most.")

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MOST_QUESTIONS, MOST_OPTIONS = 4, 8
+MAX_QUESTIONS, MAX_OPTIONS = 4, 8
 
 
 class Todo(Struct, frozen=True, omit_defaults=True):
@@ -33,7 +33,7 @@ class Question(Struct, frozen=True, omit_defaults=True):
     """A question to a person, who may also answer in words of their own."""
 
     question: Annotated[str, Meta(min_length=1, description="The whole question")]
-    options: Annotated[tuple[QuestionOption, ...], Meta(max_length=MOST_OPTIONS)] = ()
+    options: Annotated[tuple[QuestionOption, ...], Meta(max_length=MAX_OPTIONS)] = ()
     header: Annotated[str, Meta(description="What it is about, in a word or two")] = ""
     multi_select: Annotated[bool, Meta(description="Whether several may be chosen")] = False
 

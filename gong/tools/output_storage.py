@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]")
 _DAY_SECONDS = 86_400
-_LONGEST_CHARACTER = 4
+_MAX_CHARACTER = 4
 """Bytes of UTF-8 that one character has at most."""
 
 
@@ -182,7 +182,7 @@ class TapeStorage:
 
         def read() -> BlobRef:
             with Path(path).open("rb") as file:
-                start = file.read(HEAD_CHARACTERS * _LONGEST_CHARACTER)
+                start = file.read(HEAD_CHARACTERS * _MAX_CHARACTER)
                 head = start.decode("utf-8", "replace")[:HEAD_CHARACTERS]
                 return BlobRef(Path(path).name, os.fstat(file.fileno()).st_size, head)
 
@@ -228,7 +228,7 @@ async def keep_full_output(
 
     Without a tape only its beginning stays, and `rest` says where the others are.
     """
-    if len(text) * _LONGEST_CHARACTER > MAX_KEPT_BYTES and isinstance(storage, TapeStorage):
+    if len(text) * _MAX_CHARACTER > MAX_KEPT_BYTES and isinstance(storage, TapeStorage):
         size = count_bytes(text)
         if size > MAX_KEPT_BYTES:
             with suppress(Exception):  # if the storage fails, the beginning stays

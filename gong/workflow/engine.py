@@ -72,7 +72,7 @@ _WORKERS: dict[TaskStatus, str] = {
     "review": "reviewer",
     "fixing": "fixer",
 }
-_MOST_LOST = 5
+_MAX_LOST = 5
 """How often a step is begun again whose worker has ended."""
 _STOP_SECONDS = 0.5
 """How often it is looked whether somebody has cancelled the workflow."""
@@ -488,7 +488,7 @@ class WorkflowEngine:
 
     async def _run_agent(self, order: AgentOrder, task: str = "") -> AgentReport:
         """Let an agent work to its end, also if its worker is lost, and count what it cost."""
-        for _ in range(_MOST_LOST):
+        for _ in range(_MAX_LOST):
             report = await self._agents.run(order)
             self._count_cost(report, task)
             if report.status != "interrupted":

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .queue import StepQueue
     from .record import WorkflowOptions
 
-_MOST_TASKS = 1_000
+_MAX_TASKS = 1_000
 """Tasks that run side by side, which the plan and the options limit, not the settings."""
 
 
@@ -56,7 +56,7 @@ def build_front(
     settings = replace_fields(
         settings,
         permissions=replace_fields(settings.permissions, mode=mode),
-        max_subagents=_MOST_TASKS,
+        max_subagents=_MAX_TASKS,
         max_turns=0,
     )
     return FrontEnd(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SOMEBODY = ("-c", "user.name=gong", "-c", "user.email=gong@localhost")
 _KEPT = "refs/gong/kept/"
 """Where work of programs that ended in the middle stays."""
-_MOST_CHANGES = 60_000
+_MAX_CHANGES = 60_000
 """Characters of a diff that a reviewer is given."""
 
 
@@ -109,10 +109,10 @@ class TaskRepository:
     async def read_changes(self, worktree: str, base: str) -> str:
         """Return what was changed in a worktree since a commit, as a diff, cut where it is long."""
         text = await self.run(worktree, "diff", "--no-ext-diff", "--no-textconv", base, "HEAD")
-        if len(text) <= _MOST_CHANGES:
+        if len(text) <= _MAX_CHANGES:
             return text
         names = await self.run(worktree, "diff", "--stat", base, "HEAD")
-        return f"{names}\n\n{text[:_MOST_CHANGES]}\n… cut: read the files for the rest"
+        return f"{names}\n\n{text[:_MAX_CHANGES]}\n… cut: read the files for the rest"
 
     async def update(self, worktree: str) -> list[str]:
         """Merge what is checked out into a worktree, where the two would conflict.

@@ -204,7 +204,7 @@ def format_blamed_lines(
             yield f"{style_text(head, **looks)} {line:>{wide}}) {text}".rstrip()
 
 
-_LEAST_PROMPT_COLUMNS = 20
+_MIN_PROMPT_COLUMNS = 20
 
 
 def format_ranges(found: BlamedFile, first: int, last: int) -> list[str]:
@@ -223,7 +223,7 @@ def format_ranges(found: BlamedFile, first: int, last: int) -> list[str]:
     prompts = [(one.by and one.by.prompt) or "" for one in _clip_ranges(found.ranges, first, last)]
     if not rows:
         return []
-    least = "." * _LEAST_PROMPT_COLUMNS
+    least = "." * _MIN_PROMPT_COLUMNS
     heading, *lines = format_table(
         [(*row, least) for row in rows],
         right=(0,),

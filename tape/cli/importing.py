@@ -60,7 +60,7 @@ _TOOLS = {tool: tool for tool in SESSION_TOOLS if tool not in FORMATS} | {"gemin
 """Name for --from → the agent; `gemini` alone is the array of the API."""
 _WATCH_INTERVAL = 0.25
 """Seconds between two looks at the files that are watched."""
-_MOST_LOOKS = 3
+_MAX_LOOKS = 3
 """A file that is written without a pause is read at every such look."""
 _LOOKS_A_SEARCH = 2
 """New files are searched for at every such look."""
@@ -259,7 +259,7 @@ class _Batch:
             if stamp is None or (known is not None and known.is_unchanged(source, stamp)):
                 continue
             before, looks = self.looks.get(source.name, (None, 0))
-            is_settled = stamp == before or looks + 1 >= _MOST_LOOKS
+            is_settled = stamp == before or looks + 1 >= _MAX_LOOKS
             self.looks[source.name] = stamp, 0 if is_settled else looks + 1
             if is_settled and self.refused.get(source.name) != stamp:
                 yield source

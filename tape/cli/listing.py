@@ -50,9 +50,9 @@ _SORTS: dict[str, Callable[[TapeRow], Any]] = {
 }
 """The orders of a list, and what each compares."""
 
-_TITLE_COLUMNS, _LEAST_TITLE_COLUMNS = 60, 12
-_MODEL_COLUMNS, _LEAST_MODEL_COLUMNS = 30, 12
-_FOLDER_COLUMNS, _LEAST_FOLDER_COLUMNS = 24, 10
+_TITLE_COLUMNS, _MIN_TITLE_COLUMNS = 60, 12
+_MODEL_COLUMNS, _MIN_MODEL_COLUMNS = 30, 12
+_FOLDER_COLUMNS, _MIN_FOLDER_COLUMNS = 24, 10
 
 
 @click.command(
@@ -265,23 +265,23 @@ def format_tapes(shown: Sequence[TapeRow], time: int, wide: int) -> list[str]:
     if not shown:
         return []
     ages = [format_age(time - parse_timestamp(row.updated)) for row in shown]
-    room = min(max(wide // 4, _LEAST_MODEL_COLUMNS), _MODEL_COLUMNS)
+    room = min(max(wide // 4, _MIN_MODEL_COLUMNS), _MODEL_COLUMNS)
     models = {name: format_model(name or "–", room) for name in {row.model for row in shown}}
-    room = min(max(wide // 5, _LEAST_FOLDER_COLUMNS), _FOLDER_COLUMNS)
+    room = min(max(wide // 5, _MIN_FOLDER_COLUMNS), _FOLDER_COLUMNS)
     places = {cwd: format_folder(cwd, room) for cwd in {row.cwd for row in shown}}
     costs = ["–" if row.cost is None else f"${row.cost:.2f}" for row in shown]
     columns: dict[str, Sequence[str]] = {
         "ID": align_column(["ID", *(row.id[:SHORT] for row in shown)]),
         "AGE": align_column(["AGE", *ages], right=True),
         "FOLDER": align_column(["FOLDER", *(places[row.cwd] for row in shown)]),
-        "TITLE": [" " * _LEAST_TITLE_COLUMNS],
+        "TITLE": [" " * _MIN_TITLE_COLUMNS],
         "MODEL": align_column(["MODEL", *(models[row.model] for row in shown)]),
         "ENTRIES": align_column(["ENTRIES", *(str(row.entries) for row in shown)], right=True),
         "BRANCHES": align_column(["BRANCHES", *(str(row.branches) for row in shown)], right=True),
         "COST": align_column(["COST", *costs], right=True),
     }
     room = drop_columns(columns, wide, ("BRANCHES", "COST", "ENTRIES", "MODEL", "FOLDER"))
-    room = min(room + _LEAST_TITLE_COLUMNS, _TITLE_COLUMNS)
+    room = min(room + _MIN_TITLE_COLUMNS, _TITLE_COLUMNS)
     titles = ["TITLE", *(shorten_to_width(row.title or "–", room) for row in shown)]
     columns["TITLE"] = align_column(titles)
     first, *rest = join_columns(columns.values())

@@ -12,7 +12,7 @@ from ..damage import warn_of_damage
 from ..errors import NotFound, TapeError, UsageError
 from ..index.library import find_unlisted, open_store
 from ..moved import describe_moved_project, find_moved_project
-from ..reference import LEAST_SURE_DIGITS, is_id_prefix, parse_reference, render_reference
+from ..reference import MIN_SURE_DIGITS, is_id_prefix, parse_reference, render_reference
 from ..resolve import find_reference, open_found_entry
 from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE
@@ -157,7 +157,7 @@ def split_optional_ref(options: GlobalOptions, words: Sequence[str], what: str) 
     if len(words) > 2:  # noqa: PLR2004
         raise UsageError(f"{len(words)} words were given: put {what} of several words in quotes")
     *ref, last = words
-    if not ref and is_id_prefix(last) and len(last) >= LEAST_SURE_DIGITS:
+    if not ref and is_id_prefix(last) and len(last) >= MIN_SURE_DIGITS:
         with suppress(NotFound), open_ref(options, last, warns=False):
             raise UsageError(f"{last!r} names a tape: give {what} after it")
     return (ref or [""])[0], last

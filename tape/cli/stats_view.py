@@ -39,7 +39,7 @@ _MAX_GAP = 60
 _NAME_COLUMNS = 44
 """Columns for the name of a row."""
 _HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "FAILED")
-_LEAST_BAR_COLUMNS = 6
+_MIN_BAR_COLUMNS = 6
 _OPTIONAL = ("CACHED", "FAILED", "TOOLS", "OUTPUT", "INPUT", "CALLS")
 """Columns that a narrow terminal leaves out, in this order."""
 
@@ -252,7 +252,7 @@ def _draw_day_chart(heading: tuple[str, ...], days: list[StatsRow]) -> list[str]
     wide = max(widths)
     totals = [(there[key].spent.total or 0) if key in there else 0 for key in names]
     room = get_columns() - wide - 2
-    if room < _LEAST_BAR_COLUMNS:
+    if room < _MIN_BAR_COLUMNS:
         return found
     bars = ["", *(draw_bar(total, max(totals), room) for total in totals)]
     return [

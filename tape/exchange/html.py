@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
     from .export import ExportReport
 
-_MOST_DIFF_LINES = 2000
+_MAX_DIFF_LINES = 2000
 """Lines of one diff that are drawn; the rest is on the tape."""
 _LETTERS: dict[Kind, str] = {"header": "h", "note": "n"}
 """The letter in front of a line of a diff; others begin with their sign, or a space."""
@@ -159,7 +159,7 @@ class _PageView:
             case SideUsage(model=model) if model:
                 self.models[model] = None
             case ToolResult(files=files) | Checkpoint(files=files, why="restore") if files:
-                lines = render_changed_files(files, self._load, _mark_kind, _MOST_DIFF_LINES)
+                lines = render_changed_files(files, self._load, _mark_kind, _MAX_DIFF_LINES)
                 self._changes[entry.id] = _join_diff(tuple(lines))
             case _:
                 cwd = getattr(entry.data, "cwd", None)
@@ -210,10 +210,10 @@ def _join_diff(lines: tuple[str, ...]) -> str:
 
 
 def _cut_diff(lines: tuple[str, ...]) -> tuple[str, ...]:
-    more = len(lines) - _MOST_DIFF_LINES
+    more = len(lines) - _MAX_DIFF_LINES
     if more <= 0:
         return lines
-    return (*lines[:_MOST_DIFF_LINES], _mark_kind("note", f"… {more} more lines of this diff"))
+    return (*lines[:_MAX_DIFF_LINES], _mark_kind("note", f"… {more} more lines of this diff"))
 
 
 def _build_page_start(view: _PageView) -> bytes:

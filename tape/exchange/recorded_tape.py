@@ -74,7 +74,7 @@ def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder,
 
 _USUAL_FOLDER = re.compile(r"-(?P<id>[0-9a-f]{8})(\.[0-9]+)?\Z")
 """The end of the name that a tape's folder is given: the beginning of its id."""
-_LONGEST_END = 20
+_MAX_END = 20
 """Characters at the end of a name where that may stand."""
 
 
@@ -89,7 +89,7 @@ def find_existing_folder(store: Store, identity: str) -> str | None:
     except FileNotFoundError:
         return None
     for name in names:
-        usual = _USUAL_FOLDER.search(name, max(len(name) - _LONGEST_END, 0))
+        usual = _USUAL_FOLDER.search(name, max(len(name) - _MAX_END, 0))
         may_be = usual is None or identity.startswith(usual["id"])
         if may_be and name[0] != "." and store.read_tape_id(name) == identity:
             return name

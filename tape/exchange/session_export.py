@@ -45,7 +45,7 @@ DOCUMENTS = ("opencode", "atif", "simple", "otlp")
 SESSION_WRITERS = ("claude", "codex", "pi", "opencode", "atif", "simple", "otlp")
 """What `tape export --to` writes besides our own formats and message arrays."""
 _WITH_BRANCHES = frozenset({"claude", "pi"})
-_MOST_DEPTH = 4
+_MAX_DEPTH = 4
 """Sub-agents of sub-agents that are read."""
 INSTALLABLE = ("claude", "codex", "pi")
 """Agents that look for sessions in a folder."""
@@ -156,7 +156,7 @@ def _read_outline(
 
     imported = starts[0].imported if starts else None
     agents: dict[str, TapeOutline] = {}
-    if depth < _MOST_DEPTH:
+    if depth < _MAX_DEPTH:
         for one in found.values():
             if isinstance(one.entry.data, AgentStart):
                 child = _read_agent(tape, one.entry.data, {*found}, skipped, depth)

@@ -67,7 +67,7 @@ _CHANGING = frozenset({Assistant.entry_type, ToolResult.entry_type})
 """Types of entries that a source may give another time with other words."""
 _SAID = frozenset(one.entry_type for one in (User, Assistant, ToolResult, Context, Anchor))
 """Types of entries that are the same in a copied history; those of others may differ."""
-_MOST_WRITERS = 16
+_MAX_WRITERS = 16
 """Branches that are open at once."""
 
 
@@ -579,7 +579,7 @@ class _TapeFiller:
         )
 
     def _keep_writer(self, writer: Writer) -> Writer:
-        if len(self.writers) >= _MOST_WRITERS:
+        if len(self.writers) >= _MAX_WRITERS:
             oldest = [*self.writers][1]  # the first may be the caller's
             self.writers.pop(oldest).close()
         self.writers[writer.branch] = writer

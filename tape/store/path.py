@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 FSCK_ADVICE = "`tape fsck` explains it"
 _held: set[int] = set()
 """Digests of the runs whose lines this process has verified."""
-_MOST_HELD = 1 << 15
+_MAX_HELD = 1 << 15
 """How many runs are remembered: 4 GB of entries in 3 MB."""
 
 
@@ -169,7 +169,7 @@ def _is_valid_run(data: bytes) -> bool:
         return False
     if not has_valid_data(first, header) or not has_valid_links(lines[1:], header.id):
         return False
-    if len(_held) >= _MOST_HELD:
+    if len(_held) >= _MAX_HELD:
         _held.clear()
     _held.add(key)
     return True

@@ -59,7 +59,7 @@ JOURNAL_NAME = "refs.jsonl"
 MAIN_BRANCH = "main"
 _HASHED = 24  # offset of the hashed rest: after `{"h":"`, 16 digits and `",`
 _BRANCH = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}\Z")
-_MOST_NAME = 48
+_MAX_NAME = 48
 _RULE = "it must match [a-z0-9][a-z0-9._-]{0,47} without '..', and not be 'refs'"
 
 
@@ -165,7 +165,7 @@ def make_ref_name(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text.replace("ß", "ss").casefold())
     plain = "".join(char for char in plain if not unicodedata.combining(char))
     name = re.sub(r"[^a-z0-9._-]+", "-", plain)
-    name = re.sub(r"\.{2,}", ".", name).strip("-._")[:_MOST_NAME].rstrip("-._")
+    name = re.sub(r"\.{2,}", ".", name).strip("-._")[:_MAX_NAME].rstrip("-._")
     return name if is_ref_name(name) else ""
 
 

@@ -79,7 +79,7 @@ class IdleTimeout:
 
 _DRAIN_SECONDS = 0.1
 """Seconds to wait for the end of a finished answer; without it the connection is closed."""
-_MOST_AHEAD = 65_536
+_MAX_AHEAD = 65_536
 """Bytes that are read ahead of the reader of an answer."""
 _BEGIN = "begin its answer"
 
@@ -103,7 +103,7 @@ class EndpointClient(Protocol):
 class HttpReply:
     """The bytes of a running answer.
 
-    A task of its own reads them ahead, up to `_MOST_AHEAD`. It goes through all pieces that have
+    A task of its own reads them ahead, up to `_MAX_AHEAD`. It goes through all pieces that have
     arrived before the reader of the answer gets a turn, so that what came together costs one wait.
     """
 
@@ -166,7 +166,7 @@ class HttpReply:
                 self._size += len(piece)
                 self.unpacked += len(piece)
                 self._has_news.set()
-                if self._size >= _MOST_AHEAD:
+                if self._size >= _MAX_AHEAD:
                     self._has_room.clear()
                     await self._has_room.wait()
         finally:

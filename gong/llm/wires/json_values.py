@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..types import Request
 
 
-_MOST_TOKENS = 10**12
+_MAX_TOKENS = 10**12
 _KIB, _MIB = 1_024, 1_048_576
 
 WireObject = dict[str, Any]
@@ -26,7 +26,7 @@ WireObject = dict[str, Any]
 def parse_count(value: Any) -> int | None:
     """Return a count of tokens; None for what cannot be one, such as -1, true or 2 to the 63."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 <= value <= _MOST_TOKENS else None
+    return value if is_number and 0 <= value <= _MAX_TOKENS else None
 
 
 def parse_counts(values: WireObject, names: Iterable[str]) -> dict[str, int]:

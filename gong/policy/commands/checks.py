@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _RECURSIVE = ["-r", "-R", "--recursive"]
 _SOURCES = {".", "source", "eval"}
 _SEARCHED = 64_000  # characters at each end of a program's text in which dangers are looked for
-_MOST_BEHIND = 4  # so many times a name among the arguments is taken for a program
+_MAX_BEHIND = 4  # so many times a name among the arguments is taken for a program
 _KEY_OPTIONS = {"-i", "--key", "--cert", "-E", "--cacert", "--netrc-file"}
 _RUN = re.compile(
     r"(?:system|popen\w*|exec\w*|spawn\w*|run|call|check_\w+|getoutput|qx|%x|script|shell_exec|passthru)"
@@ -59,7 +59,7 @@ _REMOVED_VALUE = re.compile(
 _LITERAL = re.compile(r"[\"']([^\"']*)[\"']")
 
 _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")
-_MOST_LITERALS = 40
+_MAX_LITERALS = 40
 
 
 def find_dangers(use: Invocation) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _check_program_behind(use: Invocation) -> str | None:
     for index, one in enumerate(use.arguments):
         name = read_program_name(one) if one.known else ""
         seen[name] += 1
-        if not name or seen[name] > _MOST_BEHIND:  # a later one has no more arguments than it
+        if not name or seen[name] > _MAX_BEHIND:  # a later one has no more arguments than it
             continue
         for rule in _find_rules(name):
             if rule.place and is_rule_met(rule, use.arguments[index + 1 :], use.places, ()):
@@ -149,7 +149,7 @@ def find_embedded_commands(use: Invocation) -> Iterator[str]:
             yield from (found[1] for found in _BRACKETED.finditer(text))
             for listed in (*_LIST.finditer(text), *_CALLED.finditer(text)):
                 yield " ".join(_LITERAL.findall(listed[1]))
-            literals = [one or other for one, other in _QUOTED.findall(text)][:_MOST_LITERALS]
+            literals = [one or other for one, other in _QUOTED.findall(text)][:_MAX_LITERALS]
             if EXECUTES_COMMANDS.search(text) and literals:
                 yield from (" ".join(literals), "".join(literals))
             if use.name.endswith("awk"):

@@ -56,10 +56,10 @@ _ESCAPE = re.compile(
 )
 """What a client of a database gives to a shell."""
 _OWN_QUOTES = re.compile(r"[\\$'\"{<>|]")
-_MOST_PARTS = 40  # parts of one text, and texts of one program
-_MOST_MARKS = 120
+_MAX_PARTS = 40  # parts of one text, and texts of one program
+_MAX_MARKS = 120
 """A text with more marks is looked at line by line."""
-_LONGEST_TEXT = 64_000
+_MAX_TEXT = 64_000
 
 
 def find_hidden_commands(use: Invocation) -> Iterator[str]:
@@ -68,7 +68,7 @@ def find_hidden_commands(use: Invocation) -> Iterator[str]:
     found = dict.fromkeys(
         (*sure, *(part for text in _list_suspect_texts(use) for part in split_suspect_parts(text)))
     )
-    yield from list(found)[: 4 * _MOST_PARTS]
+    yield from list(found)[: 4 * _MAX_PARTS]
 
 
 def _list_suspect_texts(use: Invocation) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _list_suspect_texts(use: Invocation) -> Iterator[str]:
         printed = (text for one in use.inside for text in list_printed_texts(one))
         for whole in (*_list_argument_texts(use), *use.given, *printed):
             # A crontab begins with times, a makefile spells $ twice
-            text = whole[:_LONGEST_TEXT]
+            text = whole[:_MAX_TEXT]
             if use.name in {"crontab", "fcrontab"}:
                 yield _CRON.sub("", text)
             if use.name not in {"make", "gmake", "bmake"}:
@@ -165,20 +165,20 @@ def split_suspect_parts(text: str) -> Iterator[str]:
     if not _is_suspect(text):
         return
     plain = _LEADING.sub("", text)
-    if len(_MARKS.findall(plain)) > _MOST_MARKS:
-        yield from [one for one in plain.split("\n") if _is_suspect(one)][:_MOST_MARKS]
+    if len(_MARKS.findall(plain)) > _MAX_MARKS:
+        yield from [one for one in plain.split("\n") if _is_suspect(one)][:_MAX_MARKS]
         return
     yield plain
     literals = [one or other for one, other in _LITERAL.findall(text)]
-    if 1 < len(literals) <= _MOST_PARTS:
+    if 1 < len(literals) <= _MAX_PARTS:
         yield " ".join(literals)
-    if text.count("\n") < _MOST_PARTS:
+    if text.count("\n") < _MAX_PARTS:
         shreds = [one.strip() for one in _MARKS.split(text)]
-        yield from [one for one in shreds if one != plain and _is_suspect(one)][:_MOST_PARTS]
-        ends = [found.end() for found in _MARKS.finditer(text)][:_MOST_PARTS]
+        yield from [one for one in shreds if one != plain and _is_suspect(one)][:_MAX_PARTS]
+        ends = [found.end() for found in _MARKS.finditer(text)][:_MAX_PARTS]
         tails = (text[one:].rstrip("'\")") for one in ends)
         yield from filter(_is_suspect, tails)
-    yield from [one for one in literals if _is_suspect(one)][:_MOST_PARTS]
+    yield from [one for one in literals if _is_suspect(one)][:_MAX_PARTS]
 
 
 def _is_suspect(text: str) -> bool:

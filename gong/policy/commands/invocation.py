@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _WILD = re.compile(r"[*?\[]")
 _ONLY_WILD = re.compile(r"(?=[^*?]*[*?])(?:[*?.\]]|\[[^\]]*\])*")
-_MOST_STARS = 16
+_MAX_STARS = 16
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]*\*?")
 
 _STREAMS = ("/dev/null", "/dev/stdin", "/dev/fd/[0-9]*")
@@ -261,14 +261,14 @@ def _can_match_hidden(path: str, pattern: str) -> bool:
     name, hidden = path.rpartition("/")[2], pattern.rpartition("/")[2]
     if name[:1] != "." or hidden[:1] != ".":
         return False
-    return name.count("*") > _MOST_STARS or fnmatchcase(hidden, name)
+    return name.count("*") > _MAX_STARS or fnmatchcase(hidden, name)
 
 
 def _can_match_folder(pattern: str, folder: str) -> bool:
     """Whether wildcards of a path may stand for a folder or for one it is in."""
     wanted, parts = pattern.split("/"), folder.split("/")
     fits = all(fnmatchcase(part, one) for part, one in zip(parts, wanted, strict=False))
-    return len(wanted) <= len(parts) and pattern.count("*") <= _MOST_STARS and fits
+    return len(wanted) <= len(parts) and pattern.count("*") <= _MAX_STARS and fits
 
 
 def is_inside(path: str, folder: str) -> bool:

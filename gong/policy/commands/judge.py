@@ -38,7 +38,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ...shell.expansion import (
-    LONGEST_VALUE,
+    MAX_VALUE,
     Argument,
     CommandTooLong,
     FreshFolder,
@@ -92,12 +92,12 @@ if TYPE_CHECKING:
 
 
 _MAX_DEPTH = 8  # so many commands inside of commands are looked at
-_MOST_STEPS = 8000
+_MAX_STEPS = 8000
 """So many readings of commands are judged in one command line; four arguments count as much."""
 _PARSING = 5  # steps that reading a text costs, whatever it holds
-_MOST_TIMES = 8  # so many times the same text is looked at
+_MAX_TIMES = 8  # so many times the same text is looked at
 _SHREDS = re.compile(r"[;&|\n(){}`]+")
-_MOST_SHREDS = 200
+_MAX_SHREDS = 200
 _PATTERN = re.compile(r"[!?*+@]\([^()]*\)")
 _DOUBLED = re.compile(r"([()])(?=\1)")
 _BRACE = re.compile(r"\{([^{}\s]*,[^{}\s]*)\}")
@@ -105,7 +105,7 @@ _CREDENTIAL = re.compile(
     r"(?:\$\{)?((?:[A-Z0-9_]*_)?(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?|PAT)"
     r"(?:_[A-Z0-9_]*)?)(?!\w)"
 )
-_MOST_ADDED = 64  # values that `x+=` may make at once
+_MAX_ADDED = 64  # values that `x+=` may make at once
 _NEW_FOLDER = "/tmp/tmp.XXXXXXXXXX"  # noqa: S108 (a name)
 _MKTEMP_OPTIONS = {"-d", "-q", "--directory", "--quiet"}
 """Options with which mktemp makes a folder where it makes them unless it is told otherwise."""
@@ -113,7 +113,7 @@ _SYSTEM_FOLDERS = {"", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin
 _SYSTEM_FOLDERS |= {"/opt/homebrew/bin"}
 _BLANK = re.compile(r"\s")
 _SEPARATORS = re.compile(r"[\s'\"\\;|&()$`]+")
-_MOST_NAMES = 8  # names that are put in the place of `{}`
+_MAX_NAMES = 8  # names that are put in the place of `{}`
 _READ_SCRIPTS = {"source", ".", "ssh", "su", "at", "batch"}
 
 
@@ -187,7 +187,7 @@ class CommandJudge:
             return
         parts = dict.fromkeys(one.strip() for one in _SHREDS.split(text))
         shreds = [one for one in parts if one and one != text.strip()]
-        if len(shreds) > _MOST_SHREDS:
+        if len(shreds) > _MAX_SHREDS:
             raise CommandTooLong
         plain = _PATTERN.sub("*", text)
         spread = _BRACE.sub(lambda found: found[1].replace(",", " "), text)  # `{rm,-rf,x}`
@@ -201,7 +201,7 @@ class CommandJudge:
     def _count_steps(self, steps: int) -> None:
         """Count what is looked at; raises CommandTooLong."""
         self.steps += steps
-        if self.steps > _MOST_STEPS:
+        if self.steps > _MAX_STEPS:
             raise CommandTooLong
 
     def add_finding(
@@ -303,13 +303,13 @@ class CommandJudge:
             pairs = [(left, right) for left in before for right in given]
             added = (
                 None
-                if left is None or right is None or len(left + right) > LONGEST_VALUE
+                if left is None or right is None or len(left + right) > MAX_VALUE
                 else left + right
-                for left, right in pairs[: _MOST_ADDED + 1]
+                for left, right in pairs[: _MAX_ADDED + 1]
             )
             known = values.setdefault(name.rstrip("+"), [])
             known[:] = limit_values(
-                (*known, *([None] if len(pairs) > _MOST_ADDED else added), *given)
+                (*known, *([None] if len(pairs) > _MAX_ADDED else added), *given)
             )
         first = "".join(piece.text for word in at.command.words[:1] for piece in word)
         for name, possible in values.items():
@@ -533,7 +533,7 @@ class CommandJudge:
         mark = option.text if option and option.text else "{}"
         if any(mark in one.text for one in arguments):
             known = [one.text for one in names if one.known and one != LISTED_NAME]
-            for name in known[:_MOST_NAMES]:
+            for name in known[:_MAX_NAMES]:
                 filled = (one._replace(text=one.text.replace(mark, name)) for one in arguments)
                 self._judge_likely_program(tuple(filled), at)
         self.depth += 1
@@ -593,7 +593,7 @@ class CommandJudge:
 
     def _check_text(self, text: str, at: Scope, *, runs: bool = False) -> None:
         """Look for danger in a text that may run; it may name itself."""
-        if text in self.running or self.looked_at[text] > _MOST_TIMES:
+        if text in self.running or self.looked_at[text] > _MAX_TIMES:
             return
         self.running.add(text)
         self.looked_at[text] += 1

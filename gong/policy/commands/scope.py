@@ -37,7 +37,7 @@ _SET = re.compile(
     r"[-+][euxfvEoC]+|errexit|nounset|pipefail|xtrace|verbose|noglob|noclobber|errtrace"
 )
 """Harmless options of `set`: they only stop a script earlier, or show what it does."""
-_MOST_READ = 4  # so many of the lines and words a name may read are looked at
+_MAX_READ = 4  # so many of the lines and words a name may read are looked at
 _PRINTING_OPTION = {"echo": re.compile(r"-[neE]+"), "printf": re.compile(r"--|-v")}
 _WIDE = re.compile(r"(?:^|[\s=])[/~.*-]")
 """What is read matters where it names a place or is an option."""
@@ -197,7 +197,7 @@ def apply_builtin(
     elif name in {"read", "mapfile", "readarray", "getopts", "unset"}:
         known = (one for text in fed for one in (*text.split("\n"), *text.split()))
         wide = tuple(one for one in dict.fromkeys(known) if _WIDE.search(one))
-        state.variables |= {one.text: (*wide[:_MOST_READ], None) for one in given}
+        state.variables |= {one.text: (*wide[:_MAX_READ], None) for one in given}
 
 
 def _set_positional(given: Arguments, state: ShellState, *, certain: bool) -> None:

@@ -6,7 +6,7 @@
 
 Of thousands of names few may be those of credentials: the names of a folder are looked through at
 once, and only these, links, and with `every` all of them, are judged one by one. At most
-`MOST_MATCHES` names are looked at, those near the top first. No file is opened but .gitignore.
+`MAX_MATCHES` names are looked at, those near the top first. No file is opened but .gitignore.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...env.globs import compile_glob
 from ...env.search import IGNORE_FILE, extend_ignore_rules, load_ignore_rules
 from ..commands.tables import load_tables
 from .links import PASSED_FOLDERS
-from .real_paths import MOST_MATCHES
+from .real_paths import MAX_MATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,7 +67,7 @@ def list_tree(tree: FileTree, *, every: bool) -> Iterator[str]:
         return
     waiting: deque[tuple[str, IgnoreRules | None]] = deque([(tree.folder, rules)])
     looked_at = 0
-    while waiting and looked_at < MOST_MATCHES:
+    while waiting and looked_at < MAX_MATCHES:
         folder, outer = waiting.popleft()
         found = _list_folder(folder, hidden=tree.hidden)
         looked_at += len(found.files) + len(found.links) + len(found.folders)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ..commands.invocation import is_inside
 from ..commands.matching import find_reader_of, has_any_option, list_operands
 from ..commands.tables import load_tables
-from .real_paths import MOST_MATCHES, LinkResolver, find_real_path, has_wildcard, match_files
+from .real_paths import MAX_MATCHES, LinkResolver, find_real_path, has_wildcard, match_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -60,7 +60,7 @@ _SHOWS_LINKS = {"ls", "stat", "file", "find", "du", "tree", "git"}
 _FOLLOWS_NAMED = ("-L", "-H", "-D", "--dereference", "--dereference-args")
 _GIT_OPENS = {"apply", "am", "hash-object", "commit", "tag", "notes", "merge", "bundle", "config"}
 """Subcommands of git that read a file they are given, whatever it is for the repository."""
-_MOST_BEHIND = 5_000
+_MAX_BEHIND = 5_000
 """So many names are looked at where what lies behind links that lead out is listed, too."""
 _NEEDS_FOLDER = {"cp", "tar", "rsync", "zip", "scp", "diff"}
 """Programs that go through no folder where they are given none."""
@@ -113,13 +113,13 @@ def find_followed_paths(
         if not folders and use.name not in _NEEDS_FOLDER:
             folders = [*list_starts(use)]
         for folder in dict.fromkeys(folders):
-            yield from islice(_walk_links(os.path.normpath(folder), roots, deep), MOST_MATCHES)
+            yield from islice(_walk_links(os.path.normpath(folder), roots, deep), MAX_MATCHES)
 
 
 def _walk_links(top: str, roots: Sequence[str], deep: bool) -> Iterator[str]:
     """Yield the links below a folder, those near the top first, and what is behind them."""
     waiting, seen, looked_at = deque([(top, False)]), set[tuple[str, bool]](), 0
-    while waiting and looked_at < (_MOST_BEHIND if deep else MOST_MATCHES):
+    while waiting and looked_at < (_MAX_BEHIND if deep else MAX_MATCHES):
         folder, behind = waiting.popleft()
         place = (find_real_path(folder), behind)
         if place in seen:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Match = Callable[[str], Iterable[str]]
     """Returns what a path with wildcards stands for."""
 
-MOST_MATCHES = 20_000
+MAX_MATCHES = 20_000
 """So many names are looked at that a wildcard stands for, or that lie below a folder."""
 _WILD = frozenset("*?[")
 
@@ -34,7 +34,7 @@ def find_real_path(path: str) -> str:
 def match_files(path: str) -> Iterator[str]:
     """Yield what a path with wildcards stands for, as a shell would."""
     with suppress(OSError, ValueError):
-        yield from islice(iglob(path), MOST_MATCHES)  # noqa: PTH207
+        yield from islice(iglob(path), MAX_MATCHES)  # noqa: PTH207
 
 
 def build_match() -> Match:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from tape.index.reader import TapeRow
     from tape.store.tape import Tape
 
-MOST_SESSIONS = 200
+MAX_SESSIONS = 200
 """Sessions that are listed at once, newest first."""
-_MOST_HITS = 400
+_MAX_HITS = 400
 _FOLDER_CHARS = 24
 
 
@@ -42,7 +42,7 @@ def list_sessions(home: Path, words: str) -> list[PickerRow]:
     The store at `home` is opened for this question, so that it can be asked in any thread.
     """
     with open_store(home) as library:
-        rows = list_tapes(*library, limit=None if words else MOST_SESSIONS)
+        rows = list_tapes(*library, limit=None if words else MAX_SESSIONS)
         if not words:
             return [_build_session_row(row) for row in rows]
         found = _find_sessions(library, words)
@@ -51,7 +51,7 @@ def list_sessions(home: Path, words: str) -> list[PickerRow]:
         _build_session_row(row)
         for row in rows
         if row.id in found or lowered in f"{row.id} {row.title} {row.cwd}".lower()
-    ][:MOST_SESSIONS]
+    ][:MAX_SESSIONS]
 
 
 def _find_sessions(library: Library, words: str) -> set[str]:
@@ -59,7 +59,7 @@ def _find_sessions(library: Library, words: str) -> set[str]:
     for query in (f"{words}*", words):
         with suppress(UsageError):  # such as an open quotation mark: the other spelling may do
             types = ("user", "assistant")
-            hits = search_entries(*library, query, types=types, limit=_MOST_HITS)
+            hits = search_entries(*library, query, types=types, limit=_MAX_HITS)
             return {hit.tape for hit in hits}
     return set()
 

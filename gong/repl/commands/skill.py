@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...skills.session_skills import SessionSkills
     from ...skills.skill import Skill
 
-_MOST_COLUMNS = 70
+_MAX_COLUMNS = 70
 
 
 def show_skills(host: OpenSession, name: str, taken: Container[str]) -> CommandReply:
@@ -43,7 +43,7 @@ def show_skills(host: OpenSession, name: str, taken: Container[str]) -> CommandR
         for one in skills.found.skills
         if one.for_user
     ]
-    return CommandReply("\n".join(shorten_to_width(one, _MOST_COLUMNS * 2) for one in rows))
+    return CommandReply("\n".join(shorten_to_width(one, _MAX_COLUMNS * 2) for one in rows))
 
 
 def is_skill(text: str, host: OpenSession, taken: Container[str]) -> bool:

@@ -10,7 +10,7 @@ from .lines import StyledPart
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LONGEST_LINE = 2_000
+_MAX_LINE = 2_000
 """Characters of a line from which on nothing is coloured: it is data, and takes long."""
 _TOKEN_STYLES = {
     "Token.Keyword": "keyword",
@@ -44,7 +44,7 @@ def paint_code(
     """
     plain = [[StyledPart(line)] for line in lines]
     lexer = _find_lexer(language.strip().lower())
-    if lexer is None or any(len(line) > _LONGEST_LINE for line in (*above, *lines)):
+    if lexer is None or any(len(line) > _MAX_LINE for line in (*above, *lines)):
         return plain
     rows: list[list[StyledPart]] = [[]]
     for token, text in lexer.get_tokens("\n".join((*above, *lines))):

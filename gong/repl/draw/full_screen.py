@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .lines import StyledLine
 
 PANE_COLUMNS = 32
-_LEAST_COLUMNS = 90
+_MIN_COLUMNS = 90
 _WHEEL_ROWS = 3
 _FRAME_SECONDS = 0.03
 
@@ -84,7 +84,7 @@ class FullScreenTerminal(Terminal):
                     ),
                 ]
             ),
-            Condition(lambda: self._get_window_columns() >= _LEAST_COLUMNS),
+            Condition(lambda: self._get_window_columns() >= _MIN_COLUMNS),
         )
         prompt = self._prompt.layout
         self._app.layout = Layout(
@@ -105,7 +105,7 @@ class FullScreenTerminal(Terminal):
     def columns(self) -> int:
         """The width of the transcript in columns."""
         wide = self._get_window_columns()
-        return wide - PANE_COLUMNS if wide >= _LEAST_COLUMNS else wide
+        return wide - PANE_COLUMNS if wide >= _MIN_COLUMNS else wide
 
     def print(self, lines: list[StyledLine]) -> None:
         """Add finished lines to the transcript; after the end they are for the scrollback."""

@@ -26,7 +26,7 @@ _SINGLE_WORD = re.compile(r"\w+\Z")
 _NARROWEST = 8
 """Columns below which nothing is wrapped."""
 _NARROWEST_CELL = 6
-_LONGEST_BLOCK = 20_000
+_MAX_BLOCK = 20_000
 """Characters of a block from which on it is shown as it was written."""
 _GAP = "  "
 _RULE_COLUMNS = 24
@@ -34,7 +34,7 @@ _RULE_COLUMNS = 24
 
 def render_block(text: str, columns: int) -> list[StyledLine]:
     """Return the lines of one block; `text` has no control character but newlines."""
-    if not _MARKED.search(text) or len(text) > _LONGEST_BLOCK:
+    if not _MARKED.search(text) or len(text) > _MAX_BLOCK:
         rows = [row for line in text.split("\n") for row in wrap_parts([StyledPart(line)], columns)]
     else:
         rows = _BlockRenderer(_load_parser().parse(text)).render(columns)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .lines import StyledLine
     from .screen import Screen
 
-_MOST_PATHS = 5
+_MAX_PATHS = 5
 
 
 def read_last_turns(recorder: Recorder, turns: int) -> list[Entry]:
@@ -128,5 +128,5 @@ def describe_changed_files(recorder: Recorder, folder: str) -> str:
         for path, version in left.items()
         if (version is None or version.digest) and not is_same_version(look_at_file(path), version)
     ]
-    rest = f" and {len(changed) - _MOST_PATHS} more" if len(changed) > _MOST_PATHS else ""
-    return f"changed since: {', '.join(changed[:_MOST_PATHS])}{rest}" if changed else ""
+    rest = f" and {len(changed) - _MAX_PATHS} more" if len(changed) > _MAX_PATHS else ""
+    return f"changed since: {', '.join(changed[:_MAX_PATHS])}{rest}" if changed else ""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.styles import BaseStyle
 
-_MOST_ROWS = 12
+_MAX_ROWS = 12
 _GAP = "  "
 
 
@@ -116,8 +116,8 @@ class _PickerScreen:
         keys.add("c-p")(lambda _: self._move(-1))
         keys.add("down")(lambda _: self._move(1))
         keys.add("c-n")(lambda _: self._move(1))
-        keys.add("pageup")(lambda _: self._move(-_MOST_ROWS))
-        keys.add("pagedown")(lambda _: self._move(_MOST_ROWS))
+        keys.add("pageup")(lambda _: self._move(-_MAX_ROWS))
+        keys.add("pagedown")(lambda _: self._move(_MAX_ROWS))
         for key in ("escape", "c-c", "c-d", "<sigint>"):
             keys.add(key)(lambda event: event.app.exit(result=""))
         has_rows = Condition(lambda: bool(self.rows))
@@ -134,7 +134,7 @@ class _PickerScreen:
 
     def _render_rows(self) -> StyleAndTextTuples:
         size = self.app.output.get_size()
-        most = max(min(_MOST_ROWS, size.rows - 3), 1)
+        most = max(min(_MAX_ROWS, size.rows - 3), 1)
         first = max(min(self.marked - most // 2, len(self.rows) - most), 0)
         if not self.rows:
             return [("class:note", "  searching…" if self.is_searching else "  nothing found")]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...tools.dialogue import Todo
     from .status_line import SessionUsage
 
-_MOST_FILES = 12
+_MAX_FILES = 12
 
 
 def render_side_pane(
@@ -29,7 +29,7 @@ def render_side_pane(
     tasks = [f"{one.shell_id}  {one.command}" for one in session.run_state.background.running]
     files = [
         f"{letter} {os.path.relpath(path, folder)}"
-        for path, letter in list_changed_files(session)[-_MOST_FILES:]
+        for path, letter in list_changed_files(session)[-_MAX_FILES:]
     ]
     parts = (
         ("Session", [StyledLine(one) for one in (folder, *used.format_usage())]),

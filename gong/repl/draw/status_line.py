@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...agent.session import Session
 
 
-_SHORTEST_NAME = 8
+_MIN_NAME = 8
 _GAP = " · "
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURNS_PER_SECOND = 7
@@ -122,7 +122,7 @@ def render_status_line(facts: StatusFacts, columns: int) -> str:
     for dropped in ("", "cost", "tasks", "context"):
         parts |= {dropped: ""} if dropped else {}
         room = columns - measure_width(join("")) - len(_GAP)
-        if room >= min(_SHORTEST_NAME, measure_width(facts.model)):
+        if room >= min(_MIN_NAME, measure_width(facts.model)):
             return join(clip_line(facts.model, room))
     for dropped in ("", "mode", "queue"):
         parts |= {dropped: ""} if dropped else {}

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ...assembly.open_session import OpenSession
     from ...env.protocol import ProgramRunner
 
-MOST_OFFERED = 50
+MAX_OFFERED = 50
 _PAUSE_SECONDS = 0.02
 """Files are looked up this long after a key, once it is on the screen."""
 _ARGUMENT = re.compile(r"/(?P<name>[^\s/]+)[^\S\n]+(?P<argument>[^\n]*)\Z")
@@ -90,7 +90,7 @@ class InputCompleter(Completer):
     def _complete_file(self, typed: str) -> Iterator[Completion]:
         wanted = typed.removeprefix('"')
         sleep(_PAUSE_SECONDS)
-        for name in find_names(self._files.list_names(), wanted, MOST_OFFERED, rests=True):
+        for name in find_names(self._files.list_names(), wanted, MAX_OFFERED, rests=True):
             spaced = re.search(r"\s", name) is not None
             text = f'"{name}"' if spaced else name
             yield Completion(text, -len(typed), display=show_controls(name))
@@ -106,7 +106,7 @@ class InputCompleter(Completer):
             )
         elif name == "resume":
             home = self._host.library.store.tapes.parent
-            for row in list_sessions(home, typed)[:MOST_OFFERED]:
+            for row in list_sessions(home, typed)[:MAX_OFFERED]:
                 about = f"{row.text[:_META_CHARS]}  {row.note}"
                 yield Completion(row.value, -len(typed), display_meta=show_controls(about))
             return
@@ -114,7 +114,7 @@ class InputCompleter(Completer):
             words = self._files.list_names()
         else:
             words = self._list_words(name)
-        for word in find_names(words, typed, MOST_OFFERED):
+        for word in find_names(words, typed, MAX_OFFERED):
             yield Completion(word, -len(typed), display=show_controls(word))
 
     def _list_words(self, name: str) -> Iterable[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ...env.protocol import ProgramRunner
 
-MOST_FILES = 50_000
+MAX_FILES = 50_000
 """Files outside of a repository that are looked at."""
 _FRESH_SECONDS = 5.0
 _NAMES_PER_TURN = 1000
@@ -40,7 +40,7 @@ class FolderNames:
         """
         with self._lock:
             if monotonic() - self._listed_at >= _FRESH_SECONDS:
-                listing = list_folder(self._env, self._folder, (), MOST_FILES)
+                listing = list_folder(self._env, self._folder, (), MAX_FILES)
                 files = (*listing.tracked, *listing.others)
                 self._names = (*_list_folders(files), *files)
                 self._listed_at = monotonic()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tape.store.tape import Tape
 
-MOST_TAPES, MOST_PROMPTS = 100, 1000
+MAX_TAPES, MAX_PROMPTS = 100, 1000
 """Sessions and prompts that are read at most."""
 
 
@@ -59,13 +59,13 @@ def iter_project_prompts(home: Path, folder: str) -> Iterator[str]:
     seen: set[str] = set()
     with open_store(home) as library:
         cwd = None if top else folder
-        for row in list_tapes(*library, cwd=cwd, project=top, limit=MOST_TAPES):
+        for row in list_tapes(*library, cwd=cwd, project=top, limit=MAX_TAPES):
             with suppress(TapeError, OSError), library.store.open(row.id) as tape:
                 for prompt in _iter_tape_prompts(tape):
                     if prompt.strip() and prompt not in seen:
                         seen.add(prompt)
                         yield prompt
-                        if len(seen) == MOST_PROMPTS:
+                        if len(seen) == MAX_PROMPTS:
                             return
 
 

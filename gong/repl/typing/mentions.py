@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .pictures import PictureRules
 
-MOST_LINES, MOST_BYTES, MOST_NAMES = 2000, 200_000, 200
+MAX_LINES, MAX_BYTES, MAX_NAMES = 2000, 200_000, 200
 _MENTION = re.compile(
     r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]+)"(?P<after>:\d+(?:-\d+)?)?|(?P<bare>\S+))'
 )
@@ -87,8 +87,8 @@ def _add_document(
 ) -> None:
     if path.is_dir():
         names = sorted(f"{one.name}/" if one.is_dir() else one.name for one in path.iterdir())
-        more = f"\n… {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        listed = "\n".join(names[:MOST_NAMES])
+        more = f"\n… {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        listed = "\n".join(names[:MAX_NAMES])
         found.documents.append(
             AttachedDocument(f'<folder path="{name}">\n{listed}{more}\n</folder>')
         )
@@ -118,12 +118,12 @@ def _read_lines(path: Path, name: str, lines: str) -> tuple[AttachedDocument | N
     """Return the lines of a text file that fit, and what is said of them."""
     given = _RANGE.match(lines)
     first = int(given[1]) if given else 1
-    last = int(given[2] or given[1]) if given else first + MOST_LINES - 1
+    last = int(given[2] or given[1]) if given else first + MAX_LINES - 1
     taken: list[str] = []
-    count, room = 0, MOST_BYTES
+    count, room = 0, MAX_BYTES
     with path.open("rb") as file:
         for count, line in enumerate(file, 1):
-            if first <= count <= min(last, first + MOST_LINES - 1) and room > 0:
+            if first <= count <= min(last, first + MAX_LINES - 1) and room > 0:
                 taken.append(line[:room].decode("utf-8", "replace"))
                 room -= len(line)
     if count and not taken:

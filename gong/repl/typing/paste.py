@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ...agent.documents import AttachedDocument
 
-MOST_CHARACTERS, MOST_LINES = 1000, 15
+MAX_CHARACTERS, MAX_LINES = 1000, 15
 _PLACEHOLDER = re.compile(r"\[(?:Pasted text|Image) #\d+: [^\]\n]*\]")
 _NAME_CHARACTERS = 40
 
@@ -38,7 +38,7 @@ class DraftParts:
         """Return what stands in the prompt for a pasted text: it, or a placeholder."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.rstrip("\n").count("\n") + 1
-        if len(text) <= MOST_CHARACTERS and lines <= MOST_LINES:
+        if len(text) <= MAX_CHARACTERS and lines <= MAX_LINES:
             return text
         known = next((key for key, value in self._texts.items() if value == text), None)
         size = f"{lines} lines" if lines > 1 else f"{len(text):,} characters"

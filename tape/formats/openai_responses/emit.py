@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ..wire import Load
 
 API = "openai-responses"
-LONGEST_ITEM_ID = 64
+MAX_ITEM_ID = 64
 _ITEM_ID = re.compile(r".{0,63}[^_]", re.DOTALL)
 
 _MESSAGE_FIELDS = ("id", "phase", "status")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..encoder import OPENAI_RESPONSES_IDS
 from ..violations import TOOL_NAME, Violation, check_objects, find_repeated, is_blank, is_object
-from .emit import LONGEST_ITEM_ID
+from .emit import MAX_ITEM_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,11 +46,9 @@ def check_array(array: Sequence[Any], *, strict: bool = False) -> list[Violation
 
 def _check_item_id(where: str, item: WireObject) -> Iterator[Violation]:
     item_id = item.get("id")
-    if isinstance(item_id, str) and (
-        not 0 < len(item_id) <= LONGEST_ITEM_ID or item_id.endswith("_")
-    ):
+    if isinstance(item_id, str) and (not 0 < len(item_id) <= MAX_ITEM_ID or item_id.endswith("_")):
         yield Violation(
-            where, f"id {item_id!r} must have 1 to {LONGEST_ITEM_ID} characters, no _ at the end"
+            where, f"id {item_id!r} must have 1 to {MAX_ITEM_ID} characters, no _ at the end"
         )
 
 

@@ -102,7 +102,7 @@ _SAVED = re.compile(
     r"\s*<persisted-output>\nOutput too large \([^\n]*\)\. Full output saved to: ([^\n]+)\n"
 )
 """How the text of a result begins whose whole output is in a file beside the session."""
-_MOST_WAITING = 1000
+_MAX_WAITING = 1000
 """Lines that wait for the rest of an answer; after that it is taken as it is."""
 
 
@@ -309,7 +309,7 @@ class _StepReader:
             while queue and (
                 not isinstance(first := queue[0], _Answer)
                 or first.key not in begun
-                or len(queue) > _MOST_WAITING
+                or len(queue) > _MAX_WAITING
             ):
                 queue.popleft()
                 if isinstance(first, _Answer):

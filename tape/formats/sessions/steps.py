@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROOT = ""
 """The parent of a step that begins at the start of the tape."""
-_LONGEST_KIND = 40
+_MAX_KIND = 40
 NEWEST = "newest"
 """The parent of a step that follows the one before it, whatever that is."""
 
@@ -99,7 +99,7 @@ class SourceSession:
     def keep_whole(self, kind: str, value: Any) -> Custom:
         """Return a line that was not understood, as an entry `TOOL.KIND`, and count it."""
         name = "".join(letter if letter.isalnum() else "_" for letter in kind.lower())
-        name = name[:_LONGEST_KIND].strip("_") or "line"
+        name = name[:_MAX_KIND].strip("_") or "line"
         self.unknown[name] += 1
         return Custom(f"{self.tool}.{name}", pack_raw(value))
 

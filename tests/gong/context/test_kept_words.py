@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from gong.context.verbatim import (
-    MOST_FILES,
+    MAX_FILES,
     SummaryFolders,
     collect_files,
     compute_cut_length,
@@ -178,5 +178,5 @@ def test_of_many_files_the_newest_are_named_and_the_rest_counted(rounds):
         names = [f"f{number}_{n}" for n in range(150)]
         entries = path(*(x for n in names for x in called(n, "read", path=n)))
         found, _ = collect_files(entries, SummaryFolders("/w"), Summary(files_read=found))
-    assert len(found) == MOST_FILES + 1
-    assert found[-2:] == (f"f{rounds - 1}_149", f"… and {rounds * 150 - MOST_FILES} more")
+    assert len(found) == MAX_FILES + 1
+    assert found[-2:] == (f"f{rounds - 1}_149", f"… and {rounds * 150 - MAX_FILES} more")

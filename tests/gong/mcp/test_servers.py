@@ -12,7 +12,7 @@ from gong import trust
 from gong.errors import ConfigurationError
 from gong.mcp import servers
 from gong.mcp.servers import ServerConfig
-from gong.mcp.tool_names import MOST_CHARS, build_tool_name, name_tools
+from gong.mcp.tool_names import MAX_CHARS, build_tool_name, name_tools
 
 
 @pytest.fixture
@@ -179,5 +179,5 @@ def test_names_are_what_providers_take_and_rules_cannot_confuse():
     assert odd.startswith("my_files__read_text_")
     long = [build_tool_name("s" * 40, "t" * 70 + end) for end in "ab"]
     assert len({*long}) == 2
-    assert all(len(one) <= MOST_CHARS for one in long)
+    assert all(len(one) <= MAX_CHARS for one in long)
     assert [*name_tools("s", ["b", "a"])] == ["s__a", "s__b"]

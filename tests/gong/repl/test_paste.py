@@ -9,22 +9,22 @@ from prompt_toolkit.document import Document
 
 from gong.agent.documents import AttachedDocument
 from gong.repl.typing.paste import (
-    MOST_CHARACTERS,
-    MOST_LINES,
+    MAX_CHARACTERS,
+    MAX_LINES,
     DraftParts,
     delete_after,
     delete_before,
 )
 from gong.repl.typing.pictures import find_dropped_picture
 
-LONG = "row\n" * (MOST_LINES + 1)
+LONG = "row\n" * (MAX_LINES + 1)
 
 
 def test_what_is_folded():
     parts = DraftParts()
     assert parts.fold_paste("a\r\nb\rc") == "a\nb\nc"
-    assert parts.fold_paste("x" * MOST_CHARACTERS) == "x" * MOST_CHARACTERS
-    assert parts.fold_paste("y\n" * MOST_LINES) == "y\n" * MOST_LINES
+    assert parts.fold_paste("x" * MAX_CHARACTERS) == "x" * MAX_CHARACTERS
+    assert parts.fold_paste("y\n" * MAX_LINES) == "y\n" * MAX_LINES
     assert parts.fold_paste(LONG) == "[Pasted text #1: 16 lines]"
     assert parts.fold_paste("x" * 1001) == "[Pasted text #2: 1,001 characters]"
     assert parts.fold_paste(LONG) == "[Pasted text #1: 16 lines]"

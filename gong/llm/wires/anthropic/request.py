@@ -41,7 +41,7 @@ _HAS_MARK = b'"cache_control":'
 _MARKED_MESSAGES = 2
 _USER = b'{"role":"user"'
 _BUDGETS = {"low": 1024, "medium": 2048, "high": 8192, "xhigh": 16_384}
-_LEAST_BUDGET = 1024
+_MIN_BUDGET = 1024
 _CLAUDE = re.compile(r"(?:.*/)?claude-")
 _THINKS_BY_BUDGET = re.compile(
     r"(?:.*/)?claude-(?:[23]|instant|(?:opus|sonnet|haiku)-4(?:[-.@][015](?!\d)|[-@]20|$))"
@@ -202,7 +202,7 @@ def _encode_thinking(request: Request, preset: Preset) -> WireObject:
         thinking = {"type": "adaptive", "display": "summarized"}
         return {"thinking": thinking, "output_config": {"effort": said}}
     budget = min(_BUDGETS[effort], _choose_max_tokens(request, preset) - 1)
-    if budget < _LEAST_BUDGET:
+    if budget < _MIN_BUDGET:
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 

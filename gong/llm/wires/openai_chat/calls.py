@@ -72,7 +72,7 @@ def join_text(details: list[Any]) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-_MOST_LOOKS = 100
+_MAX_LOOKS = 100
 """Reading a call's arguments again with every piece would take the square of their length."""
 _FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 
@@ -162,7 +162,7 @@ def _is_another(found: OpenAICall, call_id: str, text: str) -> bool:
     if call_id:
         return bool(found.id) and found.id != call_id
     # no id to tell by: a name again begins another call once the arguments are whole
-    if not text or not found.sent.length or found.looks > _MOST_LOOKS:
+    if not text or not found.sent.length or found.looks > _MAX_LOOKS:
         return False
     found.looks += 1
     sent = found.sent.text()

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     TaggedText = tuple[Literal["text", "thinking"], str]
 
 
-_MOST_BLANKS = 4_096
+_MAX_BLANKS = 4_096
 """Characters before a tag: a host that sends more means them as words."""
 _OPEN, _CLOSE = "<think>", "</think>"
 
@@ -82,7 +82,7 @@ class ThinkTags:
             said = self._held.lstrip()
             if said.startswith(_OPEN):
                 self._held, self._place = said.removeprefix(_OPEN), "inside"
-            elif not _OPEN.startswith(said) or len(self._held) > _MOST_BLANKS:
+            elif not _OPEN.startswith(said) or len(self._held) > _MAX_BLANKS:
                 self._place = "words"
         if self._place == "inside":
             yield from self._take_thoughts()
