@@ -104,7 +104,7 @@ def create_wire_provider(
     """
     adapter = _ADAPTERS[preset.api]
     transport = import_module(".wires.transport", __package__)
-    wire = transport.Wire(
+    wire = import_module(".wires.wire", __package__).Wire(
         _load_class(adapter, "request", adapter.encoder),
         _load_class(adapter, "stream", adapter.decoder),
         adapter.native_objects,

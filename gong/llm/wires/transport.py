@@ -9,24 +9,13 @@ by its own sign of life:
 | `idle` | the newest whole line, or enough of a long one | the next |
 | `quiet` | the newest event of ours | the next |
 | `whole` | the call | the end |
-
-Server-sent events are parsed here from bytes, because the size of a line and of an event is limited
-and the chunks come from several clients; httpx-sse reads decoded lines without a limit. Lines end
-with LF, CR or CRLF, wherever the bytes are cut. Comments, names and ids of events are passed over:
-what an event is stands in its data. An event that nothing ends is none.
-
-What the headers say of rate limits has two families of names: `anthropic-ratelimit-KIND-WHAT` with
-dates, and `x-ratelimit-WHAT-KIND` with durations such as 6m0s. What cannot be read is as good as
-not there.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from contextlib import aclosing
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
@@ -36,11 +25,13 @@ from tape.formats.wire import decode_json, encode_json
 
 from ...errors import InvalidRequest, ModelError
 from ..accumulate import join_deltas
-from ..types import Allowance, Finish, RateLimit
+from ..types import Finish
 from .connection import Connection
-from .failures import ProviderFailures, compute_wait
+from .failures import ProviderFailures
 from .http_client import HttpClient, Route
 from .json_values import format_size_limit
+from .rate_limits import parse_rate_limit
+from .server_sent_events import EventParser, EventTooLong
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
@@ -48,133 +39,9 @@ if TYPE_CHECKING:
     from ..models import Preset, Timeouts
     from ..types import ChoiceMode, Request, StreamEvent
     from .connection import EndpointClient, HttpReply
-    from .http_client import EncodedRequest
     from .json_values import WireObject
     from .meter import AnswerMeter
-
-
-_OF_A_LINE = 16
-"""Bytes that a line takes beside what is in it."""
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class EventTooLong(ValueError):
-    """A line, or an event, is longer than it may be; the text says which."""
-
-
-class EventParser:
-    """Cuts one stream, whose lines and events have at most so many bytes."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._rest: list[bytes] = []
-        self._size = 0
-        """Bytes of the incomplete line."""
-        self._data: list[bytes] = []
-        self._data_size = 0
-        self._is_first = True
-        self._after_return = False
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the data of each event that ends in `chunk`; to be consumed whole.
-
-        Raises EventTooLong.
-        """
-        for line in self._split_lines(chunk):
-            if line.startswith(b"data:"):
-                self._add_data(line[6:] if line.startswith(b"data: ") else line[5:])
-            elif line == b"data":
-                self._add_data(b"")
-            elif not line and self._data:
-                data, self._data, self._data_size = self._data, [], 0
-                yield b"\n".join(data)
-
-    def _add_data(self, data: bytes) -> None:
-        self._data.append(data)
-        self._data_size += len(data) + _OF_A_LINE
-        if self._data_size > self._most + _OF_A_LINE:
-            raise EventTooLong("an event")
-
-    def _split_lines(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that end in `chunk`, without their ends."""
-        # CRLF may be cut in two: a LF that begins the next chunk belongs to the CR before it
-        if self._after_return and chunk:
-            chunk = chunk.removeprefix(b"\n")
-            self._after_return = False
-        if b"\r" in chunk:
-            self._after_return = chunk.endswith(b"\r")
-            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        # the first part completes the line kept from before, the last begins the next one
-        first, *lines = chunk.split(b"\n")
-        self._rest.append(first)
-        self._size += len(first)
-        if self._size > self._most:
-            raise EventTooLong("a line")
-        if not lines:
-            return []
-        first = b"".join(self._rest)
-        if self._is_first:
-            first = first.removeprefix(_BYTE_ORDER_MARK)
-            self._is_first = False
-        self._rest = [lines.pop()]
-        self._size = len(self._rest[0])
-        return [first, *lines]
-
-
-_NAMES = ("anthropic-ratelimit-{kind}-{what}", "x-ratelimit-{what}-{kind}")
-_ONLY_REQUESTS = "x-ratelimit-{what}"
-_UNITS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_STEP = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
-_DURATION = re.compile(rf"(?:{_STEP.pattern})+")
-_NUMBER = re.compile(r"\d{1,15}(?:\.\d+)?")
-_A_DATE = 1e9
-"""Numbers from here on are seconds since 1970, or milliseconds."""
-_IN_MILLISECONDS = 1e11
-
-
-def parse_rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
-    """Return what response headers, names in small letters, say of limits; None for nothing."""
-    told = {name: value for name, value in headers.items() if "ratelimit" in name}
-    if not told:
-        return None
-    requests = _parse_allowance(told, "requests") or _parse_headers(told, _ONLY_REQUESTS, "")
-    tokens = _parse_allowance(told, "tokens")
-    return RateLimit(requests, tokens) if requests or tokens else None
-
-
-def _parse_allowance(told: Mapping[str, str], kind: str) -> Allowance | None:
-    return next(filter(None, (_parse_headers(told, name, kind) for name in _NAMES)), None)
-
-
-def _parse_headers(told: Mapping[str, str], name: str, kind: str) -> Allowance | None:
-    limit, remaining, reset = (
-        told.get(name.format(kind=kind, what=what)) for what in ("limit", "remaining", "reset")
-    )
-    found = Allowance(
-        _parse_limit_count(limit), _parse_limit_count(remaining), _parse_seconds(reset)
-    )
-    return None if found == Allowance() else found
-
-
-def _parse_limit_count(text: str | None) -> int | None:
-    return int(float(text)) if text and _NUMBER.fullmatch(text) else None
-
-
-def _parse_seconds(text: str | None) -> float | None:
-    """Return the seconds until a moment, told as a duration, a number or a date."""
-    if not text:
-        return None
-    if _DURATION.fullmatch(text):
-        return sum(float(number) * _UNITS[unit] for number, unit in _STEP.findall(text))
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        if number < _A_DATE:
-            return number
-        return compute_wait(number / 1000 if number >= _IN_MILLISECONDS else number)
-    try:
-        return compute_wait(datetime.fromisoformat(text).timestamp())
-    except ValueError:
-        return None
+    from .wire import Decoder, Wire
 
 
 _SHOWN = 65_536
@@ -184,43 +51,6 @@ _SAY_SOMETHING, _END = "say anything of its answer", "end its answer"
 """What a host did not do before a timeout."""
 _ALIVE = 1_024
 """Bytes of an incomplete line that show that its host is still sending."""
-
-
-class RequestEncoder(Protocol):
-    """Encodes the requests of a growing history, each message once."""
-
-    def __init__(self, preset: Preset) -> None: ...
-
-    def encode_request(self, request: Request) -> EncodedRequest:
-        """Return the call; raises MsgspecError for options that are not a JSON object."""
-        ...
-
-
-class Decoder(Protocol):
-    """Decodes the data of one answer's server-sent events into stream events."""
-
-    def __init__(self, failures: ProviderFailures, preset: Preset) -> None: ...
-
-    finished: bool
-    """Whether the answer is complete, so that no more is read."""
-    meter: AnswerMeter
-    """Counts the size of the answer."""
-
-    def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """Yield the stream events of one server-sent event; raises ModelError."""
-        ...
-
-    def split_answer(self, answer: WireObject) -> list[WireObject]:
-        """Return the events that a stream would have sent of a whole answer; [] of other JSON."""
-        ...
-
-    def finish(self) -> Iterator[StreamEvent]:
-        """Yield the last events of a finished answer."""
-        ...
-
-    def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
-        """Yield the last events of one that stopped with `error` before it was finished."""
-        ...
 
 
 class _AnswerNotes:
@@ -292,17 +122,6 @@ class _Deadline:
             (self._started + limits.whole, limits.whole, _END),
         )
         return self._failures.build_timeout(what, limit)
-
-
-class Wire(NamedTuple):
-    """What encodes and decodes the calls of one API."""
-
-    encoder: type[RequestEncoder]
-    decoder: type[Decoder]
-    native_objects: bool
-    """Whether a `response_format` may be sent; a preset's quirk may say no."""
-    sdk: str | None
-    """The package of the API's SDK, for presets that ask for it."""
 
 
 class WireProvider:

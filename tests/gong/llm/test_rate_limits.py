@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gong.llm.types import Allowance, RateLimit
-from gong.llm.wires.transport import parse_rate_limit
+from gong.llm.wires.rate_limits import parse_rate_limit
 
 OPENAI = {
     "x-ratelimit-limit-requests": "60",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.llm.wires.transport import EventParser
+from gong.llm.wires.server_sent_events import EventParser
 
 DECODER = Path(__file__).parents[3].parent / "shared/corpus/sse/decoder.jsonl"
 
