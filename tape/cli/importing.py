@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -34,7 +35,7 @@ from ..exchange.session_sources import (
 )
 from ..formats.registry import FORMATS
 from ..formats.sessions.registry import SESSION_FORMATS
-from ..formats.sessions.steps import describe_left_out
+from ..formats.sessions.steps import describe_left_out, describe_unknown
 from ..reference import SESSION_TOOLS
 from ..store.store import Beginning
 from ..text import SHORT, format_count
@@ -112,9 +113,12 @@ def import_(
     it, FILE one. Branches stay branches, compactions become anchors, and sub-agents tapes of their
     own. Importing again adds what is new, to the same tape; `claude:UUID` is a REF of it. --watch
     follows sessions that are being written. As JSON it is {tapes [{id, path, title, added, damaged,
-    unknown, branches, tool, session, source, version, left_out}], failed [{source, why}]}: entries
-    added, lines that could not be read, lines that were kept whole because they were not
-    understood, and how many things of each kind are not on the tape ({"repeated": 2}).
+    unknown, unknown_kinds, branches, tool, session, source, version, left_out}], failed [{source,
+    why}]}: entries added, lines that could not be read, lines that were kept whole because they
+    were not understood, also of each kind, and how many things of each kind are not on the tape:
+    lines written twice (repeated), lines that say what another line says (covered), entries of the
+    session that this one began with (copied), results cut short (not_whole), counts of tokens that
+    are not understood (unknown_count).
 
     A FILE of ours is what `tape export` wrote, the entries of one path as `tape log --json` prints
     them, or lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and
@@ -359,15 +363,9 @@ def _print_sessions(
     for one in failed:
         print_warning(f"{one.source.name}: {one.error}")
     for tape in tapes:
-        if tape.damaged:
-            lines = format_count(tape.damaged, "line")
-            print_warning(f"{tape.id[:SHORT]}: {lines} could not be read: left out")
-        for kind, number in tape.left_out.items():
-            if tape.added:
-                print_warning(f"{tape.id[:SHORT]}: {describe_left_out(kind, number)}")
-        if tape.added:
-            count = format_count(tape.added, "entry")
-            print_lines([f"{tape.id[:SHORT]}  {count} added  {tape.tool}  {tape.title}"])
+        _print_tape(tape)
+    for tool, kinds in _count_unknown(tapes).items():
+        print_warning(f"{tool}: {describe_unknown(kinds)}")
     new = len({tape.id for tape in tapes if tape.added})
     if one_file and not new:
         print_lines([f"{tapes[0].id[:SHORT]} is already in the store: nothing added"])
@@ -375,6 +373,28 @@ def _print_sessions(
         entries = sum(tape.added for tape in tapes)
         words = f"{format_count(entries, 'entry')} in {format_count(new, 'tape')}"
         print_lines([f"added {words}" if new else "nothing new"])
+
+
+def _print_tape(tape: ImportedTape) -> None:
+    if tape.damaged:
+        lines = format_count(tape.damaged, "line")
+        print_warning(f"{tape.id[:SHORT]}: {lines} could not be read: left out")
+    if not tape.added:
+        return
+    for kind, number in tape.left_out.items():
+        if said := describe_left_out(kind, number):
+            print_warning(f"{tape.id[:SHORT]}: {said}")
+    count = format_count(tape.added, "entry")
+    print_lines([f"{tape.id[:SHORT]}  {count} added  {tape.tool}  {tape.title}"])
+
+
+def _count_unknown(tapes: list[ImportedTape]) -> dict[str, Counter[str]]:
+    """Return agent → kinds of lines that were not understood, of files that are new."""
+    counts: dict[str, Counter[str]] = {}
+    for tape in tapes:
+        if tape.unknown_kinds and tape.added == tape.entries:
+            counts.setdefault(tape.tool, Counter()).update(tape.unknown_kinds)
+    return counts
 
 
 def _describe_import(tapes: list[ImportedTape], *, one_file: bool) -> dict[str, object]:

@@ -94,6 +94,8 @@ class ImportedTape(Struct, frozen=True):
     """The file."""
     version: int | None = None
     """Version of the file's format, where it has one."""
+    unknown_kinds: dict[str, int] = {}
+    """Kind of the lines in `unknown` → how many."""
     left_out: dict[str, int] = {}
     """What is not on the tape, as `describe_left_out` knows it → how many."""
 
@@ -154,6 +156,7 @@ def import_session(
         session.id,
         source,
         session.version,
+        {**session.unknown},
         {kind: count for kind, count in session.left_out.items() if count},
     )
     inner = [

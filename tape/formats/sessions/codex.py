@@ -44,7 +44,9 @@ from ..openai_responses.parse import OpenAIResponsesReader
 from ..parsing import CallBinder, to_file_block_from_url
 from ..wire import drop_fields, encode_json
 from .steps import (
+    COVERED,
     ROOT,
+    UNKNOWN_COUNT,
     ReadIds,
     SourceSession,
     SourceStep,
@@ -281,6 +283,7 @@ class _StepReader:
                 text, role = read_text(event.get("message")), _EVENTS[kind]
                 if self.said[role, text] > 0:
                     self.said[role, text] -= 1
+                    self.session.left_out[COVERED] += 1
                     return
                 self._end_answer()
                 if role == "user":
@@ -292,7 +295,7 @@ class _StepReader:
                     yield from self._release()
                     self.kept.append((time, [self._name_model(Assistant((Text(text),)))]))
             case "agent_reasoning" if self.said["reasoning", ""]:
-                pass  # it is the summary of a reasoning item
+                self.session.left_out[COVERED] += 1  # it is the summary of a reasoning item
             case "agent_reasoning":
                 thought = Assistant((Thinking(read_text(event.get("text"))),))
                 self._end_answer()
@@ -314,6 +317,7 @@ class _StepReader:
     def _count_tokens(self, info: WireObject, time: int | None) -> Iterator[SourceStep]:
         last, total = read_object(info.get("last_token_usage")), info.get("total_token_usage")
         if not last or (total is not None and total == self.total):
+            self.session.left_out[UNKNOWN_COUNT if info and not last else COVERED] += 1
             return
         self.total = total
         usage = _read_usage(last)
@@ -327,11 +331,13 @@ class _StepReader:
 
     def _take_context(self, context: WireObject, time: int | None) -> Iterator[SourceStep]:
         model, effort = read_text(context.get("model")), read_text(context.get("effort"))
+        cwd = read_text(context.get("cwd"))
+        if (model or self.model, effort, cwd) == (self.model, self.effort, self.cwd):
+            self.session.left_out[COVERED] += 1
         if model and (model, effort) != (self.model, self.effort):
             self._end_answer()
             self.model, self.effort = model, effort
             yield from self._add(Model(self.provider, model, effort or None), time)
-        cwd = read_text(context.get("cwd"))
         if cwd and self.cwd and cwd != self.cwd:
             self._end_answer()
             self.cwd = cwd

@@ -15,6 +15,7 @@ line `{"$set":{…}}` changes the header, and a message that stands there again 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -33,6 +34,7 @@ from ..gemini.parse import GeminiReader
 from ..parsing import CallBinder, build_tool_call, to_plain_text
 from ..wire import drop_fields, encode_json, pack_raw
 from .steps import (
+    COVERED,
     NEWEST,
     REPEATED,
     SourceSession,
@@ -70,11 +72,11 @@ def is_gemini_line(value: WireObject) -> bool:
 
 def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
     """Return the session in a chat; `name` is the file's name without its ending."""
-    header, messages, damaged, repeated = _read_chat(read_lines())
+    header, messages, damaged, left_out = _read_chat(read_lines())
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
         made.damaged = damaged
-        made.left_out[REPEATED] = repeated
+        made.left_out.update(left_out)
         return _StepReader(made, put).read(header, messages)
 
     made = SourceSession(
@@ -89,19 +91,24 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     return made
 
 
-def _read_chat(lines: Iterable[bytes]) -> tuple[WireObject, list[Any], int, int]:
-    """Return the header of a chat, its messages, and how many lines are lost, and repeated."""
+def _read_chat(lines: Iterable[bytes]) -> tuple[WireObject, list[Any], int, Counter[str]]:
+    """Return the header of a chat, its messages, how many lines are lost, and what is left out.
+
+    Of a message that is written again only the last version counts.
+    """
     data = b"\n".join(lines)
     whole = decode_object(data)
     messages: dict[str, Any] = {}
-    damaged = repeated = 0
+    damaged = 0
+    left_out: Counter[str] = Counter()
     if whole is not None and ("messages" in whole or "history" in whole):
         given = read_list(whole.get("messages") or whole.get("history"))
         for number, message in enumerate(given):
             identity = read_text(read_object(message).get("id")) or f"#{number}"
-            repeated += messages.get(identity) == message
+            if identity in messages:
+                left_out[REPEATED if messages[identity] == message else COVERED] += 1
             messages[identity] = message
-        return whole, [*messages.values()], 0, repeated
+        return whole, [*messages.values()], 0, left_out
     header: WireObject = {}
     for number, line in enumerate(filter(bytes.strip, data.split(b"\n"))):
         value = decode_object(line)
@@ -113,9 +120,10 @@ def _read_chat(lines: Iterable[bytes]) -> tuple[WireObject, list[Any], int, int]
             header = value
         else:
             identity = read_text(value.get("id")) or f"#{number}"
-            repeated += messages.get(identity) == value
+            if identity in messages:
+                left_out[REPEATED if messages[identity] == value else COVERED] += 1
             messages[identity] = value
-    return header, [*messages.values()], damaged, repeated
+    return header, [*messages.values()], damaged, left_out
 
 
 class _StepReader:

@@ -76,6 +76,8 @@ _APIS = {
 }
 """pi's names of APIs → ours; others stay as they are."""
 _STOPS = {"toolUse": "tool_calls", "stop": "stop", "length": "length", "error": "error"}
+_UNDERSTOOD = frozenset({"label", "session_info"})
+"""Types of entries that are kept whole although all of them is used."""
 _CALL_FIELDS = ("type", "id", "name", "arguments")
 _SUMMARY_OF_BRANCH = "Summary of a branch that was left:\n\n"
 
@@ -169,7 +171,9 @@ class _StepReader:
             case "thinking_level_change":
                 effort = to_plain_text(entry.get("thinkingLevel") or "")
                 return [Model(self.provider, self.model, effort)]
-            case _:
+            case kind:
+                if kind not in _UNDERSTOOD:
+                    self.session.unknown[str(kind)] += 1
                 return [_keep_whole(entry)]
 
     def _convert_compaction(self, entry: PiEntry) -> list[Payload]:
@@ -198,7 +202,8 @@ class _StepReader:
                 return [told, _keep_whole(entry)]
             case "custom":
                 return [Context("user", "hook", self._read_content(content))]
-            case _:
+            case role:
+                self.session.unknown[f"message_{role}"] += 1
                 return [_keep_whole(entry)]
 
     def _build_answer(self, entry: PiEntry, message: PiEntry) -> Assistant:

@@ -25,7 +25,7 @@ from ...text import format_count
 from ..wire import decode_json, pack_raw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ...model.entries import Payload
     from ..wire import Put, WireObject
@@ -111,20 +111,31 @@ class SourceSession:
 
 
 REPEATED = "repeated"
+COVERED = "covered"
 COPIED = "copied"
+UNKNOWN_COUNT = "unknown_count"
 NOT_WHOLE = "not_whole"
 _LEFT_OUT = {
     REPEATED: ("line", "written a second time: left out"),
+    COVERED: ("line", ""),
+    UNKNOWN_COUNT: ("count", "of tokens in a form that is not known: left out"),
     NOT_WHOLE: ("result", "cut short: the whole output is not beside the session"),
     COPIED: ("entry", "of the session that this one began with: there already"),
 }
-"""What a reader may leave out → what that is, and what is said of it."""
+"""What a reader may leave out → what that is, and what is said of it: nothing of lines that are
+covered, because another one of the same file says what they say."""
 
 
 def describe_left_out(kind: str, count: int) -> str:
-    """Return what is said to people of so many things that are not on a tape."""
+    """Return what is said to people of so many things that are not on a tape; "" for nothing."""
     what, said = _LEFT_OUT[kind]
-    return f"{format_count(count, what)} {said}"
+    return said and f"{format_count(count, what)} {said}"
+
+
+def describe_unknown(kinds: Mapping[str, int]) -> str:
+    """Return what is said to people of lines that were kept whole, of so many of each kind."""
+    each = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    return f"{format_count(sum(kinds.values()), 'line')} kept whole, for no model to see: {each}"
 
 
 class ReadIds:

@@ -56,6 +56,20 @@ def test_auto_finds_imports_and_adds_nothing_twice(tape, home):
     assert "zebra.py" in tape("search", "zebra").text
 
 
+def test_kinds_of_lines_that_are_not_understood_are_said_once(tape, tmp_path, claude_file):
+    for kind in ("attachment", "attachment", "next-thing"):
+        claude_file.add(kind, f"x{len(claude_file.lines)}", "a2")
+    file = tmp_path / f"{claude_file.session}.jsonl"
+    file.write_bytes(claude_file.data)
+    said = "3 lines kept whole, for no model to see: attachment 2, next_thing 1"
+    assert f"claude: {said}" in tape("import", str(file)).err
+    claude_file.say("u2", "a2", "more")
+    file.write_bytes(claude_file.data)
+    assert "kept whole" not in tape("import", str(file)).err
+    (found,) = tape("import", str(file), "--json").json["tapes"]
+    assert found["unknown_kinds"] == {"attachment": 2, "next_thing": 1}
+
+
 def test_one_agent_one_project_and_what_is_new(tape, home):
     (found,) = tape("import", "auto", "--from", "codex", "--json").json["tapes"]
     assert (found["tool"], found["added"], found["damaged"]) == ("codex", 4, 0)

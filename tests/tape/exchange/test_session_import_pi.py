@@ -96,6 +96,14 @@ def test_entries_that_are_older_than_their_file_keep_their_times(store):
     assert times == [f"2025-01-01T00:00:0{second}" for second in (1, 1, 2, 3)]
 
 
+def test_entries_that_are_not_understood_are_counted_by_kind(store):
+    later = make_message("9", "8", "narrator", "hm")
+    future = {"type": "future", "id": "8", "parentId": "7", "timestamp": HEADER["timestamp"]}
+    done = import_pi_session(store, write_lines(*TREE, future, later))
+    assert done.unknown_kinds == {"future": 1, "message_narrator": 1}
+    assert done.unknown == 2
+
+
 class TestVersions:
     """M204: versions 1 and 2 become version 3."""
 

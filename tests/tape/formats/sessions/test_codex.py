@@ -191,3 +191,19 @@ def test_damage_and_unknown_lines_cost_themselves(file):
     session, steps = read_file(data)
     assert (session.damaged, session.unknown["world_state"], session.unknown["other"]) == (1, 1, 1)
     assert len(list_payloads(steps)) == 1
+
+
+def test_what_is_left_out_is_counted(file):
+    file.add("turn_context", {"cwd": "/src/app", "model": "gpt-5.5"})
+    file.message("user", "go")
+    file.event("user_message", message="go")
+    file.item(type="reasoning", summary=[{"type": "summary_text", "text": "hm"}])
+    file.event("agent_reasoning", text="hm")
+    file.message("assistant", "done")
+    file.event("agent_message", message="done")
+    file.tokens(100, 10, 110)
+    file.tokens(100, 10, 110)
+    file.event("token_count", info={"prompt": 5})
+    file.add("turn_context", {"cwd": "/src/app", "model": "gpt-5.5"})
+    session, _ = read_file(file.data)
+    assert session.left_out == {"covered": 5, "unknown_count": 1}

@@ -83,7 +83,11 @@ def test_a_chat_of_gemini_is_a_document():
 
 def test_or_a_message_on_each_line_and_the_last_of_one_id_counts():
     early = {**ANSWER, "content": "Rea", "toolCalls": []}
-    check_gemini(write_lines(HEADER, PROMPT, early, {"$set": {"lastUpdated": "x"}}, ANSWER))
+    data = write_lines(HEADER, PROMPT, early, {"$set": {"lastUpdated": "x"}}, ANSWER, ANSWER)
+    check_gemini(data)
+    session = gemini_cli.read_session(lambda: data.split(b"\n"), "file")
+    list_payloads(session)
+    assert session.left_out == {"covered": 1, "repeated": 1}
 
 
 def test_a_message_of_the_model_is_an_answer():
