@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple, Self, get_args
 
+from msgspec.structs import force_setattr
+
 from tape.damage import warn_of_damage
 from tape.model.entries import (
     AgentStart,
@@ -207,20 +209,26 @@ class Recorder:
             return
         self._is_placed = True
         if not _is_same_folder(self.find_folder(), self.place.cwd):
-            self.path.append(self.writer.append(self.place))
+            self._add_to_path(self.writer.append(self.place))
+
+    def _add_to_path(self, entry: Entry) -> None:
+        """Add an entry as it would be read again: a path has no digests."""
+        force_setattr(entry, "dh", "")
+        self.path.append(entry)
 
     def append(self, payload: Payload) -> Entry:
         """Write one entry; durable after the next barrier."""
         self.record_folder()
         entry = self.writer.append(payload)
-        self.path.append(entry)
+        self._add_to_path(entry)
         return entry
 
     def anchor(self, anchor: Anchor) -> Entry:
         """Start a phase with this anchor; the path becomes what it keeps. Durable on return."""
         entry = self.writer.anchor(anchor)
         self.kept = tuple(self.tape.kept(anchor, self.skipped.append))
-        self.path = [entry]
+        self.path = []
+        self._add_to_path(entry)
         return entry
 
     def undo_anchor(self, *, leave: bool = False) -> Anchor:
