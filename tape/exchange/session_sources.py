@@ -224,8 +224,9 @@ def read_result_beside(file: Path, named: str) -> bytes | None:
     """
     *_, place, name = ("", *re.split(r"[/\\]", named))
     is_agent = file.parent.name == "subagents"
-    folder = (file.parent.parent if is_agent else file.with_suffix("")) / "tool-results"
-    if place != folder.name or name in {"", ".", ".."} or folder.is_symlink():
+    own = file.parent.parent if is_agent else file.with_suffix("")
+    folder = own / "tool-results"
+    if place != folder.name or name in {"", ".", ".."} or folder.is_symlink() or own.is_symlink():
         return None
     try:
         with open(folder / name, "rb", opener=_open_no_link) as result:

@@ -132,12 +132,18 @@ def test_a_fork_shares_the_result_that_is_beside_its_parent(saved):
     assert (again.id, again.added, again.branches) == (first.id, 0, 1)
 
 
-def test_a_folder_that_is_a_link_is_not_read(saved, tmp_path):
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_folder_that_is_a_link_is_not_read(saved, tmp_path, is_own):
+    """Neither that of the results nor that of the session."""
     elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "t1.txt").write_text("key")
+    (elsewhere / "tool-results").mkdir(parents=True)
+    (elsewhere / "tool-results/t1.txt").write_text("key")
     saved.results.rmdir()
-    saved.results.symlink_to(elsewhere)
+    if is_own:
+        saved.results.parent.rmdir()
+        saved.results.parent.symlink_to(elsewhere)
+    else:
+        saved.results.symlink_to(elsewhere / "tool-results")
     saved.write()
     saved.bring()
     assert saved.kept is None
