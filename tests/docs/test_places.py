@@ -19,8 +19,8 @@ PATH = re.compile(r"`((?:tape|gong|tests|docs)/[\w./*-]*)`")
 NAMED = re.compile(r"`(\w+)`[^`|]* (?:in|of) `([\w./]+\.py)`")
 
 
-def test_eleven_changes_have_their_place():
-    assert len(ROWS) == 11
+def test_every_change_has_its_place():
+    assert len(ROWS) > 10
     assert all(PATH.search(begins) for _, begins, _ in ROWS)
 
 
