@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,7 +57,6 @@ from ..commands import mcp, skill
 from ..commands.command import CommandReply, format_model_name
 from ..commands.table import COMMANDS, answer_command, is_command
 from ..draw.agent_cards import AgentCards, describe_end
-from ..draw.approval_panel import format_editable, parse_edited
 from ..draw.lines import StyledLine, render_remark
 from ..draw.panels import PLAN_CHOICES, OpenChoice, render_choices, render_queue, render_todos
 from ..draw.past_turns import describe_changed_files, read_last_turns, render_last_turns
@@ -77,6 +75,7 @@ from ..draw.status_line import (
 from ..draw.terminal import Terminal
 from ..typing.prompt_input import PromptInput
 from .first_prompt import TWICE_SECONDS, TypedAhead
+from .open_question import OpenQuestion
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -85,21 +84,11 @@ if TYPE_CHECKING:
     from ...agent.recorder import Recorder
     from ...agent.session import Session
     from ...assembly.open_session import OpenSession
-    from ...policy.approval import Answer
     from ..commands.command import SessionChoice
     from ..draw.picker import Picker
 
 
 _LEAVING_WORDS = frozenset({"exit", "quit"})
-_ANSWER_KEYS: dict[str, Answer] = {
-    "1": "once",
-    "2": "session",
-    "3": "always",
-    "4": "no",
-    "e": "edit",
-}
-_DEAF_SECONDS = 0.4
-"""A question takes no key so long: one typed for the prompt must not answer it."""
 _LONG_SECONDS = 10.0
 """The user is told that a run is over if it took longer."""
 _EXPECTED_ERRORS = (GongError, TapeError, OSError)
@@ -157,17 +146,6 @@ class _Dialogue:
         session.answer(self.question_id, approve=is_approved, reason=reason)
 
 
-@dataclass(slots=True)
-class _EarlyWords:
-    """What was typed before a question took keys, into a prompt that was empty."""
-
-    text: str = ""
-    aside: str = ""
-    """Such words, while the answer is typed in the prompt."""
-    is_open: bool = False
-    """Whether what is typed now is such words."""
-
-
 class ConversationEnd(NamedTuple):
     """How a conversation ended."""
 
@@ -217,6 +195,7 @@ class _Conversation:
             lambda: self.terminal,
             lambda said: self.terminal.print(self.screen.reply(said, failed=False)),
         )
+        self.question = OpenQuestion(self.session, lambda: self.terminal, clock)
         self.terminal = self._build_terminal(full_screen=full_screen)
         self.terminal.theme = host.models.settings.terminal.theme
         self.tasks = asyncio.TaskGroup()
@@ -240,14 +219,6 @@ class _Conversation:
         self.escaped = -TWICE_SECONDS
         """When Esc was pressed while nothing ran."""
         self.terminal.run_before_keys(self._disarm_interrupt)
-        self.question: ApprovalRequested | None = None
-        """The question about a call that waits for a key."""
-        self.asked_at = 0.0
-        self.early = _EarlyWords()
-        self.editing = False
-        """Whether the next text is the call of the question, edited."""
-        self.refusing = False
-        """Whether the next text is the reason of a refusal."""
         self.asked: _Dialogue | None = None
         """The question of the model that the next lines answer."""
         self.todos = self.session.todos
@@ -359,11 +330,7 @@ class _Conversation:
         bind("thinking", self._switch_thinking, typing)
         bind("newline", lambda: self.terminal.draft.insert_text("\n"), typing)
         self.typing.add_keys(keys)
-
-        for key, decision in _ANSWER_KEYS.items():
-            keys.add(key, filter=Condition(partial(self._may_answer, decision)))(
-                lambda _, one=decision: self._answer_question(one)
-            )
+        self.question.add_keys(keys)
 
         def is_escaped() -> bool:
             return self.terminal.draft.document.text_before_cursor.endswith("\\")
@@ -431,84 +398,7 @@ class _Conversation:
     def _disarm_interrupt(self) -> None:
         """Clear the Ctrl+C state at each key; the key's own action runs afterwards."""
         self.armed, self.interrupted = self.interrupted, -TWICE_SECONDS
-        self._note_early_words()
-
-    def _may_answer(self, decision: Answer) -> bool:
-        """Whether a key answers the open question: deaf at first, and while words are typed.
-
-        What was typed too early is no reason not to answer, unless more was typed since.
-        """
-        question = self.question
-        if question is None or self.refusing or self.editing:
-            return False
-        offers = bool(question.offered) or decision in {"once", "no", "edit"}
-        return offers and not self._is_deaf() and self._has_only_early_words()
-
-    def _note_early_words(self) -> None:
-        """Note what stands in the prompt when the question begins to take keys."""
-        if self.early.is_open and not self._is_deaf():
-            self.early.text, self.early.is_open = self.terminal.draft.text, False
-
-    def _has_only_early_words(self) -> bool:
-        """Whether nothing was typed into the prompt since the question takes keys."""
-        self._note_early_words()
-        return self.terminal.draft.text in {"", self.early.text}
-
-    def _is_deaf(self) -> bool:
-        return self.clock() - self.asked_at < _DEAF_SECONDS
-
-    def _answer_question(self, decision: Answer) -> None:
-        """Answer the open question; a refusal waits for its reason.
-
-        Of what was typed too early, keys that would have answered are dropped, and words stay.
-        """
-        words = self.terminal.draft.text
-        self.early = _EarlyWords(aside="" if _ANSWER_KEYS.keys() >= {*words} else words)
-        self.terminal.draft.reset()
-        if decision == "no":
-            self.refusing = True
-            return
-        if decision == "edit" and self.question is not None:
-            self.editing = True
-            self.terminal.draft.insert_text(format_editable(self.question))
-            return
-        self._send_answer(decision)
-
-    def _send_answer(
-        self, decision: Answer, reason: str = "", arguments: dict[str, Any] | None = None
-    ) -> None:
-        question, self.question, self.refusing = self.question, None, False
-        if self.early.aside:
-            asyncio.get_running_loop().call_soon(self._restore_words, self.early.aside)
-            self.early.aside = ""
-        if question is not None:
-            said = f"{decision}: {reason}" if reason else decision
-            self.terminal.print([render_remark(f"answered {said}")])
-            self.session.answer_approval(question.call_id, decision, reason, arguments=arguments)
-
-    def _restore_words(self, words: str) -> None:
-        """Put words that were typed too early back into the prompt, before what is there."""
-        draft = self.terminal.draft
-        draft.set_document(Document(f"{words}{draft.text}", len(words)))
-
-    def _send_edit(self, text: str) -> None:
-        """Ask about the call as it was edited; an empty line leaves it as it is."""
-        self.editing = False
-        if self.question is None or not text.strip():
-            return
-        try:
-            arguments = parse_edited(self.question, text)
-        except ValueError as error:
-            self.terminal.print([render_remark(f"not edited: {error}", "error")])
-            return
-        self._send_answer("edit", arguments=arguments)
-
-    def _name_awaited_answer(self) -> str:
-        if self.refusing:
-            return "reason, then Enter"
-        if not self.editing and not self._has_only_early_words():
-            return "waits: empty the prompt, then 1 to 4 or e"
-        return "edit, then Enter" if self.editing else "waits for 1 to 4 or e"
+        self.question.note_early_words()
 
     def _is_timed(self) -> bool:
         """Whether the status line changes with time alone, or did a moment ago."""
@@ -523,11 +413,7 @@ class _Conversation:
 
         Bytes that are not UTF-8 stay in what may name a file: commands, and files after `@`.
         """
-        if self.refusing:
-            self._send_answer("no", clean_words(text).strip())
-            return
-        if self.editing:
-            self._send_edit(clean_words(text))
+        if self.question.take_text(text):
             return
         if not text.strip():
             return
@@ -595,8 +481,7 @@ class _Conversation:
             case MessageQueued(queued=queued):
                 self.queued.append(queued)
             case ApprovalRequested():
-                self.question, self.asked_at = event, self.clock()
-                self.early.text, self.early.is_open = "", not self.terminal.draft.text
+                self.question.open(event)
                 self._print_agent_question(event)
             case SubagentEnd(in_background=True):
                 self.terminal.print([describe_end(event)])
@@ -609,7 +494,7 @@ class _Conversation:
                 self.asked = None
             case RunEnd():
                 self.over, self.asked = True, None
-                self._forget_question()
+                self.question.forget()
             case CompactionEnd():
                 self.compacted = True
             case _:
@@ -619,11 +504,6 @@ class _Conversation:
         """Show what a sub-agent asks: it may do so while no run shows its events."""
         if event.agent:
             self.terminal.print(self.screen.show(event, self.terminal.columns))
-
-    def _forget_question(self) -> None:
-        """Forget the question of the run that ends; a sub-agent in the background waits on."""
-        if self.question is None or not self.question.agent:
-            self.question, self.refusing, self.editing = None, False, False
 
     def _notify_user(self, event: Event) -> None:
         """Let the terminal tell its user that an answer is awaited, or that a long run is over."""
@@ -802,8 +682,8 @@ class _Conversation:
         again = self.clock() - self.interrupted < TWICE_SECONDS
         if again:
             state.append("Ctrl+C again quits")
-        if self.question is not None and not self._is_deaf():
-            state.append(self._name_awaited_answer())
+        if awaited := self.question.describe_state():
+            state.append(awaited)
         if self.begun is not None:
             if self.asked is not None:
                 state.append("waits for your answer")
