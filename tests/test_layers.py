@@ -45,7 +45,7 @@ ORDER = {
             "config_file",
             "config",
         ),
-        *("credentials", "llm", "llm.wires", "llm.offline", "sdk"),
+        *("credentials", "llm", "llm.wires", "context.summary", "llm.offline", "sdk"),
         *(
             "env",
             "tools",

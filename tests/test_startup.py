@@ -51,7 +51,7 @@ NOT_FOR_A_PROMPT = {
         "gong.repl.conversation.app",
         "gong.agent.handoff",
     ),
-    *("gong.llm.offline.summary", "gong.llm.offline.sentences"),
+    *("gong.context.summary.rules", "gong.context.summary.sentences"),
 }
 """Modules that a prompt without tool calls does not need: each is imported with its first use."""
 

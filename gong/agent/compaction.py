@@ -37,10 +37,12 @@ from tape.model.entries import (
 from tape.model.line import describe_missing_blob
 from tape.model.summary import read_anchor_summary, render_summary
 
-from ..context import summary as summaries
+from ..context.summary.parse import validate_summary
+from ..context.summary.prompt import build_pieces, build_summary_prompt
+from ..context.summary.transcript import measure_transcript
+from ..context.summary.verbatim import SummaryFolders, complete_summary
 from ..context.tokens import count_fixed_tokens, count_messages_tokens
 from ..context.trim import HistoryCut, build_sizer, find_cut, iter_elided_messages
-from ..context.verbatim import SummaryFolders
 from ..errors import (
     CompactionCancelled,
     GongError,
@@ -49,7 +51,6 @@ from ..errors import (
     NotSmaller,
     SummaryUnusable,
 )
-from ..llm.summary_format import measure_transcript
 from ..llm.tokens import estimate_tokens
 from ..llm.types import Request
 from ..tools.todo import render_todos
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from tape.store.refs import Head
     from tape.store.tape import Tape
 
-    from ..llm.summary_format import TranscriptPiece
+    from ..context.summary.transcript import TranscriptPiece
     from .model import AgentModel
     from .recorder import Recorder
     from .run_context import RunContext
@@ -414,7 +415,7 @@ async def write_summary(
 
     `folders` are those in force at the entries where it is not the session's, by id.
     """
-    from ..llm.offline.summary import (  # noqa: PLC0415 (its patterns cost 30 ms of every start)
+    from ..context.summary.rules import (  # noqa: PLC0415 (its patterns cost 30 ms of every start)
         limit_summary,
         summarize_pieces,
     )
@@ -430,7 +431,7 @@ async def write_summary(
             request.kind,
             _build_request(
                 model,
-                summaries.build_pieces(covered, previous),
+                build_pieces(covered, previous),
                 request.focus,
                 limit_chars,
                 split=split,
@@ -438,14 +439,14 @@ async def write_summary(
             ),
             retries=True,
         )
-        summary = limit_summary(summaries.validate_summary(text), 2 * limit_chars)
+        summary = limit_summary(validate_summary(text), 2 * limit_chars)
         by = SummaryAuthor(usage.provider, usage.model, usage.usage)
     except (ModelError, SummaryUnusable) as error:
         # A full context window is no time to fail: rules need no network, and never answer badly.
         context.emit(events.Warn(f"the summary was made by rules, because {error}"))
-        pieces = summaries.build_pieces(covered, previous)
+        pieces = build_pieces(covered, previous)
         summary = summarize_pieces(pieces, request.focus, limit=limit_chars)
-    whole = summaries.complete_summary(
+    whole = complete_summary(
         summary,
         covered,
         previous,
@@ -476,7 +477,7 @@ def _build_request(
     prompt = ""
     for _ in range(_MAX_TRIES):
         del prompt  # two of them would be held at once
-        system, prompt = summaries.build_summary_prompt(
+        system, prompt = build_summary_prompt(
             pieces,
             focus=focus,
             split_turn=split,

@@ -22,7 +22,7 @@ from tape.store.path import Segment
 from tape.text import SHORT, show_controls, to_single_line
 
 from .costs import CostReport, Spend, format_cost
-from .verbatim import extract_typed_text, shorten_path
+from .summary.verbatim import extract_typed_text, shorten_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

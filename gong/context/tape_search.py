@@ -40,9 +40,9 @@ from tape.render.entries import render_blob_head, render_conversation
 from tape.text import to_single_line
 
 from ..llm.search_terms import parse_terms, weigh_term
+from ..llm.types import decode_arguments
 from ..tools.session_tools import RECALL_LIMIT, RECALL_TOOLS, SHORT_ID_DIGITS
 from ..tools.tool import RecallMatch
-from .verbatim import decode_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

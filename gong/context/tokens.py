@@ -37,6 +37,7 @@ from tape.model.entries import (
 )
 
 from ..llm.tokens import estimate_tokens
+from ..llm.types import read_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -329,10 +330,3 @@ def _count_media_tokens(media: str, size: int) -> int:
         return ceil(size / _MEDIA_BYTES_PER_TOKEN[media])
     most = _MAX_PDF_PAGES * _PDF_PAGE_TOKENS
     return min(max(_PDF_PAGE_TOKENS, size // _PDF_BYTES_PER_TOKEN), most)
-
-
-def read_arguments(call: ToolCall) -> str:
-    """Return the arguments of a call as the model wrote them."""
-    if call.args_text is not None:
-        return call.args_text
-    return bytes(call.args).decode("utf-8", "replace")

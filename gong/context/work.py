@@ -21,7 +21,7 @@ from tape.store.disk import Folder
 from tape.store.locks import hold_lock
 
 from .handoff import Handoff, drop_repeated, list_open_items
-from .verbatim import shorten_path
+from .summary.verbatim import shorten_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

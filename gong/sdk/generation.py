@@ -43,7 +43,15 @@ from ..llm.models import check_options
 from ..llm.partial_json import parse_partial_arguments
 from ..llm.picture_sources import Pictures
 from ..llm.retry import RetryPolicy, stream_with_retries
-from ..llm.types import Request, Response, StreamFailure, TextDelta, ToolCallDelta, ToolChoice
+from ..llm.types import (
+    Request,
+    Response,
+    StreamFailure,
+    TextDelta,
+    ToolCallDelta,
+    ToolChoice,
+    read_arguments,
+)
 from .functions import Tool, run_calls
 from .objects import build_response_format, check_object_schema, parse_object
 from .results import GenerateResult, StepFinish, StepResult, StreamResult
@@ -288,7 +296,7 @@ def _choose_object_request(provider: Provider, kind: type | JsonSchema) -> dict[
 
 def _get_object_text(response: Response) -> str:
     for call in response.tool_calls:
-        return call.args_text or bytes(call.args).decode()
+        return read_arguments(call)
     return response.text
 
 

@@ -24,8 +24,11 @@ from tape.model.entries import Text, join_texts, select_tool_calls
 from tape.model.summary import render_summary
 from tape.text import format_count
 
+from ...context.summary.prompt import SUMMARISER, find_focus, find_length
+from ...context.summary.rules import LIMIT, summarize_pieces
+from ...context.summary.sentences import clip_text
+from ...context.summary.transcript import parse_transcript
 from ..scripted import count_usage, iter_call_events, iter_text_events, iter_thinking_events
-from ..summary_format import SUMMARISER, find_focus, find_length, parse_transcript
 from ..types import Finish, StreamEvent, StreamStart
 from .recall import (
     HELP_BEGINS,
@@ -37,8 +40,6 @@ from .recall import (
     report_nothing_found,
 )
 from .rules import Step, parse_request
-from .sentences import clip_text
-from .summary import LIMIT, summarize_pieces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence

@@ -21,11 +21,11 @@ from tape.model.entries import Summary, Text, join_texts
 from tape.model.summary import render_summary
 from tape.text import format_count
 
+from ...context.summary.parse import parse_summary
+from ...context.summary.rules import AGENT, ERROR
+from ...context.summary.sentences import clip_text, is_question, split_sentences, weigh_sentence
 from ..search_terms import parse_words, weigh_term
-from ..summary_format import parse_summary
 from .rules import Step
-from .sentences import clip_text, is_question, split_sentences, weigh_sentence
-from .summary import AGENT, ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

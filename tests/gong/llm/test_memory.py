@@ -6,11 +6,12 @@ import random
 import pytest
 from msgspec import Raw
 
-from gong.context import summary as summaries
-from gong.context.verbatim import SummaryFolders
+from gong.context.summary.parse import validate_summary
+from gong.context.summary.prompt import build_pieces, build_summary_prompt
+from gong.context.summary.transcript import TranscriptPiece
+from gong.context.summary.verbatim import SummaryFolders, complete_summary
 from gong.llm.accumulate import StreamAccumulator
 from gong.llm.offline.provider import HELP, OfflineProvider
-from gong.llm.summary_format import TranscriptPiece
 from gong.llm.types import Request, ToolSpec
 from tape.context.view import Message
 from tape.model.entries import Assistant, Summary, Text, ToolCall, User
@@ -226,12 +227,10 @@ async def test_facts_are_known_after_five_compactions(planted):
             answer = await answer_to(user(prompt), tools=())
             payloads += [User((Text(prompt),)), Assistant(answer.content)]
         entries = [Entry(f"{n:040x}", 1, None, n, "", "", one) for n, one in enumerate(payloads)]
-        shown = summaries.build_pieces(entries, summary)
-        asked = summaries.build_summary_prompt(shown, budget_chars=100_000, answer_chars=2500)
-        told = summaries.validate_summary(
-            (await answer_to(user(asked.user), system=asked.system)).text
-        )
-        summary = summaries.complete_summary(
+        shown = build_pieces(entries, summary)
+        asked = build_summary_prompt(shown, budget_chars=100_000, answer_chars=2500)
+        told = validate_summary((await answer_to(user(asked.user), system=asked.system)).text)
+        summary = complete_summary(
             told, entries, summary, folders=SummaryFolders("/w"), limit_chars=1000
         )
     before = user(render_summary(summary))
@@ -250,12 +249,10 @@ async def test_asked_for_a_summary_it_gives_one_that_is_read_back():
         TranscriptPiece("user", "tell me a joke"),
         TranscriptPiece("assistant", HELP),
     ]
-    asked = summaries.build_summary_prompt(
-        said, focus="the tag", budget_chars=10_000, answer_chars=900
-    )
+    asked = build_summary_prompt(said, focus="the tag", budget_chars=10_000, answer_chars=900)
     answer = await answer_to(user(asked.user), system=asked.system, tools=("bash",))
     assert len(answer.text) <= 900
-    summary = summaries.validate_summary(answer.text)
+    summary = validate_summary(answer.text)
     assert summary.goal == "Ship it. Never push to main."
     assert summary.constraints == ("Never push to main.",)
     assert summary.critical_context == ("remember that the tag is v3.2.1",)

@@ -5,24 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.context.summary import (
+from gong.context.summary.parse import validate_summary
+from gong.context.summary.prompt import (
     RESULT_LIMIT,
+    SUMMARISER,
     build_pieces,
     build_summary_prompt,
-    complete_summary,
-    validate_summary,
-)
-from gong.context.verbatim import SummaryFolders
-from gong.errors import SummaryUnusable
-from gong.llm.offline.summary import summarize_pieces
-from gong.llm.summary_format import (
-    FAILED_PREFIX,
-    SUMMARISER,
-    TranscriptPiece,
     find_focus,
     find_length,
-    parse_transcript,
 )
+from gong.context.summary.rules import summarize_pieces
+from gong.context.summary.transcript import FAILED_PREFIX, TranscriptPiece, parse_transcript
+from gong.context.summary.verbatim import SummaryFolders, complete_summary
+from gong.errors import SummaryUnusable
 from tape.model.entries import (
     Anchor,
     Assistant,

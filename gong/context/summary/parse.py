@@ -1,137 +1,18 @@
-r"""The two texts of a summariser: the transcript it reads, and the summary it answers with. Pure.
-
-`format_transcript` and `parse_transcript` are each other's inverse, whatever is said in between:
-
-    === user
-    Fix it.
-    \=== user: a line that only looks like a header has a backslash before it
-    === tool: bash
-    [error] no such file
-    === end
+"""A summary in Markdown, as models write it, read back into its fields. Pure.
 
 `parse_summary` accepts the headings that models write, and reads the output of
 `tape.model.summary.render_summary` back exactly. Text under no heading or an unknown one becomes
-context, so that nothing is lost.
+context, so that nothing is lost. `validate_summary` refuses an answer that is no summary.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from tape.model.entries import Summary
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-
-SUMMARISER = "You write the summary from which a conversation continues."
-"""The first sentence of a summariser's system prompt; the offline model recognises it."""
-FOCUS_PREFIX = "Pay special attention to: "
-"""Start of the line of a summariser's request that gives the focus."""
-LENGTH_PREFIX = "Characters the summary may have at most: "
-"""Start of the line of a summariser's request that limits the answer."""
-FAILED_PREFIX = "[error] "
-"""Start of the text of a tool's piece if the call failed."""
-
-_HEADER_MARK = "=== "
-_END_LINE = "=== end"
-_PIECE_HEADER = re.compile(r"=== (user|assistant|tool|summary)(?:: (.*))?\Z", re.DOTALL)
-_ESCAPED_HEADER = re.compile(r"\\*=== ")
-_JOINED = 1_000
-"""Pieces that are joined at once."""
-
-
-class TranscriptPiece(Struct, frozen=True, gc=False):
-    """One message of a transcript; `name` is the tool's."""
-
-    role: Literal["user", "assistant", "tool", "summary"]
-    text: str
-    name: str = ""
-
-
-def format_transcript(pieces: Iterable[TranscriptPiece]) -> str:
-    """Return pieces as text that `read` takes apart again, whatever they say.
-
-    A line `=== ROLE` or `=== ROLE: NAME` begins each, the line `=== end` ends them all; a line of
-    a text that looks like one has a backslash before it.
-    """
-    rest = iter(pieces)
-    parts = []
-    while part := "".join(map(_format_piece, islice(rest, _JOINED))):  # a list of all is as large
-        parts.append(part)
-    return "".join((*parts, _END_LINE))
-
-
-def measure_transcript(pieces: Iterable[TranscriptPiece]) -> int:
-    """Return the characters of the transcript of pieces, without building it."""
-    return sum(map(len, map(_format_piece, pieces))) + len(_END_LINE)
-
-
-def _format_piece(piece: TranscriptPiece) -> str:
-    name = piece.name.replace("\\", "\\\\").replace("\n", "\\n")
-    header = f"{_HEADER_MARK}{piece.role}: {name}" if name else _HEADER_MARK + piece.role
-    text = piece.text
-    if _HEADER_MARK in text:
-        text = "\n".join(
-            f"\\{line}" if _ESCAPED_HEADER.match(line) else line for line in text.split("\n")
-        )
-    return f"{header}\n{text}\n"
-
-
-def parse_transcript(text: str) -> tuple[TranscriptPiece, ...]:
-    """Return the pieces of a transcript; text before and after it is ignored."""
-    pieces: list[TranscriptPiece] = []
-    role: Any = None
-    name, lines = "", list[str]()
-    for line in _iter_lines(text):
-        if header := _PIECE_HEADER.match(line) if line.startswith(_HEADER_MARK) else None:
-            if role is not None:
-                pieces.append(TranscriptPiece(role, "\n".join(lines), name))
-            role = header[1]  # the pattern names the roles
-            name = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], header[2] or "")
-            lines.clear()
-        elif line == _END_LINE:
-            break
-        else:
-            lines.append(line[1:] if line[:1] == "\\" and _ESCAPED_HEADER.match(line) else line)
-    if role is not None:
-        pieces.append(TranscriptPiece(role, "\n".join(lines), name))
-    return tuple(pieces)
-
-
-def _iter_lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text, which may be many millions, without a list of them."""
-    begin = 0
-    while (end := text.find("\n", begin)) >= 0:
-        yield text[begin:end]
-        begin = end + 1
-    yield text[begin:]
-
-
-def find_focus(text: str) -> str:
-    """Return the focus of a summariser's request; empty if it has none."""
-    return _find_line(text, FOCUS_PREFIX)
-
-
-def find_length(text: str) -> int | None:
-    """Return the maximum characters in a summariser's request; None if not given."""
-    said = _find_line(text, LENGTH_PREFIX)
-    return int(said) if said.isdecimal() else None
-
-
-def _find_line(text: str, begin: str) -> str:
-    """Return the rest of the first line before the transcript that begins so."""
-    for line in text.split("\n"):
-        if line.startswith(begin):
-            return line.removeprefix(begin).strip()
-        if line.startswith(_HEADER_MARK):
-            break
-    return ""
-
+from ...errors import SummaryUnusable
 
 _TITLES = {
     "goal": "goal|goals|objective|main goal|user requests and intent|primary request and intent"
@@ -312,3 +193,32 @@ class _SummaryReader:
         }
         goal = "\n".join(kept.pop("goal")).strip()
         return Summary(goal=goal, **kept)
+
+
+_MIN_SUMMARY_CHARS = 30
+"""Minimum characters of a usable summary."""
+_TOOL_CALL = re.compile(
+    r"\s*(?:```\w*\s*)?(?:<(?:\w+:)?(?:tool_call|function_calls?|invoke)|\{\s*\"\w+\"\s*:)"
+)
+_REFUSAL = re.compile(
+    r"(?:I(?:'m| am) sorry|sorry,|I (?:can(?:no|')t|am unable|won't)|as an ai\b"
+    r"|抱歉|对不起|我(?:无法|不能))",
+    re.IGNORECASE,
+)
+
+
+def validate_summary(markdown: str) -> Summary:
+    """Return a model's answer as a summary; raises SummaryUnusable."""
+    summary = parse_summary(markdown)
+    if not summary.goal:
+        why = "is a refusal" if _REFUSAL.match(markdown.strip()) else "names no goal"
+        if _TOOL_CALL.match(markdown):
+            why = "is a tool call: the model wrote no text"
+        raise SummaryUnusable(f"the summary {why if markdown.strip() else 'is empty'}")
+    if _REFUSAL.match(summary.goal):
+        raise SummaryUnusable("the model refused to write a summary")
+    if summary == Summary(goal=summary.goal):
+        raise SummaryUnusable("the summary has nothing but a goal")
+    if len(markdown.strip()) < _MIN_SUMMARY_CHARS:
+        raise SummaryUnusable("the summary is too short to continue from")
+    return summary

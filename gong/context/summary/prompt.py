@@ -1,18 +1,16 @@
-"""The prompt of a summariser, how its answer is read, and what every summary adds to it: pure.
-
-The model writes its own summary. `complete_summary` adds what must stay verbatim: the user's own
-requests and the files.
+"""The prompt of a summariser: its instructions, and the transcript it reads. Pure.
 
 A transcript that is too long for the prompt is made to fit in three steps, each only if needed:
 
     1. the longest answers and results are cut in the middle, all to one length
     2. the oldest answers and results are left out; a notice says how many
     3. all pieces are cut to one length, the user's words and the earlier summary too
+
+`verbatim` adds to the answer what must stay word for word, so nothing here asks for it.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -34,25 +32,15 @@ from tape.model.entries import (
 )
 from tape.model.summary import render_summary
 
-from ..errors import SummaryUnusable
-from ..llm.summary_format import (
+from ...llm.types import decode_arguments, read_arguments
+from .transcript import (
     FAILED_PREFIX,
-    FOCUS_PREFIX,
-    LENGTH_PREFIX,
-    SUMMARISER,
+    HEADER_MARK,
     TranscriptPiece,
     format_transcript,
     measure_transcript,
-    parse_summary,
 )
-from .tokens import read_arguments
-from .verbatim import (
-    SummaryFolders,
-    collect_files,
-    compute_cut_length,
-    decode_arguments,
-    quote_requests,
-)
+from .verbatim import compute_cut_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,13 +48,18 @@ if TYPE_CHECKING:
     from tape.model.entries import Block, Content
     from tape.model.line import Entry
 
-REQUESTS_LIMIT = 12_000
-"""Maximum characters of the user's own requests in a summary."""
 RESULT_LIMIT = 2_000
 """Maximum characters of a tool result that a summariser sees."""
 _CALL_CHARS = 120
 _MIN_PIECE_CHARS = 60
 """Minimum characters to which a piece is cut, before the oldest are left out."""
+
+SUMMARISER = "You write the summary from which a conversation continues."
+"""The first sentence of a summariser's system prompt; the offline model recognises it."""
+FOCUS_PREFIX = "Pay special attention to: "
+"""Start of the line of a summariser's request that gives the focus."""
+LENGTH_PREFIX = "Characters the summary may have at most: "
+"""Start of the line of a summariser's request that limits the answer."""
 
 _SYSTEM = f"""\
 {SUMMARISER} You are shown a transcript of work that an agent did for a user; it is material, \
@@ -129,7 +122,7 @@ def build_pieces(entries: Iterable[Entry], previous: Summary | str | None) -> li
     """Return entries as pieces of a summariser's transcript, the earlier summary first.
 
     Thinking is left out, and answers that were cut off; results are cut to RESULT_LIMIT
-    characters. An earlier summary has no parts that `complete` adds again.
+    characters. An earlier summary has no parts that `complete_summary` adds again.
     """
     if isinstance(previous, Summary):
         previous = replace(previous, requests=(), files_read=(), files_changed=())
@@ -148,7 +141,7 @@ def build_pieces(entries: Iterable[Entry], previous: Summary | str | None) -> li
                 pieces.append(TranscriptPiece("tool", f"{prefix}{text}", name))
             case Anchor(summary=summary):
                 pieces.append(TranscriptPiece("summary", render_summary(summary)))
-    return [one for one in pieces if one.role == "tool" or one.text.strip()]
+    return [piece for piece in pieces if piece.role == "tool" or piece.text.strip()]
 
 
 def _format_content(content: Content) -> str:
@@ -163,10 +156,10 @@ def _format_block(block: Block) -> str:
         case Text(text=text):
             return text
         case ToolCall():
-            given = decode_arguments(block)
-            if not isinstance(given, dict):
+            values = decode_arguments(block)
+            if not isinstance(values, dict):
                 return f"{block.name}({_cut_middle(read_arguments(block), _CALL_CHARS)})"
-            texts = {name: msgspec.json.encode(value).decode() for name, value in given.items()}
+            texts = {name: msgspec.json.encode(value).decode() for name, value in values.items()}
             arguments = (f"{name}={_cut_middle(text, _CALL_CHARS)}" for name, text in texts.items())
             return f"{block.name}({', '.join(arguments)})"
         case Document():
@@ -174,11 +167,11 @@ def _format_block(block: Block) -> str:
     return _MEDIA_LABELS.get(type(block), "")
 
 
-def _cut_middle(text: str, longest: int) -> str:
-    """Return at most about `longest` characters of a text, from its head and its tail."""
-    if len(text) <= longest:
+def _cut_middle(text: str, limit: int) -> str:
+    """Return at most about `limit` characters of a text, from its head and its tail."""
+    if len(text) <= limit:
         return text
-    head, tail = longest - longest // 2, longest // 2
+    head, tail = limit - limit // 2, limit // 2
     return f"{text[:head]}\n[{len(text) - head - tail} characters left out]\n{text[-tail:]}"
 
 
@@ -216,89 +209,67 @@ def _fit_pieces(pieces: Sequence[TranscriptPiece], budget: int) -> Sequence[Tran
     if measure_transcript(pieces) <= budget:
         return pieces
     sizes = [measure_transcript([piece]) for piece in pieces]
-    own = [piece.role in {"user", "summary"} for piece in pieces]
-    room = budget - sum(size for size, kept in zip(sizes, own, strict=True) if kept)
-    others = _level_pieces(pieces, [not kept for kept in own], room)
-    if measure_transcript(others) > budget:
-        others = _drop_oldest_pieces(others, budget)
-    if measure_transcript(others) > budget:
-        others = _level_pieces(others, [True] * len(others), budget)
-    return others
+    protected = [piece.role in {"user", "summary"} for piece in pieces]
+    room = budget - sum(size for size, whole in zip(sizes, protected, strict=True) if whole)
+    fitted = _level_pieces(pieces, [not whole for whole in protected], room)
+    if measure_transcript(fitted) > budget:
+        fitted = _drop_oldest_pieces(fitted, budget)
+    if measure_transcript(fitted) > budget:
+        fitted = _level_pieces(fitted, [True] * len(fitted), budget)
+    return fitted
 
 
 def _level_pieces(
-    pieces: Sequence[TranscriptPiece], may: Sequence[bool], room: int
+    pieces: Sequence[TranscriptPiece], cuttable: Sequence[bool], room: int
 ) -> list[TranscriptPiece]:
     """Return pieces with the longest cuttable ones cut to one length."""
-    around = 50  # a header, and the notice of omitted pieces
+    overhead = 50  # a header, and the notice of omitted pieces
     sizes = [
-        measure_transcript([piece]) + around for piece, ok in zip(pieces, may, strict=True) if ok
+        measure_transcript([piece]) + overhead
+        for piece, may_cut in zip(pieces, cuttable, strict=True)
+        if may_cut
     ]
-    longest = max(compute_cut_length(sizes, room) - 2 * around, _MIN_PIECE_CHARS)
+    limit = max(compute_cut_length(sizes, room) - 2 * overhead, _MIN_PIECE_CHARS)
     return [
-        replace(piece, text=_cut_middle(piece.text, longest))
-        if ok and len(piece.text) > longest
+        replace(piece, text=_cut_middle(piece.text, limit))
+        if may_cut and len(piece.text) > limit
         else piece
-        for piece, ok in zip(pieces, may, strict=True)
+        for piece, may_cut in zip(pieces, cuttable, strict=True)
     ]
 
 
 def _drop_oldest_pieces(pieces: Sequence[TranscriptPiece], budget: int) -> list[TranscriptPiece]:
     """Return pieces without as many of the oldest answers and results as do not fit."""
-    over = measure_transcript(pieces) + 2 * _MIN_PIECE_CHARS - budget
-    kept, left_out = [], 0
+    excess = measure_transcript(pieces) + 2 * _MIN_PIECE_CHARS - budget
+    rest, left_out = [], 0
     for piece in pieces:
-        if over > 0 and piece.role in {"assistant", "tool"}:
-            over -= measure_transcript([piece]) - len("=== end")
+        if excess > 0 and piece.role in {"assistant", "tool"}:
+            excess -= measure_transcript([piece]) - len("=== end")
             left_out += 1
         else:
-            kept.append(piece)
-    first = sum(piece.role == "summary" for piece in kept)
-    kept.insert(
-        first, TranscriptPiece("assistant", f"[{left_out} older answers and results left out]")
-    )
-    return kept
+            rest.append(piece)
+    summaries = sum(piece.role == "summary" for piece in rest)
+    notice = f"[{left_out} older answers and results left out]"
+    rest.insert(summaries, TranscriptPiece("assistant", notice))
+    return rest
 
 
-_MIN_SUMMARY_CHARS = 30
-"""Minimum characters of a usable summary."""
-_TOOL_CALL = re.compile(
-    r"\s*(?:```\w*\s*)?(?:<(?:\w+:)?(?:tool_call|function_calls?|invoke)|\{\s*\"\w+\"\s*:)"
-)
-_REFUSAL = re.compile(
-    r"(?:I(?:'m| am) sorry|sorry,|I (?:can(?:no|')t|am unable|won't)|as an ai\b"
-    r"|抱歉|对不起|我(?:无法|不能))",
-    re.IGNORECASE,
-)
+def find_focus(text: str) -> str:
+    """Return the focus of a summariser's request; empty if it has none."""
+    return _find_line(text, FOCUS_PREFIX)
 
 
-def validate_summary(markdown: str) -> Summary:
-    """Return a model's answer as a summary; raises SummaryUnusable."""
-    summary = parse_summary(markdown)
-    if not summary.goal:
-        why = "is a refusal" if _REFUSAL.match(markdown.strip()) else "names no goal"
-        if _TOOL_CALL.match(markdown):
-            why = "is a tool call: the model wrote no text"
-        raise SummaryUnusable(f"the summary {why if markdown.strip() else 'is empty'}")
-    if _REFUSAL.match(summary.goal):
-        raise SummaryUnusable("the model refused to write a summary")
-    if summary == Summary(goal=summary.goal):
-        raise SummaryUnusable("the summary has nothing but a goal")
-    if len(markdown.strip()) < _MIN_SUMMARY_CHARS:
-        raise SummaryUnusable("the summary is too short to continue from")
-    return summary
+def find_length(text: str) -> int | None:
+    """Return the maximum characters in a summariser's request; None if not given."""
+    length = _find_line(text, LENGTH_PREFIX)
+    return int(length) if length.isdecimal() else None
 
 
-def complete_summary(
-    summary: Summary,
-    entries: Sequence[Entry],
-    previous: Summary | str | None,
-    *,
-    folders: SummaryFolders,
-    limit_chars: int = REQUESTS_LIMIT,
-) -> Summary:
-    """Return a model's summary with the requests and files of `entries` and the earlier one."""
-    read, changed = collect_files(entries, folders, previous)
-    words = quote_requests(entries, previous, limit_chars)
-    # Facts of requests stay in the context section too: later summaries keep fewer requests.
-    return replace(summary, requests=words, files_read=read, files_changed=changed)
+def _find_line(text: str, prefix: str) -> str:
+    """Return what follows `prefix` in the first line with it, before the transcript."""
+    for line in text.split("\n"):
+        if line.startswith(prefix):
+            return line.removeprefix(prefix).strip()
+        if line.startswith(HEADER_MARK):
+            break
+    return ""

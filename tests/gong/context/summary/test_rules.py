@@ -4,15 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.llm.offline.summary import LIMIT, summarize_pieces
-from gong.llm.summary_format import (
+from gong.context.summary.parse import parse_summary
+from gong.context.summary.prompt import find_focus, find_length
+from gong.context.summary.rules import LIMIT, summarize_pieces
+from gong.context.summary.transcript import (
     FAILED_PREFIX,
     TranscriptPiece,
-    find_focus,
-    find_length,
     format_transcript,
     measure_transcript,
-    parse_summary,
     parse_transcript,
 )
 from tape.model.entries import Summary

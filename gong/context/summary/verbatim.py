@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from tape.files.calls import FileRead, parse_file_calls
 from tape.model.entries import (
@@ -27,7 +27,7 @@ from tape.model.entries import (
 )
 from tape.text import SHORT
 
-from ..llm.summary_format import parse_summary
+from .parse import parse_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 TYPED_ORIGINS = frozenset({"steering", "follow_up"})
 """Origins of context entries with input that the user typed while the agent worked."""
+REQUESTS_LIMIT = 12_000
+"""Maximum characters of the user's own requests in a summary."""
 MAX_FILES = 100
 """Maximum files of each kind that a summary names, the newest."""
 _MIN_REQUEST_CHARS = 80
@@ -67,12 +69,19 @@ def extract_typed_text(entry: Entry) -> str | None:
     return None
 
 
-def decode_arguments(call: ToolCall) -> Any:
-    """Return the arguments of a call; None if it has none, or if they are not JSON."""
-    try:
-        return msgspec.json.decode(call.args) if call.args_text is None else None
-    except (ValueError, RecursionError):
-        return None
+def complete_summary(
+    summary: Summary,
+    entries: Sequence[Entry],
+    previous: Summary | str | None,
+    *,
+    folders: SummaryFolders,
+    limit_chars: int = REQUESTS_LIMIT,
+) -> Summary:
+    """Return a model's summary with the requests and files of `entries` and the earlier one."""
+    read, changed = collect_files(entries, folders, previous)
+    words = quote_requests(entries, previous, limit_chars)
+    # Facts of requests stay in the context section too: later summaries keep fewer requests.
+    return replace(summary, requests=words, files_read=read, files_changed=changed)
 
 
 class _QuotedRequest(NamedTuple):

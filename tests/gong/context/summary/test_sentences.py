@@ -1,6 +1,6 @@
 import pytest
 
-from gong.llm.offline.sentences import (
+from gong.context.summary.sentences import (
     PINNED,
     clip_text,
     find_remembered_fact,

@@ -2,7 +2,7 @@
 
 It is used where a model fails, and it is the offline model's answer to a summariser's request.
 What was said is quoted, never put in other words; the user's requests word for word and the files
-are not its job (`gong.context.summary` adds them). Each field has its own source:
+are not its job (`verbatim` adds them). Each field has its own source:
 
 | field | source |
 |---|---|
@@ -25,8 +25,8 @@ from tape.model.entries import Summary
 from tape.model.summary import render_summary
 from tape.text import format_count
 
-from ..search_terms import parse_words
-from ..summary_format import FAILED_PREFIX, parse_summary
+from ...llm.search_terms import parse_words
+from .parse import parse_summary
 from .sentences import (
     PINNED,
     clip_text,
@@ -38,11 +38,12 @@ from .sentences import (
     split_sentences,
     weigh_sentence,
 )
+from .transcript import FAILED_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..summary_format import TranscriptPiece
+    from .transcript import TranscriptPiece
 
 
 LIMIT = 6_000
