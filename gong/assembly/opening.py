@@ -175,7 +175,7 @@ def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
             settings.variable_rules,
             wanted,
             version=front.program.partition("/")[2],
-            given=front.servers,
+            host_servers=front.servers,
         )
         for warning in warnings:
             front.warn(warning)

@@ -76,7 +76,7 @@ class AnswerCheck:
         result, refused = select_members(method, result, self.version)
         self.refused.setdefault(method, []).extend(refused)
         if method == "tools/list" and isinstance(tools := result.get("tools"), list):
-            return {**result, "tools": [self._keep_output_schema(one) for one in tools]}
+            return {**result, "tools": [self._keep_output_schema(tool) for tool in tools]}
         return result
 
     def _keep_output_schema(self, tool: Any) -> Any:
@@ -96,7 +96,7 @@ def select_members(
         return page, []
     is_modern = version in MODERN_PROTOCOL_VERSIONS
     rest = _MODERN_PAGE if is_modern else {}
-    kept, refused = [], []
+    usable, refused = [], []
     for number, member in enumerate(members, 1):
         why = _find_fault(method, {**rest, key: [member]}, version, skip=2)
         if not why and key == "tools" and is_modern:
@@ -105,8 +105,8 @@ def select_members(
             name = member.get("name") if isinstance(member, dict) else None
             refused.append(RefusedMember(name if isinstance(name, str) else f"no. {number}", why))
         else:
-            kept.append(member)
-    return {**page, key: kept}, refused
+            usable.append(member)
+    return {**page, key: usable}, refused
 
 
 def _replace_odd_blocks(result: dict[str, Any], version: str) -> dict[str, Any]:
@@ -119,10 +119,13 @@ def _replace_odd_blocks(result: dict[str, Any], version: str) -> dict[str, Any]:
     if not isinstance(content, list):
         content = [content]
     blocks = [
-        {"type": "text", "text": one if isinstance(one, str) else json.dumps(one, sort_keys=True)}
-        if _find_fault(method, {**result, "content": [one]}, version)
-        else one
-        for one in content
+        {
+            "type": "text",
+            "text": block if isinstance(block, str) else json.dumps(block, sort_keys=True),
+        }
+        if _find_fault(method, {**result, "content": [block]}, version)
+        else block
+        for block in content
     ]
     return {**result, "content": blocks}
 

@@ -360,7 +360,11 @@ class ServerConnection:
         if client.server_capabilities.resources is None:
             return ()
         return tuple(
-            [one async for page in _read_pages(client.list_resources) for one in page.resources]
+            [
+                resource
+                async for page in _read_pages(client.list_resources)
+                for resource in page.resources
+            ]
         )
 
     async def read_resource(self, uri: str) -> types.ReadResourceResult:
@@ -375,7 +379,7 @@ class ServerConnection:
         if client.server_capabilities.prompts is None:
             return ()
         return tuple(
-            [one async for page in _read_pages(client.list_prompts) for one in page.prompts]
+            [prompt async for page in _read_pages(client.list_prompts) for prompt in page.prompts]
         )
 
     async def get_prompt(self, name: str, arguments: dict[str, str]) -> types.GetPromptResult:

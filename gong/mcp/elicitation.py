@@ -64,7 +64,9 @@ def _read_choices(field: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     held = (field.get("items") or {}) if many else field
     titled = held.get("oneOf") or held.get("anyOf") or ()
     if titled:
-        return {str(one.get("title", one.get("const"))): one.get("const") for one in titled}, many
+        return {
+            str(choice.get("title", choice.get("const"))): choice.get("const") for choice in titled
+        }, many
     values = held.get("enum") or ()
     names = field.get("enumNames") or values
     if len(names) == len(values):
@@ -112,7 +114,7 @@ def _show_default(field: FormField) -> str:
     default = field.schema["default"]
     by_value = {str(value): label for label, value in field.choices.items()}
     many = default if isinstance(default, list) else [default]
-    return ", ".join(by_value.get(str(one), str(one)) for one in many)
+    return ", ".join(by_value.get(str(value), str(value)) for value in many)
 
 
 def read_values(
@@ -125,15 +127,15 @@ def read_values(
     values: dict[str, Any] = {}
     wrong: list[str] = []
     for field in fields:
-        given = [one for one in answers.get(build_question(field).question, ()) if one != SKIP]
-        if not given:
+        texts = [text for text in answers.get(build_question(field).question, ()) if text != SKIP]
+        if not texts:
             if field.has_default:
                 values[field.name] = field.schema["default"]
             elif field.is_required:
                 wrong.append(f"{field.name} needs an answer")
             continue
         try:
-            read = [_read_value(field, one) for one in given]
+            read = [_read_value(field, text) for text in texts]
         except ValueError as error:
             wrong.append(f"{field.name}: {error}")
             continue
@@ -141,31 +143,31 @@ def read_values(
     return values, wrong
 
 
-def _read_value(field: FormField, said: str) -> Any:
+def _read_value(field: FormField, answer: str) -> Any:
     """Return one answer as a value of its field; raises ValueError where it does not fit."""
-    schema, said = field.schema, said.strip()
+    schema, answer = field.schema, answer.strip()
     if field.choices:
         by_word = {str(value): value for value in field.choices.values()} | {**field.choices}
-        if said not in by_word:
-            raise ValueError(f"{said} is none of {', '.join(field.choices)}")
-        return by_word[said]
+        if answer not in by_word:
+            raise ValueError(f"{answer} is none of {', '.join(field.choices)}")
+        return by_word[answer]
     match schema.get("type"):
         case "boolean":
-            if said.lower() not in _TRUTHS:
+            if answer.lower() not in _TRUTHS:
                 raise ValueError("say yes or no")
-            return _TRUTHS[said.lower()]
+            return _TRUTHS[answer.lower()]
         case "integer" | "number" as kind:
-            value = int(said) if kind == "integer" else float(said)
+            value = int(answer) if kind == "integer" else float(answer)
             low, high = schema.get("minimum", value), schema.get("maximum", value)
             if not low <= value <= high:
-                raise ValueError(f"{said} is not between {low} and {high}")
+                raise ValueError(f"{answer} is not between {low} and {high}")
             return value
         case _:
             least, most = schema.get("minLength", 0), schema.get("maxLength", float("inf"))
-            if not least <= len(said) <= most:
-                limits = f"at least {least}" if len(said) < least else f"at most {most}"
-                raise ValueError(f"it has {len(said)} characters: give {limits}")
-            return said
+            if not least <= len(answer) <= most:
+                limits = f"at least {least}" if len(answer) < least else f"at most {most}"
+                raise ValueError(f"it has {len(answer)} characters: give {limits}")
+            return answer
 
 
 async def answer_elicitation(
@@ -183,20 +185,20 @@ async def answer_elicitation(
         return consent
     values: dict[str, Any] = {}
     remarks: list[str] = []
-    asked = fields
+    open_fields = fields
     for _ in range(_MAX_ROUNDS):
-        if not asked:
+        if not open_fields:
             break
         header = "; ".join(remarks) or server
-        questions = [_set_header(build_question(one), header) for one in asked]
+        questions = [_set_header(build_question(field), header) for field in open_fields]
         answers = await dialogue.ask(question_id, questions)
         if answers is None:
             return types.ElicitResult(action="cancel")
-        found, remarks = read_values(asked, answers)
-        values |= found
-        named = {one.partition(":")[0].partition(" needs")[0] for one in remarks}
-        asked = tuple(one for one in asked if one.name in named)
-    if asked:
+        accepted, remarks = read_values(open_fields, answers)
+        values |= accepted
+        named = {remark.partition(":")[0].partition(" needs")[0] for remark in remarks}
+        open_fields = tuple(field for field in open_fields if field.name in named)
+    if open_fields:
         return types.ElicitResult(action="cancel")
     return types.ElicitResult(action="accept", content=values)
 
@@ -214,6 +216,6 @@ async def _ask_consent(
     answers = await dialogue.ask(question_id, [Question(text, options)])
     if answers is None:
         return types.ElicitResult(action="decline")
-    said = " ".join(answers.get(text, ())).strip().lower()
-    accepted = said in {ACCEPT.lower(), "yes", "y", "ok", "accept"}
+    answer = " ".join(answers.get(text, ())).strip().lower()
+    accepted = answer in {ACCEPT.lower(), "yes", "y", "ok", "accept"}
     return types.ElicitResult(action="accept" if accepted else "decline")

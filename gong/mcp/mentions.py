@@ -54,12 +54,12 @@ class ServerDocument(NamedTuple):
 
 def find_parts(prompt: str, servers: Sequence[str]) -> list[NamedPart]:
     """Return what a prompt names of these servers, each once; pure."""
-    found = _PROMPT.match(prompt)
+    match = _PROMPT.match(prompt)
     parts = []
-    if found is not None and found["server"] in servers:
-        parts.append(NamedPart(found["server"], found["name"], found["typed"].strip()))
-    named = (NamedPart(one["server"], one["uri"]) for one in _RESOURCE.finditer(prompt))
-    parts += [one for one in named if one.server in servers]
+    if match is not None and match["server"] in servers:
+        parts.append(NamedPart(match["server"], match["name"], match["typed"].strip()))
+    named = (NamedPart(match["server"], match["uri"]) for match in _RESOURCE.finditer(prompt))
+    parts += [part for part in named if part.server in servers]
     return list(dict.fromkeys(parts))
 
 
@@ -67,17 +67,17 @@ async def read_part(part: NamedPart, connection: ServerConnection) -> list[Serve
     """Return what a server has for it. Raises GongError, which says what is wrong."""
     try:
         if part.typed is None:
-            listed = {str(one.uri): one for one in await connection.list_resources()}
+            listed = {str(resource.uri): resource for resource in await connection.list_resources()}
             uri = part.name if part.name in listed else part.name.rstrip(_AFTER_WORD)
             resource = await connection.read_resource(uri)
-            return [_build_document(part.server, one) for one in resource.contents]
-        prompts = {one.name: one for one in await connection.list_prompts()}
+            return [_build_document(part.server, content) for content in resource.contents]
+        prompts = {prompt.name: prompt for prompt in await connection.list_prompts()}
         known = prompts.get(part.name)
         if known is None:
             there = ", ".join(prompts) or "none"
             raise ConfigurationError(f"{part.server} has no prompt {part.name}; it has: {there}")
         answer = await connection.get_prompt(part.name, _read_arguments(part, known, part.typed))
-        return [_build_message(part, one.role, one.content) for one in answer.messages]
+        return [_build_message(part, message.role, message.content) for message in answer.messages]
     except MCPError as error:
         raise GongError(f"{part.server}: {error}") from error
 
@@ -85,33 +85,35 @@ async def read_part(part: NamedPart, connection: ServerConnection) -> list[Serve
 def _read_arguments(part: NamedPart, known: types.Prompt, typed: str) -> dict[str, str]:
     """Return the arguments of a prompt by name; raises ConfigurationError for missing ones."""
     arguments = known.arguments or []
-    names = [one.name for one in arguments]
+    names = [argument.name for argument in arguments]
     try:
         words = shlex.split(typed)
     except ValueError:  # a quote without its end
         words = typed.split()
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     rest: list[str] = []
     for word in words:
         name, is_named, value = word.partition("=")
         if is_named and name in names:
-            given[name] = value
+            values[name] = value
         else:
             rest.append(word)
-    free = [name for name in names if name not in given]
+    free = [name for name in names if name not in values]
     for name in free[:-1]:
         if rest:
-            given[name] = rest.pop(0)
+            values[name] = rest.pop(0)
     if free and rest:
-        given[free[-1]] = " ".join(rest)
-    missing = [one.name for one in arguments if one.required and one.name not in given]
+        values[free[-1]] = " ".join(rest)
+    missing = [
+        argument.name for argument in arguments if argument.required and argument.name not in values
+    ]
     if missing:
-        usage = " ".join(f"{one.name.upper()}" for one in arguments)
+        usage = " ".join(f"{argument.name.upper()}" for argument in arguments)
         raise ConfigurationError(
             f"/{part.server}:{part.name} needs {', '.join(missing)}: "
             f"/{part.server}:{part.name} {usage}"
         )
-    return given
+    return values
 
 
 def _build_message(part: NamedPart, role: str, content: Any) -> ServerDocument:

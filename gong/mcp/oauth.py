@@ -68,14 +68,14 @@ class TokenStore:
         if not text:
             return empty
         try:
-            kept = msgspec.json.decode(text, type=_SavedLogin)
+            login = msgspec.json.decode(text, type=_SavedLogin)
         except msgspec.DecodeError:
             return empty
-        return kept if kept.url == self._server.url else empty
+        return login if login.url == self._server.url else empty
 
-    def _write(self, kept: _SavedLogin) -> None:
+    def _write(self, login: _SavedLogin) -> None:
         now = format_timestamp(read_clock())
-        self._credentials.save(self._key, msgspec.json.encode(kept).decode(), now)
+        self._credentials.save(self._key, msgspec.json.encode(login).decode(), now)
 
     def forget(self) -> bool:
         """Remove what is kept; False where there was nothing."""
@@ -194,8 +194,8 @@ def _take_callback(target: str, code: asyncio.Future[AuthorizationCodeResult]) -
             )
         )
     else:
-        said = query.get("error_description") or query.get("error") or "it brought no code"
-        code.set_exception(AuthenticationError(f"the login was refused: {said}"))
+        reason = query.get("error_description") or query.get("error") or "it brought no code"
+        code.set_exception(AuthenticationError(f"the login was refused: {reason}"))
 
 
 async def fetch_tokens(

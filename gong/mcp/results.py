@@ -79,8 +79,12 @@ def describe_unfit_result(result: types.CallToolResult, schema: Any) -> str:
     if fault is None:
         return ""
     where = ".".join(str(step) for step in fault.absolute_path)
-    said = fault.message if len(fault.message) <= _MAX_FAULT else f"{fault.message[:_MAX_FAULT]}…"
-    return f"[Not as the output schema of the tool says: {where}{': ' if where else ''}{said}]"
+    fault_text = (
+        fault.message if len(fault.message) <= _MAX_FAULT else f"{fault.message[:_MAX_FAULT]}…"
+    )
+    return (
+        f"[Not as the output schema of the tool says: {where}{': ' if where else ''}{fault_text}]"
+    )
 
 
 async def build_outcome(
@@ -88,8 +92,8 @@ async def build_outcome(
 ) -> ToolOutcome:
     """Return the result of a call as the model gets it; a remark about it stands at its end."""
     blocks: list[Block] = []
-    for one in result.content:
-        blocks += await _build_blocks(f"{server} {tool}", one, context)
+    for content in result.content:
+        blocks += await _build_blocks(f"{server} {tool}", content, context)
     structured = result.structured_content
     if structured is not None and not _is_said(structured, result.content):
         blocks.append(Text(json.dumps(structured, ensure_ascii=False)))
@@ -99,12 +103,12 @@ async def build_outcome(
         blocks.append(Text(f"{tool} {'failed' if result.is_error else 'answered'} without words."))
     details = McpDetails(server, tool, result.structured_content, result.meta or {})
     # Texts are read as one, so each ends its line before the next
-    last = max((at for at, one in enumerate(blocks) if isinstance(one, Text)), default=-1)
+    last = max((at for at, block in enumerate(blocks) if isinstance(block, Text)), default=-1)
     spaced = tuple(
-        Text(f"{one.text}\n")
-        if isinstance(one, Text) and at < last and not one.text.endswith("\n")
-        else one
-        for at, one in enumerate(blocks)
+        Text(f"{block.text}\n")
+        if isinstance(block, Text) and at < last and not block.text.endswith("\n")
+        else block
+        for at, block in enumerate(blocks)
     )
     return ToolOutcome(spaced, details, is_error=result.is_error is True)
 
@@ -115,7 +119,7 @@ def _is_said(structured: Any, content: Sequence[types.ContentBlock]) -> bool:
     Servers repeat it as JSON, or what stands in its only field: as JSON or as it is, and a list
     item by item.
     """
-    texts = [one.text for one in content if isinstance(one, types.TextContent)]
+    texts = [block.text for block in content if isinstance(block, types.TextContent)]
     values = [structured]
     if isinstance(structured, dict) and len(structured) == 1:
         values += structured.values()
@@ -146,8 +150,8 @@ async def _build_blocks(
             return await _build_media(f"sound of {source}", data, mime, context)
         case types.ResourceLink(uri=uri, name=name, description=about, mime_type=mime):
             kind = f", {mime}" if mime else ""
-            said = f": {about}" if about else ""
-            return (Text(f"[Resource {uri} ({name}{kind}){said}]"),)
+            note = f": {about}" if about else ""
+            return (Text(f"[Resource {uri} ({name}{kind}){note}]"),)
         case types.EmbeddedResource(resource=resource):
             return await build_resource_blocks(resource, context)
 

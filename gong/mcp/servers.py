@@ -106,29 +106,29 @@ def locate_user_file(environ: Mapping[str, str]) -> Path:
 
 
 def load_servers(
-    folder: str, environ: Mapping[str, str], given: Mapping[str, Any] | None = None
+    folder: str, environ: Mapping[str, str], host_servers: Mapping[str, Any] | None = None
 ) -> FoundServers:
-    """Return the servers for a folder: the user's, plugins', the project's, then those of `given`.
+    """Return the servers for a folder: the user's, plugins', the project's, then the host's.
 
-    `given` has what the host names, by the server's name. Nothing is started. A file that cannot
-    be read, and an entry that names no server, are warned of and left out.
+    `host_servers` has what the host names, by the server's name. Nothing is started. A file that
+    cannot be read, and an entry that names no server, are warned of and left out.
     """
-    found: dict[str, ServerConfig] = {}
+    by_name: dict[str, ServerConfig] = {}
     warnings: list[str] = []
     root = locate_project(folder)
-    named: tuple[str, Scope, Mapping[str, Any]] = ("the host", "host", given or {})
+    named: tuple[str, Scope, Mapping[str, Any]] = ("the host", "host", host_servers or {})
     tables = _read_tables(folder, environ, warnings.append)
     for source, scope, table in chain(tables, [named]):
         for name, entry in table.items():
-            found.pop(name, None)  # the last one of a name has its place, too
+            by_name.pop(name, None)  # the last one of a name has its place, too
             try:
                 server = read_server(name, entry, source, scope, environ, root)
             except ConfigurationError as error:
                 warnings.append(str(error))
                 continue
             if server is not None:
-                found[name] = server
-    return FoundServers(tuple(found.values()), tuple(warnings))
+                by_name[name] = server
+    return FoundServers(tuple(by_name.values()), tuple(warnings))
 
 
 def _read_tables(
@@ -243,9 +243,9 @@ def expand_variables(value: Any, environ: Mapping[str, str], where: str) -> Any:
     if isinstance(value, str):
         return _expand_text(value, environ, where)
     if isinstance(value, list):
-        return [expand_variables(one, environ, where) for one in value]
+        return [expand_variables(item, environ, where) for item in value]
     if isinstance(value, dict):
-        return {key: expand_variables(one, environ, where) for key, one in value.items()}
+        return {key: expand_variables(item, environ, where) for key, item in value.items()}
     return value
 
 
@@ -253,22 +253,22 @@ def _expand_text(text: str, environ: Mapping[str, str], where: str) -> str:
     """Return a text with its variables replaced, and those in a default that is used."""
     parts: list[str] = []
     at = 0
-    while (found := _VARIABLE.search(text, at)) is not None:
-        end, default = found.end(), None
-        if found[2] != "}":
-            end = _find_end(text, found.end())
+    while (match := _VARIABLE.search(text, at)) is not None:
+        end, default = match.end(), None
+        if match[2] != "}":
+            end = _find_end(text, match.end())
             if end < 0:
                 break  # no variable: its end is missing
-            default = text[found.end() : end - 1]
-        given = environ.get(found[1])
-        if not given and default is not None:
-            given = _expand_text(default, environ, where)
-        if given is None:
-            name = found[1]
+            default = text[match.end() : end - 1]
+        set_value = environ.get(match[1])
+        if not set_value and default is not None:
+            set_value = _expand_text(default, environ, where)
+        if set_value is None:
+            name = match[1]
             raise ConfigurationError(
                 f"{where}: the variable {name} is not set; set it, or write ${{{name}:-default}}"
             )
-        parts += text[at : found.start()], given
+        parts += text[at : match.start()], set_value
         at = end
     return "".join((*parts, text[at:]))
 
@@ -276,10 +276,10 @@ def _expand_text(text: str, environ: Mapping[str, str], where: str) -> str:
 def _find_end(text: str, start: int) -> int:
     """Return where a default ends, behind its brace; -1 where it does not."""
     depth = 1
-    for found in _BRACE.finditer(text, start):
-        depth += 1 if found[0] == "${" else -1
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "${" else -1
         if depth == 0:
-            return found.end()
+            return brace.end()
     return -1
 
 
@@ -290,7 +290,7 @@ def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
 def _read_texts(value: Any, where: str, key: str) -> tuple[str, ...]:
     if value is None:
         return ()
-    if not isinstance(value, list) or any(isinstance(one, list | dict) for one in value):
+    if not isinstance(value, list) or any(isinstance(item, list | dict) for item in value):
         raise ConfigurationError(f"{where}: {key} is not a list of texts")
     return tuple(map(_to_text, value))
 
@@ -298,9 +298,9 @@ def _read_texts(value: Any, where: str, key: str) -> tuple[str, ...]:
 def _read_text_table(value: Any, where: str, key: str) -> dict[str, str]:
     if value is None:
         return {}
-    if not _is_object(value) or any(isinstance(one, list | dict) for one in value.values()):
+    if not _is_object(value) or any(isinstance(item, list | dict) for item in value.values()):
         raise ConfigurationError(f"{where}: {key} is not an object of texts")
-    return {name: _to_text(one) for name, one in value.items() if one is not None}
+    return {name: _to_text(item) for name, item in value.items() if item is not None}
 
 
 def _to_text(value: Any) -> str:
@@ -311,9 +311,9 @@ def _to_text(value: Any) -> str:
 def _read_seconds(entry: Mapping[str, Any], *names: tuple[str, float], default: float) -> float:
     """Return a time of an entry in seconds; each name comes with its units in a second."""
     for name, units in names:
-        given = entry.get(name)
-        if isinstance(given, int | float) and not isinstance(given, bool) and given > 0:
-            return given / units
+        number = entry.get(name)
+        if isinstance(number, int | float) and not isinstance(number, bool) and number > 0:
+            return number / units
     return default
 
 
@@ -381,12 +381,12 @@ def choose_tools(server: ServerConfig, names: Sequence[str]) -> list[str]:
 def list_untrusted(folder: str, environ: Mapping[str, str]) -> tuple[ServerConfig, ...]:
     """Return the servers that the project of a folder names, and that do not take effect."""
     project = read_project(folder, environ)
-    found = []
+    untrusted = []
     for part in project.list_untrusted("mcp"):
         source = str(project.root / part.path)
         with suppress(ConfigurationError):
             for name, entry in parse_table(part.content, source).items():
                 with suppress(ConfigurationError):
                     server = read_server(name, entry, source, "project", environ, project.root)
-                    found += [server] if server is not None else []
-    return tuple(found)
+                    untrusted += [server] if server is not None else []
+    return tuple(untrusted)

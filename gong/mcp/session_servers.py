@@ -73,12 +73,12 @@ class SessionServers:
         folder: str,
         environ: Mapping[str, str],
         policy: VariablePolicy | VariableRules = "filter",
-        wanted: Sequence[str] | None = None,
+        patterns: Sequence[str] | None = None,
         version: str = "",
     ) -> None:
         """Take the servers in their order; nothing is started.
 
-        `wanted` has the names and patterns of the tools that are offered; None offers all.
+        `patterns` has the names and patterns of the tools that are offered; None offers all.
         """
         self.servers = tuple(servers)
         self.connections: dict[str, ServerConnection] = {}
@@ -86,7 +86,7 @@ class SessionServers:
         self.offered: dict[str, ServerTool] = {}
         """The tools that the session has, by the names it knows them under."""
         self._folder, self._environ, self._policy = folder, environ, policy
-        self._wanted, self._version = wanted, version
+        self._wanted, self._version = patterns, version
         self._told: set[str] = set()
         """The servers whose failure was told, until they are ready again; the remarks that were."""
         self._joined: dict[str, tuple[types.Tool, ...]] = {}
@@ -104,9 +104,11 @@ class SessionServers:
             except ConfigurationError as error:
                 self._is_refused = True
                 return [str(error)]
-            longest = max(one.startup_seconds for one in self.servers) + 1
+            longest = max(server.startup_seconds for server in self.servers) + 1
             seconds = _PERSON_WAITS_SECONDS if has_person else longest
-            await asyncio.gather(*(one.wait(seconds) for one in self.connections.values()))
+            await asyncio.gather(
+                *(connection.wait(seconds) for connection in self.connections.values())
+            )
             return self._join(tools)
         remarks: list[str] = []
         for connection in self.connections.values():
@@ -126,7 +128,7 @@ class SessionServers:
             return [], []  # `offer` says so
         from .mentions import find_parts, read_part  # noqa: PLC0415 (the SDK takes a second)
 
-        parts = find_parts(prompt, [one.name for one in self.servers])
+        parts = find_parts(prompt, [server.name for server in self.servers])
         if parts and not self.connections:
             await self.connect()
         documents: list[ServerDocument] = []
@@ -176,14 +178,14 @@ class SessionServers:
                 self._told.add(name)
                 log = f" (log: {connection.log})" if connection.server.kind == "stdio" else ""
                 remarks.append(f"MCP server {name} is left out: {connection.error}{log}")
-        missing = [one for one in self.offered if tools.get(one) is None]
+        missing = [tool for tool in self.offered if tools.get(tool) is None]
         for name in missing:  # another registry, as of another model
             self._add_tool(tools, name, self.offered[name])
         return remarks
 
     def _replace_tools(self, tools: ToolRegistry, connection: ServerConnection) -> None:
         """Offer the tools of a server, and no others of it."""
-        own = {one.name: one for one in connection.tools}
+        own = {tool.name: tool for tool in connection.tools}
         names = name_tools(connection.server.name, choose_tools(connection.server, [*own]))
         names = {name: tool for name, tool in names.items() if self._is_wanted(name)}
         for name, known in [*self.offered.items()]:
@@ -199,16 +201,18 @@ class SessionServers:
     def _report_left_out(self, connection: ServerConnection) -> list[str]:
         """Return what to say of tools that cannot be used, each once."""
         server = connection.server.name
-        said = [describe_left_out(server, "tool", *one) for one in connection.left_out]
-        new = [one for one in said if one not in self._told]
+        reports = [describe_left_out(server, "tool", *part) for part in connection.left_out]
+        new = [report for report in reports if report not in self._told]
         self._told.update(new)
         return new
 
     def _is_wanted(self, name: str) -> bool:
         if self._wanted is None:
             return True
-        patterns = (one.removeprefix("mcp__") for one in self._wanted)
-        return any(fnmatchcase(name, one) or name.startswith(f"{one}__") for one in patterns)
+        patterns = (pattern.removeprefix("mcp__") for pattern in self._wanted)
+        return any(
+            fnmatchcase(name, pattern) or name.startswith(f"{pattern}__") for pattern in patterns
+        )
 
     @staticmethod
     def _add_tool(tools: ToolRegistry, name: str, known: ServerTool) -> None:
@@ -219,7 +223,7 @@ class SessionServers:
 
     async def close(self) -> None:
         """End all servers."""
-        await asyncio.gather(*(one.close() for one in self.connections.values()))
+        await asyncio.gather(*(connection.close() for connection in self.connections.values()))
 
 
 def build_agent_tool(name: str, connection: ServerConnection, tool: types.Tool) -> AgentTool:
@@ -242,8 +246,8 @@ async def _run_tool(
     arguments: AnyObject,
     context: ToolContext,
 ) -> ToolOutcome:
-    given = {names.get(name, name): value for name, value in arguments.value.items()}
-    return await connection.call(tool, given, context)
+    own_arguments = {names.get(name, name): value for name, value in arguments.value.items()}
+    return await connection.call(tool, own_arguments, context)
 
 
 def describe_left_out(server: str, kind: str, name: str, why: str) -> str:
@@ -256,31 +260,31 @@ def describe_hints(server: str, tool: types.Tool) -> str:
     hints = tool.annotations
     if hints is None:
         return ""
-    said = []
+    claims = []
     if hints.read_only_hint:
-        said.append("only reads")
+        claims.append("only reads")
     elif hints.destructive_hint:
-        said.append("may destroy")
-    return f"the server {server} says that it {' and '.join(said)}" if said else ""
+        claims.append("may destroy")
+    return f"the server {server} says that it {' and '.join(claims)}" if claims else ""
 
 
 def load_session_servers(
     folder: str,
     environ: Mapping[str, str],
     policy: VariablePolicy | VariableRules,
-    wanted: Sequence[str] | None,
+    patterns: Sequence[str] | None,
     *,
     version: str,
-    given: Mapping[str, Any] | None = None,
+    host_servers: Mapping[str, Any] | None = None,
 ) -> tuple[SessionServers | None, tuple[str, ...]]:
     """Return the servers of a session, None without any, and what to warn of.
 
-    `given` is as for `load_servers`.
+    `host_servers` is as for `load_servers`.
     """
-    found = load_servers(folder, environ, given=given)
-    warnings = [*found.warnings]
+    found_servers = load_servers(folder, environ, host_servers=host_servers)
+    warnings = [*found_servers.warnings]
     by_part: dict[str, ServerConfig] = {}
-    for server in found.servers:
+    for server in found_servers.servers:
         part = format_server_part(server.name)
         if part in by_part:
             warnings.append(
@@ -296,7 +300,7 @@ def load_session_servers(
         folder=folder,
         environ=environ,
         policy=policy,
-        wanted=wanted,
+        patterns=patterns,
         version=version,
     )
     return servers, tuple(warnings)

@@ -90,19 +90,19 @@ def _translate_node(node: Any, root: Mapping[str, Any]) -> Any:
     if isinstance(node.get("items"), list):
         node = {**node, "prefixItems": node["items"], "items": node.get("additionalItems")}
         node.pop("additionalItems", None)
-    made = {key: _translate_word(key, value, root) for key, value in node.items()}
-    made = {key: value for key, value in made.items() if value is not None or key in _ANY_VALUE}
+    plain = {key: _translate_word(key, value, root) for key, value in node.items()}
+    plain = {key: value for key, value in plain.items() if value is not None or key in _ANY_VALUE}
     for limit, other in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if isinstance(made.get(limit), bool):  # draft 4
-            is_exclusive = made.pop(limit)
-            if is_exclusive and other in made:
-                made[limit] = made.pop(other)
-    kind = made.get("type")
+        if isinstance(plain.get(limit), bool):  # draft 4
+            is_exclusive = plain.pop(limit)
+            if is_exclusive and other in plain:
+                plain[limit] = plain.pop(other)
+    kind = plain.get("type")
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and not (
-        "items" in made or "prefixItems" in made
+        "items" in plain or "prefixItems" in plain
     ):
-        made["items"] = {}
-    return made
+        plain["items"] = {}
+    return plain
 
 
 def _translate_word(key: str, value: Any, root: Mapping[str, Any]) -> Any:  # noqa: PLR0911 (a case each)
@@ -112,10 +112,10 @@ def _translate_word(key: str, value: Any, root: Mapping[str, Any]) -> Any:  # no
     if key in _NAMED:
         if not isinstance(value, dict):
             return None
-        return {name: _translate_node(one, root) for name, one in value.items()}
+        return {name: _translate_node(node, root) for name, node in value.items()}
     if key in _LISTED:
         return (
-            [_translate_node(one, root) for one in value] or None
+            [_translate_node(node, root) for node in value] or None
             if isinstance(value, list)
             else None
         )
@@ -127,7 +127,7 @@ def _translate_word(key: str, value: Any, root: Mapping[str, Any]) -> Any:  # no
         return _translate_type(value)
     if key == "required":
         named = value if isinstance(value, list) else []
-        return list(dict.fromkeys(one for one in named if isinstance(one, str))) or (
+        return list(dict.fromkeys(word for word in named if isinstance(word, str))) or (
             [] if value == [] else None
         )
     if key == "enum":
@@ -137,7 +137,7 @@ def _translate_word(key: str, value: Any, root: Mapping[str, Any]) -> Any:  # no
 
 def _translate_type(value: Any) -> Any:
     if isinstance(value, list):
-        kinds = [_translate_type(one) for one in value]
+        kinds = [_translate_type(kind) for kind in value]
         return list(dict.fromkeys(kinds)) if kinds and all(kinds) else None
     return _TYPES.get(value.lower()) if isinstance(value, str) else None
 
@@ -148,16 +148,16 @@ def _find_referred(reference: Any, root: Mapping[str, Any]) -> Any:
         return None
     if reference[1:2] not in {"", "/"}:  # an anchor
         return {} if _has_anchor(root, reference[1:]) else None
-    found: Any = root
+    target: Any = root
     for step in reference[2:].split("/") if reference[1:] else ():
         name = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
-        elif isinstance(found, dict) and name in found:
-            found = found[name]
+        if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
+            target = target[int(name)]
+        elif isinstance(target, dict) and name in target:
+            target = target[name]
         else:
             return None
-    return found if isinstance(found, dict | bool) else None
+    return target if isinstance(target, dict | bool) else None
 
 
 def _has_anchor(node: Any, name: str) -> bool:
@@ -168,7 +168,7 @@ def _has_anchor(node: Any, name: str) -> bool:
         inner = node.values()
     elif isinstance(node, list):
         inner = node
-    return any(_has_anchor(one, name) for one in inner)
+    return any(_has_anchor(node, name) for node in inner)
 
 
 def _inline_root(schema: dict[str, Any], steps: int) -> dict[str, Any]:
@@ -184,30 +184,32 @@ def _inline_root(schema: dict[str, Any], steps: int) -> dict[str, Any]:
 
 def _merge_choices(schema: dict[str, Any], steps: int) -> dict[str, Any]:
     """Return a schema without choices at its root: the properties of all of them."""
-    made = {key: value for key, value in schema.items() if key not in {*_LISTED, "not", "enum"}}
+    merged = {key: value for key, value in schema.items() if key not in {*_LISTED, "not", "enum"}}
     if steps > _MAX_STEPS:
-        return made
+        return merged
     for key in ("allOf", "anyOf", "oneOf"):
         choices = [
-            _merge_choices(_inline_root({**schema, **one}, 0) if "$ref" in one else one, steps + 1)
-            for one in schema.get(key, ())
+            _merge_choices(
+                _inline_root({**schema, **choice}, 0) if "$ref" in choice else choice, steps + 1
+            )
+            for choice in schema.get(key, ())
         ]
         if not choices:
             continue
-        properties = made.get("properties", {})
+        properties = merged.get("properties", {})
         for choice in choices:
-            for name, one in choice.get("properties", {}).items():
-                known = properties.get(name, one)
-                properties = {**properties, name: _join_schemas(known, one)}
+            for name, schema_of_one in choice.get("properties", {}).items():
+                known = properties.get(name, schema_of_one)
+                properties = {**properties, name: _join_schemas(known, schema_of_one)}
             if choice.get("additionalProperties") not in {None, False}:
-                made.pop("additionalProperties", None)
+                merged.pop("additionalProperties", None)
         required = [{*choice.get("required", ())} for choice in choices]
         needed = set.union(*required) if key == "allOf" else set.intersection(*required)
-        made["properties"] = properties
-        named = [*made.get("required", ()), *sorted(needed)]
+        merged["properties"] = properties
+        named = [*merged.get("required", ()), *sorted(needed)]
         if named:
-            made["required"] = list(dict.fromkeys(named))
-    return made
+            merged["required"] = list(dict.fromkeys(named))
+    return merged
 
 
 def _join_schemas(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
@@ -220,24 +222,24 @@ def _rename_properties(schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str
     """Return a schema whose properties have names that providers take, and their own names."""
     properties = schema["properties"]
     new = {name: _build_name(name, properties) for name in properties}
-    names = {made: name for name, made in new.items() if made != name}
+    names = {new_name: name for name, new_name in new.items() if new_name != name}
     if not names:
         return schema, {}
-    schema = {**schema, "properties": {new[name]: one for name, one in properties.items()}}
+    schema = {**schema, "properties": {new[name]: value for name, value in properties.items()}}
     if "required" in schema:
         schema["required"] = [new.get(name, name) for name in schema["required"]]
     return schema, names
 
 
 def _build_name(name: str, taken: Mapping[str, Any]) -> str:
-    made = _FOREIGN.sub("_", name)
-    if made == name and 0 < len(name) <= _MAX_CHARS:
+    clean = _FOREIGN.sub("_", name)
+    if clean == name and 0 < len(name) <= _MAX_CHARS:
         return name
-    others = [one for one in taken if one != name and _FOREIGN.sub("_", one) == made]
-    if made and len(made) <= _MAX_CHARS and not others:
-        return made
+    others = [other for other in taken if other != name and _FOREIGN.sub("_", other) == clean]
+    if clean and len(clean) <= _MAX_CHARS and not others:
+        return clean
     digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
-    return f"{made[: _MAX_CHARS - 9]}_{digest}"
+    return f"{clean[: _MAX_CHARS - 9]}_{digest}"
 
 
 def _remove_faults(schema: dict[str, Any]) -> dict[str, Any]:
