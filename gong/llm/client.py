@@ -151,9 +151,11 @@ class Client:
         kind, _, model = name.partition("/")
         if kind not in self._known or not model:
             raise _build_unknown_error(name)
-        asked = replace(request, model=model)
+        actual = replace(request, model=model)
         preset = self._presets.get(kind)
-        return encode_neutral_body(asked) if preset is None else encode_request_body(preset, asked)
+        return (
+            encode_neutral_body(actual) if preset is None else encode_request_body(preset, actual)
+        )
 
     async def complete(
         self, request: Request, provider: Provider | None = None, *, prefix: str = _CALL_PREFIX
@@ -202,10 +204,10 @@ def _build_unknown_error(name: str) -> UnknownModel:
 def _iter_configured_presets(
     presets: Mapping[str, Preset], environ: Mapping[str, str], knows: Knows | None = None
 ) -> Iterator[Preset]:
-    for one in presets.values():
-        has_key = (knows or partial(_find_env_key, environ))(one.key_name, one.keys)
-        if is_configured(one, environ, has_key=bool(has_key)):
-            yield one
+    for preset in presets.values():
+        has_key = (knows or partial(_find_env_key, environ))(preset.key_name, preset.keys)
+        if is_configured(preset, environ, has_key=bool(has_key)):
+            yield preset
 
 
 def _find_env_key(environ: Mapping[str, str], _provider: str, variables: Sequence[str]) -> str:

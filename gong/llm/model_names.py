@@ -79,13 +79,13 @@ class ModelNames:
         its price, unless both are billed together.
         """
         provider = name.partition("/")[0]
-        found = self.catalogue.models.get(name)
+        info = self.catalogue.models.get(name)
         preset = self.presets.get(provider)
         if provider not in BUILT_IN_PROVIDERS and not (preset and preset.local):
-            return _add_limits(name, found or self._find_same_model(name))
-        if found is None:
+            return _add_limits(name, info or self._find_same_model(name))
+        if info is None:
             return ModelInfo(id=name, price=FREE_PRICE)
-        return found if found.price else replace(found, price=FREE_PRICE)
+        return info if info.price else replace(info, price=FREE_PRICE)
 
     def compute_cost(self, provider: str, model: str, usage: Usage) -> Cost | None:
         """Return what a call cost; None where the price is not known."""
@@ -137,7 +137,10 @@ class ModelNames:
         if provider in self.presets and not model:
             near = [f"{provider}/{self.presets[provider].default_model or 'MODEL'}"]
         elif slash:
-            near += [f"{one}/{model}" for one in get_close_matches(provider, self.presets, n=1)]
+            near += [
+                f"{close_match}/{model}"
+                for close_match in get_close_matches(provider, self.presets, n=1)
+            ]
         hint = f"did you mean {', '.join(near)}? " if near else ""
         return UnknownModel(
             f"unknown model {name!r}: {hint}known are {_KNOWN_NAMES} and what gong models lists; "
@@ -145,12 +148,12 @@ class ModelNames:
         )
 
     def _find_same_model(self, name: str) -> ModelInfo | None:
-        found = self.catalogue.find_same_model(name)
-        if found is None:
+        same_model = self.catalogue.find_same_model(name)
+        if same_model is None:
             return None
-        is_same_bill = self._get_paying_provider(name) == self._get_paying_provider(found.id)
-        price, long = (found.price, found.long) if is_same_bill else (None, None)
-        return replace(found, id=name, aliases=(), price=price, long=long)
+        is_same_bill = self._get_paying_provider(name) == self._get_paying_provider(same_model.id)
+        price, long = (same_model.price, same_model.long) if is_same_bill else (None, None)
+        return replace(same_model, id=name, aliases=(), price=price, long=long)
 
     def _get_paying_provider(self, name: str) -> str:
         """Return the provider whose key pays for a model."""

@@ -213,8 +213,10 @@ def load_presets(
     """
     presets = _load_rows(rows)
     for name, preset in presets.items():
-        given = any((environ or {}).get(one, "").strip() for one in preset.base_url_variables)
-        if preset.later and not preset.base_url and given:
+        is_set = any(
+            (environ or {}).get(variable, "").strip() for variable in preset.base_url_variables
+        )
+        if preset.later and not preset.base_url and is_set:
             presets[name] = msgspec.structs.replace(preset, later="")
     return presets
 
@@ -422,8 +424,8 @@ class Catalogue:
 
         Dates, `latest`, a router's prefixes and a cloud's regions and versions are no part of it.
         """
-        provider, wanted = name.partition("/")[0], normalize_model_id(name)
-        same = [model for model in self.models.values() if normalize_model_id(model.id) == wanted]
+        provider, plain_id = name.partition("/")[0], normalize_model_id(name)
+        same = [model for model in self.models.values() if normalize_model_id(model.id) == plain_id]
         own = (model for model in same if model.provider == provider)
         return next(own, same[0] if same else None)
 
@@ -520,7 +522,7 @@ _EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh")
 
 
 def fit_effort(
-    wanted: EffortChoice | None, model: str, *, efforts: tuple[Effort, ...], reasons: bool | None
+    effort: EffortChoice | None, model: str, *, efforts: tuple[Effort, ...], reasons: bool | None
 ) -> FittedEffort:
     """Return the effort to send to a model, None for none.
 
@@ -532,12 +534,12 @@ def fit_effort(
         high    (unknown)           high
         high    any, no reasoning   nothing, with a remark
     """
-    if wanted is None or wanted == "none":
+    if effort is None or effort == "none":
         return FittedEffort(None)
     if reasons is False:
-        return FittedEffort(None, f"{model} takes no effort: {wanted} is left out")
-    if not efforts or wanted in efforts:
-        return FittedEffort(wanted)
-    place = _EFFORTS.index(wanted)
-    nearest = min(efforts, key=lambda one: abs(_EFFORTS.index(one) - place))
-    return FittedEffort(nearest, f"{model} has no effort {wanted}: {nearest} is used")
+        return FittedEffort(None, f"{model} takes no effort: {effort} is left out")
+    if not efforts or effort in efforts:
+        return FittedEffort(effort)
+    place = _EFFORTS.index(effort)
+    nearest = min(efforts, key=lambda other: abs(_EFFORTS.index(other) - place))
+    return FittedEffort(nearest, f"{model} has no effort {effort}: {nearest} is used")

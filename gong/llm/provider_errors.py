@@ -149,10 +149,10 @@ def build_provider_error(
     `key` is cut out of the text; what `advise` says of the class of error follows it.
     """
     kind = _classify_error(status, f"{message} code {code}" if code else message)
-    shown = f" ({status})" if status is not None else ""
-    said = shorten_text(remove_keys(message, key), _MAX_MESSAGE) or "no reason given"
+    status_note = f" ({status})" if status is not None else ""
+    reason = shorten_text(remove_keys(message, key), _MAX_MESSAGE) or "no reason given"
     return kind(
-        f"{provider} API error{shown}: {said}{advise(kind)}",
+        f"{provider} API error{status_note}: {reason}{advise(kind)}",
         provider=provider,
         status=status,
         code=remove_keys(code, key) if code else None,
@@ -215,8 +215,8 @@ def find_window_in_error(text: str) -> int | None:
     context limit: 188240 + 21333 > 200000                     200,000
     """
     for pattern in _WINDOW_WORDS:
-        found = pattern.search(text)
-        size = int(found[1].replace(",", "") or 0) if found else 0
+        match = pattern.search(text)
+        size = int(match[1].replace(",", "") or 0) if match else 0
         if size >= _MIN_WINDOW:
             return size
     return None

@@ -124,8 +124,8 @@ def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey)
     endpoint = find_endpoint(preset, environ)
     key = _check_key(preset, find_key(preset.key_name, preset.keys), endpoint)
     variables = preset.header_variables.items()
-    given = {header: environ.get(name, "").strip() for header, name in variables}
-    set_ = {header: value for header, value in given.items() if value}
+    values = {header: environ.get(name, "").strip() for header, name in variables}
+    set_ = {header: value for header, value in values.items() if value}
     preset = replace(preset, headers={**preset.headers, **set_})
     return ProviderSetup(preset, key, endpoint)
 
@@ -148,20 +148,20 @@ def encode_request_body(preset: Preset, request: Request) -> bytes:
 
 def encode_neutral_body(request: Request) -> bytes:
     """Return a request as neutral JSON, for providers without a wire."""
-    told = {
+    fields = {
         "model": request.model,
         "system": request.system,
         "messages": tuple(request.messages),
         "tools": request.tools,
     }
-    return encode_json(msgspec.to_builtins(told, enc_hook=lambda raw: decode_json(bytes(raw))))
+    return encode_json(msgspec.to_builtins(fields, enc_hook=lambda raw: decode_json(bytes(raw))))
 
 
 def find_endpoint(preset: Preset, environ: Mapping[str, str]) -> str:
     """Return the provider's address without a final slash; raises ConfigurationError."""
     for variable in preset.base_url_variables:
-        if given := environ.get(variable, "").strip():
-            return _check_endpoint(given, variable)
+        if address := environ.get(variable, "").strip():
+            return _check_endpoint(address, variable)
     host = environ.get(preset.host_variable, "").strip() if preset.host_variable else ""
     if host:
         with_scheme = host if "://" in host else f"http://{host}"
@@ -174,8 +174,8 @@ def is_configured(preset: Preset, environ: Mapping[str, str], *, has_key: bool) 
     """Return whether the provider is ready: it has a key, or is configured on this machine."""
     if preset.later:
         return False
-    given = (environ.get(variable, "").strip() for variable in preset.base_url_variables)
-    return has_key or is_loopback(next(filter(None, given), ""))
+    addresses = (environ.get(variable, "").strip() for variable in preset.base_url_variables)
+    return has_key or is_loopback(next(filter(None, addresses), ""))
 
 
 def is_valid_key(text: str) -> bool:
@@ -197,8 +197,8 @@ def is_loopback(url: str) -> bool:
 def _check_endpoint(url: str, where: str) -> str:
     """Return an address without secrets, fit to show and record; raises ConfigurationError."""
     if _parse_host(url) is None:
-        shown = remove_keys(url)
-        raise ConfigurationError(f"{where} is {shown!r}, which is not an http(s) address")
+        address = remove_keys(url)
+        raise ConfigurationError(f"{where} is {address!r}, which is not an http(s) address")
     parts = urlsplit(url)
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigurationError(

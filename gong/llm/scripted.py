@@ -76,17 +76,17 @@ def iter_call_events(
 
 def count_usage(request: Request, answer: Iterable[str]) -> Usage:
     """Return what a call costs when a word is a token; `answer` is the texts sent back."""
-    asked = [request.system]
+    inputs = [request.system]
     for block in (block for message in request.messages for block in message.content):
         match block:
             case Text() | Thinking():
-                asked.append(block.text)
+                inputs.append(block.text)
             case ToolCall():
-                asked.append(block.args_text or bytes(block.args).decode())
+                inputs.append(block.args_text or bytes(block.args).decode())
             case _:
                 pass  # pictures and files have no words
-    given, answered = (sum(map(_count_words, texts)) for texts in (asked, answer))
-    return Usage(input=given, output=answered, total=given + answered)
+    input_tokens, answered = (sum(map(_count_words, texts)) for texts in (inputs, answer))
+    return Usage(input=input_tokens, output=answered, total=input_tokens + answered)
 
 
 def _count_words(text: str) -> int:
@@ -273,9 +273,9 @@ def _iter_events(answer: ScriptedAnswer, request: Request) -> Iterator[StreamEve
         return
     blocks = answer.list_blocks()
     calls = any(isinstance(block, ScriptedCall) for block in blocks)
-    said = [block.arguments if isinstance(block, ScriptedCall) else block.text for block in blocks]
+    texts = [block.arguments if isinstance(block, ScriptedCall) else block.text for block in blocks]
     reason = answer.stop_reason or ("tool_calls" if calls else "stop")
-    yield Finish(reason, usage or count_usage(request, said))
+    yield Finish(reason, usage or count_usage(request, texts))
 
 
 def _iter_block_events(answer: ScriptedAnswer, characters: int | None) -> Iterator[StreamEvent]:

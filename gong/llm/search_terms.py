@@ -61,10 +61,10 @@ def parse_terms(query: str) -> tuple[SearchTerm, ...]:
 
     Raises UsageError for a query without a letter or a digit.
     """
-    found, words = _split_query(query)
-    if not found:
+    terms, words = _split_query(query)
+    if not terms:
         raise UsageError(f"nothing to search for in {query!r}: give a word or a number")
-    return (*found, *(_build_row(words) if len(words) > 1 else ()))
+    return (*terms, *(_build_row(words) if len(words) > 1 else ()))
 
 
 def weigh_term(texts_with: int, texts: int) -> float:
@@ -75,23 +75,23 @@ def weigh_term(texts_with: int, texts: int) -> float:
 def _split_query(query: str) -> tuple[list[SearchTerm], list[str]]:
     """Return the terms of a query, and its words alone."""
     parts = list(re.finditer(_QUERY_PART, query))
-    said = [part["word"].lower() for part in parts if part["word"]]
-    words = [word for word in said if word not in _STOP_WORDS]
-    if len(said) == len(parts):
-        words = words or said
-    found: list[SearchTerm] = []
+    plain_words = [part["word"].lower() for part in parts if part["word"]]
+    words = [word for word in plain_words if word not in _STOP_WORDS]
+    if len(plain_words) == len(parts):
+        words = words or plain_words
+    terms: list[SearchTerm] = []
     for word in dict.fromkeys(words):
         stem = word[:-1] if len(word) >= _MIN_STEM_LETTERS and word.endswith("s") else word
         pattern = re.compile(rf"(?<![^\W_]){re.escape(stem)}", re.IGNORECASE)
-        found.append(SearchTerm(stem, pattern))
+        terms.append(SearchTerm(stem, pattern))
     for part in parts:
         if part["wide"]:
             runs = list(filter(None, re.split(_CJK_STOP, part["wide"]))) or [part["wide"]]
             pairs = [pair for run in runs for pair in map("".join, pairwise(run))] or runs
-            found += (SearchTerm(pair, re.compile(re.escape(pair))) for pair in pairs)
+            terms += (SearchTerm(pair, re.compile(re.escape(pair))) for pair in pairs)
         elif part["phrase"]:
-            found += _build_row(part["phrase"].lower().split())
-    return found[:MAX_TERMS], words
+            terms += _build_row(part["phrase"].lower().split())
+    return terms[:MAX_TERMS], words
 
 
 def _build_row(words: Sequence[str]) -> tuple[SearchTerm, ...]:

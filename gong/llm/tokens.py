@@ -118,7 +118,7 @@ def count_tokens(
     environ = environ or os.environ
     default = str(Path(gettempdir()) / "data-gym-cache")
     folders = (environ.get(name) for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"))
-    folder = next((one for one in folders if one is not None), default)
+    folder = next((folder for folder in folders if folder is not None), default)
     ranks = _load_encoding(tokenizer, folder)
     if not ranks:
         return TokenCount(estimate_tokens(text), exact=False)
@@ -211,8 +211,8 @@ def _read_ranks(ranks: _RankFile, folder: str) -> bytes | None:
     import gzip  # noqa: PLC0415 (only for an exact count)
     import hashlib  # noqa: PLC0415 (as above)
 
-    found = find_spec("bpe_openai")
-    packages = (found and found.submodule_search_locations) or ()
+    spec = find_spec("bpe_openai")
+    packages = (spec and spec.submodule_search_locations) or ()
     name = hashlib.sha1(ranks.url.encode(), usedforsecurity=False).hexdigest()
     files = [Path(package) / "data" / ranks.data for package in packages]
     for file in [*files, *([Path(folder) / name] if folder else [])]:

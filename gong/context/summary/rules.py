@@ -103,12 +103,12 @@ def summarize_pieces(
     first, then the facts that weigh least go; what was to be remembered goes last.
     """
     pieces = tuple(pieces)
-    told = [parse_summary(piece.text) for piece in pieces if piece.role == "summary"]
+    summaries = [parse_summary(piece.text) for piece in pieces if piece.role == "summary"]
     earlier = Summary(
-        goal=next((one.goal for one in told if one.goal), ""),
-        **{name: sum((getattr(one, name) for one in told), ()) for name in _LISTS},
+        goal=next((summary.goal for summary in summaries if summary.goal), ""),
+        **{name: sum((getattr(summary, name) for summary in summaries), ()) for name in _LISTS},
     )
-    kept = choose_facts(collect_facts(pieces, earlier, focus), limit)
+    facts = choose_facts(collect_facts(pieces, earlier, focus), limit)
     turns = _split_turns(pieces)
     done, blocked, under_way = _collect_outcomes(earlier, turns, limit)
     unfinished = [f"Finish: {item}" for item in under_way]
@@ -123,7 +123,7 @@ def summarize_pieces(
             for step in [*dict.fromkeys((*earlier.next_steps, *unfinished))][-3:]
         ),
         **{
-            field: tuple(fact.text for fact in kept if fact.field == field)
+            field: tuple(fact.text for fact in facts if fact.field == field)
             for field in ("constraints", "decisions", "critical_context")
         },
     )
@@ -135,21 +135,21 @@ def collect_facts(pieces: Sequence[TranscriptPiece], earlier: Summary, focus: st
 
     Facts that only differ in their figures weigh less, those with words of the focus more.
     """
-    found: dict[str, Fact] = {}
+    by_key: dict[str, Fact] = {}
     for order, fact in enumerate(_iter_facts(pieces, earlier)):
         key = re.sub(r"\W+", " ", fact.text.lower()).strip()
-        before = found.pop(key, fact)
-        found[key] = fact._replace(weight=max(fact.weight, before.weight), order=order)
+        before = by_key.pop(key, fact)
+        by_key[key] = fact._replace(weight=max(fact.weight, before.weight), order=order)
     # By hash and in place: a long session has a hundred thousand facts.
-    shapes = Counter(hash(replace_figures(fact.text)) for fact in found.values())
-    wanted = parse_words(focus)
-    for key, fact in found.items():
+    shapes = Counter(hash(replace_figures(fact.text)) for fact in by_key.values())
+    terms = parse_words(focus)
+    for key, fact in by_key.items():
         weight = fact.weight
         if weight < PINNED:
             weight -= 0.5 * (shapes[hash(replace_figures(fact.text))] - 1).bit_length()
-        hits = sum(term.pattern.search(fact.text) is not None for term in wanted)
-        found[key] = fact._replace(weight=weight + 2 * hits / max(len(wanted), 1))
-    return [*found.values()]
+        hits = sum(term.pattern.search(fact.text) is not None for term in terms)
+        by_key[key] = fact._replace(weight=weight + 2 * hits / max(len(terms), 1))
+    return [*by_key.values()]
 
 
 def _iter_facts(pieces: Iterable[TranscriptPiece], earlier: Summary) -> Iterator[Fact]:
@@ -164,19 +164,26 @@ def _iter_facts(pieces: Iterable[TranscriptPiece], earlier: Summary) -> Iterator
         if piece.role == "user":
             yield from _iter_user_facts([*split_sentences(piece.text)])
         elif piece.role == "assistant":
-            for said in [*split_sentences(piece.text)][:_MAX_FULL_WEIGHT]:
-                if is_precise(said) and weigh_sentence(said) and not _NO_FACT.match(said):
-                    text, decided = clip_text(AGENT + said, 300), is_decision(said)
+            for sentence in [*split_sentences(piece.text)][:_MAX_FULL_WEIGHT]:
+                if (
+                    is_precise(sentence)
+                    and weigh_sentence(sentence)
+                    and not _NO_FACT.match(sentence)
+                ):
+                    text, decided = clip_text(AGENT + sentence, 300), is_decision(sentence)
                     field = "decisions" if decided else "critical_context"
                     yield Fact(text, field, _AGENT_WEIGHT + decided)
         for line in find_errors(piece):
             yield Fact(ERROR + line, "critical_context", _ERROR_WEIGHT)
 
 
-def _iter_user_facts(said: Sequence[str]) -> Iterator[Fact]:
-    wishes = [find_remembered_fact(sentence) is not None for sentence in said]
-    for number, sentence in enumerate(said):
-        if _MAX_END_SENTENCES <= number < len(said) - _MAX_END_SENTENCES and not wishes[number]:
+def _iter_user_facts(sentences: Sequence[str]) -> Iterator[Fact]:
+    wishes = [find_remembered_fact(sentence) is not None for sentence in sentences]
+    for number, sentence in enumerate(sentences):
+        if (
+            _MAX_END_SENTENCES <= number < len(sentences) - _MAX_END_SENTENCES
+            and not wishes[number]
+        ):
             continue  # the middle of something pasted
         weight = weigh_sentence(sentence)
         if 0 < weight < PINNED:
@@ -189,16 +196,16 @@ def _iter_user_facts(said: Sequence[str]) -> Iterator[Fact]:
 def choose_facts(facts: list[Fact], limit: int) -> list[Fact]:
     """Return the heaviest facts that fit into two thirds of `limit`, oldest first."""
     room, longest = limit * 2 // 3, max(limit // 12, 40)
-    kept: list[Fact] = []
+    chosen: list[Fact] = []
     alike: Counter[str] = Counter()
-    for fact in sorted(facts, key=lambda one: (-one.weight, -one.order)):
+    for fact in sorted(facts, key=lambda fact: (-fact.weight, -fact.order)):
         text = clip_text(fact.text, longest)
         shape, size = replace_figures(text), len(text) + _BULLET_CHARS
         alike[shape] += 1
         if size <= room and (alike[shape] <= _MAX_ALIKE or fact.weight >= PINNED):
             room -= size
-            kept.append(fact._replace(text=text))
-    return sorted(kept, key=lambda one: one.order)
+            chosen.append(fact._replace(text=text))
+    return sorted(chosen, key=lambda fact: fact.order)
 
 
 def find_errors(piece: TranscriptPiece) -> list[str]:
@@ -236,8 +243,8 @@ def _collect_outcomes(
     for number, turn in enumerate(turns, 1):
         request = clip_text(turn.request or next(iter(under_way), "the work under way"), 70)
         # the last sentence of the newest answer; none where there is no answer
-        said = [*split_sentences(turn.answers[-1])] if turn.answers else []
-        outcome = said[-1:] or (["answered"] if turn.answers else [])
+        sentences = [*split_sentences(turn.answers[-1])] if turn.answers else []
+        outcome = sentences[-1:] or (["answered"] if turn.answers else [])
         failure = turn.failure or [words for words in outcome if _FAILURE.search(words)]
         blocked = [item for item in blocked if not item.startswith(f"{request} → ")]
         if failure and number > len(turns) - _RECENT_TURNS:
@@ -257,14 +264,14 @@ def _add_done(summary: Summary, done: list[str], limit: int) -> Summary:
     """
     count = 0
     briefs: list[str] = []
-    while done and (found := _JOINED.match(done[0])):
-        count, done = count + int(found[1]), done[1:]
-        briefs.append(found[2].removesuffix(" …"))
+    while done and (match := _JOINED.match(done[0])):
+        count, done = count + int(match[1]), done[1:]
+        briefs.append(match[2].removesuffix(" …"))
     room = limit - len(render_summary(summary)) - limit // 15 - len("\n\n## Done\n")
     recent = [clip_text(item, max(limit // 25, 60)) for item in done[::-1][:_MAX_DONE]]
     ends = accumulate(len(item) + _BULLET_CHARS for item in recent)
-    kept = recent[: sum(end <= room for end in ends)]
-    older = done[: len(done) - len(kept)]
+    recent_lines = recent[: sum(end <= room for end in ends)]
+    older = done[: len(done) - len(recent_lines)]
     count += len(older)
     briefs += [clip_text(item.split(" → ")[0], 40) for item in older]
     if count:
@@ -275,8 +282,8 @@ def _add_done(summary: Summary, done: list[str], limit: int) -> Summary:
                 line += " …"
                 break
             line += f"; {brief}"
-        kept.append(line)
-    return replace(summary, done=tuple(reversed(kept)))
+        recent_lines.append(line)
+    return replace(summary, done=tuple(reversed(recent_lines)))
 
 
 def limit_summary(summary: Summary, limit: int) -> Summary:

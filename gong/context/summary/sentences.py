@@ -122,8 +122,8 @@ def clip_text(text: str, longest: int) -> str:
 
 def find_remembered_fact(text: str) -> str | None:
     """Return what somebody wants to have remembered; None where no such wish is said."""
-    found = None if _is_marked_question(text) else _REMEMBER.match(text.strip())
-    return found["fact"].strip() if found else None
+    match = None if _is_marked_question(text) else _REMEMBER.match(text.strip())
+    return match["fact"].strip() if match else None
 
 
 def _is_marked_question(text: str) -> bool:

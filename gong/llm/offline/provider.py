@@ -121,15 +121,17 @@ def _build_call(step: Step, tools: frozenset[str]) -> PlannedCall | None:
 
 
 def _list_remaining_steps(
-    steps: Sequence[Step], tools: frozenset[str], made: Sequence[PlannedCall]
+    steps: Sequence[Step], tools: frozenset[str], done: Sequence[PlannedCall]
 ) -> tuple[Step, ...]:
     """Return the steps from the first of the calls that were made on; none where they do not fit.
 
     So a request continues even if a summary has replaced its first results.
     """
-    wanted = [(place, call) for place, one in enumerate(steps) if (call := plan_call(one, tools))]
-    for begin, (place, _) in enumerate(wanted):
-        if made and [call for _, call in wanted[begin : begin + len(made)]] == [*made]:
+    planned = [
+        (place, call) for place, step in enumerate(steps) if (call := plan_call(step, tools))
+    ]
+    for begin, (place, _) in enumerate(planned):
+        if done and [call for _, call in planned[begin : begin + len(done)]] == [*done]:
             return tuple(steps[place:])
     return ()
 
@@ -181,26 +183,26 @@ def _describe_output(step: Step, text: str) -> str:
     first = clip_text(next(filter(str.strip, lines), ""), _SHORT)
     counted = format_count(count, "line")
     if not count:
-        said = _EMPTY_RESULTS[step.verb].format(
+        summary = _EMPTY_RESULTS[step.verb].format(
             path=step.path, folder=folder, quoted=quoted, command=command
         )
     elif step.verb == "read":
-        said = f"{step.path} has {counted}; it begins: {first}"
+        summary = f"{step.path} has {counted}; it begins: {first}"
     elif step.verb == "list":
         names, rest = lines[:_MAX_NAMES], count - len(lines[:_MAX_NAMES])
         more = f" and {rest} more" if rest else ""
         entries = format_count(count, "entry")
-        said = f"{folder} holds {entries}: {', '.join(names)}{more}."
+        summary = f"{folder} holds {entries}: {', '.join(names)}{more}."
     elif step.verb == "search":
         which = "the first" if from_start else "one of them"
-        said = f"{quoted} was found in {counted}; {which}: {first}"
+        summary = f"{quoted} was found in {counted}; {which}: {first}"
     elif count == 1:
-        said = f"{command} printed: {clip_text(lines[0], _LONG)}"
+        summary = f"{command} printed: {clip_text(lines[0], _LONG)}"
     else:
         begin = f"the first: {first}; " if from_start else ""
         last = clip_text(lines[-1], _SHORT)
-        said = f"{command} printed {counted}; {begin}the last: {last}"
-    return f"This{said[4:]}" if said.startswith("this folder") else said
+        summary = f"{command} printed {counted}; {begin}the last: {last}"
+    return f"This{summary[4:]}" if summary.startswith("this folder") else summary
 
 
 def _parse_output(text: str) -> tuple[list[str], int, bool]:
@@ -245,23 +247,23 @@ def _stream_answer(request: Request) -> Iterator[StreamEvent]:
     thoughts: list[str] = []
     call, size = None, None
     if request.system.startswith(SUMMARISER):
-        said, size = _summarize_transcript(prompt), _SUMMARY_PIECE
+        text, size = _summarize_transcript(prompt), _SUMMARY_PIECE
     else:
         steps = _plan_steps(request, prompt, tools)
         thoughts, call = _plan_next_call(steps, tools, len(results))
         if call:
-            said = msgspec.json.encode(call.args).decode()
+            text = msgspec.json.encode(call.args).decode()
         elif all(step.verb == "unknown" for step in steps):
-            said = HELP
+            text = HELP
         else:
-            said = "\n".join(_iter_sentences(steps, tools, iter(results)))
+            text = "\n".join(_iter_sentences(steps, tools, iter(results)))
     for index, thought in enumerate(thoughts):
         yield from iter_thinking_events(index, thought)
     if call:
-        yield from iter_call_events(len(thoughts), call.name, f"offline_{len(results)}", said)
+        yield from iter_call_events(len(thoughts), call.name, f"offline_{len(results)}", text)
     else:
-        yield from iter_text_events(len(thoughts), said, size)
-    yield Finish("tool_calls" if call else "stop", count_usage(request, [*thoughts, said]))
+        yield from iter_text_events(len(thoughts), text, size)
+    yield Finish("tool_calls" if call else "stop", count_usage(request, [*thoughts, text]))
 
 
 def _summarize_transcript(prompt: str) -> str:
@@ -284,12 +286,12 @@ def _plan_steps(request: Request, prompt: str, tools: frozenset[str]) -> tuple[S
             parse_request(prompt), prompt, collect_statements(request.messages, prompt), tools
         )
     steps = parse_request(summary.requests[-1]) if summary.requests else ()
-    made = [
+    past_calls = [
         _decode_call(call)
         for message in request.messages
         for call in select_tool_calls(message.content)
     ]
-    return _list_remaining_steps(steps, tools, made) or (Step("resume"),)
+    return _list_remaining_steps(steps, tools, past_calls) or (Step("resume"),)
 
 
 def _plan_next_call(

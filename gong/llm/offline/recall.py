@@ -90,24 +90,26 @@ def recall_answers(
     before, a question stays unknown.
     """
     enough = _SURE if SEARCHER in tools else _ENOUGH
-    stated = [one for one in earlier if one.worth >= _STATED]
-    found: list[Step] = []
+    stated = [statement for statement in earlier if statement.worth >= _STATED]
+    recalled: list[Step] = []
     for step in steps:
         question = answer = None
         is_asked = False
         if step.verb == "unknown" and earlier:
-            asked = [one for one in split_sentences(step.text) if is_question(one)]
-            if asked or _WISH.match(step.text):
-                is_asked, question = bool(asked), " ".join(asked) or step.text
-                answer = _find_answers(asked or [step.text], earlier, enough)
+            questions = [
+                sentence for sentence in split_sentences(step.text) if is_question(sentence)
+            ]
+            if questions or _WISH.match(step.text):
+                is_asked, question = bool(questions), " ".join(questions) or step.text
+                answer = _find_answers(questions or [step.text], earlier, enough)
         elif step.verb == "search" and earlier and _WHERE_IS.match(prompt):
             question, answer = step.text, find_best_answer(step.text, stated, _SURE)
         words = " ".join(term.begins for term in parse_words(question or ""))
         is_recall = question and words and (answer or is_asked)
-        found.append(
+        recalled.append(
             Step("recall", question or "", words=words, answer=answer) if is_recall else step
         )
-    return tuple(found)
+    return tuple(recalled)
 
 
 def _find_answers(
@@ -124,23 +126,24 @@ def _find_answers(
     return "\n".join(lines) if any(lines.values()) else None
 
 
-def find_best_answer(question: str, said: Sequence[Statement], enough: float) -> str | None:
+def find_best_answer(question: str, statements: Sequence[Statement], enough: float) -> str | None:
     """Return the sentence that answers best, quoted with its place; None below `enough`."""
     terms = parse_words(question)
     matches = [
-        [bool(term.pattern.search(f"{one.about} {one.text}")) for term in terms] for one in said
+        [bool(term.pattern.search(f"{statement.about} {statement.text}")) for term in terms]
+        for statement in statements
     ]
-    weights = [weigh_term(sum(column), len(said)) for column in zip(*matches, strict=True)]
-    found: tuple[float, Statement] | None = None
-    for one, hits in zip(said, matches, strict=True):
+    weights = [weigh_term(sum(column), len(statements)) for column in zip(*matches, strict=True)]
+    best: tuple[float, Statement] | None = None
+    for statement, hits in zip(statements, matches, strict=True):
         share = sum(weight for weight, hit in zip(weights, hits, strict=True) if hit)
         share /= sum(weights) or 1
         if share and share >= enough:
-            share *= _OTHERS_FACTOR if one.worth < _OWN_WORDS else 1.0
-            score = round(share + one.worth / 10, 6)
-            if found is None or score >= found[0]:
-                found = (score, one)
-    return f"{found[1].place}: “{clip_text(found[1].text, _MAX_QUOTE_CHARS)}”" if found else None
+            share *= _OTHERS_FACTOR if statement.worth < _OWN_WORDS else 1.0
+            score = round(share + statement.worth / 10, 6)
+            if best is None or score >= best[0]:
+                best = (score, statement)
+    return f"{best[1].place}: “{clip_text(best[1].text, _MAX_QUOTE_CHARS)}”" if best else None
 
 
 def collect_statements(messages: Sequence[Message], prompt: str) -> tuple[Statement, ...]:
@@ -149,7 +152,7 @@ def collect_statements(messages: Sequence[Message], prompt: str) -> tuple[Statem
     if not places:
         return ()
     past, newest = messages[: places[-1]], messages[places[-1]]
-    found = [
+    statements = [
         Statement(line, f"{message.name or 'A tool'} showed", 0.0)
         for message in past
         if message.role == "tool" and message.name != SEARCHER
@@ -160,15 +163,15 @@ def collect_statements(messages: Sequence[Message], prompt: str) -> tuple[Statem
         text = join_texts(message.content)
         if message.role == "user":
             prompts -= 1
-            found += _iter_user_statements(text, prompts)
+            statements += _iter_user_statements(text, prompts)
         elif message.role == "assistant" and not text.startswith(HELP_BEGINS):
             for sentence in split_sentences(text[:_MAX_TEXT_CHARS]):
                 if not is_question(sentence) and not sentence.startswith(_ECHO):
-                    found.append(Statement(sentence, "I said", _SECOND_HAND))
+                    statements.append(Statement(sentence, "I said", _SECOND_HAND))
     for block in newest.content:  # several messages may have been made one
         if isinstance(block, Text) and block.text != prompt:
-            found += _iter_user_statements(block.text, 0)
-    return tuple(found)
+            statements += _iter_user_statements(block.text, 0)
+    return tuple(statements)
 
 
 def _iter_user_statements(text: str, ago: int) -> Iterator[Statement]:
@@ -207,14 +210,16 @@ def find_summary(text: str) -> Summary | None:
 
 def answer_from_search(question: str, result: str) -> str:
     """Return the result of a search of the tape as an answer."""
-    said: list[Statement] = []
+    statements: list[Statement] = []
     for hit in filter(None, (_HIT.match(line.strip()) for line in reversed(result.split("\n")))):
         for sentence in split_sentences(hit["said"]):
             if not is_question(sentence) and not sentence.strip("… ").startswith(_ECHO):
                 own = hit["type"] in {"user", "context"}
                 worth = _weigh_statement(sentence) if own else _SECOND_HAND
-                said.append(Statement(sentence, f"Entry {hit['id'][:12]} of the tape says", worth))
-    return find_best_answer(question, said, 0.01) or report_nothing_found(question)
+                statements.append(
+                    Statement(sentence, f"Entry {hit['id'][:12]} of the tape says", worth)
+                )
+    return find_best_answer(question, statements, 0.01) or report_nothing_found(question)
 
 
 def report_nothing_found(question: str) -> str:

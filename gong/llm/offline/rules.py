@@ -101,7 +101,7 @@ def _split_clauses(prompt: str) -> Iterator[str]:
             clause, start = shell[0].strip(), shell.end() + 1
         else:
             borders = _BORDER.finditer(prompt, start)
-            border = next((one for one in borders if not one["kept"]), None)
+            border = next((border for border in borders if not border["kept"]), None)
             clause = prompt[start : border.start() if border else None].strip()
             if border and border["then"]:
                 clause = clause.rstrip(",;.").rstrip() or clause
@@ -182,8 +182,11 @@ _PATTERNS: tuple[tuple[Verb, re.Pattern[str]], ...] = (
     ("think", _THINK),
     ("run", _RUN),
     ("replace", _REPLACE),
-    *(("write", one) for one in (_WRITE_BLOCK, _WRITE_EMPTY, _WRITE_QUOTED_TO, _WRITE, _WRITE_TO)),
-    *(("search", one) for one in (_SEARCH_IN_FOLDER, _SEARCH_LIKE_GREP, _SEARCH)),
+    *(
+        ("write", pattern)
+        for pattern in (_WRITE_BLOCK, _WRITE_EMPTY, _WRITE_QUOTED_TO, _WRITE, _WRITE_TO)
+    ),
+    *(("search", pattern) for pattern in (_SEARCH_IN_FOLDER, _SEARCH_LIKE_GREP, _SEARCH)),
     ("list", _LIST),
     ("read", _READ),
 )
@@ -204,18 +207,18 @@ def _parse_clause(clause: str) -> Step:
     for verb, pattern in _PATTERNS:
         if is_long and verb not in _UNBOUNDED:
             continue
-        found = pattern.match(request)
-        if found and (step := _build_step(verb, found)):
+        match = pattern.match(request)
+        if match and (step := _build_step(verb, match)):
             return step
     fact = find_remembered_fact(request)
     return Step("remember", fact) if fact else Step("unknown", clause)
 
 
-def _build_step(verb: Verb, found: re.Match[str]) -> Step | None:
+def _build_step(verb: Verb, match: re.Match[str]) -> Step | None:
     """Return the step a pattern's match gives; None where a part of it is missing."""
-    said = found.groupdict()
-    raw = said.get("text") or ""
-    text, path = _strip_quotes(raw), _parse_file_path(said.get("path") or said.get("before"))
+    parts = match.groupdict()
+    raw = parts.get("text") or ""
+    text, path = _strip_quotes(raw), _parse_file_path(parts.get("path") or parts.get("before"))
     match verb:
         case "think":
             return Step(verb, raw)
@@ -224,29 +227,29 @@ def _build_step(verb: Verb, found: re.Match[str]) -> Step | None:
             command = _strip_quotes(quoted[1]) if quoted else raw.strip()
             return Step(verb, command) if command.strip() else None
         case "list":
-            return Step(verb, path=path or ".") if _is_list_request(found) else None
+            return Step(verb, path=path or ".") if _is_list_request(match) else None
         case "read":
             path = _find_path(raw)
         case "search":
             path = path or "."
     if not path or (verb in {"search", "replace"} and not text):
         return None
-    literal = found.re is _WRITE_BLOCK
+    literal = match.re is _WRITE_BLOCK
     return Step(
         verb,
         "" if verb == "read" else raw if literal else text,
         path,
-        _strip_quotes(said.get("new") or ""),
+        _strip_quotes(parts.get("new") or ""),
     )
 
 
-def _is_list_request(found: re.Match[str]) -> bool:
+def _is_list_request(match: re.Match[str]) -> bool:
     """Return whether it is a folder that is asked for: "show README.md" is not."""
-    if re.match(r"list|ls|dir", found[0], re.IGNORECASE):
+    if re.match(r"list|ls|dir", match[0], re.IGNORECASE):
         return True
-    files = re.search(r"files?|folder|director|entries|everything", found[0], re.IGNORECASE)
-    bare = found["path"] is None or found["in"] is not None
-    return (files is not None and bare) or (found["path"] or "").endswith("/")
+    files = re.search(r"files?|folder|director|entries|everything", match[0], re.IGNORECASE)
+    bare = match["path"] is None or match["in"] is not None
+    return (files is not None and bare) or (match["path"] or "").endswith("/")
 
 
 def _find_path(words: str) -> str | None:

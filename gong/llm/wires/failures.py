@@ -143,10 +143,14 @@ def _parse_fields(fields: WireObject) -> ErrorBody:
     number = str(fields.get("code"))
     if code is None and _NUMBER.fullmatch(number) and int(number) not in _STATUSES:
         code = number  # a host's own, no HTTP status
-    given = fields.get("details")
-    details = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    delays = (one.get("retryDelay") for one in details if one.get("@type") == _RETRY_INFO)
-    delay = next((one for one in delays if isinstance(one, str)), None)
+    details_value = fields.get("details")
+    details = (
+        [detail for detail in details_value if isinstance(detail, dict)]
+        if isinstance(details_value, list)
+        else []
+    )
+    delays = (detail.get("retryDelay") for detail in details if detail.get("@type") == _RETRY_INFO)
+    delay = next((delay for delay in delays if isinstance(delay, str)), None)
     return ErrorBody(
         _find_message(fields) or code or "",
         code,
@@ -161,8 +165,8 @@ def _find_message(fields: WireObject) -> str:
     known = [fields[name] for name in ("message", "error", "detail") if name in fields]
     if not known:
         return encode_json(fields).decode() if fields else ""
-    told = next(filter(None, known), "")
-    message = told if isinstance(told, str) else encode_json(told).decode()
+    known_text = next(filter(None, known), "")
+    message = known_text if isinstance(known_text, str) else encode_json(known_text).decode()
     upstream = read_object(fields.get("metadata")).get("raw")  # the error that a router received
     if isinstance(upstream, dict):
         upstream = parse_error_body(upstream).message
@@ -203,30 +207,32 @@ class ProviderFailures(NamedTuple):
         """
         if is_cut:
             state, value = parse_partial_json(body)
-            found = parse_error_body(body.strip() if state == "error" else value)
+            body_fields = parse_error_body(body.strip() if state == "error" else value)
             note = f"(only {format_size_limit(len(body.encode()))} of its error were read)"
-            found = found._replace(message=f"{shorten_text(found.message, _MAX_CHARS)} {note}")
+            body_fields = body_fields._replace(
+                message=f"{shorten_text(body_fields.message, _MAX_CHARS)} {note}"
+            )
         else:
-            found = parse_error_body(_decode_body(body))
+            body_fields = parse_error_body(_decode_body(body))
         milliseconds = parse_retry_after(headers.get("retry-after-ms"))
         wait = parse_retry_after(headers.get("retry-after"))
         return self._build_error(
-            found, status, wait if milliseconds is None else milliseconds / 1000
+            body_fields, status, wait if milliseconds is None else milliseconds / 1000
         )
 
     def build_redirect_error(
-        self, status: int, asked: str, location: str, path: str
+        self, status: int, source: str, location: str, path: str
     ) -> RedirectRefused:
-        """Return the error for an answer that sends on what was sent to `asked`.
+        """Return the error for an answer that sends on what was sent to `source`.
 
         `path` is the end of that address, which no base_url holds.
         """
         try:
-            parts = urlsplit(urljoin(asked, location))
+            parts = urlsplit(urljoin(source, location))
             host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
             # without user, query and fragment, which may be secret
-            shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
-            target = shorten_text("".join(filter(str.isprintable, shown)), _MAX_CHARS)
+            address = urlunsplit((parts.scheme, host, parts.path, "", ""))
+            target = shorten_text("".join(filter(str.isprintable, address)), _MAX_CHARS)
         except ValueError:
             target = "an invalid address"
         base = target.removesuffix(path.partition("?")[0].lstrip("/")).rstrip("/")
@@ -248,21 +254,23 @@ class ProviderFailures(NamedTuple):
         It has no HTTP status, so the equivalent one is derived from its code; an unknown error
         counts as a transport failure, which may be retried.
         """
-        found = parse_error_body(error)
-        made = self._build_error(found, found.status, None)
+        fields = parse_error_body(error)
+        typed_error = self._build_error(fields, fields.status, None)
         # nothing says that the request is to blame
-        if found.status is None and type(made) is InvalidRequest:
-            return StreamError(str(made), provider=self.provider, code=found.code)
-        return made
+        if fields.status is None and type(typed_error) is InvalidRequest:
+            return StreamError(str(typed_error), provider=self.provider, code=fields.code)
+        return typed_error
 
     def build_no_answer_error(self, body: bytes) -> ModelError:
         """Return the error for a whole `body`, or its beginning, in which there is no event."""
         if not body.strip():
             return self.build_stream_error("sent no answer")
-        given = _decode_body(body.decode("utf-8", "replace"))
-        if isinstance(given, dict | list):
-            return self.parse_error(given)
-        return self.build_stream_error(f"sent no answer but {shorten_text(str(given), _MAX_CHARS)}")
+        decoded = _decode_body(body.decode("utf-8", "replace"))
+        if isinstance(decoded, dict | list):
+            return self.parse_error(decoded)
+        return self.build_stream_error(
+            f"sent no answer but {shorten_text(str(decoded), _MAX_CHARS)}"
+        )
 
     def build_stream_error(self, what: str) -> StreamError:
         """Return the error for a malformed answer; `what` follows the name in the text."""
@@ -299,21 +307,25 @@ class ProviderFailures(NamedTuple):
             )
         return f"; asked at {self.endpoint}" if kind in {AccessDenied, ModelNotFound} else ""
 
-    def _build_error(self, found: ErrorBody, status: int | None, wait: float | None) -> ModelError:
-        wait = found.wait if wait is None else wait
-        made = build_provider_error(
-            *(self.provider, status, found.message),
-            code=found.code,
+    def _build_error(self, fields: ErrorBody, status: int | None, wait: float | None) -> ModelError:
+        wait = fields.wait if wait is None else wait
+        error = build_provider_error(
+            *(self.provider, status, fields.message),
+            code=fields.code,
             retry_after=wait,
             key=self.key,
             advise=self._advise,
         )
         # a limit per minute in the words of a used-up quota
-        if type(made) is QuotaExceeded and found.wait is not None and not found.per_day:
+        if type(error) is QuotaExceeded and fields.wait is not None and not fields.per_day:
             return RateLimited(
-                str(made), provider=self.provider, status=status, code=found.code, retry_after=wait
+                str(error),
+                provider=self.provider,
+                status=status,
+                code=fields.code,
+                retry_after=wait,
             )
-        return made
+        return error
 
 
 def _decode_body(text: str) -> Any:

@@ -276,10 +276,10 @@ def _find_proxy(httpcore2: Any, target: Any) -> Any:
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 (it loads http.client)
 
     known = getproxies()
-    given = known.get(target.scheme.decode()) or known.get("all")
-    if not given or proxy_bypass(_name_host(target)):
+    proxy = known.get(target.scheme.decode()) or known.get("all")
+    if not proxy or proxy_bypass(_name_host(target)):
         return None
-    parts = urlsplit(given if "://" in given else f"http://{given}")
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     auth = None
     if parts.username is not None:
         auth = (unquote(parts.username), unquote(parts.password or ""))
@@ -307,9 +307,9 @@ def _parse_address(httpcore2: Any, url: str) -> Any:
 def _name_host(target: Any) -> str:
     """Return host and port as the Host header has them."""
     host = target.host.decode()
-    shown = f"[{host}]" if ":" in host else host
+    shown_host = f"[{host}]" if ":" in host else host
     is_default = target.port in {None, _PORTS.get(target.scheme.decode())}
-    return shown if is_default else f"{shown}:{target.port}"
+    return shown_host if is_default else f"{shown_host}:{target.port}"
 
 
 def _join_headers(pairs: list[tuple[bytes, bytes]]) -> dict[str, str]:

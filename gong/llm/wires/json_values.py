@@ -31,8 +31,8 @@ def parse_count(value: Any) -> int | None:
 
 def parse_counts(values: WireObject, names: Iterable[str]) -> dict[str, int]:
     """Return those of the counts with these names that can be counts of tokens."""
-    found = {name: parse_count(values.get(name)) for name in names}
-    return {name: number for name, number in found.items() if number is not None}
+    counts = {name: parse_count(values.get(name)) for name in names}
+    return {name: number for name, number in counts.items() if number is not None}
 
 
 def read_object(value: Any) -> WireObject:
@@ -42,9 +42,9 @@ def read_object(value: Any) -> WireObject:
 
 def read_objects(value: Any, kind: str) -> list[WireObject]:
     """Return the objects of an array; a text in its place, or in it, is one of this type."""
-    given = value if isinstance(value, list) else [value]
-    texts = ({"type": kind, "text": one} if isinstance(one, str) else one for one in given)
-    return [one for one in texts if isinstance(one, dict)]
+    items = value if isinstance(value, list) else [value]
+    texts = ({"type": kind, "text": item} if isinstance(item, str) else item for item in items)
+    return [item for item in texts if isinstance(item, dict)]
 
 
 def read_text(value: Any) -> str:
@@ -91,5 +91,5 @@ def list_unsent_fields(
 
 def parse_options(request: Request) -> WireObject:
     """Return the request's own options; raises MsgspecError if they are not a JSON object."""
-    given = request.options
-    return {} if given == NO_JSON else msgspec.json.decode(given, type=dict[str, Any])
+    options = request.options
+    return {} if options == NO_JSON else msgspec.json.decode(options, type=dict[str, Any])

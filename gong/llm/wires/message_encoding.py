@@ -43,8 +43,8 @@ class _PictureForm:
 
     def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
         if any(map(_has_notes, message.content)):
-            shown = tuple(self._encode_block(block) for block in message.content)
-            message = replace(message, content=shown)
+            content = tuple(self._encode_block(block) for block in message.content)
+            message = replace(message, content=content)
         return self._form.parts(message, ids)
 
     def _encode_block(self, block: Block) -> Block:
@@ -135,8 +135,8 @@ class EncoderCache:
     def encode_messages(self, request: Request, options: Hashable) -> list[bytes]:
         """Return each element of the array for the request's messages as JSON."""
         key = (request.session, options, request.load)
-        found = self._kept.pop(key, None) or self._create(options, request.load)
-        self._kept[key] = found  # the newest stands last
+        encoder = self._kept.pop(key, None) or self._create(options, request.load)
+        self._kept[key] = encoder  # the newest stands last
         if len(self._kept) > _KEPT:
             del self._kept[next(iter(self._kept))]
-        return found.elements(request.messages)
+        return encoder.elements(request.messages)

@@ -110,16 +110,16 @@ class AnswerMeter:
         # about how many bytes it takes in memory
         size, pending = 0, [value]
         while pending:
-            one = pending.pop()
+            node = pending.pop()
             size += _VALUE
-            if isinstance(one, str):
-                size += len(one)
-            elif isinstance(one, dict):
-                size += _OBJECT + sum(map(len, one))
-                pending.extend(one.values())
-            elif isinstance(one, list):
+            if isinstance(node, str):
+                size += len(node)
+            elif isinstance(node, dict):
+                size += _OBJECT + sum(map(len, node))
+                pending.extend(node.values())
+            elif isinstance(node, list):
                 size += _ARRAY
-                pending.extend(one)
+                pending.extend(node)
         self.keep_bytes(size)
 
     def refuse_answer(self, what: str) -> None:

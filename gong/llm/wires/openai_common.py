@@ -24,10 +24,10 @@ _TAKES_TEXT = re.compile(r"(?:.*[/:])?gpt-(?:[5-9]|[1-9]\d)(?!\S*-chat)")
 
 def choose_effort(request: Request, quirks: Quirks) -> str | None:
     """Return the host's word for the effort that is wanted; None for a model that refuses one."""
-    wanted, takers = request.reasoning_effort, quirks.effort_models
+    effort, takers = request.reasoning_effort, quirks.effort_models
     if takers and not any(name in request.model for name in takers):
         return None
-    return None if wanted is None else quirks.effort_names.get(wanted, wanted)
+    return None if effort is None else quirks.effort_names.get(effort, effort)
 
 
 def list_freeform_tools(request: Request, quirks: Quirks) -> frozenset[str]:
@@ -47,20 +47,20 @@ def encode_storage(request: Request, quirks: Quirks) -> WireObject:
 
 def encode_schema(request: Request) -> WireObject | None:
     """Return the schema that the answer has to follow; None if there is none."""
-    wanted = request.response_format
-    if wanted is None:
+    schema = request.response_format
+    if schema is None:
         return None
-    return {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
+    return {"name": schema.name, "schema": schema.schema, "strict": schema.strict}
 
 
 def encode_scalars(request: Request, max_tokens: str) -> WireObject:
     """Return the sampling fields; `max_tokens` is what the host calls the longest answer."""
-    given = {
+    scalars = {
         max_tokens: request.max_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in scalars.items() if value is not None}
 
 
 def parse_chat_usage(counts: WireObject) -> Usage:

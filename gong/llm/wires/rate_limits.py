@@ -31,26 +31,26 @@ _IN_MILLISECONDS = 1e11
 
 def parse_rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
     """Return what response headers, names in small letters, say of limits; None for nothing."""
-    told = {name: value for name, value in headers.items() if "ratelimit" in name}
-    if not told:
+    limits = {name: value for name, value in headers.items() if "ratelimit" in name}
+    if not limits:
         return None
-    requests = _parse_allowance(told, "requests") or _parse_headers(told, _ONLY_REQUESTS, "")
-    tokens = _parse_allowance(told, "tokens")
+    requests = _parse_allowance(limits, "requests") or _parse_headers(limits, _ONLY_REQUESTS, "")
+    tokens = _parse_allowance(limits, "tokens")
     return RateLimit(requests, tokens) if requests or tokens else None
 
 
-def _parse_allowance(told: Mapping[str, str], kind: str) -> Allowance | None:
-    return next(filter(None, (_parse_headers(told, name, kind) for name in _NAMES)), None)
+def _parse_allowance(headers: Mapping[str, str], kind: str) -> Allowance | None:
+    return next(filter(None, (_parse_headers(headers, name, kind) for name in _NAMES)), None)
 
 
-def _parse_headers(told: Mapping[str, str], name: str, kind: str) -> Allowance | None:
+def _parse_headers(headers: Mapping[str, str], name: str, kind: str) -> Allowance | None:
     limit, remaining, reset = (
-        told.get(name.format(kind=kind, what=what)) for what in ("limit", "remaining", "reset")
+        headers.get(name.format(kind=kind, what=what)) for what in ("limit", "remaining", "reset")
     )
-    found = Allowance(
+    allowance = Allowance(
         _parse_limit_count(limit), _parse_limit_count(remaining), _parse_seconds(reset)
     )
-    return None if found == Allowance() else found
+    return None if allowance == Allowance() else allowance
 
 
 def _parse_limit_count(text: str | None) -> int | None:

@@ -98,12 +98,12 @@ class _BelowSdk(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         own = {"host", "content-length", "transfer-encoding"}
         headers = {name: value for name, value in request.headers.items() if name not in own}
-        found = await self._http.post_body(str(request.url), headers, await request.aread())
+        reply = await self._http.post_body(str(request.url), headers, await request.aread())
         return httpx2.Response(
-            found.status,
-            headers=[pair for pair in found.headers.items() if pair[0] not in _OF_THE_WIRE],
-            stream=_Body(found),
-            extensions={_OURS: found},
+            reply.status,
+            headers=[pair for pair in reply.headers.items() if pair[0] not in _OF_THE_WIRE],
+            stream=_Body(reply),
+            extensions={_OURS: reply},
         )
 
 

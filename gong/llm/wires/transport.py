@@ -169,10 +169,10 @@ class WireProvider:
             beside.warnings = call.warnings
             async with self._connection.open_reply(call) as reply:
                 beside.headers = reply.headers
-                async with aclosing(self._read_events(reply, decoder)) as found:
-                    async for batch in found:
-                        kept = beside if request.raw else None
-                        for event in join_deltas(_decode_batch(decoder, batch, kept)):
+                async with aclosing(self._read_events(reply, decoder)) as batches:
+                    async for batch in batches:
+                        notes = beside if request.raw else None
+                        for event in join_deltas(_decode_batch(decoder, batch, notes)):
                             yield event
                         if decoder.finished:
                             break  # nothing after the end is read
@@ -236,17 +236,17 @@ def _split_body(decoder: Decoder, body: bytes) -> list[WireObject]:
 
 
 def _decode_batch(
-    decoder: Decoder, batch: list[bytes], kept: _AnswerNotes | None
+    decoder: Decoder, batch: list[bytes], notes: _AnswerNotes | None
 ) -> Iterator[StreamEvent]:
     """Yield the stream events of some server-sent ones, up to the end of the answer.
 
-    Their data is kept in `kept`, if given. Raises ModelError.
+    Their data is kept in `notes`, if given. Raises ModelError.
     """
     meter = decoder.meter
     for data in filter(None, batch):
         meter.take_data(data)
-        if kept is not None:
-            kept.keep_data(data)
+        if notes is not None:
+            notes.keep_data(data)
         for event in decoder.feed(data):
             meter.take_event(event)
             yield event

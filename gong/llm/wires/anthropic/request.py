@@ -70,12 +70,15 @@ class _Unmarked:
 
     def elements(self, messages: Sequence[Message]) -> list[bytes]:
         """Return each element of the array as JSON."""
-        given = self._encoder.elements(messages)
+        elements = self._encoder.elements(messages)
         known = len(self._given) - 1  # the last one may have grown
-        if known < 0 or given[:known] != self._given[:known]:
+        if known < 0 or elements[:known] != self._given[:known]:
             known = 0
-        new = [_remove_mark(one) if _HAS_MARK in one else one for one in given[known:]]
-        self._given, self._clean = given, [*self._clean[:known], *new]
+        new = [
+            _remove_mark(element) if _HAS_MARK in element else element
+            for element in elements[known:]
+        ]
+        self._given, self._clean = elements, [*self._clean[:known], *new]
         return [*self._clean]
 
 
@@ -115,14 +118,14 @@ class AnthropicRequestEncoder:
 
     def _build_headers(self, wire: WireObject, betas: Sequence[str]) -> dict[str, str]:
         """Return version and beta: what the preset, the call and the way of thinking ask for."""
-        given = {name.lower(): value for name, value in self.preset.headers.items()}
-        version = {_VERSION: given.get(_VERSION, _SPOKEN_VERSION)}
-        asked = [*filter(None, [given.get(_BETA)]), *betas]
+        headers = {name.lower(): value for name, value in self.preset.headers.items()}
+        version = {_VERSION: headers.get(_VERSION, _SPOKEN_VERSION)}
+        betas_asked = [*filter(None, [headers.get(_BETA)]), *betas]
         by_budget = "budget_tokens" in wire.get("thinking", {})
         if by_budget and wire.get("tools") and self.preset.name == _OWN_HOST:
-            asked.append(_INTERLEAVED)
-        said = ",".join(dict.fromkeys(asked))
-        return {**version, _BETA: said} if said else version
+            betas_asked.append(_INTERLEAVED)
+        beta_header = ",".join(dict.fromkeys(betas_asked))
+        return {**version, _BETA: beta_header} if beta_header else version
 
 
 def build_envelope(request: Request, preset: Preset) -> WireObject:
@@ -198,9 +201,9 @@ def _encode_thinking(request: Request, preset: Preset) -> WireObject:
     # every newer Claude decides itself how much it thinks
     if _CLAUDE.match(request.model) and not _THINKS_BY_BUDGET.match(request.model):
         word = "high" if effort == "xhigh" and _KNOWS_NO_XHIGH.match(request.model) else effort
-        said = preset.quirks.effort_names.get(effort, word)
+        effort_name = preset.quirks.effort_names.get(effort, word)
         thinking = {"type": "adaptive", "display": "summarized"}
-        return {"thinking": thinking, "output_config": {"effort": said}}
+        return {"thinking": thinking, "output_config": {"effort": effort_name}}
     budget = min(_BUDGETS[effort], _choose_max_tokens(request, preset) - 1)
     if budget < _MIN_BUDGET:
         return {}
@@ -222,7 +225,7 @@ def _encode_sampling(request: Request, preset: Preset) -> WireObject:
 
 def _list_warnings(request: Request, preset: Preset, wire: WireObject) -> tuple[str, ...]:
     forced = request.tool_choice.mode in {"required", "named"}
-    kept = {*(request.metadata or ())} <= {_USER_ID}
+    only_user_id = {*(request.metadata or ())} <= {_USER_ID}
     return list_unsent_fields(
         preset,
         request,
@@ -231,7 +234,7 @@ def _list_warnings(request: Request, preset: Preset, wire: WireObject) -> tuple[
             "top_p" in wire,
             "it goes beside temperature on older models only" if "temperature" in wire else _FIXED,
         ),
-        metadata=(kept, "it takes nothing but a user_id"),
+        metadata=(only_user_id, "it takes nothing but a user_id"),
         reasoning_effort=(
             "thinking" in wire,
             "a tool call that is forced excludes thinking" if forced else "there is no room for it",

@@ -109,10 +109,10 @@ class _OpenBlock:
 
     def build_whole(self) -> WireObject:
         """Return the block with its input, when that is readable."""
-        if not (given := self.input.text()):
+        if not (arguments := self.input.text()):
             return self.wire
         try:
-            return {**self.wire, "input": msgspec.json.decode(given)}
+            return {**self.wire, "input": msgspec.json.decode(arguments)}
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return self.wire
 
@@ -123,8 +123,8 @@ class _OpenBlock:
 
     def pack_fields(self, *names: str) -> Raw:
         """Return what must go back with the block: those of its fields that are there."""
-        kept = {name: self.wire[name] for name in names if self.wire.get(name)}
-        return pack_raw(kept) if kept else NO_JSON
+        fields = {name: self.wire[name] for name in names if self.wire.get(name)}
+        return pack_raw(fields) if fields else NO_JSON
 
 
 class AnthropicStreamDecoder:
@@ -177,8 +177,8 @@ class AnthropicStreamDecoder:
 
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the end of the answer."""
-        said = (self._details.get(name) for name in ("category", "explanation"))
-        why = ": ".join(one for one in said if isinstance(one, str) and one)
+        details = (self._details.get(name) for name in ("category", "explanation"))
+        why = ": ".join(detail for detail in details if isinstance(detail, str) and detail)
         stop = _STOPS.get(self._stop or "", "stop")
         yield Finish(stop, self.usage(), self._stop, why or None)
 
@@ -255,8 +255,8 @@ class AnthropicStreamDecoder:
             case "tool_use":
                 yield ToolCallStart(index, read_text(block["name"]), read_text(block.get("id")))
                 # The API begins with {} and sends deltas; some gateways put all arguments here.
-                if given := block.get("input"):
-                    yield ToolCallDelta(index, msgspec.json.encode(given).decode())
+                if arguments := block.get("input"):
+                    yield ToolCallDelta(index, msgspec.json.encode(arguments).decode())
 
     def _extend_block(self, index: int, delta: WireObject) -> Iterator[StreamEvent]:
         if index not in self._open:  # some gateways leave the start out
@@ -303,11 +303,12 @@ class AnthropicStreamDecoder:
 
     def _update_counts(self, usage: WireObject | None) -> None:
         """Take newer counts; a field that is null or left out keeps its older one."""
-        given = read_object(usage)
+        counts_now = read_object(usage)
         details = (
-            read_object(given.get(name)) for name in ("output_tokens_details", "cache_creation")
+            read_object(counts_now.get(name))
+            for name in ("output_tokens_details", "cache_creation")
         )
-        counts = {name: value for part in (given, *details) for name, value in part.items()}
+        counts = {name: value for part in (counts_now, *details) for name, value in part.items()}
         self._counts |= parse_counts(counts, _COUNTED)
 
 

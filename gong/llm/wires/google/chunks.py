@@ -81,9 +81,9 @@ def decode_chunk(data: bytes) -> GeminiChunk:
 
 def decode_fields(part: Raw) -> WireObject:
     """Return the fields of a part that are there; null and false are as good as none."""
-    given = _PART.decode(part) or {}
+    fields = _PART.decode(part) or {}
     return {
-        name: value for name, value in given.items() if value is not None and value is not False
+        name: value for name, value in fields.items() if value is not None and value is not False
     }
 
 
@@ -114,10 +114,10 @@ class ArgumentPieces:
         """
         path = str(piece["jsonPath"])
         value = next((piece[name] for name in _VALUES if piece.get(name) is not None), None)
-        found = list(_STEP.finditer(path, 1))
-        if not found or "$" + "".join(one[0] for one in found) != path:
+        steps_found = list(_STEP.finditer(path, 1))
+        if not steps_found or "$" + "".join(step[0] for step in steps_found) != path:
             raise ValueError(f"no path: {path!r}")
-        steps = [int(one[2]) if one[2] else one[1] or one[4] for one in found]
+        steps = [int(step[2]) if step[2] else step[1] or step[4] for step in steps_found]
         inside: Any = self.args
         last = steps[-1]
         for step, following in pairwise(steps):

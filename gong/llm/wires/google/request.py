@@ -132,7 +132,7 @@ def _clean_references(schema: Raw) -> Raw:
 
 def _remove_neighbours(node: Any) -> Any:
     if isinstance(node, list):
-        return [_remove_neighbours(one) for one in node]
+        return [_remove_neighbours(member) for member in node]
     if not isinstance(node, dict):
         return node
     if isinstance(node.get("$ref"), str):
@@ -168,8 +168,8 @@ def _encode_thinking(request: Request, preset: Preset) -> WireObject | None:
 
 
 def _find_generation(model: str) -> _Generation:
-    found = _MODEL.match(model)
-    if found is None:
+    match = _MODEL.match(model)
+    if match is None:
         return _NONE
-    major, minor = found.groups()
+    major, minor = match.groups()
     return _Generation(int(major), int(minor or 0)) if major else _NEWEST

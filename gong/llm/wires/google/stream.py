@@ -197,8 +197,8 @@ class GoogleStreamDecoder:
         # A refused prompt has no candidate, so no stop reason will come.
         if feedback and feedback.block_reason and self._stop is None:
             name, reason = self._failures.provider, feedback.block_reason
-            said = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
-            why = remove_keys(f"{name} refused the prompt ({reason}){said}", self._failures.key)
+            detail = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
+            why = remove_keys(f"{name} refused the prompt ({reason}){detail}", self._failures.key)
             raise ContentFiltered(why, provider=name)
 
     def _handle_part(self, raw: Raw) -> Iterator[StreamEvent]:
@@ -238,12 +238,16 @@ class GoogleStreamDecoder:
         call = decode_function(raw)
         yield from self._close_open()
         # a call comes whole, so it begins and ends at once
-        index, args, kept = self._take_index(), bytes(call.args).decode(), {**fields, **function}
+        index, args, extra_fields = (
+            self._take_index(),
+            bytes(call.args).decode(),
+            {**fields, **function},
+        )
         self._calls += 1
         yield ToolCallStart(index, call.name, call.id or "")
         if args != "null":
             yield ToolCallDelta(index, args)
-        yield ToolCallEnd(index, pack_raw(kept) if kept else NO_JSON)
+        yield ToolCallEnd(index, pack_raw(extra_fields) if extra_fields else NO_JSON)
 
     def _add_call_piece(self, function: WireObject, fields: WireObject) -> Iterator[StreamEvent]:
         """Add a piece of a call; the first one has the name, the last has no `willContinue`."""

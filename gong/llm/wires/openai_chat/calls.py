@@ -61,14 +61,14 @@ def add_detail(details: list[Any], piece: Any) -> Any:
 
 def get_call_id(detail: Any) -> str | None:
     """Return the id of the call a detail belongs to, if it has one."""
-    found = detail.get("id") if isinstance(detail, dict) else None
-    return found if isinstance(found, str) else None
+    call_id = detail.get("id") if isinstance(detail, dict) else None
+    return call_id if isinstance(call_id, str) else None
 
 
 def join_text(details: list[Any]) -> str:
     """Return what can be read in details, for hosts that say it nowhere else."""
     fields = [detail for detail in details if isinstance(detail, dict)]
-    texts = [one.get(name) for one in fields for name in _GROWING]
+    texts = [piece.get(name) for piece in fields for name in _GROWING]
     return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -112,13 +112,13 @@ class OpenAICall:
 
     def pack_wire(self, details: list[Any]) -> Raw:
         """Return the `wire` data to send back: id, the host's fields, and its thinking."""
-        kept: WireObject = {"id": self.id} if self.id else {}
+        wire: WireObject = {"id": self.id} if self.id else {}
         if self.kind == "custom":
-            kept["type"] = "custom"
-        kept |= self.extra
-        if own := [one for one in details if get_call_id(one) == self.id]:
-            kept["details"] = own
-        return pack_raw(kept) if kept else NO_JSON
+            wire["type"] = "custom"
+        wire |= self.extra
+        if own := [detail for detail in details if get_call_id(detail) == self.id]:
+            wire["details"] = own
+        return pack_raw(wire) if wire else NO_JSON
 
 
 class OpenAICalls:
@@ -131,40 +131,40 @@ class OpenAICalls:
     def find_call(self, piece: WireObject, name: str, text: str) -> OpenAICall:
         """Return the call that a piece with this name and these arguments belongs to."""
         place, call_id = piece.get("index"), read_text(piece.get("id"))
-        found = self._by_index.get(place) if isinstance(place, int) else None
+        match = self._by_index.get(place) if isinstance(place, int) else None
         # without an index the id tells, or the piece continues the newest call; so does one whose
         # index is new and that has neither id nor name
-        if place is None or (found is None and not call_id and not name):
+        if place is None or (match is None and not call_id and not name):
             same = (call for call in self.all if call.id == call_id)
             newest = self.all[-1] if self.all and not name else None
-            found = next(same, None) if call_id else newest
+            match = next(same, None) if call_id else newest
         # A name alone does not begin a call: some hosts send it again with every piece.
-        if found is None or (name and _is_another(found, call_id, text)):
-            found = OpenAICall(call_id)
-            self.all.append(found)
-        found.id = found.id or call_id
+        if match is None or (name and _is_another(match, call_id, text)):
+            match = OpenAICall(call_id)
+            self.all.append(match)
+        match.id = match.id or call_id
         if isinstance(place, int):
-            self._by_index[place] = found
-        return found
+            self._by_index[place] = match
+        return match
 
 
 def read_call_piece(piece: WireObject) -> tuple[str, str]:
     """Return the name and the piece of arguments that are in a piece of a call."""
-    given = piece.get("function") or piece.get("custom") or {}
-    text = given.get("arguments", given.get("input"))
-    return read_text(given.get("name")), (
+    function = piece.get("function") or piece.get("custom") or {}
+    text = function.get("arguments", function.get("input"))
+    return read_text(function.get("name")), (
         encode_json(text).decode() if isinstance(text, dict) else read_text(text)
     )
 
 
-def _is_another(found: OpenAICall, call_id: str, text: str) -> bool:
+def _is_another(call: OpenAICall, call_id: str, text: str) -> bool:
     """Return whether a piece with a name begins a call beside the one that has its index."""
     if call_id:
-        return bool(found.id) and found.id != call_id
+        return bool(call.id) and call.id != call_id
     # no id to tell by: a name again begins another call once the arguments are whole
-    if not text or not found.sent.length or found.looks > _MAX_LOOKS:
+    if not text or not call.sent.length or call.looks > _MAX_LOOKS:
         return False
-    found.looks += 1
-    sent = found.sent.text()
+    call.looks += 1
+    sent = call.sent.text()
     state, value = parse_partial_json(sent)
     return bool(sent.strip()) and state == "ok" and isinstance(value, dict)

@@ -97,8 +97,8 @@ class OpenAIChatRequestEncoder:
             ),
         )
         prompt = (Message("system", (Text(request.system),)),) if request.system.strip() else ()
-        told = replace(request, messages=self._told.follow(request.messages, prompt))
-        elements = self._cache.encode_messages(told, _choose_form(request, quirks))
+        with_prompt = replace(request, messages=self._told.follow(request.messages, prompt))
+        elements = self._cache.encode_messages(with_prompt, _choose_form(request, quirks))
         if quirks.cache_marks and _KNOWS_MARKS.search(request.model):
             elements = _mark_elements(elements)
         body = encode_with_array(fields, b"messages", elements)
@@ -173,13 +173,13 @@ def _encode_choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
 
 def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
     """Return the fields that request thinking; empty if the models decide."""
-    wanted = choose_effort(request, quirks)
+    effort = choose_effort(request, quirks)
     ways: dict[str, WireObject] = {
-        "effort": {"reasoning_effort": wanted} if quirks.reasoning_effort else {},
-        "openrouter": {"reasoning": {"effort": wanted}},
+        "effort": {"reasoning_effort": effort} if quirks.reasoning_effort else {},
+        "openrouter": {"reasoning": {"effort": effort}},
         "zai": {"thinking": {"type": "enabled"}},
         "qwen": {"enable_thinking": True},
         "template": {"chat_template_kwargs": {"enable_thinking": True}},
         "none": {},
     }
-    return {} if wanted is None else ways[quirks.thinking]
+    return {} if effort is None else ways[quirks.thinking]

@@ -79,10 +79,10 @@ class ThinkTags:
         """Yield what is certain by now; to be consumed whole."""
         self._held += text
         if self._place == "before":
-            said = self._held.lstrip()
-            if said.startswith(_OPEN):
-                self._held, self._place = said.removeprefix(_OPEN), "inside"
-            elif not _OPEN.startswith(said) or len(self._held) > _MAX_BLANKS:
+            visible = self._held.lstrip()
+            if visible.startswith(_OPEN):
+                self._held, self._place = visible.removeprefix(_OPEN), "inside"
+            elif not _OPEN.startswith(visible) or len(self._held) > _MAX_BLANKS:
                 self._place = "words"
         if self._place == "inside":
             yield from self._take_thoughts()
@@ -107,8 +107,11 @@ class ThinkTags:
         else:
             # the end of the text may begin the closing tag
             sizes = range(min(len(thought), len(_CLOSE) - 1), 0, -1)
-            kept = next((size for size in sizes if thought.endswith(_CLOSE[:size])), 0)
-            thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
+            partial = next((size for size in sizes if thought.endswith(_CLOSE[:size])), 0)
+            thought, self._held = (
+                thought[: len(thought) - partial],
+                thought[len(thought) - partial :],
+            )
         if thought:
             yield "thinking", thought
 
@@ -196,8 +199,8 @@ class OpenAIChatStreamDecoder:
             return
         # details with a call's id go back with that call, the others with the thinking
         of_calls = {call.id for call in self._calls.all if call.id}
-        late = [one for one in self._details if get_call_id(one) in of_calls]
-        self._details = [one for one in self._details if one not in late]
+        late = [detail for detail in self._details if get_call_id(detail) in of_calls]
+        self._details = [detail for detail in self._details if detail not in late]
         for kind, text in self._tags.flush_rest() if self._tags else ():
             yield from self._write_text(kind, text)
         yield from self._close_prose()
@@ -234,9 +237,9 @@ class OpenAIChatStreamDecoder:
         fault = read_object(chunk.get("base_resp"))
         error = chunk.get("error") or (fault.get("status_code") and {"base_resp": fault})
         if error := chunk if chunk.get("object") == "error" else error:
-            told = self._failures.parse_error(error)
-            self._late = (str(told),)
-            raise told
+            failure = self._failures.parse_error(error)
+            self._late = (str(failure),)
+            raise failure
 
     def _update_counts(self, usage: Any) -> None:
         if isinstance(usage, dict):
@@ -281,7 +284,7 @@ class OpenAIChatStreamDecoder:
             case {"type": "text", "text": text}:
                 yield from self._write_text("text", read_text(text))
             case {"type": "thinking", "thinking": pieces}:
-                texts = [pieces] if isinstance(pieces, str) else [one["text"] for one in pieces]
+                texts = [pieces] if isinstance(pieces, str) else [piece["text"] for piece in pieces]
                 yield from self._write_text("thinking", "".join(texts))
             case {"type": str()}:
                 yield from self._close_prose()
@@ -316,8 +319,8 @@ class OpenAIChatStreamDecoder:
         yield from self._open_prose(kind, name)
         assert self._prose is not None, "it was just opened"
         self._prose.is_empty = False
-        made = ReasoningDelta if kind == "thinking" else TextDelta
-        yield made(self._prose.index, text)
+        delta_type = ReasoningDelta if kind == "thinking" else TextDelta
+        yield delta_type(self._prose.index, text)
 
     def _open_prose(
         self, kind: Literal["text", "refusal", "thinking"], name: str
@@ -341,16 +344,16 @@ class OpenAIChatStreamDecoder:
             wire = pack_raw({"refusal": True}) if prose.kind == "refusal" else NO_JSON
             yield TextEnd(prose.index, wire)
             return
-        kept: WireObject = {"field": prose.field} if prose.field else {}
+        fields: WireObject = {"field": prose.field} if prose.field else {}
         if self._details:
-            kept["details"], self._details = self._details, []
-        details = kept.get("details", [])
+            fields["details"], self._details = self._details, []
+        details = fields.get("details", [])
         if prose.is_empty and (thought := join_text(details)):
             prose.is_empty = False
             yield ReasoningDelta(prose.index, thought)
         # details without any words: the thinking is encrypted
         redacted = prose.is_empty and bool(details)
-        yield ReasoningEnd(prose.index, pack_raw(kept) if kept else NO_JSON, redacted)
+        yield ReasoningEnd(prose.index, pack_raw(fields) if fields else NO_JSON, redacted)
 
     def _add_call_piece(self, piece: WireObject) -> Iterator[StreamEvent]:
         name, text = read_call_piece(piece)

@@ -74,9 +74,9 @@ class OpenAIResponsesRequestEncoder:
             freeform=list_freeform_tools(request, quirks),
         )
         body = encode_with_array(fields, b"input", self._cache.encode_messages(request, form))
-        asked = bool(_encode_thinking(request, quirks))
+        has_thinking = bool(_encode_thinking(request, quirks))
         why = "its models are not asked to think"
-        warnings = list_unsent_fields(self.preset, request, reasoning_effort=(asked, why))
+        warnings = list_unsent_fields(self.preset, request, reasoning_effort=(has_thinking, why))
         return EncodedRequest("/responses", body, {}, warnings)
 
 
@@ -92,8 +92,8 @@ def _encode_tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireO
     """Return a tool; where strictness is known, it is the default and must be declined."""
     if tool.name in texts and tool.freeform is not None:
         shape = {"type": "grammar", **msgspec.structs.asdict(tool.freeform)}
-        told = {"name": tool.name, "description": tool.description, "format": shape}
-        return {"type": "custom", **told}
+        custom = {"name": tool.name, "description": tool.description, "format": shape}
+        return {"type": "custom", **custom}
     strict = {"strict": False} if quirks.strict_tools else {}
     return {
         "type": "function",
@@ -117,10 +117,10 @@ def _encode_choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
 
 
 def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
-    wanted = choose_effort(request, quirks)
-    if wanted is None or not quirks.reasoning_effort or _DOES_NOT_REASON.match(request.model):
+    effort = choose_effort(request, quirks)
+    if effort is None or not quirks.reasoning_effort or _DOES_NOT_REASON.match(request.model):
         return {}
-    return {"reasoning": {"effort": wanted, "summary": "auto"}}
+    return {"reasoning": {"effort": effort, "summary": "auto"}}
 
 
 def _encode_sampling(request: Request, preset: Preset) -> WireObject:

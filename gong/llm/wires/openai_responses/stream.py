@@ -336,13 +336,13 @@ class OpenAIResponsesStreamDecoder:
         for (_, number), part in item.parts.items():
             piece = content[number] if number < len(content) else {}
             # back go the message's id and phase, and the text's own notes
-            kept = {name: item.wire.get(name) for name in _MESSAGE_FIELDS}
-            kept = {name: value for name, value in kept.items() if value is not None}
+            fields = {name: item.wire.get(name) for name in _MESSAGE_FIELDS}
+            fields = {name: value for name, value in fields.items() if value is not None}
             notes = drop_fields(piece, "type", "text", "refusal", *_MESSAGE_FIELDS)
-            kept |= {name: value for name, value in notes.items() if value}
+            fields |= {name: value for name, value in notes.items() if value}
             if part.kind == "refusal":
-                kept["type"] = "refusal"
-            yield TextEnd(part.index, pack_raw(kept) if kept and part.words.length else NO_JSON)
+                fields["type"] = "refusal"
+            yield TextEnd(part.index, pack_raw(fields) if fields and part.words.length else NO_JSON)
 
     def _take_index(self) -> int:
         self._blocks += 1
