@@ -95,8 +95,8 @@ def _make_folders(folder: Path) -> None:
     while not folder.is_dir() and folder != folder.parent:
         missing.append(folder)
         folder = folder.parent
-    for one in reversed(missing):
-        one.mkdir(exist_ok=True)
+    for missing_folder in reversed(missing):
+        missing_folder.mkdir(exist_ok=True)
 
 
 @contextmanager
@@ -131,21 +131,21 @@ def list_entries(path: str, depth: int, root: str | None = None) -> Iterator[Dir
 
     With `root` no link below it is followed, and nothing is told of where links lead.
     """
-    found: list[tuple[DirEntry, bool]] = []
+    pairs: list[tuple[DirEntry, bool]] = []
     with open_folder(path, root) as entries:
         for entry in entries:
             with suppress(OSError):  # a dangling link, or a name that went away meanwhile
                 status = entry.stat(follow_symlinks=root is None)
                 is_dir = stat.S_ISDIR(status.st_mode)
                 listed = DirEntry(entry.name, is_dir, None if is_dir else status.st_size)
-                found.append((listed, entry.is_dir(follow_symlinks=False)))
-    for one, is_own_folder in sorted(found, key=lambda listed: listed[0].name):
-        yield one
+                pairs.append((listed, entry.is_dir(follow_symlinks=False)))
+    for child, is_own_folder in sorted(pairs, key=lambda listed: listed[0].name):
+        yield child
         if depth > 1 and is_own_folder:
             # A folder that may not be opened has been named; its content cannot be.
             with suppress(OSError):
-                for inner in list_entries(f"{path}/{one.name}", depth - 1, root):
-                    yield DirEntry(f"{one.name}/{inner.name}", inner.is_dir, inner.size)
+                for inner in list_entries(f"{path}/{child.name}", depth - 1, root):
+                    yield DirEntry(f"{child.name}/{inner.name}", inner.is_dir, inner.size)
 
 
 def _require_regular_file(status: os.stat_result, path: str | Path) -> None:
@@ -326,21 +326,21 @@ def commit_changes(root: str, changes: Sequence[FileUpdate]) -> ChangeRefusal | 
             for change in changes:
                 at = change.path
                 *above, name = Path(at).relative_to(root).parts
-                one = _StagedChange(change, folders.open_folder_at(tuple(above)), name)
-                one.stage(undo)
-                staged.append(one)
-            for one in staged:
-                at = one.change.path
-                one.swap_in(undo)
+                update = _StagedChange(change, folders.open_folder_at(tuple(above)), name)
+                update.stage(undo)
+                staged.append(update)
+            for update in staged:
+                at = update.change.path
+                update.swap_in(undo)
         except BaseException as error:
             left = undo.run()
             if not isinstance(error, OSError):
                 raise
             return ChangeRefusal(error, at, left)
-        for one in staged:
+        for update in staged:
             with suppress(OSError):
                 # All changes are done; a leftover file is not an error.
-                _unlink_if_there(one.kept, one.folder)
+                _unlink_if_there(update.kept, update.folder)
     return None
 
 

@@ -128,7 +128,7 @@ class Glob:
                 if character != "/":
                     reached.append(place)
             elif _can_consume(kind, character):
-                reached += ((one, _AT) for one in self._targets[node])
+                reached += ((target, _AT) for target in self._targets[node])
         after = self._build_step(reached, at_name=character == "/")
         step.next[character] = after
         self._remembered += 1
@@ -163,14 +163,14 @@ class Glob:
         kind, targets = self._nodes[node], self._targets[node]
         if phase == _DEEP:
             phases = (_CLOSING, _ENTERING) if at_name else (_CLOSING,)
-            return [(one, after) for one in targets for after in phases]
+            return [(target, after) for target in targets for after in phases]
         if isinstance(kind, _Fork):
-            return [(one, phase) for one in targets]
+            return [(target, phase) for target in targets]
         if isinstance(kind, _Stars):
-            beyond = [(one, phase) for one in targets]
+            beyond = [(target, phase) for target in targets]
             return [*beyond, (node, _DEEP)] if kind.deep and at_name and phase == _AT else beyond
         if phase == _ENTERING and kind == _SLASH:
-            return [(one, _AT) for one in targets]
+            return [(target, _AT) for target in targets]
         return []
 
     def _can_read(self, place: tuple[int, int]) -> bool:

@@ -82,12 +82,15 @@ def _add_git_settings(inherited: Mapping[str, str]) -> dict[str, str]:
     A setting without its value, which is a secret then, would make git fail: it is left out. An
     example: one is inherited, so ours become those of number 1 and 2, and the count is 3.
     """
-    given = inherited.get("GIT_CONFIG_COUNT", "")
-    if not (given.isascii() and given.isdigit()):
+    count_text = inherited.get("GIT_CONFIG_COUNT", "")
+    if not (count_text.isascii() and count_text.isdigit()):
         return {}
     settings = [
         (key, value)
-        for variables, count in ((inherited, int(given)), (QUIET_VARIABLES, len(QUIET_VARIABLES)))
+        for variables, count in (
+            (inherited, int(count_text)),
+            (QUIET_VARIABLES, len(QUIET_VARIABLES)),
+        )
         for number in range(min(count, len(variables)))
         if (key := variables.get(f"GIT_CONFIG_KEY_{number}")) is not None
         and (value := variables.get(f"GIT_CONFIG_VALUE_{number}")) is not None
@@ -227,9 +230,9 @@ class LocalEnvironment:
                 return await run_search(search_below, place, search, root)
             return await search_with_scanner(place, search, root)
         program = self._find_program("rg")
-        found = await search_with_ripgrep(program, place, search) if program else None
-        if found is not None:
-            return found
+        matches = await search_with_ripgrep(program, place, search) if program else None
+        if matches is not None:
+            return matches
         if is_plain_search(search):
             return await run_search(search_below, place, search)
         return await search_with_scanner(place, search)
@@ -242,8 +245,8 @@ class LocalEnvironment:
         if root is not None:
             return await run_search(find_below, place, pattern, root)
         program = self._find_program("fd", "fdfind")
-        found = await list_with_fd(program, place, pattern) if program else None
-        return await run_search(find_below, place, pattern) if found is None else found
+        paths = await list_with_fd(program, place, pattern) if program else None
+        return await run_search(find_below, place, pattern) if paths is None else paths
 
     async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there; a dangling link is nothing."""
@@ -290,7 +293,7 @@ class LocalEnvironment:
                 await running.output.drain()
                 running.output.ignore()
                 # What the command started in the background lives on.
-                self._left_behind = {one for one in self._left_behind if not one.is_gone}
+                self._left_behind = {group for group in self._left_behind if not group.is_gone}
                 if not running.is_gone:
                     self._left_behind.add(running)
         except BaseException:

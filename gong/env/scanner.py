@@ -56,12 +56,12 @@ def open_below(root: str, path: str, flags: int) -> int:
     *folders, last = path[len(root) :].strip("/").split("/")
     if not last:
         return at
-    for name, kind in (*((one, folder) for one in folders), (last, flags)):
+    for name, kind in (*((part, folder) for part in folders), (last, flags)):
         try:
-            found = os.open(name, kind | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+            child_fd = os.open(name, kind | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
         finally:
             os.close(at)
-        at = found
+        at = child_fd
     return at
 
 
@@ -158,46 +158,46 @@ def find_matches(
     batches: Iterable[LineBatch], find: FindLines, most: int, needle: bytes = b""
 ) -> FileMatches:
     """Return at most so many lines of a file; those that match hold `needle`."""
-    found: list[tuple[int, int]] = []
+    matches: list[tuple[int, int]] = []
     before, has_zeros = 0, False
     for data, has_zeros in batches:
         if not data:
             return FileMatches([], has_zeros=False)
         if needle in data:
-            wanted = islice(find(split_lines(data)), most - len(found))
-            found += [(before + number, at) for number, at in wanted]
-            if found and (has_zeros or len(found) == most):
+            wanted_lines = islice(find(split_lines(data)), most - len(matches))
+            matches += [(before + number, at) for number, at in wanted_lines]
+            if matches and (has_zeros or len(matches) == most):
                 break
         before += data.count(b"\n")
-    return FileMatches(found, has_zeros)
+    return FileMatches(matches, has_zeros)
 
 
 def find_lines(pattern: re.Pattern[str], lines: Iterable[str]) -> Iterator[tuple[int, int]]:
     """Yield the number of each line that matches, from 1, and where the match begins, from 0."""
     search = pattern.search
     for number, line in enumerate(lines, 1):
-        if found := search(line):
-            yield number, found.start()
+        if match := search(line):
+            yield number, match.start()
 
 
 def read_lines(path: str, numbers: Iterable[int], root: str | None = None) -> dict[int, str]:
     """Return those lines of a text file that are there, by their numbers from 1."""
-    wanted = sorted(numbers, reverse=True)
-    found: dict[int, str] = {}
+    pending = sorted(numbers, reverse=True)
+    texts: dict[int, str] = {}
     before = 0
     for data, has_zeros in read_batches(path, root):
         if has_zeros or not data:
             return {}
         ends = before + data.count(b"\n") + (not data.endswith(b"\n"))
-        if wanted and wanted[-1] <= ends:
+        if pending and pending[-1] <= ends:
             lines = split_lines(data)
-            while wanted and wanted[-1] <= ends:
-                number = wanted.pop()
-                found[number] = lines[number - before - 1]
-        if not wanted:
+            while pending and pending[-1] <= ends:
+                number = pending.pop()
+                texts[number] = lines[number - before - 1]
+        if not pending:
             break
         before = ends
-    return found
+    return texts
 
 
 def main() -> None:
@@ -208,10 +208,10 @@ def main() -> None:
     paths = sys.stdin.buffer.read().split(b"\0")[:-1]
     for index, name in enumerate(paths):
         path = name.decode("utf-8", "surrogateescape")
-        found, has_zeros = find_matches(read_batches(path, root), find, int(most))
+        places, has_zeros = find_matches(read_batches(path, root), find, int(most))
         if has_zeros:
-            found = [(0, 0)] if found else []
-        sys.stdout.write("".join(f"{index} {number} {at}\n" for number, at in found))
+            places = [(0, 0)] if places else []
+        sys.stdout.write("".join(f"{index} {number} {at}\n" for number, at in places))
         sys.stdout.flush()
 
 

@@ -61,13 +61,13 @@ class SearchStopped(Exception):
 
 
 async def run_search(
-    search: Callable[_Given, _Made], *given: _Given.args, **named: _Given.kwargs
+    search: Callable[_Given, _Made], *arguments: _Given.args, **named: _Given.kwargs
 ) -> _Made:
     """Return what a search of this module returns; it ends at its next folder once cancelled."""
     stop, context = threading.Event(), copy_context()
     context.run(_STOP.set, stop)
     try:
-        return await asyncio.to_thread(context.run, lambda: search(*given, **named))
+        return await asyncio.to_thread(context.run, lambda: search(*arguments, **named))
     finally:
         stop.set()
 
@@ -166,18 +166,18 @@ def find_below(folder: str, pattern: str, root: str | None = None) -> tuple[List
 def search_below(place: str, search: Search, root: str | None = None) -> LineMatches:
     """Return the lines that match, in the files below a folder or in one file."""
     find, needle = partial(find_lines, compile_expression(search)), build_needle(search)
-    found: list[LineMatch] = []
+    matches: list[LineMatch] = []
     binary: list[str] = []
     for path, name in list_files_below(place, search.glob, root):
         batches = _stop_between(read_batches(path, root))
-        lines, has_zeros = find_matches(batches, find, search.limit - len(found), needle)
+        lines, has_zeros = find_matches(batches, find, search.limit - len(matches), needle)
         if has_zeros:
             binary += [name] if lines else []
             continue
-        found += [LineMatch(name, number, at) for number, at in lines]
-        if len(found) == search.limit:
-            return LineMatches(tuple(found), limited=True, binary=tuple(binary))
-    return LineMatches(tuple(found), limited=False, binary=tuple(binary))
+        matches += [LineMatch(name, number, at) for number, at in lines]
+        if len(matches) == search.limit:
+            return LineMatches(tuple(matches), limited=True, binary=tuple(binary))
+    return LineMatches(tuple(matches), limited=False, binary=tuple(binary))
 
 
 def _stop_between(batches: Iterator[LineBatch]) -> Iterator[LineBatch]:
@@ -193,16 +193,20 @@ def list_files_below(
     place: str, glob: str | None, root: str | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield path and name of each file to be searched; the name starts from the folder."""
-    wanted = compile_glob(glob).matches if glob else None
+    accepts = compile_glob(glob).matches if glob else None
     mode = (stat_below(root, place) if root else Path(place).stat()).st_mode
     if stat.S_ISDIR(mode):
         for path, is_dir, entry in _walk_folder(place, root):
-            if not is_dir and entry.is_file(follow_symlinks=False) and (not wanted or wanted(path)):
+            if (
+                not is_dir
+                and entry.is_file(follow_symlinks=False)
+                and (not accepts or accepts(path))
+            ):
                 yield f"{place}/{path}", path
     elif not stat.S_ISREG(mode):
         # A pipe or a device may have no end.
         raise OSError(errno.EINVAL, "Not a regular file", place)
-    elif wanted is None or wanted(Path(place).name):
+    elif accepts is None or accepts(Path(place).name):
         yield place, Path(place).name
 
 
@@ -227,8 +231,8 @@ def load_ignore_rules(folder: str) -> IgnoreRules | None:
         at = at.parent
         around.append(str(at))
     ignored = _load_rules(str(at), EXCLUDE_FILE, None)
-    for one in reversed(around):
-        ignored = _load_rules(one, IGNORE_FILE, ignored)
+    for parent in reversed(around):
+        ignored = _load_rules(parent, IGNORE_FILE, ignored)
     return ignored
 
 
@@ -246,7 +250,7 @@ def _walk_entries(
     try:
         with open_folder(folder, root) as listed:
             # Asked now: later the folder may be closed, and the answer is kept.
-            entries = [(one.name, one.is_dir(follow_symlinks=False), one) for one in listed]
+            entries = [(entry.name, entry.is_dir(follow_symlinks=False), entry) for entry in listed]
     except OSError:
         if not prefix:
             raise

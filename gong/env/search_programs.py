@@ -101,10 +101,10 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
         or _has_marked_ignore_file_above(place)
     ):
         return None
-    found, is_marked = await asyncio.gather(
+    matches, is_marked = await asyncio.gather(
         _ask_ripgrep(program, place, search), _has_marked_ignore_file_below(program, place)
     )
-    return None if is_marked else found
+    return None if is_marked else matches
 
 
 async def _has_marked_ignore_file_below(program: str, place: str) -> bool:
@@ -117,8 +117,8 @@ async def _has_marked_ignore_file_below(program: str, place: str) -> bool:
 
 async def _ask_ripgrep(program: str, place: str, search: Search) -> LineMatches | None:
     flags = _list_ripgrep_flags(search)
-    wanted = compile_glob(search.glob).matches if search.glob else None
-    found: list[LineMatch] = []
+    accepts = compile_glob(search.glob).matches if search.glob else None
+    matches: list[LineMatch] = []
     of_file: list[LineMatch] = []
     binary: list[str] = []
     async with _start_program((program, *flags, "--", search.pattern, "."), place) as (lines, _):
@@ -127,26 +127,26 @@ async def _ask_ripgrep(program: str, place: str, search: Search) -> LineMatches 
             path = _decode_path(event.data.path)
             if event.type == "summary":
                 named = await asyncio.to_thread(_select_texts, place, binary)
-                return LineMatches(tuple(found), limited=False, binary=named)
+                return LineMatches(tuple(matches), limited=False, binary=named)
             if event.type == "end":
                 # A zero byte may come after lines that match: the file is a binary one.
                 if event.data.binary_offset is None:
-                    found += of_file
+                    matches += of_file
                 elif of_file:
                     binary.append(path)
                 of_file = []
             elif (
                 event.type == "match"
                 and path not in binary[-1:]
-                and (wanted is None or wanted(path))
+                and (accepts is None or accepts(path))
             ):
                 at = _find_start(event.data)
                 of_file.append(LineMatch(path, event.data.line_number, at))
-                if len(found) + len(of_file) == search.limit:
+                if len(matches) + len(of_file) == search.limit:
                     number = event.data.line_number
                     if await asyncio.to_thread(_is_text_up_to, f"{place}/{path}", number):
                         named = await asyncio.to_thread(_select_texts, place, binary)
-                        return LineMatches((*found, *of_file), limited=True, binary=named)
+                        return LineMatches((*matches, *of_file), limited=True, binary=named)
                     binary.append(path)
                     of_file = []
     return None
@@ -155,7 +155,7 @@ async def _ask_ripgrep(program: str, place: str, search: Search) -> LineMatches 
 def _select_texts(place: str, paths: Sequence[str]) -> tuple[str, ...]:
     """Return the files that are text but for zero bytes; a picture is none."""
     return tuple(
-        path for path in paths if any(one.has_zeros for one in read_batches(f"{place}/{path}"))
+        path for path in paths if any(batch.has_zeros for batch in read_batches(f"{place}/{path}"))
     )
 
 
@@ -186,7 +186,7 @@ async def list_with_fd(program: str, folder: str, pattern: str) -> tuple[ListedP
     ):
         return None
     any_folder = await asyncio.to_thread(_has_flag, program, _ANY_FOLDER)
-    if not any_folder and not any((one / GIT).exists() for one in _list_folders_up(folder)):
+    if not any_folder and not any((parent / GIT).exists() for parent in _list_folders_up(folder)):
         return None
     flags = (*_FD_FLAGS, _ANY_FOLDER) if any_folder else _FD_FLAGS
     async with _start_program((program, *flags, ".", "."), folder) as (lines, child):
@@ -199,14 +199,14 @@ async def list_with_fd(program: str, folder: str, pattern: str) -> tuple[ListedP
     rules = (name for name in names if name.rpartition("/")[2] == IGNORE_FILE)
     if any(_is_marked(Path(folder, name)) for name in rules):
         return None
-    found = []
+    paths = []
     for name in filter(matches, names):
         is_dir, changed_ns = False, 0
         with suppress(OSError):  # it may be gone since it was found
             status = os.lstat(f"{folder}/{name}")
             is_dir, changed_ns = stat.S_ISDIR(status.st_mode), status.st_mtime_ns
-        found.append(ListedPath(name, is_dir, changed_ns))
-    return tuple(sorted(found, key=lambda one: os.fsencode(one.path).split(b"/")))
+        paths.append(ListedPath(name, is_dir, changed_ns))
+    return tuple(sorted(paths, key=lambda path: os.fsencode(path.path).split(b"/")))
 
 
 async def search_with_scanner(place: str, search: Search, root: str | None = None) -> LineMatches:
@@ -226,34 +226,34 @@ async def search_with_scanner(place: str, search: Search, root: str | None = Non
         root or "",
         scanner.encode_pattern(search.pattern),
     )
-    asked = b"".join(os.fsencode(path) + b"\0" for path, _ in files)
-    found: list[LineMatch] = []
+    names = b"".join(os.fsencode(path) + b"\0" for path, _ in files)
+    matches: list[LineMatch] = []
     binary: list[str] = []
-    async with _start_program(command, "/", asked) as (lines, child):
+    async with _start_program(command, "/", names) as (lines, child):
         async for line in lines:
             index, number, at = map(int, line.split())
             if not number:
                 binary.append(files[index][1])
                 continue
-            found.append(LineMatch(files[index][1], number, at))
-            if len(found) == search.limit:
-                return LineMatches(tuple(found), limited=True, binary=tuple(binary))
+            matches.append(LineMatch(files[index][1], number, at))
+            if len(matches) == search.limit:
+                return LineMatches(tuple(matches), limited=True, binary=tuple(binary))
         if await child.wait() == -scanner.TIMEOUT_SIGNAL:
             raise ValueError(
                 f"The pattern took too long: {search.pattern}."
                 " Make it simpler: no repeats inside of repeats."
             )
-    return LineMatches(tuple(found), limited=False, binary=tuple(binary))
+    return LineMatches(tuple(matches), limited=False, binary=tuple(binary))
 
 
 @asynccontextmanager
 async def _start_program(
-    command: Sequence[str], folder: str, asked: bytes = b""
+    command: Sequence[str], folder: str, stdin: bytes = b""
 ) -> AsyncIterator[tuple[asyncio.StreamReader, Process]]:
-    """Start a program that reads `asked`; give what it answers, and it. It has ended afterwards."""
+    """Start a program that reads `stdin`; give what it answers, and it. It has ended afterwards."""
     child = await asyncio.create_subprocess_exec(
         *command,
-        stdin=subprocess.PIPE if asked else subprocess.DEVNULL,
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=folder,
@@ -261,7 +261,7 @@ async def _start_program(
         limit=_LINE_BYTES,
     )
     if child.stdin is not None:
-        child.stdin.write(asked)
+        child.stdin.write(stdin)
         child.stdin.close()
     assert child.stdout is not None
     try:
@@ -288,7 +288,7 @@ async def _read_answer_lines(answers: asyncio.StreamReader) -> AsyncIterator[byt
 
 def _has_ignore_pipe(folder: str) -> bool:
     """Whether a rule file at or above a folder is a pipe, which programs wait for."""
-    return any((one / IGNORE_FILE).is_fifo() for one in _list_folders_up(folder))
+    return any((parent / IGNORE_FILE).is_fifo() for parent in _list_folders_up(folder))
 
 
 def _has_marked_ignore_file_above(folder: str) -> bool:
@@ -297,7 +297,7 @@ def _has_marked_ignore_file_above(folder: str) -> bool:
     ripgrep before 14 and fd before 9 take the mark for a part of the first pattern.
     """
     files = (IGNORE_FILE, EXCLUDE_FILE)
-    return any(_is_marked(one / name) for one in _list_folders_up(folder) for name in files)
+    return any(_is_marked(parent / name) for parent in _list_folders_up(folder) for name in files)
 
 
 def _is_marked(file: Path) -> bool:
@@ -335,9 +335,9 @@ def _decode_path(named: _RipgrepText) -> str:
     return os.fsdecode(_encode_told(named)).removeprefix("./")
 
 
-def _encode_told(told: _RipgrepText) -> bytes:
+def _encode_told(text: _RipgrepText) -> bytes:
     """Return the bytes of what ripgrep tells; it gives base64 where they are not UTF-8."""
-    return b64decode(told.bytes or "") if told.text is None else told.text.encode()
+    return b64decode(text.bytes or "") if text.text is None else text.text.encode()
 
 
 _decode_event = msgspec.json.Decoder(_RipgrepEvent).decode
@@ -346,8 +346,8 @@ _decode_event = msgspec.json.Decoder(_RipgrepEvent).decode
 @cache
 def _has_flag(program: str, flag: str) -> bool:
     """Whether a program knows a flag."""
-    asked = subprocess.run([program, flag, "--version"], capture_output=True, check=False)  # noqa: S603 - no shell
-    return asked.returncode == 0
+    answer = subprocess.run([program, flag, "--version"], capture_output=True, check=False)  # noqa: S603 - no shell
+    return answer.returncode == 0
 
 
 def _has_foreign_ignore_file(folder: str) -> bool:

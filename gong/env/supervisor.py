@@ -261,7 +261,7 @@ class _Keeper:
             return os.posix_spawn(
                 argv[0],
                 argv,
-                dict(one.split(b"=", 1) for one in settings),
+                dict(setting.split(b"=", 1) for setting in settings),
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, self._output, 1),
@@ -314,16 +314,16 @@ class _Keeper:
     def _handle_request(self) -> bool:
         """Do what gong asks for; False when it asks for nothing any more."""
         try:
-            asked = os.read(self._channel, 16)
+            request = os.read(self._channel, 16)
         except OSError:
-            asked = b""
-        if KILL in asked:
+            request = b""
+        if KILL in request:
             self._kill_at = 0.0
-        elif TERMINATE in asked:
+        elif TERMINATE in request:
             self._terminate_processes(GRACE_SECONDS)
-        elif not asked:
+        elif not request:
             self._terminate_processes(ORPHAN_GRACE_SECONDS)
-        return bool(asked)
+        return bool(request)
 
     def _terminate_processes(self, grace: float) -> None:
         """Ask every process to end, once; a shorter grace replaces a longer one."""
@@ -356,12 +356,12 @@ def _kill_all_processes(find: Callable[[], list[int]]) -> bool:
     """
     stopped: set[int] = set()
     for _ in range(_STOP_ROUNDS):
-        found = [pid for pid in find() if pid not in stopped]
-        if not found:
+        running = [pid for pid in find() if pid not in stopped]
+        if not running:
             break
-        for pid in found:
+        for pid in running:
             _send_signal(pid, signal.SIGSTOP)
-        stopped.update(found)
+        stopped.update(running)
     sent = [_send_signal(pid, signal.SIGKILL) for pid in stopped]
     return any(sent) or not sent
 
@@ -382,12 +382,12 @@ def _find_descendants(table: Iterable[Process], roots: Iterable[int]) -> list[in
     children: dict[int, list[int]] = {}
     for pid, parent, _ in table:
         children.setdefault(parent, []).append(pid)
-    found = list(dict.fromkeys(roots))
-    seen = set(found)
-    for pid in found:
-        found += (fresh := [child for child in children.get(pid, ()) if child not in seen])
+    family = list(dict.fromkeys(roots))
+    seen = set(family)
+    for pid in family:
+        family += (fresh := [child for child in children.get(pid, ()) if child not in seen])
         seen.update(fresh)
-    return found
+    return family
 
 
 def _list_processes() -> Iterator[Process]:

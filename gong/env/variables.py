@@ -96,7 +96,7 @@ class VariableRules(NamedTuple):
         return is_secret_variable(name, value) and not self._is_listed(name)
 
     def _is_listed(self, name: str) -> bool:
-        return any(fnmatchcase(name, one) for one in self.listed)
+        return any(fnmatchcase(name, pattern) for pattern in self.listed)
 
 
 @lru_cache(maxsize=1024)  # it is asked with every command
