@@ -1,0 +1,78 @@
+"""The current run: whether one takes place, since when, and whether it takes input.
+
+state      begins with                           words that are entered
+---------  ------------------------------------  -------------------------------
+none                                             begin a run
+open       a prompt                              steer it, or are its follow-up
+closing    its end, a stop; or a compaction,     wait for its end
+           which takes no words at all
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...agent.events import CompactionEnd, CompactionStart, RunEnd, RunStart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...agent.events import Event
+
+
+class CurrentRun:
+    """What the conversation knows of the run that takes place, if one does."""
+
+    def __init__(self, abort: Callable[[], None], clock: Callable[[], float]) -> None:
+        """`abort` stops what the session runs; `clock` returns seconds."""
+        self._abort, self._clock = abort, clock
+        self._started_at: float | None = None
+        self.is_closing = False
+        """Whether the run takes no more input, because it ends, is stopped, or never took any."""
+        self.is_stopping = False
+        """Whether a stop was requested, even before the run started."""
+        self.is_compacting = False
+        """Whether the run is a compaction, a handoff or a merge."""
+        self._has_compacted = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a run takes place."""
+        return self._started_at is not None
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken; 0 without one."""
+        return 0.0 if self._started_at is None else self._clock() - self._started_at
+
+    @property
+    def was_stopped_in_compaction(self) -> bool:
+        """Whether the compaction was stopped before it set its anchor, so that nothing changed."""
+        return self.is_compacting and self.is_stopping and not self._has_compacted
+
+    def begin(self, *, compacting: bool = False) -> None:
+        """Note that a run begins."""
+        self._started_at, self.is_stopping = self._clock(), False
+        self.is_closing = self.is_compacting = compacting
+        self._has_compacted = False
+
+    def stop(self) -> None:
+        """Stop the run; one that has not started yet is stopped as it does."""
+        self.is_closing = self.is_stopping = True
+        self._abort()
+
+    def end(self) -> None:
+        """Note that the run is over."""
+        self._started_at, self.is_compacting = None, False
+
+    def take_event(self, event: Event) -> None:
+        """Follow the run as soon as its event is sent, before the event is shown."""
+        match event:
+            case RunStart() | CompactionStart() if self.is_stopping:
+                self._abort()
+            case RunEnd():
+                self.is_closing = True
+            case CompactionEnd():
+                self._has_compacted = True
+            case _:
+                pass
