@@ -75,15 +75,15 @@ class _Heading(NamedTuple):
 
 
 def _parse_heading(line: str) -> _Heading | None:
-    if found := _HASHES.match(line):
-        return _Heading(_find_field(found["title"]), len(found[1]))
-    if found := _BOLD.match(line):
-        name = _find_field(found["title"])
-        return _Heading(name, _LOWEST, found["rest"].strip()) if name else None
+    if match := _HASHES.match(line):
+        return _Heading(_find_field(match["title"]), len(match[1]))
+    if match := _BOLD.match(line):
+        name = _find_field(match["title"])
+        return _Heading(name, _LOWEST, match["rest"].strip()) if name else None
     bullet = _BULLET.match(line)
-    found = _PLAIN.match(line) if bullet is None or line.lstrip()[0].isdigit() else None
-    name = _find_field(found["title"]) if found else None
-    return _Heading(name, _LOWEST, ((found and found["rest"]) or "").strip()) if name else None
+    match = _PLAIN.match(line) if bullet is None or line.lstrip()[0].isdigit() else None
+    name = _find_field(match["title"]) if match else None
+    return _Heading(name, _LOWEST, ((match and match["rest"]) or "").strip()) if name else None
 
 
 def _find_field(title: str) -> str | None:
@@ -136,8 +136,8 @@ class _SummaryReader:
             self.open = False
         elif self.field == "goal":
             self._continue_item(line.strip())
-        elif found := _BULLET.match(line):
-            self._add_bullet(line, len(found["indent"]), found["text"].strip())
+        elif bullet := _BULLET.match(line):
+            self._add_bullet(line, len(bullet["indent"]), bullet["text"].strip())
         elif self.open or (line[:1].isspace() and self.items[self.field]):
             self._continue_item(line.strip())
         else:
@@ -186,13 +186,13 @@ class _SummaryReader:
         self.items[name].append(text)
 
     def build_summary(self) -> Summary:
-        kept = {
+        fields = {
             name: tuple(item.rstrip() for item in items if not _NOTHING.match(item.strip()))
             for name, items in self.items.items()
             if name != "progress"
         }
-        goal = "\n".join(kept.pop("goal")).strip()
-        return Summary(goal=goal, **kept)
+        goal = "\n".join(fields.pop("goal")).strip()
+        return Summary(goal=goal, **fields)
 
 
 _MIN_SUMMARY_CHARS = 30

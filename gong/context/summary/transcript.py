@@ -28,6 +28,7 @@ HEADER_MARK = "=== "
 _END_LINE = "=== end"
 _PIECE_HEADER = re.compile(r"=== (user|assistant|tool|summary)(?:: (.*))?\Z", re.DOTALL)
 _ESCAPED_HEADER = re.compile(r"\\*=== ")
+_ESCAPED_CHARACTER = re.compile(r"\\(.)")
 _JOINED = 1_000
 """Pieces that are joined at once."""
 
@@ -79,7 +80,9 @@ def parse_transcript(text: str) -> tuple[TranscriptPiece, ...]:
             if role is not None:
                 pieces.append(TranscriptPiece(role, "\n".join(lines), name))
             role = header[1]  # the pattern names the roles
-            name = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], header[2] or "")
+            name = _ESCAPED_CHARACTER.sub(
+                lambda escape: "\n" if escape[1] == "n" else escape[1], header[2] or ""
+            )
             lines.clear()
         elif line == _END_LINE:
             break

@@ -105,58 +105,59 @@ def quote_requests(
     Above `limit_chars` the longest are cut first. If even that is too much, requests after the
     first are left out, the oldest first, and a line says how many.
     """
-    left_out, found = 0, []
+    left_out, requests = 0, []
     for text in parse_earlier_summary(previous).requests:
-        if gone := _OMISSION_LINE.match(text):
-            left_out += int(gone[1])
+        if omission := _OMISSION_LINE.match(text):
+            left_out += int(omission[1])
         elif cut := _CUT_NOTICE.search(text):
             hint = cut[2] or _SEARCH_HINT
-            found.append(_QuotedRequest(text[: cut.start()], int(cut[1]), hint))
+            requests.append(_QuotedRequest(text[: cut.start()], int(cut[1]), hint))
         else:
-            found.append(_QuotedRequest(text, 0, _SEARCH_HINT))
+            requests.append(_QuotedRequest(text, 0, _SEARCH_HINT))
     for entry in entries:
-        said = (extract_typed_text(entry) or "").strip()
-        found += [_QuotedRequest(said, 0, f", entry {entry.id[:SHORT]}")] if said else []
-    return _fit_requests(found, left_out, limit_chars)
+        text = (extract_typed_text(entry) or "").strip()
+        requests += [_QuotedRequest(text, 0, f", entry {entry.id[:SHORT]}")] if text else []
+    return _fit_requests(requests, left_out, limit_chars)
 
 
-def _fit_requests(found: list[_QuotedRequest], left_out: int, room: int) -> tuple[str, ...]:
+def _fit_requests(requests: list[_QuotedRequest], left_out: int, room: int) -> tuple[str, ...]:
     """Return requests fitted into `room` characters of a summary."""
-    spare = _count_hopeless(found, room)
-    left_out, found = left_out + spare, [*found[:1], *found[1 + spare :]]
-    shown = _level_requests(found, room)
-    while len(found) > 2 and sum(map(len, shown)) + _MIN_REQUEST_CHARS > room:  # noqa: PLR2004 (first, last)
-        size, spare = sum(map(len, shown)) + _MIN_REQUEST_CHARS, 0
-        while spare < len(found) - 2 and size > room:
-            size -= len(shown[1 + spare])
+    spare = _count_omitted(requests, room)
+    left_out, requests = left_out + spare, [*requests[:1], *requests[1 + spare :]]
+    quotes = _level_requests(requests, room)
+    while len(requests) > 2 and sum(map(len, quotes)) + _MIN_REQUEST_CHARS > room:  # noqa: PLR2004 (first, last)
+        size, spare = sum(map(len, quotes)) + _MIN_REQUEST_CHARS, 0
+        while spare < len(requests) - 2 and size > room:
+            size -= len(quotes[1 + spare])
             spare += 1
         left_out += spare
-        found = [found[0], *found[1 + spare :]]
-        shown = _level_requests(found, room - _MIN_REQUEST_CHARS)
+        requests = [requests[0], *requests[1 + spare :]]
+        quotes = _level_requests(requests, room - _MIN_REQUEST_CHARS)
         if size <= room:
             break
     if left_out:
         line = f"[{left_out} more request{'s' * (left_out > 1)} stood here: tape_search finds them]"
-        shown.insert(1, line)
-    return tuple(shown)
+        quotes.insert(1, line)
+    return tuple(quotes)
 
 
-def _count_hopeless(found: Sequence[_QuotedRequest], room: int) -> int:
+def _count_omitted(requests: Sequence[_QuotedRequest], room: int) -> int:
     """Return how many requests after the first find no room, even if each is cut to the least."""
-    size, spare = sum(min(len(one.text), _MIN_REQUEST_CHARS) for one in found), 0
-    while spare < len(found) - 2 and size > room:
-        size -= min(len(found[1 + spare].text), _MIN_REQUEST_CHARS)
+    size, spare = sum(min(len(request.text), _MIN_REQUEST_CHARS) for request in requests), 0
+    while spare < len(requests) - 2 and size > room:
+        size -= min(len(requests[1 + spare].text), _MIN_REQUEST_CHARS)
         spare += 1
     return spare
 
 
-def _level_requests(found: Sequence[_QuotedRequest], room: int) -> list[str]:
-    whole = [one.render_cut(len(one.text)) for one in found]
+def _level_requests(requests: Sequence[_QuotedRequest], room: int) -> list[str]:
+    whole = [request.render_cut(len(request.text)) for request in requests]
     if sum(map(len, whole)) <= room:
         return whole
-    notice = 55 if any(one.where == _SEARCH_HINT for one in found) else 40  # of each cut text
-    longest = compute_cut_length((len(one.text) + notice for one in found), room) - notice
-    return [one.render_cut(max(longest, _MIN_REQUEST_CHARS)) for one in found]
+    sizes = [len(request.text) for request in requests]
+    notice = 55 if any(request.where == _SEARCH_HINT for request in requests) else 40
+    longest = compute_cut_length((size + notice for size in sizes), room) - notice
+    return [request.render_cut(max(longest, _MIN_REQUEST_CHARS)) for request in requests]
 
 
 def parse_earlier_summary(summary: Summary | str | None) -> Summary:
@@ -184,7 +185,7 @@ def collect_files(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the files that successful calls read, and those that calls changed.
 
-    What results recorded as changed counts, also of commands, else what the arguments tell. Paths
+    What results recorded as changed counts, also of commands, else what the arguments say. Paths
     inside the folder of the summary are relative to it. A changed file is not among those read.
     Each appears once, where it was used last; above MAX_FILES a last line says how many are left
     out.
@@ -202,13 +203,13 @@ def collect_files(
         elif isinstance(data, ToolResult) and data.call_id in calls:
             call, ran = calls.pop(data.call_id)
             folder = folders.of_entry.get(entry.id, "")
-            deeds = () if data.is_error else parse_file_calls(call, ran)
-            used = [(one.path, read) for one in deeds if isinstance(one.work, FileRead)]
+            uses = () if data.is_error else parse_file_calls(call, ran)
+            used = [(use.path, read) for use in uses if isinstance(use.work, FileRead)]
             recorded = [path for file in data.files for path in (file.source, file.path) if path]
-            named = [one.path for one in deeds if not isinstance(one.work, FileRead)]
-            used += [(one, changed) for one in recorded or named]
-            for one, names in used:
-                path = folders.rename(one, folder)
+            named = [use.path for use in uses if not isinstance(use.work, FileRead)]
+            used += [(path, changed) for path in recorded or named]
+            for name, names in used:
+                path = folders.rename(name, folder)
                 names.pop(path, None)
                 names[path] = None
     read = {path: None for path in read if path not in changed}
