@@ -78,22 +78,52 @@ _MAX_END = 20
 """Characters at the end of a name where that may stand."""
 
 
-def find_existing_folder(store: Store, identity: str) -> str | None:
-    """Return the folder of the tape with this id; None if the store has none.
+class TapeFolders:
+    """The folders of a store's tapes, by the ends of their names: each name is looked at once.
 
-    Only folders are opened whose name ends like the id begins, or that somebody has renamed.
+    The store is listed at each question, so tapes of other processes are found too. A folder is
+    opened only if its name ends like the id begins, or if somebody has renamed it.
     """
-    store.check()
-    try:
-        names = sorted(os.listdir(store.tapes))  # noqa: PTH208 (thousands, once for each tape)
-    except FileNotFoundError:
-        return None
-    for name in names:
-        usual = _USUAL_FOLDER.search(name, max(len(name) - _MAX_END, 0))
-        may_be = usual is None or identity.startswith(usual["id"])
-        if may_be and name[0] != "." and store.read_tape_id(name) == identity:
-            return name
-    return None
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.names: set[str] = set()
+        """All folders that may hold a tape, at the last question."""
+        self._by_end: dict[str, set[str]] = {}
+        """The first 8 digits of an id → folders; "" → those that have other names."""
+
+    def find(self, identity: str) -> str | None:
+        """Return the folder of the tape with this id; None if the store has none."""
+        self.look()
+        likely = self._by_end.get(identity[:8], set()) | self._by_end.get("", set())
+        found = (name for name in sorted(likely) if self._store.read_tape_id(name) == identity)
+        return next(found, None)
+
+    def look(self) -> None:
+        """List the store again."""
+        self._store.check()
+        try:
+            now = set(os.listdir(self._store.tapes))  # noqa: PTH208 (thousands, for each tape)
+        except FileNotFoundError:
+            now = set()
+        for name in self.names - now:
+            self.names.remove(name)
+            self._by_end[_read_end(name)].discard(name)
+        for name in now - self.names:
+            if not name.startswith("."):  # one that is not complete yet
+                self.names.add(name)
+                self._by_end.setdefault(_read_end(name), set()).add(name)
+
+
+def _read_end(name: str) -> str:
+    """Return the digits at the end of a folder's name; "" where somebody has renamed it."""
+    usual = _USUAL_FOLDER.search(name, max(len(name) - _MAX_END, 0))
+    return usual["id"] if usual else ""
+
+
+def find_existing_folder(store: Store, identity: str) -> str | None:
+    """Return the folder of the tape with this id; None if the store has none."""
+    return TapeFolders(store).find(identity)
 
 
 def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: ImportTarget) -> str:
@@ -116,27 +146,32 @@ def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: I
 def record_tape(
     store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
 ) -> RecordedTape:
-    """Create the tape with this id, filled by `fill`, unless the store has it.
-
-    It is recorded in a store inside the new folder, as any tape is, and moved: what a crash leaves
-    of it is removed, so it is synced once, when it is whole.
-    """
+    """Create the tape with this id, filled by `fill`, unless the store has it."""
     folder = find_existing_folder(store, identity)
     is_new = folder is None
     if folder is None:
-        with create_scratch_folder(store, identity) as (tapes, name):
-            inner = Store(
-                store.tapes / name,
-                clock=store.clock,
-                random=lambda _: identity,
-                durable=False,
-            )
-            with inner.create(beginning) as tape, tape.writer() as writer:
-                fill(tape, writer)
-                built = tape.folder.name
-            with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
-                with made.sub(built) as whole:
-                    whole.sync_tree()
-                target = ImportTarget(identity, built, is_path=False)
-                folder = place_tape(store, tapes, made, built, target)
+        folder = record_new_tape(store, identity, beginning, fill)
     return RecordedTape(str(store.tapes.absolute() / folder), is_new)
+
+
+def record_new_tape(
+    store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
+) -> str:
+    """Create the tape with an id that the store does not have, and return its folder.
+
+    It is recorded in a store inside the new folder, as any tape is, and moved: what a crash leaves
+    of it is removed, so it is synced once, when it is whole. Raises Busy if another process has
+    just recorded a tape of this id.
+    """
+    with create_scratch_folder(store, identity) as (tapes, name):
+        inner = Store(
+            store.tapes / name, clock=store.clock, random=lambda _: identity, durable=False
+        )
+        with inner.create(beginning) as tape, tape.writer() as writer:
+            fill(tape, writer)
+            built = tape.folder.name
+        with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
+            with made.sub(built) as whole:
+                whole.sync_tree()
+            target = ImportTarget(identity, built, is_path=False)
+            return place_tape(store, tapes, made, built, target)

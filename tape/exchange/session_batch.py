@@ -26,7 +26,7 @@ from msgspec import Struct
 from ..errors import TapeError
 from ..store.disk import Folder
 from ..store.locks import hold_lock
-from .recorded_tape import find_existing_folder
+from .recorded_tape import TapeFolders
 from .session_family import ImportedTapes
 from .session_import import import_session
 from .session_sources import open_session_file
@@ -126,18 +126,24 @@ class OpenedSession(NamedTuple):
 
 @contextmanager
 def open_locked_session(
-    store: Store, source: SessionFile, tool: str | None = None, *, wait: float | None = None
+    store: Store,
+    source: SessionFile,
+    tool: str | None = None,
+    *,
+    wait: float | None = None,
+    folders: TapeFolders | None = None,
 ) -> Iterator[OpenedSession]:
     """Open the session in a file; nobody else imports it while the block runs.
 
     Waits for another import of it, `wait` seconds or as `limit_lock_wait` says, then raises Busy.
+    `folders` is what is known of the store's tapes.
     Raises NotFound, UsageError and OSError as `open_session_file` does.
     """
     stamp = FileStamp.of(source.path)
     session, digest = open_session_file(source, tool)
     if not store.tapes.is_dir():
         store.open_tapes_folder().close()
-    is_new = find_existing_folder(store, session.tape_id) is None
+    is_new = (folders or TapeFolders(store)).find(session.tape_id) is None
     with (
         Folder.open(store.path, durable=store.durable) as home,
         home.make("locks") as locks,
@@ -186,7 +192,11 @@ def import_files(
                 continue
             if stamp.size == 0:  # a session that has just begun
                 continue
-            with open_locked_session(store, source, tool, wait=wait) as (session, digest, stamp):
+            with open_locked_session(store, source, tool, wait=wait, folders=others.folders) as (
+                session,
+                digest,
+                stamp,
+            ):
                 if before is not None and is_known and before.sha256 == digest:
                     memory.remember(source, stamp, digest, before.tapes)
                     continue

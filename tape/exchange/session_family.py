@@ -20,8 +20,11 @@ from ..clock import format_timestamp
 from ..errors import TapeError
 from ..model.entries import Start
 from ..reference import build_session_label, compute_tape_id
+from .recorded_tape import TapeFolders
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..formats.sessions.steps import SourceSession
     from ..store.store import Store
 
@@ -36,57 +39,78 @@ class Relative(NamedTuple):
     """It has the label of the session: an import found that before."""
 
 
-class _ImportedTape(NamedTuple):
-    folder: str
-    id: str
+class _Mark(NamedTuple):
+    """Something that a tape says of the sessions on it, by which others find it."""
+
+    kind: str
+    """`tape`: its id; `label` of a session on it; `parent` that it names; `created`: its time."""
     tool: str
-    created: str
-    forked_from: frozenset[str]
-    labels: frozenset[str]
+    value: str
 
 
 class ImportedTapes:
-    """The tapes of a store that were made from sessions, each read once."""
+    """The tapes of a store that were made from sessions, each read once, by what they say."""
 
     def __init__(self, store: Store) -> None:
+        self.folders = TapeFolders(store)
         self._store = store
-        self._read: dict[str, _ImportedTape | None] = {}
+        self._marks: dict[str, tuple[_Mark, ...]] = {}
+        """Folder → its marks; none of a tape that was not made from a session."""
+        self._marked: dict[_Mark, set[str]] = {}
 
     def forget(self, folder: str) -> None:
         """Read a tape again, because another session was added to it."""
-        self._read.pop(folder, None)
+        for mark in self._marks.pop(folder, ()):
+            self._marked[mark].discard(folder)
 
     def find_relatives(self, session: SourceSession) -> list[Relative]:
         """Return the tapes that may hold the beginning of a session, the likeliest first."""
-        label = build_session_label(session.tool, session.id)
-        parents = {compute_tape_id(session.tool, one) for one in session.forked_from}
-        names = {build_session_label(session.tool, one) for one in session.forked_from}
-        created = None if session.created is None else format_timestamp(session.created)
-        home: list[Relative] = []
-        named: list[Relative] = []
-        others: list[Relative] = []
-        for folder in self._store.folders():
-            if folder not in self._read:
-                self._read[folder] = self._read_tape(folder)
-            tape = self._read[folder]
-            if tape is None or tape.tool != session.tool:
-                continue
-            if label in tape.labels:
-                home.append(Relative(folder, is_named=True, is_home=True))
-            elif tape.id in parents or session.id in tape.forked_from or names & tape.labels:
-                named.append(Relative(folder, is_named=True))
-            elif tape.created == created:
-                others.append(Relative(folder, is_named=False))
-        return [*home, *named, *others]
+        self._read_new_tapes()
+        tool = session.tool
+        home = self._select([_Mark("label", tool, build_session_label(tool, session.id))])
+        parents = [
+            mark
+            for one in session.forked_from
+            for mark in (
+                _Mark("tape", tool, compute_tape_id(tool, one)),
+                _Mark("label", tool, build_session_label(tool, one)),
+            )
+        ]
+        named = self._select([*parents, _Mark("parent", tool, session.id)]) - home
+        others = set()
+        if session.created is not None:
+            others = self._select([_Mark("created", tool, format_timestamp(session.created))])
+        return [
+            *(Relative(one, is_named=True, is_home=True) for one in sorted(home)),
+            *(Relative(one, is_named=True) for one in sorted(named)),
+            *(Relative(one, is_named=False) for one in sorted(others - home - named)),
+        ]
 
-    def _read_tape(self, folder: str) -> _ImportedTape | None:
+    def _select(self, marks: Iterable[_Mark]) -> set[str]:
+        return {folder for mark in marks for folder in self._marked.get(mark, ())}
+
+    def _read_new_tapes(self) -> None:
+        self.folders.look()
+        for gone in self._marks.keys() - self.folders.names:
+            self.forget(gone)
+        for folder in self.folders.names.difference(self._marks):
+            self._marks[folder] = marks = tuple(self._read_marks(folder))
+            for mark in marks:
+                self._marked.setdefault(mark, set()).add(folder)
+
+    def _read_marks(self, folder: str) -> list[_Mark]:
         with suppress(OSError, TapeError), self._store.open_folder(folder) as tape:
             if "(import from " not in tape.info.by:
-                return None
+                return []
             name = next(iter(tape.phases.names()))
             first = tape.phases.first(name, tape.blobs.text)
             start = first.data if first else None
-            if isinstance(start, Start) and (told := start.imported):
-                named, labels = frozenset(told.forked_from), frozenset(tape.refs().labels)
-                return _ImportedTape(folder, tape.id, told.tool, tape.info.created, named, labels)
-        return None
+            if isinstance(start, Start) and (imported := start.imported):
+                tool = imported.tool
+                return [
+                    _Mark("tape", tool, tape.id),
+                    _Mark("created", tool, tape.info.created),
+                    *(_Mark("parent", tool, one) for one in imported.forked_from),
+                    *(_Mark("label", tool, one) for one in tape.refs().labels),
+                ]
+        return []

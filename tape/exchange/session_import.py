@@ -20,7 +20,6 @@ what was said there is found whatever remarks stand between, and the rest begins
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack, suppress
 from hashlib import sha256
 from struct import Struct as Packing
@@ -50,7 +49,7 @@ from ..model.line import encode_payload, read_header
 from ..reference import build_session_label
 from ..store.refs import choose_branch_name, find_head, make_ref_name, read_head_at
 from ..store.store import Store
-from .recorded_tape import find_existing_folder, record_tape
+from .recorded_tape import record_new_tape
 from .session_family import ImportedTapes
 
 if TYPE_CHECKING:
@@ -129,18 +128,15 @@ def import_session(
         project=None,
         imported=imported,
     )
-    guest = None
-    if find_existing_folder(store, session.tape_id) is None:
-        guest = _fill_tape_of_relative(store, session, others)
-    if guest is not None:
+    timed = filler.build_timed_store(store)
+    folder = others.folders.find(session.tape_id)
+    if folder is not None:
+        with timed.open_folder(folder) as tape:
+            filler.fill(tape, known=True)
+    elif guest := _fill_tape_of_relative(store, session, others):
         folder, filler = guest
     else:
-        timed = filler.build_timed_store(store)
-        recorded = record_tape(timed, session.tape_id, begins, filler.fill_new)
-        folder = os.path.basename(recorded.path)  # noqa: PTH119 (once for each of thousands)
-        if not recorded.is_new:
-            with timed.open_folder(folder) as tape:
-                filler.fill(tape, known=True)
+        folder = record_new_tape(timed, session.tape_id, begins, filler.fill_new)
     with store.open_folder(folder) as tape:
         identity, title, branches = tape.id, tape.title() or "", len(tape.refs().branches)
     done = ImportedTape(

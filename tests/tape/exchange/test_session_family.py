@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+from collections import Counter
 
 import pytest
 
@@ -251,3 +252,37 @@ def test_equal_words_alone_are_no_relation(folder):
     folder.write(FORK, other)
     first, second = folder.bring(PARENT, FORK)
     assert first.id != second.id
+
+
+class CountingStore(Store):
+    """A store that counts how often each tape is opened, and each id read."""
+
+    def __init__(self, path):
+        super().__init__(path, durable=False)
+        self.opened, self.ids_read = Counter(), Counter()
+
+    def open_folder(self, name):
+        self.opened[name] += 1
+        return super().open_folder(name)
+
+    def read_tape_id(self, name):
+        self.ids_read[name] += 1
+        return super().read_tape_id(name)
+
+
+def test_each_tape_is_read_once_to_find_the_relatives_of_many(tmp_path):
+    folder = Folder(tmp_path)
+    folder.store = CountingStore(tmp_path / "store")
+    names = [f"00000000-0000-4000-8000-{number:012}" for number in range(40)]
+    for name in names:
+        file = CodexFile(name)
+        file.message("user", f"ask {name}")
+        folder.write(name, file.lines)
+    assert len(folder.bring(*names[:-1])) == 39
+    opened, ids_read = folder.store.opened, folder.store.ids_read
+    assert set(opened.values()) == {1, 2}  # for its title when it is there, and to find relatives
+    assert not ids_read
+    opened.clear()
+    (done,) = folder.bring(names[-1])
+    assert {*opened.values()} == {1}
+    assert done.added == 3
