@@ -50,6 +50,15 @@ class CompactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The model that writes summaries; None is the current model."""
 
 
+class ProjectRules(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [permissions.projects."FOLDER"]: your rules that hold in one project only."""
+
+    allow: tuple[str, ...] = ()
+    """As in [permissions]; so are the others."""
+    deny: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+
+
 class PermissionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The table [permissions]: what may run; see docs/permissions.md."""
 
@@ -63,6 +72,8 @@ class PermissionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules for what is asked about, even where another rule allows it."""
     folders: tuple[str, ...] = ()
     """Further folders whose files may be read unasked, as with --add-dir."""
+    projects: dict[str, ProjectRules] = field(default_factory=dict)
+    """Rules for one project each, by its folder: what "always" saves in a session."""
     read_before_write: bool = True
     """Refuse to change a file that was not read in the session, or changed since."""
 
@@ -252,6 +263,8 @@ def load_settings(
     """
     file = locate_config_file(environ)
     settings = parse_settings(file, read_settings_file(file))
+    if folder is not None and settings.permissions.projects:
+        settings = _add_project_rules(settings, str(locate_project(folder)))
     if folder is not None and (project := read_project_settings(folder, environ)):
         settings = merge_settings(settings, *project)
     if model := environ.get("GONG_MODEL"):
@@ -266,6 +279,20 @@ def load_settings(
         if value is not None
     }
     return replace(settings, **given)
+
+
+def _add_project_rules(settings: Settings, root: str) -> Settings:
+    """Return the settings with the user's own rules for a project added to the others."""
+    all_rules = settings.permissions
+    if (mine := all_rules.projects.get(root)) is None:
+        return settings
+    added = replace(
+        all_rules,
+        allow=(*all_rules.allow, *mine.allow),
+        deny=(*all_rules.deny, *mine.deny),
+        ask=(*all_rules.ask, *mine.ask),
+    )
+    return replace(settings, permissions=added)
 
 
 def read_project_settings(folder: str, environ: Mapping[str, str]) -> tuple[Path, bytes] | None:
@@ -290,6 +317,7 @@ def merge_settings(settings: Settings, file: Path, data: bytes) -> Settings:
     parse_settings(file, data)  # a wrong setting is named with this file
     theirs = tomllib.loads(data.decode())
     theirs.pop("hooks", None)
+    theirs.get("permissions", {}).pop("projects", None)  # the user's alone
     ours = msgspec.to_builtins(settings)
     for name in ("allow", "deny", "ask", "folders"):
         if added := theirs.get("permissions", {}).get(name):

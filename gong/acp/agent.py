@@ -61,7 +61,7 @@ _STOPS: dict[str, Any] = {
 """How a run stopped → the reason as the protocol has it; others are `end_turn`."""
 _OPTIONS: tuple[tuple[str, str, Any], ...] = (
     ("once", "Allow once", "allow_once"),
-    ("always", "Allow always", "allow_always"),
+    ("always", "Allow always in this project", "allow_always"),
     ("no", "Deny", "reject_once"),
 )
 _INTERNAL = -32603

@@ -77,7 +77,7 @@ class Approvals:
         Raises ConfigurationError where none is open for this call, and for an unknown decision.
         """
         if not isinstance(decision, str) or decision not in ANSWERS:
-            known = "once, session, always, no or edit"
+            known = f"{', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}"
             raise ConfigurationError(f"{decision!r} is not a decision about a call: use {known}")
         if not isinstance(reason, str):
             raise ConfigurationError(f"the reason of a decision is a text, not {reason!r}")

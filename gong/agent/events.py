@@ -138,7 +138,7 @@ class ApprovalRequested(SessionEvent, frozen=True, tag="approval_request"):
     name: str
     why: str
     offered: tuple[str, ...] = ()
-    """The rules that "session" and "always" keep; empty where only "once" and "no" are offered."""
+    """The rules that a lasting answer keeps; empty where only "once" and "no" are offered."""
     dangerous: bool = False
     args: Raw = NO_JSON
     reasons: tuple[str, ...] = ()

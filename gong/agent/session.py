@@ -499,10 +499,11 @@ class Session(SessionControls):
         *,
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        """Answer an `approval_request`: once, session, always, no, or edit with other arguments.
+        """Answer an `approval_request`: once, session, always, everywhere, no, or edit.
 
-        After an edit the policy decides about the new call, and may ask again. Raises
-        ConfigurationError where no question is open about the call.
+        `always` saves a rule for this project. An edit has other `arguments`: the policy decides
+        about the new call, and may ask again. Raises ConfigurationError where no question is open
+        about the call.
         """
         self._approvals.answer(call_id, decision, reason, arguments)
 

@@ -38,7 +38,7 @@ from ..errors import AuthenticationError, ConfigurationError
 from ..llm.client import Client, choose_default_model
 from ..llm.model_names import BUILT_IN_PROVIDERS, ModelNames
 from ..policy.permissions import build_policy
-from ..policy.saved_rules import save_rule
+from ..policy.saved_rules import save_answered_rule
 from ..private_files import locate_config_file
 from ..project import has_agent_files, has_project_parts, has_skills, locate_project
 from ..tools.agents import build_agent_tools
@@ -254,7 +254,8 @@ async def _assemble_session(
         front.warn(model.instructions.hint)
     policy = build_policy(settings.permissions, folder, environ)
     policy.own_folders += (str(front.library.store.path),)
-    policy.save = partial(save_rule, locate_config_file(environ))
+    config_file, root = locate_config_file(environ), str(locate_project(folder))
+    policy.save = partial(save_answered_rule, config_file, root)
     setup = SessionSetup(
         model=model,
         tools=model.equip(tools, settings.tuning),

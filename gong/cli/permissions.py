@@ -17,10 +17,11 @@ from msgspec import Struct
 from tape.cli.output import NamingGroup, as_json, format_examples, print_bytes, print_json
 from tape.cli.terminal import format_table, print_lines
 
+from ..config import PROJECT_FILE, ProjectRules, parse_settings, read_settings_file
 from ..policy.permissions import PermissionPolicy, build_policy
 from ..policy.saved_rules import RULE_KINDS, RuleKind, remove_rule, save_rule
 from ..private_files import locate_config_file
-from ..project import locate_folder
+from ..project import locate_folder, locate_project
 from .options import add_permission_options, load_settings, merge_permissions, print_warning
 
 if TYPE_CHECKING:
@@ -103,16 +104,36 @@ def _answer_line(policy: PermissionPolicy, line: bytes) -> tuple[bytes, int]:
     return msgspec.json.encode(answer) + b"\n", 0
 
 
+def _find_root() -> str:
+    """Return the folder that rules for this project are saved under."""
+    return str(locate_project(locate_folder()))
+
+
+def _describe_place(project: str | None) -> str:
+    return "" if project is None else f" (in {project})"
+
+
 @permissions.command(name="list")
 @as_json
 def list_(*, as_json: bool) -> None:
-    """Print the mode and the rules of your config.toml."""
+    """Print the mode and the rules that hold here, and where each of them holds.
+
+    That is everywhere, in this project by your config.toml, or in it by its own.
+    """
     given = load_settings().permissions
     if as_json:
         print_json(given)
         return
-    rows = [(kind, rule) for kind in RULE_KINDS for rule in getattr(given, kind)]
-    table = format_table(rows, headings=("KIND", "RULE")) if rows else []
+    mine = given.projects.get(_find_root(), ProjectRules())
+    file = locate_config_file(os.environ)
+    user = parse_settings(file, read_settings_file(file)).permissions
+    rows = []
+    for kind in RULE_KINDS:
+        places = dict.fromkeys(getattr(user, kind), "everywhere")
+        places |= {rule: "this project" for rule in getattr(mine, kind) if rule not in places}
+        rules = dict.fromkeys(getattr(given, kind))
+        rows += [(kind, rule, places.get(rule, PROJECT_FILE)) for rule in rules]
+    table = format_table(rows, headings=("KIND", "RULE", "WHERE")) if rows else []
     print_lines([f"mode {given.mode}", *table])
 
 
@@ -128,24 +149,31 @@ _ask_option = click.option("--ask", "kind", flag_value="ask", help="A rule that 
 @_kind_option
 @_deny_option
 @_ask_option
-def add(rules: tuple[str, ...], kind: RuleKind) -> None:
+@click.option("--project", is_flag=True, help="For the project of this folder only.")
+def add(rules: tuple[str, ...], kind: RuleKind, *, project: bool) -> None:
     """Add rules to your config.toml; comments and order stay."""
-    file = locate_config_file(os.environ)
+    file, root = locate_config_file(os.environ), _find_root() if project else None
     for rule in rules:
-        save_rule(file, rule, kind)
-    print_lines([f"{file}: {kind} {rule}" for rule in rules])
+        save_rule(file, rule, kind, project=root)
+    where = _describe_place(root)
+    print_lines([f"{file}: {kind} {rule}{where}" for rule in rules])
 
 
 @permissions.command()
 @click.argument("rules", nargs=-1, required=True, metavar="RULE...")
 def rm(rules: tuple[str, ...]) -> None:
-    """Remove rules from your config.toml, of all kinds; exit 3 if one is missing."""
-    file = locate_config_file(os.environ)
+    """Remove rules from your config.toml, of all kinds, also those for this project.
+
+    The exit code is 3 if one is missing.
+    """
+    file, root = locate_config_file(os.environ), _find_root()
     missing: list[str] = []
     for rule in rules:
-        kinds = remove_rule(file, rule)
-        print_lines([f"{file}: removed {kind} {rule}" for kind in kinds])
-        missing += () if kinds else [rule]
+        removed = remove_rule(file, rule, root)
+        print_lines(
+            [f"{file}: removed {kind} {rule}{_describe_place(where)}" for kind, where in removed]
+        )
+        missing += () if removed else [rule]
     for rule in missing:
         print_warning(f"there is no rule {rule}")
     sys.exit(_NOTHING_EXIT if missing else 0)

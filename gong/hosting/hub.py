@@ -46,6 +46,7 @@ DECISIONS: Mapping[str, Answer] = {
     "once": "once",
     "session": "session",
     "always": "always",
+    "everywhere": "everywhere",
     "no": "no",
     "edit": "edit",
     "allow": "once",

@@ -35,9 +35,11 @@ class ApprovalRequest(NamedTuple):
     """The id of the sub-agent that calls; empty for the session itself."""
 
 
-Answer = Literal["once", "session", "always", "no", "edit"]
-"""`edit` asks the policy again, about the call with other arguments."""
-ANSWERS: frozenset[str] = frozenset(get_args(Answer))
+Answer = Literal["once", "session", "always", "everywhere", "no", "edit"]
+"""`always` is for this project. `edit` asks the policy again, about other arguments."""
+ANSWERS: tuple[str, ...] = get_args(Answer)
+RuleScope = Literal["project", "everywhere"]
+"""Where a saved rule holds."""
 
 
 class ApprovalAnswer(NamedTuple):

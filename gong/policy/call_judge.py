@@ -196,27 +196,28 @@ class CallJudge:
             self.commands[line] = judge_command_line(line, self.places)
         judged = self.commands[line]
         floor = self._judge_danger(judged)
-        if floor is not None and floor.decision == "deny":
-            return [floor]
         uses = [use for each in judged.uses.values() for use in each]
+        if floor is not None and floor.decision == "deny":
+            # who allows it once after reading it must know of all that it does
+            more = self._judge_parts(line, judged, uses) if self._has_person else []
+            return [floor, *more]
         own = self._judge_own_changes(judged.actions, uses)
         if self.mode is PermissionMode.BYPASS:
             roots = self.places.roots
             linked = find_linked_paths(uses, judged.inputs, roots)
             followed = find_followed_paths(uses, roots, deep=True)
             return [*own, *self._judge_linked_secrets(chain(linked, followed))]
-        return [*self._judge_parts(line, judged, uses, floor), *own]
+        asked = [] if floor is None else [floor]
+        return [*asked, *self._judge_parts(line, judged, uses), *own]
 
     def _judge_parts(
-        self, line: str, judged: CommandJudge, uses: Sequence[Invocation], floor: Ruling | None
+        self, line: str, judged: CommandJudge, uses: Sequence[Invocation]
     ) -> list[Ruling]:
-        """Judge the parts of a command line by rules and mode; `floor` is a question or nothing."""
+        """Judge the parts of a command line by rules and mode."""
         more = (*self._list_other_repositories(judged), *_list_configured_uses(judged))
         actions = tuple(dict.fromkeys((*judged.actions, *more)))
         programs = [*self._list_git_programs(judged)]
         decided = self._judge_line(line, judged, (*actions, *programs))
-        if floor is not None and (decided is None or decided.decision != "deny"):
-            return [floor]
         if decided is not None and decided.decision != "allow":
             return [decided]
         if decided is not None:
@@ -312,12 +313,12 @@ class CallJudge:
         dangers = [one for one in judged.found if one.level is DangerLevel.DANGEROUS]
         if not dangers:
             return None
+        every = tuple(_list_dangers(dangers))
         if all(one.asks for one in dangers) and self._has_person:
-            return Ruling("ask", "; ".join(_list_dangers(dangers)), by="danger", for_good=False)
-        # all of them: who allows one after reading it must know of the others
+            return Ruling("ask", "; ".join(every), by="danger", for_good=False, reasons=every)
         lines = _list_dangers([one for one in dangers if not one.asks] or dangers)
         text = format_danger(lines, self.locale)
-        return Ruling("deny", "; ".join(lines), by="danger", text=text)
+        return Ruling("deny", "; ".join(lines), by="danger", text=text, reasons=every)
 
     @property
     def _has_person(self) -> bool:

@@ -38,6 +38,7 @@ from .approval import (
     ApprovalRequest,
     Asker,
     Consultant,
+    RuleScope,
 )
 from .decision import Verdict
 from .modes import PermissionMode, parse_mode
@@ -98,8 +99,8 @@ class PermissionPolicy:
     """Asked first about what a person would be asked about, even if there is none."""
     timeout: float | None = None
     """Seconds to wait for an answer; None waits for ever."""
-    save: Callable[[str], None] | None = None
-    """Called with each rule that a person allows for good."""
+    save: Callable[[str, RuleScope], None] | None = None
+    """Called with each rule that a person allows for good, and where it holds."""
     locale: Locale = "en"
     exported: frozenset[str] = frozenset()
     """Names of the variables that commands inherit."""
@@ -211,9 +212,9 @@ class PermissionPolicy:
         if answer.decision == "once" or not ruling.offered:
             return None
         self.granted += map(parse_rule, ruling.offered)
-        if answer.decision == "always" and self.save is not None:
+        if answer.decision in {"always", "everywhere"} and self.save is not None:
             for text in ruling.offered:
-                self.save(text)
+                self.save(text, "project" if answer.decision == "always" else "everywhere")
         return ", ".join(ruling.offered)
 
     async def judge_in_time(
@@ -307,14 +308,26 @@ class PermissionPolicy:
     def _choose_ruling(self, parts: Sequence[Ruling]) -> Ruling:
         """Return the ruling about a call from those about its parts: the strictest one."""
         worst = choose_strictest(parts)
-        why = worst.why
-        reasons: tuple[str, ...] = ()
-        if worst.decision == "ask":
-            reasons = tuple(dict.fromkeys(one.why for one in parts if one.decision == "ask"))
-            why = "; ".join(reasons)
         refused = worst.by == "danger" and worst.decision == "deny"
-        once = refused and self.mode is PermissionMode.DEFAULT
+        ruled_out = any(one.by == "rule" and one.decision == "deny" for one in parts)
+        once = refused and self.mode is PermissionMode.DEFAULT and not ruled_out
+        if worst.decision != "ask" and not once:
+            return worst._replace(offered=(), once=False, reasons=())
+        reasons = _list_reasons([worst, *(one for one in parts if one.decision == "ask")])
+        why = "; ".join(reasons) if worst.decision == "ask" else worst.why
         return worst._replace(why=why, offered=(), once=once, reasons=reasons)
+
+
+def _list_reasons(asked: Sequence[Ruling]) -> tuple[str, ...]:
+    """Return why a call is asked about, the part of highest severity first, each part once."""
+    first, *others = asked
+    reasons = dict.fromkeys(first.reasons or (first.why,))
+    named = {one.partition(": ")[0] for one in reasons if first.by == "danger"}
+    more = (why for one in others for why in one.reasons or (one.why,))
+    return (
+        *reasons,
+        *dict.fromkeys(w for w in more if w.partition(": ")[0] not in named and w not in reasons),
+    )
 
 
 def _load_judge() -> None:

@@ -76,14 +76,14 @@ class Prompt(Params, frozen=True):
 
 
 class Approve(Params, frozen=True):
-    """A decision about a call: `once session always no edit`, or `allow`, `deny`."""
+    """A decision about a call: `once session always everywhere no edit`, or `allow`, `deny`."""
 
     session: str
     call_id: str
     decision: str
     reason: str = ""
     rule: str | None = None
-    """The rule that `always` is about, as it was offered."""
+    """The rule that a lasting decision is about, as it was offered."""
     arguments: dict[str, Any] | None = None
     """Of an edit: the call's new arguments."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -144,8 +145,9 @@ def test_a_person_is_asked_and_always_is_kept(ask, asking):
     press(terminal, "3", "answered always")
     terminal.wait_for("all done")
     assert (asking.folder / "three").exists()
-    settings = (asking.home / ".config/gong/config.toml").read_text()
-    assert settings == '[permissions]\nallow = ["Bash(touch:*)"]\n'
+    settings = tomllib.loads((asking.home / ".config/gong/config.toml").read_text())
+    project = str(asking.folder.resolve())
+    assert settings == {"permissions": {"projects": {project: {"allow": ["Bash(touch:*)"]}}}}
     assert [(one["by"], one["rule"]) for one in read_approvals(asking)] == [
         ("user", "Bash(touch:*)"),
         ("session", "Bash(touch:*)"),

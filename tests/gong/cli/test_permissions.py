@@ -51,6 +51,24 @@ def test_rules_are_added_and_removed_and_comments_stay(gong, home):
     )
 
 
+def test_a_rule_for_this_project_holds_nowhere_else(gong, home, tmp_path):
+    """M176: `list` says where each rule holds, and `rm` finds it."""
+    touch = ("bash", {"command": "touch a"})
+    gong("permissions", "add", "--project", "Bash(touch:*)")
+    gong("permissions", "add", "Bash(make:*)")
+    assert check(gong, touch)[0]["rule"] == "Bash(touch:*)"
+    shown = [line.split() for line in gong("permissions", "list").stdout.splitlines()]
+    assert shown[2:] == [
+        ["allow", "Bash(make:*)", "everywhere"],
+        ["allow", "Bash(touch:*)", "this", "project"],
+    ]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert "touch" not in gong("permissions", "list", cwd=elsewhere).stdout
+    gong("permissions", "rm", "Bash(touch:*)")
+    assert check(gong, touch)[0]["decision"] == "ask"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

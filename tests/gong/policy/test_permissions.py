@@ -371,3 +371,19 @@ def test_a_wrong_rule_says_how_to_write_one():
     for text in ("", "(x)", "Bash()", "a b"):
         with pytest.raises(ConfigurationError, match=r"rule|pattern"):
             parse_rule(text)
+
+
+def test_all_that_is_asked_about_is_named_beside_what_is_dangerous_m177():
+    """M177: who allows a dangerous command once has read of its other parts, too."""
+    ruling = policy().judge("bash", {"command": "touch a && rm -rf ~ && make x"})
+    assert (ruling.decision, ruling.once) == ("deny", True)
+    assert [one.partition(":")[0] for one in ruling.reasons] == ["rm -rf ~", "touch a", "make x"]
+    asked = policy().judge("bash", {"command": "git checkout . && make x"})
+    assert asked.decision == "ask"
+    assert [one.partition(":")[0] for one in asked.reasons] == ["git checkout .", "make x"]
+    assert asked.offered == ()
+
+
+def test_no_person_is_asked_about_what_a_rule_denies_beside_a_danger():
+    denied = policy(deny=["Bash(make:*)"]).judge("bash", {"command": "rm -rf ~ && make x"})
+    assert (denied.decision, denied.once, denied.reasons) == ("deny", False, ())
