@@ -37,9 +37,12 @@ COMMANDS = {
     "gong tape ls": 5.5,
     "tape search session": 5.5,
     "tape ls --all": 18.3,
-    "tape show": None,
-    "tape status": None,
-    "gong chat --help": None,
+    "tape stats": 5.5,
+    "tape show": 5.5,
+    "tape log": 5.5,
+    "tape status": 5.5,
+    "tape branches": 5.5,
+    "gong chat --help": 5.5,
 }
 """What is measured, and the most it may take, as a ratio; None: it is for information only."""
 

@@ -123,6 +123,33 @@ def test_a_search_imports_neither_the_model_nor_the_store(run, tmp_path):
     assert "tape.index.search" in loaded
 
 
+def test_sums_import_neither_the_model_nor_the_store(run, tmp_path):
+    run("tape", "new", "--json")
+    index = tmp_path / "home/.tape"
+    while reader.fetch_newest_tapes(str(index), 1) is None:  # as above
+        run("tape", "ls", "--no-pager")
+    loaded = run("tape", "stats")
+    assert (
+        loaded & {"tape.model.line", "msgspec", "tape.store.store", "tape.index.library", "pathlib"}
+        == set()
+    )
+    assert "tape.index.stats" in loaded
+
+
+@pytest.mark.parametrize("command", ["show", "log", "status", "branches"])
+def test_looking_at_a_tape_without_calls_reads_no_tools_and_no_history(run, command):
+    run("tape", "new", "--json")
+    run("tape", "ls")  # the index reads it
+    assert not {
+        *("difflib", "tape.files.calls", "tape.files.git_patch", "tape.render.commonmark"),
+        *("tape.history.follow", "tape.history.graph", "tape.history.merge_base"),
+    } & run("tape", command)
+
+
+def test_the_help_page_of_a_conversation_needs_no_event_loop(run):
+    assert not {"asyncio", "tempfile", "msgspec", "gong.config"} & run("gong", "chat", "--help")
+
+
 def test_the_version_needs_nothing_at_all(run):
     assert {name for name in run("tape", "--version") if name.startswith("tape")} == {
         "tape",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -211,6 +210,8 @@ def chat(**options: Any) -> int:
             names_mode=given.permission is not None or given.yolo,
         )
 
+    import asyncio  # noqa: PLC0415 (the help page needs no event loop)
+
     if asked is None:
         return asyncio.run(_run_terminal(open_front, past, given))
     if given.picks:
@@ -289,6 +290,8 @@ async def _run_terminal(
     A session that the user chooses in the conversation is opened in place of the one before; where
     that fails, that one is opened again, with what was typed meanwhile.
     """
+    import asyncio  # noqa: PLC0415 (as in `chat`)
+
     from ..repl.conversation.first_prompt import (  # noqa: PLC0415 (prompt-toolkit loads slowly)
         TypedAhead,
         hold_prompt,

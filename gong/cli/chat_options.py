@@ -6,7 +6,6 @@ import os
 import select
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
@@ -111,6 +110,8 @@ class ChatOptions(NamedTuple):
             raise click.UsageError(
                 "--no-session cannot be combined with -c, --session, --fork or --store"
             )
+        from tempfile import TemporaryDirectory  # noqa: PLC0415 (few sessions are in no store)
+
         return click.get_current_context().with_resource(TemporaryDirectory(prefix="gong-"))
 
     def list_tools(self) -> tuple[str, ...] | None:

@@ -36,7 +36,8 @@ from tape.model.entries import (
 )
 from tape.model.line import decode_line, encode_id_prefix, read_id, read_type
 from tape.reference import is_id_prefix
-from tape.render.entries import render_blob_head, render_conversation
+from tape.render.entries import render_blob_head
+from tape.render.markdown import render_conversation
 from tape.text import to_single_line
 
 from ..llm.search_terms import parse_terms, weigh_term

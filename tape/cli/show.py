@@ -15,20 +15,16 @@ from msgspec.structs import asdict
 
 from ..clock import read_clock, show_times
 from ..errors import UsageError
-from ..history.follow import Moved, follow
-from ..history.merge_base import find_merge_base, read_path_to
 from ..model.entries import NO_JSON, Assistant, ToolResult, ToolStart, User, select_tool_calls
 from ..reference import split_range
-from ..render.calls import leave_plain, render_call
 from ..render.entries import (
     Conversation,
     RenderOptions,
     render_blob_head,
-    render_end_markdown,
     render_entry,
     render_entry_line,
-    render_turn_markdown,
 )
+from ..render.paint import leave_plain
 from ..text import SHORT, measure_width
 from .entry_lines import (
     LocatedLine,
@@ -143,6 +139,8 @@ def find_call(tape: Tape, head: Head, call_id: str, options: RenderOptions) -> R
             case Assistant(content=content):
                 calls = {call.id: call for call in select_tool_calls(content)}
                 if call_id in calls:
+                    from ..render.calls import render_call  # noqa: PLC0415 (few entries are results)
+
                     return render_call(calls[call_id], ran, options.paint)
             case User():
                 break
@@ -267,6 +265,8 @@ def _open_log_place(
     if every:
         raise UsageError("REF..REF2 is one path: omit --all")
     with open_entry(options, both[0]) as one, open_second_entry(options, one, both[1]) as two:
+        from ..history.merge_base import find_merge_base, read_path_to  # noqa: PLC0415 (only a range needs it)
+
         parted = find_merge_base(read_path_to(*one), read_path_to(*two))
         yield two.tape, two.head, parted.b
 
@@ -320,6 +320,11 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
             print_json_array(step.line for step in read_path(tape, head, render_blob_head))
             return
         if markdown:  # a page for others too
+            from ..render.markdown import (  # noqa: PLC0415 (text needs none of it)
+                render_end_markdown,
+                render_turn_markdown,
+            )
+
             click.get_current_context().with_resource(show_times(local=False))
         shown, print_text = Conversation(build_render_options(tape)), print_shown
         if can_colour():
@@ -386,6 +391,8 @@ def follow_branch(place: ResolvedRef, newest: int, *, as_json: bool) -> None:
     """Show the newest entries of a branch, then new ones, until interrupted."""
     if place.head is not None:
         raise UsageError("-f follows a branch, not an entry: write TAPE or TAPE:BRANCH")
+    from ..history.follow import Moved, follow  # noqa: PLC0415 (only -f follows)
+
     tell = print_entry_lines if as_json else print_entries
     with follow(place.tape, place.branch, skipped=warn_of_left_out_part) as follower:
         tell(read_path(place.tape, follower.head, render_blob_head, newest=newest))

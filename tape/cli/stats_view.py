@@ -8,16 +8,16 @@ from datetime import date
 from typing import TYPE_CHECKING, cast
 
 import click
-import msgspec
 
 from ..clock import format_timestamp, read_clock, render_time
-from ..index.stats import StatsFilter, compute_statistics
+from ..index.stats import StatsFilter, compute_caught_up, compute_statistics
 from ..text import SHORT, format_count, measure_width, shorten_to_width
-from .output import as_json, format_examples, print_json, ref
-from .resolve import open_library, open_ref, warn_of_left_out
+from .environment import find_store_home
+from .output import as_json, format_examples, ref
 from .terminal import (
     format_table,
     get_columns,
+    print_json_text,
     print_lines,
     print_warning,
     strip_style,
@@ -26,7 +26,7 @@ from .terminal import (
 from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ..index.stats import By, StatsRow
     from .group import GlobalOptions
@@ -86,6 +86,8 @@ def stats(
     """
     tape = branch = None
     if ref:
+        from .resolve import open_ref  # noqa: PLC0415 (the sums of all tapes open none)
+
         with open_ref(options, ref) as place:
             tape, branch = place.tape.id, place.branch
     wanted = StatsFilter(
@@ -96,30 +98,39 @@ def stats(
         since=parse_moment(since, read_clock()) if since else None,
         until=parse_moment(until, read_clock()) if until else None,
     )
+    groupings: tuple[By, ...] = (cast("By", by),) if by else ("all", "model", "day")
+    found = compute_caught_up(find_store_home(options.store), groupings, wanted)
+    if found is not None:
+        _print_statistics(found, by, as_json=as_json)
+        return 0
+    from .resolve import open_library, warn_of_left_out  # noqa: PLC0415 (as above)
+
     with open_library(options) as opened:
-
-        def ask(by: By) -> list[StatsRow]:
-            return compute_statistics(*opened, by, wanted)
-
-        if by is not None:
-            rows = ask(cast("By", by))
-            print_json([build_row_fields(row, by) for row in rows]) if as_json else print_lines(
-                format_stats(rows, by)
-            )
-        else:
-            rows = _print_overview(ask, as_json=as_json)
-        if not rows and not as_json:
-            print_warning("nothing to count: no model or tool calls found")
+        found = [compute_statistics(*opened, grouping, wanted) for grouping in groupings]
+        _print_statistics(found, by, as_json=as_json)
         return 0 if ref else warn_of_left_out(opened).code
 
 
-def _print_overview(ask: Callable[[By], list[StatsRow]], *, as_json: bool) -> list[StatsRow]:
-    """Print the totals, the models and the last days; return the totals.
+def _print_statistics(found: list[list[StatsRow]], by: str | None, *, as_json: bool) -> None:
+    """Print one table, or the overview without `by`."""
+    if by is None:
+        _print_overview(*found, as_json=as_json)
+    elif as_json:
+        print_json_text([build_row_fields(row, by) for row in found[0]])
+    else:
+        print_lines(format_stats(found[0], by))
+    if not found[0] and not as_json:
+        print_warning("nothing to count: no model or tool calls found")
+
+
+def _print_overview(
+    total: list[StatsRow], models: list[StatsRow], days: list[StatsRow], *, as_json: bool
+) -> None:
+    """Print the totals, the models and the last days.
 
     The last days count from the newest one that is not in the future, so that an entry with a wrong
     clock does not hide the others.
     """
-    total, models, days = ask("all"), ask("model"), ask("day")
     if days:
         names = [day.key or "" for day in days]
         today = format_timestamp(read_clock())[:10]
@@ -128,7 +139,7 @@ def _print_overview(ask: Callable[[By], list[StatsRow]], *, as_json: bool) -> li
         first = date.fromordinal(max(past, 1)).isoformat()
         days = [day for day in days if (day.key or "") >= first]
     if as_json:
-        print_json(
+        print_json_text(
             {
                 "total": build_row_fields(total[0], "all") if total else None,
                 "models": [build_row_fields(row, "model") for row in models],
@@ -138,7 +149,6 @@ def _print_overview(ask: Callable[[By], list[StatsRow]], *, as_json: bool) -> li
     elif total:
         print_lines(format_totals(total[0]))
         print_lines(["", *format_stats(models, "model"), "", *format_stats(days, "day")])
-    return total
 
 
 def build_row_fields(row: StatsRow, by: str) -> dict[str, object]:
@@ -148,8 +158,8 @@ def build_row_fields(row: StatsRow, by: str) -> dict[str, object]:
         names = {"tape": row.key, "branch": row.branch}
     if by in ("tape", "branch"):
         names["title"] = row.title
-    spent = {} if by == "tool" else msgspec.structs.asdict(row.spent)
-    ran = {**msgspec.structs.asdict(row.ran), "error_rate": row.ran.error_rate}
+    spent = {} if by == "tool" else row.spent._asdict()
+    ran = {**row.ran._asdict(), "error_rate": row.ran.error_rate}
     return {**names, **spent, **ran, "first": row.first, "last": row.last}
 
 

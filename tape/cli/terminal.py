@@ -83,7 +83,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "removed": {"fg": "red"},
     "note": {"dim": True},
 }
-"""How each kind of line looks (`render.calls.Kind`)."""
+"""How each kind of line looks (`render.paint.Kind`)."""
 
 
 def paint_line(kind: str, text: str) -> str:

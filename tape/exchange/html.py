@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..model.line import Entry
-    from ..render.calls import Kind
+    from ..render.paint import Kind
     from ..store.refs import Head
     from ..store.tape import Tape
     from .export import ExportReport

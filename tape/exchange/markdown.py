@@ -17,13 +17,8 @@ from ..files.git_patch import is_binary
 from ..model.entries import Assistant, SideUsage, ToolResult, join_texts
 from ..model.line import decode_line, read_header
 from ..render.commonmark import escape_markdown, quote_code
-from ..render.entries import (
-    Conversation,
-    RenderOptions,
-    render_end_markdown,
-    render_result_markdown,
-    render_turn_markdown,
-)
+from ..render.entries import Conversation, RenderOptions
+from ..render.markdown import render_end_markdown, render_result_markdown, render_turn_markdown
 from ..text import shorten_to_width
 from .secrets import mask_json, mask_text
 

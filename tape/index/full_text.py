@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack
 from ..clock import parse_timestamp
 from ..errors import UsageError
 from ..text import replace_surrogates
+from .reader import ORIGIN_PHASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -233,9 +234,6 @@ def _strip_marks(marked: str) -> tuple[str, list[tuple[int, int]]]:
         size += len(inside) + len(rest)
     return "".join(parts), spans
 
-
-ORIGIN_PHASE = "0000-origin"
-"""The phase of a copied past: `tape.store.phase.ORIGIN`."""
 
 _EXTRA_HITS = 300
 """Matches that are ranked beyond the wanted hits."""

@@ -26,6 +26,8 @@ CHECK_NAME = "index.checked"
 """Name of the file whose time is that of the last check of all tapes."""
 APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
+ORIGIN_PHASE = "0000-origin"
+"""The phase of a copied past: `tape.store.phase.ORIGIN`."""
 SCHEMA_VERSION = 6
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 

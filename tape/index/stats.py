@@ -12,15 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from ..clock import format_timestamp, parse_timestamp
-from ..store.phase import ORIGIN
-from .library import query_index
+from .reader import ORIGIN_PHASE, is_caught_up, query_index_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from sqlite3 import Connection
 
     from ..store.store import Store
@@ -33,7 +29,7 @@ _COST_DIGITS = 9
 """Decimals of a cost: sums do not depend on the order beyond them."""
 
 
-class UsageTotals(Struct, frozen=True, gc=False):
+class UsageTotals(NamedTuple):
     """Sums over model calls; None if unknown for all calls."""
 
     calls: int = 0
@@ -50,7 +46,7 @@ class UsageTotals(Struct, frozen=True, gc=False):
     model_ms: int | None = None
 
 
-class ToolTotals(Struct, frozen=True, gc=False):
+class ToolTotals(NamedTuple):
     """Sums over tool calls."""
 
     tool_calls: int = 0
@@ -65,7 +61,7 @@ class ToolTotals(Struct, frozen=True, gc=False):
         return self.tool_errors / self.tool_calls if self.tool_calls else None
 
 
-class StatsRow(Struct, frozen=True, gc=False):
+class StatsRow(NamedTuple):
     """One row: what it is of, and the sums."""
 
     key: str | None
@@ -123,10 +119,10 @@ _KEY_SQL = {
 _COUNTED_SQL = f"""
     JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape
     WHERE (:tape IS NULL OR t.id = :tape) AND (:branch IS NULL OR p.branch = :branch)
-    AND (p.name <> '{ORIGIN}' OR (:tape IS NULL AND NOT EXISTS (
+    AND (p.name <> '{ORIGIN_PHASE}' OR (:tape IS NULL AND NOT EXISTS (
         SELECT 1 FROM entries o JOIN phases q ON q.key = o.phase
         WHERE substr(o.id, 1, 4) = substr(e.id, 1, 4) AND o.id = e.id
-        AND (q.name <> '{ORIGIN}' OR o.key < e.key))))
+        AND (q.name <> '{ORIGIN_PHASE}' OR o.key < e.key))))
     AND (:root IS NULL OR substr(t.cwd || '/', 1, length(:root)) = :root
         OR substr(t.project || '/', 1, length(:root)) = :root)
     AND e.time >= :since AND e.time < :until
@@ -170,7 +166,29 @@ def compute_statistics(
 
     Raises NewerFormat or Damaged of the store itself.
     """
-    wanted = wanted or StatsFilter()
+    from .library import query_index  # noqa: PLC0415 (most sums read no tape)
+
+    return query_index(store, index, lambda db: select_statistics(db, by, wanted or StatsFilter()))
+
+
+def compute_caught_up(
+    home: str, groupings: Sequence[By], wanted: StatsFilter
+) -> list[list[StatsRow]] | None:
+    """Return what `compute_statistics` does by each, from the index of the store at `home`.
+
+    None if the index has to catch up first.
+    """
+
+    def question(db: Connection) -> list[list[StatsRow]] | None:
+        if not is_caught_up(db, home):
+            return None
+        return [select_statistics(db, by, wanted) for by in groupings]
+
+    return query_index_file(home, question)
+
+
+def select_statistics(db: Connection, by: By, wanted: StatsFilter) -> list[StatsRow]:
+    """Return the sums of what is indexed, in the order of `compute_statistics`."""
     values = {
         "tape": wanted.tape and bytes.fromhex(wanted.tape),
         "branch": wanted.branch,
@@ -182,13 +200,10 @@ def compute_statistics(
     has_model = by == "model" or wanted.model is not None
     calls = _CALLS_WITH_MODEL_SQL if has_model else _CALLS_SQL
 
-    def fetch(db: Connection) -> tuple[dict[_StatsKey, _StatsPart], ...]:
-        spent = _fetch_parts(db, by, _USAGE_SQL, _USAGE_SUMS_SQL, values) if by != "tool" else ()
-        ran = _fetch_parts(db, by, calls, _TOOL_SUMS_SQL, values)
-        changed = _fetch_parts(db, by, calls + _CHANGES_SQL, "count(DISTINCT f.path)", values)
-        return dict(spent), dict(ran), dict(changed)
-
-    spent, ran, changed = query_index(store, index, fetch)
+    usage = _fetch_parts(db, by, _USAGE_SQL, _USAGE_SUMS_SQL, values) if by != "tool" else ()
+    spent = dict(usage)
+    ran = dict(_fetch_parts(db, by, calls, _TOOL_SUMS_SQL, values))
+    changed = dict(_fetch_parts(db, by, calls + _CHANGES_SQL, "count(DISTINCT f.path)", values))
     rows = [
         _build_stats_row(key, spent.get(key), ran.get(key), changed.get(key))
         for key in {**spent, **ran}
@@ -231,7 +246,7 @@ def _build_stats_row(
     return StatsRow(
         *key,
         next((part.title for part in parts), None),
-        usage if usage.cost is None else replace(usage, cost=round(usage.cost, _COST_DIGITS)),
+        usage if usage.cost is None else usage._replace(cost=round(usage.cost, _COST_DIGITS)),
         ToolTotals(
             *(ran.sums if ran else ()), **({"files_changed": changed.sums[0]} if changed else {})
         ),

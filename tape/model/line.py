@@ -86,15 +86,13 @@ _ID = slice(7, 47)
 _BODY = 49  # where the bytes begin that the id covers: after `{"id":"`, 40 digits and `",`
 _LINK = b'"v":%d,"parentId":' % FORMAT
 _PARENT_ID = slice(_BODY + len(_LINK) + 1, _BODY + len(_LINK) + 41)
-_VERSION = re.compile(rb'\{"id":"([0-9a-f]{40})","v":(0|[1-9][0-9]{0,17}),')
+_VERSION = rb'\{"id":"([0-9a-f]{40})","v":(0|[1-9][0-9]{0,17}),'
 _FIELDS = (
     rb'"parentId":(?:null|"(%s{40})"),"n":(0|[1-9][0-9]{0,17}),'
     rb'"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)","type":"(%s)","dh":"(%s{32})","data":'
 )
 _TYPE = ENTRY_TYPE.encode()
-_LINE = re.compile(
-    rb'\{"id":"([0-9a-f]{40})","v":[0-9]+,' + _FIELDS % (b"[0-9a-f]", _TYPE, b"[0-9a-f]")
-)
+_LINE = rb'\{"id":"([0-9a-f]{40})","v":[0-9]+,' + _FIELDS % (b"[0-9a-f]", _TYPE, b"[0-9a-f]")
 _TODAYS = re.compile(
     rb'\{"id":"(.{40})","v":%d,' % FORMAT + _FIELDS % (b".", _TYPE, b"."), re.DOTALL
 )
@@ -102,9 +100,9 @@ _TODAYS = re.compile(
 _HEX = b"0123456789abcdef"
 _KIND = re.compile(rb'Z","type":"(%s)","dh":"' % _TYPE)
 _HEAD = 400  # most bytes up to the end of a line's type
-_PARENT_FIELD = re.compile(rb'(,"parentId":)(?:null|"[0-9a-f]{40}")(,"n":)')
-_DATA_HASH = re.compile(rb'"dh":"[0-9a-f]{32}"\Z')
-_REDACTED = re.compile(rb"null *\Z")
+_PARENT_FIELD = rb'(,"parentId":)(?:null|"[0-9a-f]{40}")(,"n":)'
+_DATA_HASH = rb'"dh":"[0-9a-f]{32}"\Z'
+_REDACTED = rb"null *\Z"
 
 
 class Unread(Payload, frozen=True, gc=False):
@@ -146,23 +144,29 @@ class Header(Struct, frozen=True, gc=False):
     data: int
 
 
-_KINDS: tuple[type[Entry], ...] = tuple(
-    defstruct(  # type: ignore[misc]  # each has Entry for its base
+@cache
+def _make_entry_class(kind: str) -> type[Entry]:
+    """Return the class of the entries of a known type, made at its first use."""
+    payload = PAYLOADS[kind]
+    return defstruct(  # type: ignore[return-value]  # each has Entry for its base
         f"{payload.__name__}Entry",
         [("data", payload)],
         bases=(Entry,),
-        tag=name,
+        tag=kind,
         frozen=True,
         gc=False,
     )
-    for name, payload in PAYLOADS.items()
-)
 
 
 @cache
-def _get_decoder() -> msgspec.json.Decoder[Entry]:
-    """Return the decoder of lines, built at its first use: many commands read only headers."""
-    return msgspec.json.Decoder(Union[_KINDS])  # noqa: UP007 (a tuple)
+def _get_decoder(kind: str | None = None) -> msgspec.json.Decoder[Entry]:
+    """Return the decoder of lines of a known type, or of all.
+
+    Built at its first use: many commands read only headers, others one or two types.
+    """
+    if kind is not None:
+        return msgspec.json.Decoder(_make_entry_class(kind))
+    return msgspec.json.Decoder(Union[tuple(map(_make_entry_class, PAYLOADS))])  # noqa: UP007 (a tuple)
 
 
 def encode_line(
@@ -190,9 +194,10 @@ def rewrite_line(line: bytes, header: Header, parent_id: str | None, data: bytes
     """
     body = line[_BODY : header.data - len(DATA_KEY)]
     parent = f'"{parent_id}"' if parent_id else "null"
-    body = _PARENT_FIELD.sub(rb"\g<1>%b\g<2>" % parent.encode(), body, count=1)
+    body = re.sub(_PARENT_FIELD, rb"\g<1>%b\g<2>" % parent.encode(), body, count=1)
     if data != line[header.data : -1]:
-        body = _DATA_HASH.sub(b'"dh":"%b"' % sha256(data).hexdigest()[:32].encode(), body)
+        digest = sha256(data).hexdigest()[:32].encode()
+        body = re.sub(_DATA_HASH, b'"dh":"%b"' % digest, body)
     return _assemble_line(body, data)[1]
 
 
@@ -239,13 +244,13 @@ def read_header(line: bytes) -> Header:
 
 def _read_any_header(line: bytes) -> Header:
     """Return the header of a line of any format; raise as `read_header` does."""
-    begin, end = _VERSION.match(line), line.find(DATA_KEY, _BODY)
+    begin, end = re.match(_VERSION, line), line.find(DATA_KEY, _BODY)
     if begin is None or end < 0 or not line.endswith(b"}"):
         raise Damaged("not an entry line")
     if sha256(line[_BODY:end]).hexdigest()[:40].encode() != begin[1]:
         raise Damaged("its id does not match its bytes")
     upcasts = _find_upcasts(int(begin[2]))
-    head = _LINE.match(line)
+    head = re.match(_LINE, line)
     if head is None:
         raise Damaged(f"not an entry line of format {FORMAT}")
     identity, parent, n, time, kind, dh = head.groups()
@@ -314,7 +319,7 @@ def has_valid_links(lines: Iterable[bytes], before: str) -> bool:
 
 def is_data_redacted(line: bytes, header: Header) -> bool:
     """Return whether the data of a line was overwritten by `null` and spaces."""
-    return _REDACTED.match(line[header.data : -1]) is not None
+    return re.match(_REDACTED, line[header.data : -1]) is not None
 
 
 def is_redaction_begun(line: bytes, header: Header) -> bool:
@@ -363,13 +368,17 @@ def decode_line(line: bytes, expand: Callable[[BlobRef], str] = describe_missing
     hashes: `verify_line` does that.
     """
     try:
-        entry = _decode_loosely(line, expand) if BLOB_KEY in line else _get_decoder().decode(line)
+        kind = read_type(line)
+        if BLOB_KEY in line or kind not in PAYLOADS:
+            entry = _decode_loosely(line, expand)
+        else:
+            entry = _get_decoder(kind).decode(line)
     except JSON_ERRORS:
         entry = _decode_loosely(line, expand)
     if entry.v == FORMAT:
         return entry
     read_header(line)  # it counts as newer or older only if its id verifies
-    bare, upcasts = _BARE.decode(line), _find_upcasts(entry.v)
+    bare, upcasts = _get_bare_decoder().decode(line), _find_upcasts(entry.v)
     kind, raw = bare.type, bare.data
     with suppress(ValueError):  # redacted, or of an unexpected shape: kept as it is
         members = msgspec.json.decode(raw, type=dict[str, Raw])
@@ -528,12 +537,14 @@ class _BareEntry(Struct, gc=False, rename="camel"):
     data: Raw
 
 
-_BARE = msgspec.json.Decoder(_BareEntry)
+@cache
+def _get_bare_decoder() -> msgspec.json.Decoder[_BareEntry]:
+    return msgspec.json.Decoder(_BareEntry)
 
 
 def _decode_loosely(line: bytes, expand: Callable[[BlobRef], str]) -> Entry:
     try:
-        bare = _BARE.decode(line)
+        bare = _get_bare_decoder().decode(line)
         return _build_bare_entry(bare, bare.type, bare.data, expand)
     except JSON_ERRORS as error:
         raise Damaged(f"not an entry line: {error}") from error
@@ -543,25 +554,20 @@ def _build_bare_entry(
     bare: _BareEntry, kind: str, raw: Raw, expand: Callable[[BlobRef], str]
 ) -> Entry:
     data = decode_payload(kind, raw, expand)
-    whole = Entry if isinstance(data, Unread) else _BY_TYPE[kind]
+    whole = Entry if isinstance(data, Unread) else _make_entry_class(kind)
     return whole(bare.id, bare.v, bare.parent_id, bare.n, bare.time, bare.dh, data)
-
-
-_BY_TYPE = dict(zip(PAYLOADS, _KINDS, strict=True))
 
 
 def build_entry(header: Header, payload: Payload) -> Entry:
     """Return the entry that was just written, without reading it back."""
-    kind = _BY_TYPE[payload.entry_type]
+    kind = _make_entry_class(payload.entry_type)
     return kind(header.id, FORMAT, header.parent_id, header.n, header.time, header.dh, payload)
 
 
-_BLOB_REF = re.compile(
-    rb'\{"\$blob":"([0-9a-f]{64})","bytes":([0-9]{1,18}),"head":("(?:[^"\\]++|\\.)*+")\}', re.DOTALL
+_BLOB_REF = (
+    rb'(?s)\{"\$blob":"([0-9a-f]{64})","bytes":([0-9]{1,18}),"head":("(?:[^"\\]++|\\.)*+")\}'
 )
-_ESCAPE = re.compile(
-    rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
-)
+_ESCAPE = rb"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
 _MEDIA = frozenset({"image", "document", "audio"})
 _HOLD_BLOBS = frozenset({"mode", "checkpoint"})  # their payloads have typed blob fields
 _ENCODER = msgspec.json.Encoder()
@@ -586,7 +592,7 @@ def normalize_payload(payload: Payload) -> tuple[bytes, Payload]:
     if not raws or all(map(_is_compact_json, raws)):  # JSON outside raw fields always is compact
         return data, payload
     if b"\\ud" in data or b"\\uD" in data:  # a lone surrogate, maybe
-        data = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
+        data = re.sub(_ESCAPE, lambda found: rb"\ufffd" if found[1] else found[0], data)
     try:
         data = msgspec.json.format(data, indent=-1)
         data.decode()
@@ -676,7 +682,7 @@ def decode_payload(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Pay
             return Unread(kind, raw, "redacted")
         content = members.pop("content", None)
         if kind not in _HOLD_BLOBS:
-            full = _BLOB_REF.fullmatch(members.get("full", b""))
+            full = re.fullmatch(_BLOB_REF, members.get("full", b""))
             is_long = full is not None and int(full[2]) > READ_BYTES
             members = {
                 key: one
@@ -700,7 +706,7 @@ def _expand_blobs(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
         ref = BlobRef(found[1].decode(), int(found[2]), msgspec.json.decode(found[3]))
         return msgspec.json.encode(expand(ref))
 
-    return Raw(_BLOB_REF.sub(text, data))
+    return Raw(re.sub(_BLOB_REF, text, data))
 
 
 def _expand_content(content: Raw, expand: Callable[[BlobRef], str]) -> list[Raw]:

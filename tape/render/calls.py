@@ -36,24 +36,16 @@ from ..files.calls import (
 from ..files.git_patch import REGULAR_MODE, PatchSide, build_patch
 from ..model.entries import NO_JSON, BlobRef, ChangedFile, FileState
 from ..text import show_controls, to_single_line
+from .paint import leave_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..model.entries import SavedFile, ToolCall
+    from .paint import Kind, Paint
 
-    Paint = Callable[["Kind", str], str]
-    """Returns a line in the colours of its kind."""
     LoadBlob = Callable[[BlobRef], bytes]
     """Returns the bytes of a blob; raises NotFound."""
-
-Kind = Literal["command", "call", "header", "hunk", "added", "removed", "note"]
-"""What a line is, to colour it."""
-
-
-def leave_plain(_: Kind, text: str) -> str:
-    """Return a line as it is: the `paint` of pipes and files."""
-    return text
 
 
 class RenderedCall(NamedTuple):

@@ -55,12 +55,7 @@ from ..text import (
     show_controls,
     to_single_line,
 )
-from .calls import (
-    leave_plain,
-    render_call,
-    render_changed_files,
-)
-from .commonmark import contain_markdown, escape_markdown, fence_code
+from .paint import leave_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -69,7 +64,8 @@ if TYPE_CHECKING:
 
     from ..model.entries import BlobRef, Content, Payload
     from ..model.line import Entry
-    from .calls import LoadBlob, Paint, RenderedCall
+    from .calls import LoadBlob, RenderedCall
+    from .paint import Paint
 
 
 class RenderOptions(NamedTuple):
@@ -124,7 +120,7 @@ def _summarize_entry(data: Payload) -> str:
             return _join_content(content)
         case Assistant():
             calls = "  ".join(map(_render_call_line, select_tool_calls(data.content)))
-            return "  ".join(filter(None, (_describe_stop(data), join_texts(data.content), calls)))
+            return "  ".join(filter(None, (describe_stop(data), join_texts(data.content), calls)))
         case ToolResult():
             return f"{data.name}: {'error: ' * data.is_error}{_join_content(data.content)}"
         case Context():
@@ -190,10 +186,10 @@ def _describe_folders_payload(data: Payload) -> str:
 
 
 def _join_content(content: Content) -> str:
-    return " ".join(line for block in content for line in _render_block(block))
+    return " ".join(line for block in content for line in render_block(block))
 
 
-def _describe_stop(answer: Assistant) -> str:
+def describe_stop(answer: Assistant) -> str:
     """Return how an answer ended, "" if it ended normally."""
     if answer.error is not None:
         return f"({answer.stop_reason}: {answer.error.message})"
@@ -223,16 +219,16 @@ def render_entry(
 
     A result may be shown with its call. The files it changed come last: `most` does not cut them.
     """
-    body = [line for part in _render_parts(entry.data, options, call) for line in part.split("\n")]
+    body = [line for part in render_parts(entry.data, options, call) for line in part.split("\n")]
     if most is not None and len(body) > most:
         body = [*body[:most], _describe_rest(entry.data, body, most)]
-    body += _render_changes(entry.data, options)
+    body += render_changes(entry.data, options)
     heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {_format_entry_time(entry)}"
     heading += _describe_author(entry.data)
     return [to_single_line(heading), *(f"  {line}".rstrip() for line in body)]
 
 
-def _render_parts(
+def render_parts(
     data: Payload, options: RenderOptions = PLAIN, call: RenderedCall | None = None
 ) -> Iterator[str]:
     """Yield the content of an entry, made visible, in parts of whole lines."""
@@ -241,7 +237,7 @@ def _render_parts(
             yield from _render_blocks(content)
         case Assistant():
             yield from _render_blocks(data.content, options)
-            yield from _show_text(_describe_stop(data))
+            yield from _show_text(describe_stop(data))
         case ToolResult():
             if call is not None:
                 yield from call.head
@@ -258,11 +254,16 @@ def _render_parts(
             yield from _show_text(_describe_payload(data))
 
 
-def _render_changes(data: Payload, options: RenderOptions) -> Iterator[str]:
+def render_changes(data: Payload, options: RenderOptions) -> Iterator[str]:
     """Yield what a result, or a restore, changed on disk."""
     match data:
         case ToolResult(files=files) | Checkpoint(files=files, why="restore"):
-            yield from render_changed_files(files, options.load, options.paint, options.diff_lines)
+            if files:
+                from .calls import render_changed_files  # noqa: PLC0415 (few entries have any)
+
+                yield from render_changed_files(
+                    files, options.load, options.paint, options.diff_lines
+                )
         case _:
             pass
 
@@ -278,11 +279,11 @@ def _render_blocks(content: Content, options: RenderOptions = PLAIN) -> Iterator
         if type(block) is Text:  # nearly all
             yield from _show_text(block.text)
         elif type(block) is ToolCall:
-            head, body = render_call(block, paint=options.paint)
+            head, body = _render_call(block, paint=options.paint)
             yield from head
             yield from body if options.with_bodies else ()
         else:
-            for text in _render_block(block):
+            for text in render_block(block):
                 yield from _show_text(text)
 
 
@@ -291,11 +292,12 @@ def _show_text(text: str) -> tuple[str, ...]:
     return (show_controls(text).rstrip("\n"),) if text else ()
 
 
-def _split_visible_lines(text: str) -> list[str]:
+def split_visible_lines(text: str) -> list[str]:
+    """Return the lines of a text made visible, without those at its end that are empty."""
     return [line for part in _show_text(text) for line in part.split("\n")]
 
 
-def _render_block(block: Block) -> Iterator[str]:
+def render_block(block: Block) -> Iterator[str]:
     """Yield a block as text; blocks other than text are named."""
     match block:
         case Text(text=text):
@@ -318,7 +320,14 @@ def _render_block(block: Block) -> Iterator[str]:
 
 def _render_call_line(call: ToolCall) -> str:
     """Return a call without what it would do to files: `$ pytest -q`, `→ edit a.py`."""
-    return " ".join(render_call(call).head)
+    return " ".join(_render_call(call).head)
+
+
+def _render_call(call: ToolCall, ran: Raw = NO_JSON, paint: Paint = leave_plain) -> RenderedCall:
+    """Return a call as people read it; what that takes is imported with the first one."""
+    from .calls import render_call  # noqa: PLC0415 (a third of the time of `tape status`)
+
+    return render_call(call, ran, paint)
 
 
 def _format_entry_time(entry: Entry) -> str:
@@ -340,7 +349,7 @@ def _describe_author(data: Payload) -> str:
             return ""
 
 
-_SPOKEN = frozenset({User, Assistant, ToolResult, Context, Anchor})
+SPOKEN = frozenset({User, Assistant, ToolResult, Context, Anchor})
 
 
 class Conversation:
@@ -365,18 +374,18 @@ class Conversation:
         data: Any = entry.data
         kind = type(data)  # compared: isinstance and match take several times as long with Structs
         if kind is ToolResult:
-            parts = [*_render_parts(data, self.options, self.take_call(data))]
+            parts = [*render_parts(data, self.options, self.take_call(data))]
             if data.files:
-                parts += _render_changes(data, self.options)
-            return _join_turn(f"── {_describe_turn(entry)}", parts)
-        if kind in _SPOKEN:
+                parts += render_changes(data, self.options)
+            return _join_turn(f"── {describe_turn(entry)}", parts)
+        if kind in SPOKEN:
             before = self.end() if self._waiting and kind in {User, Assistant} else ""
-            parts = [*_render_parts(self.note_calls(data), self.options)]
-            return before + "\n" * bool(before) + _join_turn(f"── {_describe_turn(entry)}", parts)
+            parts = [*render_parts(self.note_calls(data), self.options)]
+            return before + "\n" * bool(before) + _join_turn(f"── {describe_turn(entry)}", parts)
         if self.note_start(data) or is_silent(data):
             return ""
-        first, *more = _split_visible_lines(_describe_event(entry))
-        more += _render_changes(data, self.options)
+        first, *more = split_visible_lines(describe_event(entry))
+        more += render_changes(data, self.options)
         return _join_turn(f"· {first}", more)
 
     def note_calls(self, data: Payload) -> Payload:
@@ -400,11 +409,11 @@ class Conversation:
     def take_call(self, result: ToolResult) -> RenderedCall | None:
         """Return the call that a result answers; None where it is not known any more."""
         found = self._waiting.pop(result.call_id, None)
-        return found and render_call(*found, self.options.paint)
+        return found and _render_call(*found, self.options.paint)
 
     def take_waiting(self) -> list[RenderedCall]:
         """Return the calls that got no result."""
-        found = [render_call(*one, self.options.paint) for one in self._waiting.values()]
+        found = [_render_call(*one, self.options.paint) for one in self._waiting.values()]
         self._waiting = {}
         return found
 
@@ -426,21 +435,7 @@ def _join_turn(heading: str | None, parts: Iterable[str]) -> str:
     return f"{heading}\n{text}" if heading else text
 
 
-def render_conversation(entries: Iterable[Entry], *, markdown: bool = False) -> Iterator[str]:
-    """Yield the lines of a whole conversation; nothing is cut."""
-    shown = Conversation()
-    for entry in entries:
-        if markdown:
-            yield from render_turn_markdown(shown, entry)
-        elif text := shown.render_turn(entry):
-            yield from text.split("\n")
-    if markdown:
-        yield from render_end_markdown(shown)
-    elif text := shown.end():
-        yield from text.split("\n")
-
-
-def _describe_turn(entry: Entry) -> str:
+def describe_turn(entry: Entry) -> str:
     """Return who spoke, and when, on one line."""
     author = _show_author(f"{entry.type}{_describe_author(entry.data)}")
     return f"{author} · {to_single_line(_format_entry_time(entry))}"
@@ -450,7 +445,8 @@ _show_author = lru_cache(maxsize=256)(to_single_line)
 """A conversation has few authors."""
 
 
-def _describe_event(entry: Entry) -> str:
+def describe_event(entry: Entry) -> str:
+    """Return what an entry that nobody speaks says: its type, then its facts."""
     return f"{entry.type}: {_describe_payload(entry.data)}"
 
 
@@ -459,73 +455,3 @@ def _indent_headings(text: str) -> str:
     if "·" in text or "─" in text:  # single characters are found fastest
         return re.sub(r"^(?=── |· )", " ", text, flags=re.MULTILINE)
     return text
-
-
-def render_turn_markdown(shown: Conversation, entry: Entry) -> Iterator[str]:
-    """Yield what an entry adds to a conversation, as lines of Markdown."""
-    data = entry.data
-    if type(data) in {User, Assistant}:
-        yield from render_end_markdown(shown)
-    if type(data) in _SPOKEN:
-        yield from (f"## {escape_markdown(_describe_turn(entry))}", "")
-        for part in _render_parts_markdown(shown, data):
-            yield from (*part, "")
-    elif not shown.note_start(data) and not is_silent(data):
-        note = to_single_line(_describe_event(entry))
-        yield from (f"*{escape_markdown(note)}*", "")
-        if changes := [*_render_changes(data, shown.options)]:
-            yield from (*fence_code(changes, "diff"), "")
-
-
-def render_end_markdown(shown: Conversation) -> Iterator[str]:
-    """Yield the calls that got no result, as lines of Markdown."""
-    for call in shown.take_waiting():
-        for part in _render_call_markdown(call):
-            yield from (*part, "")
-
-
-def _render_call_markdown(call: RenderedCall, *, is_done: bool = False) -> Iterator[list[str]]:
-    yield fence_code(_split_lines(call.head), "console" if call.head[0].startswith("$") else "")
-    if call.body and not is_done:
-        yield fence_code(_split_lines(call.body), "diff")
-
-
-def _split_lines(parts: Iterable[str]) -> list[str]:
-    return [line for part in parts for line in part.split("\n")]
-
-
-def _render_parts_markdown(shown: Conversation, data: Payload) -> Iterator[list[str]]:
-    """Yield the content of an entry, part by part, as lines of Markdown."""
-    match data:
-        case ToolResult():
-            yield from render_result_markdown(shown, data, shown.take_call(data))
-        case Assistant():
-            for block in shown.note_calls(data).content:  # type: ignore[attr-defined]
-                yield _render_block_markdown(block)
-            if _describe_stop(data):
-                yield [f"*{escape_markdown(to_single_line(_describe_stop(data)))}*"]
-        case User(content=content) | Context(content=content):
-            yield from map(_render_block_markdown, content)
-        case _:
-            yield contain_markdown(_split_lines(_render_parts(data)))
-
-
-def render_result_markdown(
-    shown: Conversation, result: ToolResult, call: RenderedCall | None
-) -> Iterator[list[str]]:
-    """Yield a result, part by part, as lines of Markdown: its call, its output, its changes."""
-    if call is not None:
-        is_done = bool(result.files) and not result.is_error
-        yield from _render_call_markdown(call, is_done=is_done)
-    yield fence_code(_split_lines(_render_parts(result)))
-    if result.files:
-        yield fence_code([*_render_changes(result, shown.options)], "diff")
-
-
-def _render_block_markdown(block: Block) -> list[str]:
-    match block:
-        case Text(text=text):
-            return contain_markdown(_split_visible_lines(text))
-        case _:
-            shown = (part for line in _render_block(block) for part in _split_visible_lines(line))
-            return [f"> {line}".rstrip() for line in contain_markdown(list(shown))]

@@ -317,5 +317,5 @@ def test_entries_whose_ids_begin_alike_are_told_apart(home):
 
 
 def test_names_that_stand_in_two_places_are_the_same():
-    assert full_text.ORIGIN_PHASE == phase.ORIGIN
+    assert reader.ORIGIN_PHASE == phase.ORIGIN
     assert reader.query_index_file("/nowhere", lambda _: 1) is None

@@ -39,7 +39,8 @@ from tape.model.entries import (
     User,
 )
 from tape.model.line import Unread, build_entry, decode_line, encode_line, encode_payload
-from tape.render.entries import render_conversation, render_entry, render_entry_line
+from tape.render.entries import render_entry, render_entry_line
+from tape.render.markdown import render_conversation
 from tape.text import cut_to_width, measure_width, shorten_to_width, show_controls
 
 TIME = "2026-11-21T20:31:05.123456Z"
