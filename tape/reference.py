@@ -11,20 +11,14 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from .errors import UsageError
+from .formats.sessions.registry import SESSION_FORMATS
 
 GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
-SESSION_TOOLS = (
-    *("claude", "codex", "gemini", "opencode", "pi"),
-    *("copilot", "amp", "goose", "antigravity", "cursor", "grok", "hermes"),
-    *("qwen", "kimi", "vibe", "llm", "aider"),
-    *("atif", "simple", "otlp"),
-)
-"""The other agents whose sessions a REF can name, by their own id: `claude:UUID`."""
 STORE_TOOLS = ("claude-agent", "langgraph", "openai-agents", "pydantic-ai")
 """SDKs that keep sessions here (`tape.stores`): `openai-agents:ID`."""
 _SESSION = re.compile(
-    rf"(?P<tool>{'|'.join((*SESSION_TOOLS, *STORE_TOOLS))}):(?P<session>[^:@~^\x00-\x1f]+)"
+    rf"(?P<tool>{'|'.join((*SESSION_FORMATS, *STORE_TOOLS))}):(?P<session>[^:@~^\x00-\x1f]+)"
 )
 _NAME = "[a-z0-9][a-z0-9._-]{0,47}"
 _REFERENCE = re.compile(

@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = {
     "tape": [
-        *("version", "errors", "damage", "clock", "text", "lookalikes", "reference", "folders"),
+        *("version", "errors", "damage", "clock", "text", "lookalikes"),
+        *("formats.sessions.registry", "reference", "folders"),
         *("index.reader", "index.full_text"),
         *("model", "store", "context", "files", "history", "formats", "index"),
         *("resolve", "moved", "blame", "check", "store.maintenance", "render"),

@@ -13,6 +13,7 @@ from gong.cli import chat_options
 from gong.cli import run as gong_group
 from gong.tools.limits import MAX_TIMEOUT_MS
 from tape.cli import group
+from tape.formats.sessions.registry import SESSION_FORMATS
 from tape.index import reader
 from tests.wires.raw_server import RawServer, head
 from tests.wires.table import every_wire
@@ -190,6 +191,19 @@ def test_looking_at_a_tape_loads_nothing_it_does_not_need(run):
     run("tape", "new", "--json")
     run("tape", "ls")
     assert run("tape", "show") & {"subprocess", "shutil", "traceback", *HEAVY} == set()
+
+
+def test_a_reference_to_a_session_loads_no_reader_of_sessions(run, tmp_path):
+    lines = '{"role":"user","content":"hi"}'
+    chat = tmp_path / "home/.kimi/sessions/0/a/context.jsonl"
+    chat.parent.mkdir(parents=True)
+    chat.write_text(lines)
+    run("tape", "import", "auto")
+    run("tape", "ls")
+    loaded = run("tape", "show", "kimi:a")
+    assert "tape.formats.sessions.registry" in loaded
+    readers = {f"tape.formats.sessions.{row.reader}" for row in SESSION_FORMATS.values()}
+    assert loaded & readers == set()
 
 
 def test_answering_a_prompt_loads_no_policy_and_no_summaries(run, tmp_path):

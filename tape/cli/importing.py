@@ -36,7 +36,6 @@ from ..exchange.session_sources import (
 from ..formats.registry import FORMATS
 from ..formats.sessions.registry import SESSION_FORMATS
 from ..formats.sessions.steps import describe_left_out, describe_unknown
-from ..reference import SESSION_TOOLS
 from ..store.store import Beginning
 from ..text import SHORT, format_count
 from .environment import get_current_folder
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 AUTO = "auto"
-_TOOLS = {tool: tool for tool in SESSION_TOOLS if tool not in FORMATS} | {"gemini-cli": "gemini"}
+_TOOLS = {tool: tool for tool in SESSION_FORMATS if tool not in FORMATS} | {"gemini-cli": "gemini"}
 """Name for --from → the agent; `gemini` alone is the array of the API."""
 _WATCH_INTERVAL = 0.25
 """Seconds between two looks at the files that are watched."""

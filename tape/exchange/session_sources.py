@@ -1,26 +1,7 @@
-"""Where other agents keep their sessions, and the files and database rows in which they are.
+"""The files and database rows in which other agents keep their sessions, found and read.
 
-claude     $CLAUDE_CONFIG_DIR or ~/.claude      projects/FOLDER/*.jsonl, and of sub-agents
-projects/FOLDER/UUID/subagents/agent-*.jsonl
-codex      $CODEX_HOME or ~/.codex              sessions/Y/M/D/rollout-*.jsonl, also .zst
-pi         ~/.pi/agent                          sessions/FOLDER/*.jsonl
-gemini     ~/.gemini                            tmp/PROJECT/chats/*.json, *.jsonl
-opencode   $XDG_DATA_HOME or ~/.local/share     opencode/opencode.db, one row a session
-copilot    $COPILOT_HOME or ~/.copilot          session-state/ID/events.jsonl
-amp        $XDG_DATA_HOME or ~/.local/share     amp/threads/T-*.json
-goose      $GOOSE_PATH_ROOT/data or
-           $XDG_DATA_HOME/goose, ~/.local/…     sessions/*.jsonl, sessions.db
-cursor     $CURSOR_CONFIG_DIR or ~/.cursor      chats/MD5/UUID/store.db
-antigravity  ~/.gemini/antigravity-cli          brain/ID/.system_generated/logs/transcript.jsonl
-grok       $GROK_HOME or ~/.grok                sessions/CWD/UUID/, several files
-hermes     $HERMES_HOME or ~/.hermes            state.db, profiles/NAME/state.db
-qwen       $QWEN_RUNTIME_DIR, $QWEN_HOME or
-           ~/.qwen                              projects/FOLDER/chats/UUID.jsonl
-kimi       $KIMI_SHARE_DIR or ~/.kimi           sessions/MD5/UUID/context.jsonl, context_N.jsonl
-vibe       $VIBE_HOME or ~/.vibe                logs/session/NAME/messages.jsonl, meta.json
-llm        $LLM_USER_PATH or
-           ~/.config/io.datasette.llm           logs.db
-aider      the folder of a project              .aider.chat.history.md, many chats
+Where they are, and which files belong together, is in `SESSION_FORMATS`. aider has many chats in
+one file, databases have many sessions: each of these is a `SessionFile` of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import NotFound, UsageError
 from ..formats.sessions import aider, kimi
-from ..formats.sessions.registry import SESSION_FORMATS, detect_tool
+from ..formats.sessions.loading import detect_tool, load_reader
+from ..formats.sessions.registry import SESSION_FORMATS
 from ..formats.sessions.steps import decode_object, read_list, read_object, read_text
 from ..formats.wire import encode_json
 from .session_databases import (
@@ -51,42 +33,20 @@ if TYPE_CHECKING:
     from ..formats.sessions.steps import SourceSession
     from ..formats.wire import WireObject
 
-_PATTERNS = {
-    "claude": ("projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl"),
-    "codex": ("sessions/**/rollout-*.jsonl*", "archived_sessions/rollout-*.jsonl*"),
-    "pi": ("sessions/*/*.jsonl",),
-    "gemini": ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl"),
-    "opencode": ("opencode.db",),
-    "copilot": ("session-state/*/events.jsonl",),
-    "amp": ("threads/T-*.json",),
-    "goose": ("sessions/*.jsonl", "sessions/sessions.db"),
-    "antigravity": ("brain/*/.system_generated/logs/transcript.jsonl",),
-    "cursor": ("chats/*/*/store.db",),
-    "grok": ("sessions/*/*/updates.jsonl", "sessions/*/*/chat_history.jsonl"),
-    "hermes": ("state.db", "profiles/*/state.db"),
-    "qwen": ("projects/*/chats/*.jsonl", "tmp/*/chats/*.jsonl"),
-    "kimi": ("sessions/*/*/context.jsonl",),
-    "vibe": ("logs/session/*/messages.jsonl",),
-    "llm": ("logs.db",),
+_FIXED_NAMES = {
+    pattern.rpartition("/")[2]: (form, pattern)
+    for form in SESSION_FORMATS.values()
+    for pattern in form.files
+    if "*" not in pattern.rpartition("/")[2] and not pattern.endswith(".db")
 }
-_FOLDER_NAMED = {
-    "events": 0,
-    "chat_history": 0,
-    "updates": 0,
-    "transcript": 2,
-    "context": 0,
-    "messages": 0,
+"""Name that every file of an agent has → its row, and the pattern with that name."""
+_FOLDERS_ABOVE = {
+    name.removesuffix(".jsonl"): pattern.rpartition("*")[2].count("/") - 1
+    for name, (_, pattern) in _FIXED_NAMES.items()
 }
 """Name of a file whose folder is named by the session → how many folders are in between."""
-_MAIN_FILES = ("updates.jsonl", "chat_history.jsonl")
+_MAIN_FILES = tuple(name for name, (form, _) in _FIXED_NAMES.items() if form.is_folder)
 """Files of which the first one that is there stands for all in its folder and below it."""
-_GROK_FILES = ("summary.json", "compaction_checkpoints/*.json", "chat_history.jsonl")
-_COMPANIONS = {
-    **dict.fromkeys(_MAIN_FILES, _GROK_FILES),
-    "messages.jsonl": ("meta.json",),
-    "context.jsonl": ("context_[0-9]*.jsonl",),
-}
-"""File → files beside it that are read before it, where they are there."""
 _SUFFIXES = (".jsonl", ".json", ".jsonl.zst")
 _LARGEST_RESULT = 64 << 20
 """Bytes of a file beside a session that are still read."""
@@ -112,34 +72,18 @@ class SessionFile(NamedTuple):
 
 def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
     """Return the folder of each agent that has one here."""
-    home = Path(environ.get("HOME") or Path.home())
-    data = Path(environ.get("XDG_DATA_HOME") or home / ".local/share")
-    goose = environ.get("GOOSE_PATH_ROOT")
-    qwen = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME")
+    home = environ.get("HOME") or str(Path.home())
     folders = {
-        "claude": Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude"),
-        "codex": Path(environ.get("CODEX_HOME") or home / ".codex"),
-        "pi": home / ".pi/agent",
-        "gemini": home / ".gemini",
-        "opencode": data / "opencode",
-        "copilot": Path(environ.get("COPILOT_HOME") or home / ".copilot"),
-        "amp": data / "amp",
-        "goose": Path(goose, "data") if goose else data / "goose",
-        "antigravity": home / ".gemini/antigravity-cli",
-        "cursor": Path(environ.get("CURSOR_CONFIG_DIR") or home / ".cursor"),
-        "grok": Path(environ.get("GROK_HOME") or home / ".grok"),
-        "hermes": Path(environ.get("HERMES_HOME") or home / ".hermes"),
-        "qwen": Path(qwen or home / ".qwen"),
-        "kimi": Path(environ.get("KIMI_SHARE_DIR") or home / ".kimi"),
-        "vibe": Path(environ.get("VIBE_HOME") or home / ".vibe"),
-        "llm": Path(environ.get("LLM_USER_PATH") or home / ".config/io.datasette.llm"),
+        tool: Path(folder)
+        for tool, form in SESSION_FORMATS.items()
+        if (folder := form.find_folder(environ, home)) is not None
     }
     return {tool: folder for tool, folder in folders.items() if folder.is_dir()}
 
 
 def find_sessions_of(tool: str, folder: Path) -> list[SessionFile]:
     """Return the sessions of an agent in its folder, by name."""
-    found = {file for pattern in _PATTERNS[tool] for file in folder.glob(pattern)}
+    found = {file for pattern in SESSION_FORMATS[tool].files for file in folder.glob(pattern)}
     return [one for file in _keep_main_files(found) for one in list_sessions_in(file, tool)]
 
 
@@ -192,11 +136,11 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
     """
     if source.tool == aider.TOOL and source.row is not None:
         lines = _read_aider_chat(source.path, source.row)
-        session = SESSION_FORMATS[aider.TOOL].read(lambda: lines, source.row)
+        session = aider.read_session(lambda: lines, source.row)
         return session, sha256(b"\n".join(lines)).hexdigest()
     if source.row is not None and source.tool is not None:
         lines = read_database_session(source.path, source.tool, source.row)
-        session = SESSION_FORMATS[source.tool].read(lambda: lines, source.row)
+        session = load_reader(source.tool).read_session(lambda: lines, source.row)
         return session, sha256(b"\n".join(lines)).hexdigest()
     read_lines = partial(_read_lines, source.path)
     found = detect_tool(read_lines)
@@ -207,10 +151,10 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
         raise UsageError(f"{source.path} is not a session that is known: {known}")
     stem = source.path.name.removesuffix(".zst")
     stem = stem.removesuffix(".jsonl").removesuffix(".json")
-    if stem in _FOLDER_NAMED:
+    if stem in _FOLDERS_ABOVE:
         folders = source.path.absolute().parents
-        stem = folders[min(_FOLDER_NAMED[stem], len(folders) - 1)].name or stem
-    session = SESSION_FORMATS[found].read(read_lines, stem)
+        stem = folders[min(_FOLDERS_ABOVE[stem], len(folders) - 1)].name or stem
+    session = load_reader(found).read_session(read_lines, stem)
     for one in (session, *session.children):
         one.read_beside = partial(read_result_beside, source.path)
     return session, _compute_digest(source.path)
@@ -275,10 +219,12 @@ def is_session_file(path: Path) -> bool:
 
 def _list_companions(path: Path) -> list[Path]:
     """Return the files of the same session that are read before this one."""
-    patterns = _COMPANIONS.get(path.name, ())
+    if path.name not in _FIXED_NAMES:
+        return []
+    form, _ = _FIXED_NAMES[path.name]
     found = [
         file
-        for pattern in patterns
+        for pattern in form.beside
         for file in sorted(path.parent.glob(pattern), key=lambda one: (len(one.name), one))
     ]
     return [file for file in found if file != path]

@@ -40,7 +40,7 @@ _TOKENS = re.compile(r"Tokens: ([\d.,]+k?) sent,.*?([\d.,]+k?) received")
 _MODEL = re.compile(r"(?:Main model|Model|Models): (\S+)")
 
 
-def is_aider_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object begins a chat."""
     return "aider_session" in value
 

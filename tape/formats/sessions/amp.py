@@ -45,7 +45,7 @@ FORMAT = "amp-thread"
 _FAILED = frozenset({"error", "cancelled", "rejected-by-user"})
 
 
-def is_amp_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a thread."""
     return read_text(value.get("id")).startswith("T-") and isinstance(value.get("messages"), list)
 

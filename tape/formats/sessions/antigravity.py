@@ -74,7 +74,7 @@ _FAILED = frozenset({"ERROR", "CANCELED", "CANCELLED"})
 _KNOWN_FIELDS = ("step_index", "source", "type", "status", "created_at", "content")
 
 
-def is_antigravity_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a step of a transcript."""
     return "step_index" in value and read_text(value.get("type")).isupper()
 

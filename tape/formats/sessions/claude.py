@@ -106,7 +106,7 @@ _MAX_WAITING = 1000
 """Lines that wait for the rest of an answer; after that it is taken as it is."""
 
 
-def is_claude_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a line of a transcript: any of its first ones will do."""
     kind = read_text(value.get("type"))
     if kind in _TALK | {"system", "attachment", "progress"}:

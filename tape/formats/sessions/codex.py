@@ -75,7 +75,7 @@ _WRITTEN_BY_CODEX = ("<environment_context>", "<user_instructions>", "# AGENTS.m
 """How messages begin that Codex gives its model in the user's name."""
 
 
-def is_codex_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a line of a rollout: its first one, best of all."""
     if read_text(value.get("type")) in _TYPES:
         return isinstance(value.get("payload"), dict)

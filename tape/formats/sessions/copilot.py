@@ -62,7 +62,7 @@ _MARKS = frozenset(
 )
 
 
-def is_copilot_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is an event of a session."""
     kind = read_text(value.get("type"))
     return isinstance(value.get("data"), dict) and (

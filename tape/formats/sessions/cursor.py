@@ -64,7 +64,7 @@ _ADDED = re.compile(r"\s*<(user_info|system_reminder|project_layout|rules|git_st
 _WORKSPACE = re.compile(r"^Workspace Path: (.+)$", re.MULTILINE)
 
 
-def is_cursor_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is the record of a chat."""
     return "agentId" in value and ("latestRootBlobId" in value or "chat" in value)
 
@@ -75,7 +75,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     cwd = ""
     for line in read_lines():
         value = decode_object(line) or {}
-        if is_cursor_line(value):
+        if is_session_line(value):
             record = value
         elif not cwd and value.get("role") == "user":
             found = _WORKSPACE.search(
@@ -114,7 +114,7 @@ class _StepReader:
             message = decode_object(line)
             if message is None:
                 self.session.damaged += bool(line.strip())
-            elif not is_cursor_line(message):
+            elif not is_session_line(message):
                 time = read_time(message.get("createdAt"))
                 yield SourceStep(f"#{number}", NEWEST, time, tuple(self._convert(message)))
 

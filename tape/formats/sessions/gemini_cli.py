@@ -62,7 +62,7 @@ _CALL_FIELDS = ("id", "name", "args", "result", "resultDisplay", "status", "time
 _HEADER = frozenset({"projectHash", "startTime", "lastUpdated"})
 
 
-def is_gemini_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a chat, or the header of one."""
     is_chat = isinstance(value.get("messages"), list) or isinstance(value.get("history"), list)
     return (is_chat and bool({*_HEADER, "start_time"} & value.keys())) or (

@@ -67,7 +67,7 @@ TOOL = "goose"
 FORMAT = "goose-session"
 
 
-def is_goose_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is the header of a session, or a message with its time."""
     if "working_dir" in value:
         return "role" not in value

@@ -104,7 +104,7 @@ _SHOWN = frozenset(
 """Updates that are shown while the session runs, or repeated by others."""
 
 
-def is_grok_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a line of one of a session's files."""
     if "sessionUpdate" in read_object(read_object(value.get("params")).get("update")):
         return True

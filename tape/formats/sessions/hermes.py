@@ -77,7 +77,7 @@ _REASONING = ("reasoning_details", "codex_reasoning_items", "codex_message_items
 _DELEGATE = "delegate_task"
 
 
-def is_hermes_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is an exported session."""
     return isinstance(value.get("messages"), list) and "started_at" in value and "source" in value
 

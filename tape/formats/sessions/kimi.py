@@ -65,7 +65,7 @@ _TALK = frozenset({"user", "assistant", "tool", "system"})
 _COMPACTED = "<system>Previous context has been compacted"
 
 
-def is_kimi_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a record of a context file; messages alone do not tell."""
     role = value.get("role")
     return isinstance(role, str) and role in _RECORDS

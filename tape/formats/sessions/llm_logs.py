@@ -55,7 +55,7 @@ FORMAT = "llm-logs"
 _RESULT = "tool_result"
 
 
-def is_llm_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a conversation, or one of its messages."""
     return "llm_session" in value or "llm_message" in value
 

@@ -64,7 +64,7 @@ _SILENT = frozenset({"step-start", "step-finish", "snapshot", "patch"})
 _ENDED = frozenset({"completed", "error"})
 
 
-def is_opencode_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is an exported session."""
     return isinstance(value.get("info"), dict) and isinstance(value.get("messages"), list)
 

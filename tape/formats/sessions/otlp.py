@@ -52,7 +52,7 @@ _STOPS = {"tool_call": "tool_calls", "length": "length", "content_filter": "cont
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 
 
-def is_otlp_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is an export of spans."""
     return isinstance(value.get("resourceSpans"), list)
 

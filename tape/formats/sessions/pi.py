@@ -82,7 +82,7 @@ _CALL_FIELDS = ("type", "id", "name", "arguments")
 _SUMMARY_OF_BRANCH = "Summary of a branch that was left:\n\n"
 
 
-def is_pi_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is the header of a session of pi."""
     return value.get("type") == "session" and isinstance(value.get("id"), str)
 

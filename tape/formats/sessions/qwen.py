@@ -75,7 +75,7 @@ _SILENT = frozenset(
 _FAILED = frozenset({"error", "cancelled"})
 
 
-def is_qwen_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a record of a chat."""
     is_record = read_text(value.get("type")) in _TYPES and value.keys() >= _FIELDS
     says = "parts" in read_object(value.get("message")) or "systemPayload" in value
@@ -88,7 +88,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     title = ""
     for line in read_lines():
         value = decode_object(line) or {}
-        first = first or (value if is_qwen_line(value) else {})
+        first = first or (value if is_session_line(value) else {})
         if value.get("subtype") == "custom_title":
             title = read_text(read_object(value.get("systemPayload")).get("customTitle"))
     branch = read_text(first.get("gitBranch"))

@@ -1,123 +1,221 @@
-"""The agents whose sessions can be read: what `tape import --from` and `claude:UUID` name; pure.
+"""The other agents whose sessions we read and write: one row each, and all that is known of them.
 
-| tool     | file                                                        | branches | sub-agents |
-|----------|-------------------------------------------------------------|----------|------------|
-| claude   | `~/.claude/projects/FOLDER/UUID.jsonl`                      | yes      | yes        |
-| codex    | `~/.codex/sessions/Y/M/D/rollout-*.jsonl`, also `.zst`      | rollback | –          |
-| pi       | `~/.pi/agent/sessions/FOLDER/*.jsonl`, versions 1 to 3      | yes      | –          |
-| gemini   | `~/.gemini/tmp/PROJECT/chats/*.json`, `.jsonl`              | –        | –          |
-| opencode | `opencode export`, `~/.local/share/opencode/opencode.db`    | revert   | yes        |
-| copilot  | `~/.copilot/session-state/ID/events.jsonl`                  | –        | –          |
-| amp      | `~/.local/share/amp/threads/T-ID.json`                      | –        | –          |
-| goose    | `~/.local/share/goose/sessions/*.jsonl`, or `sessions.db`   | –        | –          |
-| antigravity | `~/.gemini/antigravity-cli/brain/ID/…/transcript.jsonl`  | rewind   | yes        |
-| cursor   | `~/.cursor/chats/MD5/UUID/store.db`                         | –        | –          |
-| grok     | `~/.grok/sessions/CWD/UUID/updates.jsonl` and others        | rewind   | yes        |
-| hermes   | `~/.hermes/state.db`, `hermes sessions export`              | rewind   | yes        |
-| qwen     | `~/.qwen/projects/FOLDER/chats/UUID.jsonl`                  | rewind   | –          |
-| kimi     | `~/.kimi/sessions/MD5/UUID/context.jsonl`                   | revert   | –          |
-| vibe     | `~/.vibe/logs/session/NAME/messages.jsonl`                  | –        | –          |
-| llm      | `~/.config/io.datasette.llm/logs.db`                        | yes      | –          |
-| aider    | `.aider.chat.history.md`                                    | –        | –          |
-| atif     | a trajectory of Harbor                                      | –        | yes        |
-| simple   | a session in txcript's Simple format                        | –        | –          |
-| otlp     | spans of OpenTelemetry with the conventions for GenAI       | –        | –          |
+Lists, help, REFs, searches for files and the tables of the docs come from these rows. Modules are
+named, and imported when they are used (`loading`), so that a command which only reads a REF costs
+nothing more. An agent is added with its row and the module that reads it.
 """
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import (
-    aider,
-    amp,
-    antigravity,
-    claude,
-    codex,
-    copilot,
-    cursor,
-    documents,
-    gemini_cli,
-    goose,
-    grok,
-    hermes,
-    kimi,
-    llm_logs,
-    opencode,
-    otlp,
-    pi,
-    qwen,
-    vibe,
-)
-from .steps import decode_object
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ..wire import WireObject
-    from .steps import SourceSession
-
-    ReadLines = Callable[[], Iterable[bytes]]
-    """Gives the lines of a file from its beginning, each time it is called."""
+    from collections.abc import Mapping
 
 
 class SessionFormat(NamedTuple):
     """The sessions of one agent."""
 
     tool: str
+    """The agent, in `--from`, `--to`, and before the colon of a REF."""
     title: str
     """Name of the agent, for people."""
-    is_line: Callable[[WireObject], bool]
-    """Returns whether an object is a line (or the whole document) of a session."""
-    read: Callable[[ReadLines, str], SourceSession]
-    """Reads a session; the second argument is the file's name without its ending."""
+    reader: str
+    """Module in this room with `is_session_line` and `read_session`."""
+    folders: tuple[str, ...] = ()
+    """Where sessions are kept: the first one whose variable is set, `~` is home."""
+    files: tuple[str, ...] = ()
+    """Patterns of files in that folder; with a fixed name the last `*` is the session's id."""
+    beside: tuple[str, ...] = ()
+    """Patterns of files beside one of a fixed name, read before it."""
+    is_folder: bool = False
+    """Whether a session is a folder: the first of `files` that is there stands for all below it."""
+    extends: str = ""
+    """The agent whose lines have the same fields, without those that tell this one from it."""
+    branches: str = "–"
+    """What becomes a branch, for people."""
+    sub_agents: str = "–"
+    """What becomes of sub-agents, for people."""
+    note: str = ""
+    """What else is to be known of the files, for people."""
+
+    def find_folder(self, environ: Mapping[str, str], home: str) -> str | None:
+        """Return where the sessions are kept, whether it is there or not; None if nowhere."""
+        for folder in self.folders:
+            first, slash, rest = folder.partition("/")
+            place = home if first == "~" else environ.get(first.removeprefix("$"))
+            if place:
+                return f"{place}{slash}{rest}"
+        return None
 
 
-SESSION_FORMATS = {
-    one.tool: one
-    for one in (
-        # Before Claude Code, whose lines have the same fields and others.
-        SessionFormat("qwen", "Qwen Code", qwen.is_qwen_line, qwen.read_session),
-        SessionFormat("claude", "Claude Code", claude.is_claude_line, claude.read_session),
-        SessionFormat("codex", "Codex", codex.is_codex_line, codex.read_session),
-        SessionFormat("pi", "pi", pi.is_pi_line, pi.read_session),
-        SessionFormat("gemini", "Gemini CLI", gemini_cli.is_gemini_line, gemini_cli.read_session),
-        SessionFormat("opencode", "OpenCode", opencode.is_opencode_line, opencode.read_session),
-        SessionFormat("copilot", "Copilot CLI", copilot.is_copilot_line, copilot.read_session),
-        SessionFormat("amp", "Amp", amp.is_amp_line, amp.read_session),
-        SessionFormat("goose", "Goose", goose.is_goose_line, goose.read_session),
-        SessionFormat(
-            "antigravity",
-            "Antigravity CLI",
-            antigravity.is_antigravity_line,
-            antigravity.read_session,
-        ),
-        SessionFormat("cursor", "Cursor CLI", cursor.is_cursor_line, cursor.read_session),
-        SessionFormat("grok", "Grok Build", grok.is_grok_line, grok.read_session),
-        SessionFormat("hermes", "Hermes", hermes.is_hermes_line, hermes.read_session),
-        SessionFormat("kimi", "Kimi CLI", kimi.is_kimi_line, kimi.read_session),
-        SessionFormat("vibe", "Mistral Vibe", vibe.is_vibe_line, vibe.read_session),
-        SessionFormat("llm", "llm", llm_logs.is_llm_line, llm_logs.read_session),
-        SessionFormat("aider", "aider", aider.is_aider_line, aider.read_session),
-        SessionFormat("atif", "ATIF", documents.is_atif_line, documents.read_atif),
-        SessionFormat("simple", "Simple", documents.is_simple_line, documents.read_simple),
-        SessionFormat("otlp", "OTLP", otlp.is_otlp_line, otlp.read_session),
-    )
-}
+_ROWS = (
+    SessionFormat(
+        "claude",
+        "Claude Code",
+        "claude",
+        folders=("$CLAUDE_CONFIG_DIR", "~/.claude"),
+        files=("projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl"),
+        branches="yes",
+        sub_agents="tapes of their own",
+    ),
+    SessionFormat(
+        "codex",
+        "Codex",
+        "codex",
+        folders=("$CODEX_HOME", "~/.codex"),
+        files=("sessions/**/rollout-*.jsonl*", "archived_sessions/rollout-*.jsonl*"),
+        branches="after a rollback",
+        note="also `.zst` with `pip install 'gong[zstd]'`",
+    ),
+    SessionFormat(
+        "pi",
+        "pi",
+        "pi",
+        folders=("~/.pi/agent",),
+        files=("sessions/*/*.jsonl",),
+        branches="yes",
+        note="versions 1 to 3",
+    ),
+    SessionFormat(
+        "gemini",
+        "Gemini CLI",
+        "gemini_cli",
+        folders=("~/.gemini",),
+        files=("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl"),
+    ),
+    SessionFormat(
+        "opencode",
+        "OpenCode",
+        "opencode",
+        folders=("$XDG_DATA_HOME/opencode", "~/.local/share/opencode"),
+        files=("opencode.db",),
+        branches="after a revert",
+        sub_agents="linked",
+        note="or a file of `opencode export`",
+    ),
+    SessionFormat(
+        "copilot",
+        "Copilot CLI",
+        "copilot",
+        folders=("$COPILOT_HOME", "~/.copilot"),
+        files=("session-state/*/events.jsonl",),
+        sub_agents="kept whole in the session",
+    ),
+    SessionFormat(
+        "amp",
+        "Amp",
+        "amp",
+        folders=("$XDG_DATA_HOME/amp", "~/.local/share/amp"),
+        files=("threads/T-*.json",),
+        note="which newer versions do not write",
+    ),
+    SessionFormat(
+        "goose",
+        "Goose",
+        "goose",
+        folders=("$GOOSE_PATH_ROOT/data", "$XDG_DATA_HOME/goose", "~/.local/share/goose"),
+        files=("sessions/*.jsonl", "sessions/sessions.db"),
+    ),
+    SessionFormat(
+        "antigravity",
+        "Antigravity CLI",
+        "antigravity",
+        folders=("~/.gemini/antigravity-cli",),
+        files=("brain/*/.system_generated/logs/transcript.jsonl",),
+        branches="after a rewind",
+        sub_agents="linked",
+    ),
+    SessionFormat(
+        "cursor",
+        "Cursor CLI",
+        "cursor",
+        folders=("$CURSOR_CONFIG_DIR", "~/.cursor"),
+        files=("chats/*/*/store.db",),
+    ),
+    SessionFormat(
+        "grok",
+        "Grok Build",
+        "grok",
+        folders=("$GROK_HOME", "~/.grok"),
+        files=("sessions/*/*/updates.jsonl", "sessions/*/*/chat_history.jsonl"),
+        beside=("summary.json", "compaction_checkpoints/*.json", "chat_history.jsonl"),
+        is_folder=True,
+        branches="after a rewind",
+        sub_agents="linked",
+    ),
+    SessionFormat(
+        "hermes",
+        "Hermes",
+        "hermes",
+        folders=("$HERMES_HOME", "~/.hermes"),
+        files=("state.db", "profiles/*/state.db"),
+        branches="after a rewind",
+        sub_agents="linked",
+        note="or a file of `hermes sessions export`",
+    ),
+    SessionFormat(
+        "qwen",
+        "Qwen Code",
+        "qwen",
+        folders=("$QWEN_RUNTIME_DIR", "$QWEN_HOME", "~/.qwen"),
+        files=("projects/*/chats/*.jsonl", "tmp/*/chats/*.jsonl"),
+        extends="claude",
+        branches="after a rewind",
+    ),
+    SessionFormat(
+        "kimi",
+        "Kimi CLI",
+        "kimi",
+        folders=("$KIMI_SHARE_DIR", "~/.kimi"),
+        files=("sessions/*/*/context.jsonl",),
+        beside=("context_[0-9]*.jsonl",),
+        branches="after a revert",
+    ),
+    SessionFormat(
+        "vibe",
+        "Mistral Vibe",
+        "vibe",
+        folders=("$VIBE_HOME", "~/.vibe"),
+        files=("logs/session/*/messages.jsonl",),
+        beside=("meta.json",),
+    ),
+    SessionFormat(
+        "llm",
+        "llm",
+        "llm_logs",
+        folders=("$LLM_USER_PATH", "~/.config/io.datasette.llm"),
+        files=("logs.db",),
+        branches="a thread that went two ways",
+        note="of all versions",
+    ),
+    SessionFormat(
+        "aider",
+        "aider",
+        "aider",
+        note="`.aider.chat.history.md` of a project, by its path: each chat is a session,"
+        " edits are part of its text",
+    ),
+    SessionFormat(
+        "atif",
+        "ATIF",
+        "atif",
+        sub_agents="tapes of their own",
+        note="any file: a trajectory of Harbor",
+    ),
+    SessionFormat(
+        "simple",
+        "Simple",
+        "simple",
+        note="any file: a session of txcript",
+    ),
+    SessionFormat(
+        "otlp",
+        "OTLP",
+        "otlp",
+        note="any file: spans of OpenTelemetry with the conventions for GenAI",
+    ),
+)
+
+SESSION_FORMATS = {row.tool: row for row in _ROWS}
 """Every agent by the name that stands before the colon of a reference."""
-_LOOKED_AT = 25
-"""Lines that are looked at to find out whose file it is."""
-
-
-def detect_tool(read_lines: ReadLines) -> str | None:
-    """Return the agent whose session a file is; None if it is none that is known."""
-    objects = [value for line in islice(read_lines(), _LOOKED_AT) if (value := decode_object(line))]
-    if not objects:  # one document over many lines
-        whole = decode_object(b"\n".join(read_lines()))
-        objects = [whole] if whole else []
-    for value in objects:
-        for tool, form in SESSION_FORMATS.items():
-            if form.is_line(value):
-                return tool
-    return None

@@ -51,7 +51,7 @@ _CHAT_FIELDS = ("role", "content", "reasoning_content", "tool_call_id", "name")
 _OWN_FIELDS = frozenset({"message_id", "reasoning_message_id", "injected", "user_display_content"})
 
 
-def is_vibe_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a session's `meta.json`, or one of its messages."""
     if "session_id" in value and isinstance(value.get("environment"), dict):
         return "start_time" in value

@@ -6,7 +6,7 @@ import json
 from itertools import count
 
 from tape.exchange.session_import import import_session
-from tape.formats.sessions.registry import SESSION_FORMATS, detect_tool
+from tape.formats.sessions.loading import detect_tool, load_reader
 from tape.model.entries import BlobRef, Start, join_texts
 from tape.store.store import Beginning
 
@@ -19,7 +19,7 @@ def read_lines(tool, data, name="name"):
     """Return the session in the lines of a file whose content tells the agent."""
     lines = data.splitlines()
     assert detect_tool(lambda: lines) == tool
-    return SESSION_FORMATS[tool].read(lambda: lines, name)
+    return load_reader(tool).read_session(lambda: lines, name)
 
 
 def list_payloads(session):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tape.formats.sessions import claude
-from tape.formats.sessions.registry import detect_tool
+from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
     AgentEnd,
     AgentStart,

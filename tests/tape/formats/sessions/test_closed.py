@@ -6,7 +6,7 @@ import json
 
 from tape.exchange.session_sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.formats.sessions import amp, copilot
-from tape.formats.sessions.registry import detect_tool
+from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
     Assistant,
     BlobRef,

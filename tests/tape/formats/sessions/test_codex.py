@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tape.formats.sessions import codex
-from tape.formats.sessions.registry import detect_tool
+from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
     Anchor,
     Assistant,

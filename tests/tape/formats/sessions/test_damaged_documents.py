@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape.formats.sessions.registry import SESSION_FORMATS, detect_tool
+from tape.formats.sessions.loading import detect_tool, load_reader
 from tape.model.entries import BlobRef
 from tape.model.line import encode_payload
-from tape.reference import SESSION_TOOLS
 
 CALL = {"type": "tool_call", "id": "t", "name": "ls", "arguments": {"path": "."}}
 ATIF = {
@@ -192,7 +191,7 @@ def put(data):
 def read_entries(tool, document):
     lines = document if isinstance(document, list) else [document]
     data = [json.dumps(one).encode() for one in lines]
-    waiting, found = [SESSION_FORMATS[tool].read(lambda: data, "name")], []
+    waiting, found = [load_reader(tool).read_session(lambda: data, "name")], []
     while waiting:
         session = waiting.pop()
         waiting += session.children
@@ -224,7 +223,3 @@ def test_an_odd_value_anywhere_is_no_crash(tool, data):
         document = replace_at(document, data.draw(st.sampled_from(places)), data.draw(ODD))
     if isinstance(document, dict | list):
         read_entries(tool, document)
-
-
-def test_every_agent_can_be_named_in_a_reference():
-    assert {*SESSION_TOOLS} == {*SESSION_FORMATS}

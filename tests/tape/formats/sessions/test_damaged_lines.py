@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape.formats.sessions.registry import SESSION_FORMATS, detect_tool
+from tape.formats.sessions.loading import detect_tool, load_reader
 from tape.model.line import encode_payload
 from tests.tape.formats.sessions import (
     test_antigravity,
@@ -91,7 +91,7 @@ FILES = {
 def read_steps(file, values):
     data = [json.dumps(value).encode() for value in values]
     detect_tool(lambda: data)
-    session = SESSION_FORMATS[file.split()[0]].read(lambda: data, "name")
+    session = load_reader(file.split()[0]).read_session(lambda: data, "name")
     for step in session.read_steps(put):
         yield step.parent, [encode_payload(one) for one in step.payloads]
 

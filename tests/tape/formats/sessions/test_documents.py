@@ -9,7 +9,7 @@ import pytest
 
 from tape.exchange.session_sources import find_sessions_in, open_session_file
 from tape.formats.sessions import gemini_cli, opencode
-from tape.formats.sessions.registry import detect_tool
+from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
     Anchor,
     Assistant,

@@ -9,7 +9,7 @@ from contextlib import closing
 from tape.exchange.session_import import import_session
 from tape.exchange.session_sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.formats.sessions import goose
-from tape.formats.sessions.registry import detect_tool
+from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
     Assistant,
     BlobRef,

@@ -19,7 +19,7 @@ from tape.exchange.session_sources import (
     open_session_file,
 )
 from tape.formats.sessions import hermes
-from tape.formats.sessions.registry import detect_tool
+from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
     AgentEnd,
     AgentStart,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tape.formats.sessions.registry import SESSION_FORMATS
+from tape.formats.sessions.loading import load_reader
 from tape.formats.sessions.steps import REPEATED
 from tape.model.entries import Assistant, join_texts
 from tape.store.store import Store
@@ -220,7 +220,7 @@ def test_a_session_imported_in_steps_has_each_line_once(tool, tmp_path):
     again = [*lines, *lines[tool in HEADERS :]]
     whole = [json.dumps(line).encode() for line in again]
     for count in range(1, len(whole) + 1):
-        session = SESSION_FORMATS[tool].read(lambda count=count: whole[:count], "name")
+        session = load_reader(tool).read_session(lambda count=count: whole[:count], "name")
         done = store_session(store, session)
     fresh = Store(tmp_path / "fresh", durable=False)
     once = store_session(fresh, read_lines(tool, write_lines(*lines)))

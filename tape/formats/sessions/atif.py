@@ -1,4 +1,4 @@
-"""Documents that tools exchange sessions in → steps: ATIF (Harbor), and Simple (txcript).
+"""Trajectories in ATIF (Harbor) → steps.
 
 ATIF                                     becomes
 ---------------------------------------  ------------------------------------------------
@@ -7,8 +7,6 @@ step of the agent                        an answer: thinking, words, calls; then
 `subagent_trajectory_ref` of a result    agent.start and agent.end around it
 `subagent_trajectories`                  a tape each
 a copied step, anything else             custom `atif.<what>`, whole
-
-Simple                                   its messages are those of Anthropic's API
 """
 
 from __future__ import annotations
@@ -34,7 +32,6 @@ from ...model.entries import (
     join_texts,
 )
 from ...reference import compute_tape_id
-from ..anthropic.parse import AnthropicReader
 from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_plain_text
 from ..wire import encode_json, pack_raw
 from .steps import (
@@ -56,53 +53,20 @@ if TYPE_CHECKING:
     from ...model.entries import Block, Content, Payload
     from ..wire import Put, WireObject
 
-ATIF_TOOL, SIMPLE_TOOL = "atif", "simple"
+TOOL = "atif"
 _STOPS = frozenset({"stop", "length", "tool_calls", "content_filter", "error", "aborted"})
 _ANCHORS = ("compaction", "handoff", "merge")
-_SIMPLE_FIELDS = frozenset({"timestamp", "cwd", "git_branch"})
 
 
-def is_atif_line(value: WireObject) -> bool:
+def is_session_line(value: WireObject) -> bool:
     """Return whether an object is a trajectory."""
     return read_text(value.get("schema_version")).startswith("ATIF-") and "steps" in value
 
 
-def is_simple_line(value: WireObject) -> bool:
-    """Return whether an object is a session in the Simple format."""
-    messages = value.get("messages")
-    return (
-        isinstance(messages, list)
-        and bool(_SIMPLE_FIELDS & value.keys())
-        and all(isinstance(one, dict) and "role" in one for one in messages)
-    )
-
-
-def read_atif(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
+def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
     """Return the session of a trajectory; `name` is that of the file."""
     document = decode_object(b"\n".join(read_lines())) or {}
     return _build_atif(document, read_text(document.get("session_id")) or name)
-
-
-def read_simple(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
-    """Return the session in the Simple format; `name` is that of the file."""
-    document = decode_object(b"\n".join(read_lines())) or {}
-
-    def read_steps(put: Put) -> Iterator[SourceStep]:
-        reader = AnthropicReader(put, CallBinder())
-        for number, message in enumerate(read_list(document.get("messages"))):
-            yield SourceStep(f"#{number}", NEWEST, None, tuple(reader.read_element(message)))
-
-    branch = read_text(document.get("git_branch"))
-    return SourceSession(
-        SIMPLE_TOOL,
-        SIMPLE_TOOL,
-        read_text(document.get("id")) or name,
-        read_steps,
-        cwd=read_text(document.get("cwd")) or None,
-        git=Git(branch, None, dirty=False) if branch else None,
-        created=read_time(document.get("timestamp")),
-        title=read_text(document.get("title")) or None,
-    )
 
 
 def _build_atif(document: WireObject, identity: str) -> SourceSession:
@@ -115,8 +79,8 @@ def _build_atif(document: WireObject, identity: str) -> SourceSession:
     branch = read_text(extra.get("git_branch"))
     times = (read_time(read_object(step).get("timestamp")) for step in steps)
     made = SourceSession(
-        ATIF_TOOL,
-        read_text(document.get("schema_version")) or ATIF_TOOL,
+        TOOL,
+        read_text(document.get("schema_version")) or TOOL,
         identity,
         read_steps,
         cwd=read_text(extra.get("cwd")) or None,
@@ -218,7 +182,7 @@ class _AtifReader:
         ]
         for agent in filter(None, agents):
             child = f"{self.session.id}/{agent}"
-            yield AgentStart(agent, "agent", "", tape=compute_tape_id(ATIF_TOOL, child))
+            yield AgentStart(agent, "agent", "", tape=compute_tape_id(TOOL, child))
         is_error = extra.get("is_error") is True
         yield ToolResult(call.id, call.name, content, is_error, details=NO_JSON)
         for agent in filter(None, agents):

@@ -1,0 +1,51 @@
+"""The readers of `registry`, imported when they are used, and whose session a file is."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, cast
+
+from .registry import SESSION_FORMATS
+from .steps import decode_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..wire import WireObject
+    from .steps import SourceSession
+
+    ReadLines = Callable[[], Iterable[bytes]]
+    """Gives the lines of a file from its beginning, each time it is called."""
+
+_MAX_LINES = 25
+"""Lines that are looked at to find out whose file it is."""
+
+
+class SessionReader(Protocol):
+    """A module that reads the sessions of one agent."""
+
+    def is_session_line(self, value: WireObject) -> bool:
+        """Return whether an object is a line (or the whole document) of a session."""
+
+    def read_session(self, read_lines: ReadLines, name: str) -> SourceSession:
+        """Return a session; `name` is the file's name without its ending."""
+
+
+def load_reader(tool: str) -> SessionReader:
+    """Return the reader of an agent."""
+    return cast("SessionReader", import_module(f"{__package__}.{SESSION_FORMATS[tool].reader}"))
+
+
+def detect_tool(read_lines: ReadLines) -> str | None:
+    """Return the agent whose session a file is; None if it is none that is known."""
+    objects = [value for line in islice(read_lines(), _MAX_LINES) if (value := decode_object(line))]
+    if not objects:  # one document over many lines
+        whole = decode_object(b"\n".join(read_lines()))
+        objects = [whole] if whole else []
+    rows = sorted(SESSION_FORMATS.values(), key=lambda row: not row.extends)
+    for value in objects:
+        for row in rows:
+            if load_reader(row.tool).is_session_line(value):
+                return row.tool
+    return None
