@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import signal
 import time
 
 import pytest
@@ -24,6 +25,17 @@ STEADY = settings(
 # A found case is a file to replay, so no other hint is printed, as Hypothesis would on a CI server.
 settings.register_profile("ours", settings(STEADY, database=CASES, print_blob=False))
 settings.load_profile("ours")
+
+
+# What is ignored stays so in every program that a test starts, and `nohup` and a shell's `&` ignore
+# what tests send. A handler goes with the start of a program, so that theirs is the default; that
+# of hang-ups does nothing, for `nohup` to keep its promise to the run itself.
+for number, handler in {
+    signal.SIGHUP: lambda *_: None,
+    signal.SIGINT: signal.default_int_handler,
+}.items():
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 # Thousands of items are collected, and all of them stay: no use to look for garbage among them.

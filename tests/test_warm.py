@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -44,6 +46,14 @@ def test_a_command_that_runs_too_long_is_killed(tmp_path):
             env=env,
             seconds=0.5,
         )
+
+
+def test_a_suite_under_nohup_starts_programs_that_signals_end():
+    """`nohup` and the `&` of a shell ignore them, and what is ignored is inherited."""
+    code = "import os, tests.conftest; os.execvp('sh', ['sh', '-c', 'kill -HUP $$; echo alive'])"
+    script = f"""trap '' HUP INT; exec '{sys.executable}' -c "{code}" """
+    done = subprocess.run(["sh", "-c", script], cwd=warm.ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGHUP, b"", b"")
 
 
 def _run_in_shell(folder, script):
