@@ -189,6 +189,27 @@ def m006_one_row_for_a_change(db: Database) -> None:
         db.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")  # noqa: S608 (ours)
 
 
+@steps()
+def m007_facts_of_sessions(db: Database) -> None:
+    """Keep provider, tokens, branch of git, permission mode and todos of each tape.
+
+    Everything is read again.
+    """
+    m006_one_row_for_a_change(db)
+    for table in ("tapes", "phases"):
+        for name in ("tokens", "input_tokens", "output_tokens"):
+            db.execute(f"ALTER TABLE {table} ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0")
+        for name in ("provider", "git_branch", "mode", "todos"):
+            db.execute(f"ALTER TABLE {table} ADD COLUMN {name} TEXT")
+    db.execute("DROP VIEW sessions")
+    db.create_view(
+        "sessions",
+        "SELECT lower(hex(id)) AS tape, title, folder, cwd, project, git_branch, created, "
+        "updated, provider, model, mode, entries, branches, tokens, input_tokens, output_tokens, "
+        "cost, todos FROM tapes",
+    )
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(

@@ -35,6 +35,7 @@ from msgspec import Raw
 from tape.formats.wire import encode_json
 from tape.model.entries import (
     NO_JSON,
+    TODOS_KIND,
     Anchor,
     Assistant,
     Custom,
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
 
     from ..policy.decision import Policy
 
-TODOS = "gong.todos"
-"""The kind of the `custom` entries with a todo list."""
 _NEVER_RESTORED = {PermissionMode.BYPASS, PermissionMode.DONT_ASK}
 """Modes that run commands unasked: each session has to ask for them itself."""
 
@@ -76,7 +75,7 @@ def find_todos(entries: Sequence[Entry]) -> tuple[Todo, ...]:
     for entry in reversed(entries):
         found = NO_JSON
         match entry.data:
-            case Custom(kind=kind, data=data) if kind == TODOS:
+            case Custom(kind=kind, data=data) if kind == TODOS_KIND:
                 found = data
             case Anchor(state=state):
                 found = state.todos
@@ -144,7 +143,7 @@ class SessionDialogue:
 
     def record_todos(self, todos: Sequence[Todo]) -> None:
         """Make these the todo list of the session: on the tape, and told."""
-        self._record(Custom(TODOS, encode_todos(todos)))
+        self._record(Custom(TODOS_KIND, encode_todos(todos)))
         self._emit(events.TodosChanged(tuple(todos)))
 
     async def ask(

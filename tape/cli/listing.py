@@ -101,7 +101,8 @@ def ls(
     Unreadable tapes are named on standard error; exits with 1 when the system refused to read one.
 
     --json prints an array of {id, path, folder, title, cwd, project, created, updated, model,
-    entries, branches, cost}.
+    entries, branches, cost, provider, tokens, input_tokens, output_tokens, git_branch, mode,
+    todos}. Cost and tokens are of all calls on the tape; input_tokens are those not cached.
     """
     most = limit if limit is not None else None if every else TAPE_LIMIT
     now = read_clock()
@@ -230,6 +231,7 @@ def _may_have_moved(found: Sequence[TapeRow], project: str) -> bool:
 
 def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
     """Print tapes as a JSON array; `home` is the folder of the store."""
+    import json  # noqa: PLC0415 (only where it is asked for)
     from pathlib import Path  # noqa: PLC0415 (a twentieth of the time of `tape ls`)
 
     tapes = str(Path(home).absolute() / "tapes")
@@ -237,6 +239,7 @@ def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
         [
             {"id": row.id, "path": os.path.join(tapes, row.folder)}
             | {name: getattr(row, name) for name in _OBJECT_KEYS}
+            | {"todos": json.loads(row.todos) if row.todos else []}
             for row in shown
         ]
     )
@@ -244,7 +247,8 @@ def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
 
 _OBJECT_KEYS = (
     *("folder", "title", "cwd", "project", "created", "updated", "model", "entries"),
-    *("branches", "cost"),
+    *("branches", "cost", "provider", "tokens", "input_tokens", "output_tokens", "git_branch"),
+    "mode",
 )
 
 

@@ -12,6 +12,7 @@ from ..clock import render_time
 from ..errors import TapeError
 from ..model.entries import (
     NO_JSON,
+    TODOS_KIND,
     Anchor,
     Assistant,
     Custom,
@@ -20,6 +21,7 @@ from ..model.entries import (
     Model,
     Place,
     Start,
+    Usage,
 )
 from ..model.line import describe_missing_blob, read_header
 from ..store.refs import find_head
@@ -34,10 +36,6 @@ if TYPE_CHECKING:
     from ..model.line import Entry
     from ..store.refs import Refs
     from ..store.tape import Tape
-
-
-_TODOS = "gong.todos"
-"""The kind of the `custom` entries with a todo list."""
 
 
 class BranchSummary(Struct, frozen=True):
@@ -85,12 +83,14 @@ class TapeSummary(Struct, frozen=True):
 class SessionFacts(Struct, frozen=True):
     """What the current branch says of its session; None where nothing on its path does.
 
-    `tokens` are those of all its answers, `git_branch` the branch of git that it started on.
+    Tokens are those of all its answers, `git_branch` the branch of git that it started on.
     """
 
     model: str | None = None
     provider: str | None = None
     tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
     git_branch: str | None = None
     mode: str | None = None
     todos: Any = ()
@@ -99,7 +99,7 @@ class SessionFacts(Struct, frozen=True):
 def read_session_facts(tape: Tape) -> SessionFacts:
     """Return the facts of a session; reads the path of the current branch as far as it can."""
     found: dict[str, Any] = {}
-    tokens = 0
+    spent = Usage()
     for entry in _read_path(tape):
         match entry.data:
             case Start(git=Git(branch=branch)):
@@ -108,7 +108,7 @@ def read_session_facts(tape: Tape) -> SessionFacts:
                 found |= {"provider": provider, "model": model}
             case Mode(permission=mode):
                 found["mode"] = mode
-            case Custom(kind=kind, data=todos) if kind == _TODOS:
+            case Custom(kind=kind, data=todos) if kind == TODOS_KIND:
                 found["todos"] = msgspec.json.decode(todos)
             case Anchor(state=state):
                 found |= {"mode": state.mode} if state.mode else {}
@@ -117,10 +117,12 @@ def read_session_facts(tape: Tape) -> SessionFacts:
                 )
             case Assistant(provider=provider, model=model, usage=usage):
                 found |= {"provider": provider, "model": model}
-                tokens += usage.total
+                spent += usage
             case _:
                 pass
-    return SessionFacts(**found, tokens=tokens)
+    return SessionFacts(
+        **found, tokens=spent.total, input_tokens=spent.input, output_tokens=spent.output
+    )
 
 
 def _read_path(tape: Tape) -> Iterator[Entry]:

@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from ..damage import warn_of_damage
 from ..errors import Damaged
 from ..model.entries import (
+    TODOS_KIND,
     Anchor,
     Assistant,
     CoveredRange,
@@ -192,7 +193,7 @@ def _update_state(state: State, data: Payload) -> State:
             state = replace(state, model=f"{provider}/{model}")
         case Model(provider=provider, model=model, effort=effort):
             state = replace(state, model=f"{provider}/{model}", effort=effort)
-        case Custom(kind="gong.todos", data=todos):  # newer than those of the anchor
+        case Custom(kind=kind, data=todos) if kind == TODOS_KIND:  # newer than those of the anchor
             state = replace(state, todos=todos)
         case Mode(permission=mode, tools=tools):
             state = replace(state, mode=mode, tools=tools)

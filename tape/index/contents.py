@@ -9,8 +9,10 @@ nothing, and does not hide the rest.
     tool.result          the first words answered, the outcome of the call, the files it changed
     checkpoint           the files of a restore
     usage                usage
-    start, meta          the folder it works in, the project
-    branch, anchor       the branch, and the place it continues from
+    start, meta          the folder it works in, the project; a start also the branch of git
+    branch, anchor       the branch, and the place it continues from; an anchor also mode and todos
+    mode                 the permission mode
+    custom               todos
     redact               the ids of the entries that are redacted
 """
 
@@ -24,7 +26,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import fields
 
 from ..files.calls import parse_named_call
-from ..model.entries import NO_JSON, BlobRef
+from ..model.entries import NO_JSON, TODOS_KIND, BlobRef
 from ..model.line import JSON_ERRORS
 from ..reference import is_id_prefix
 from .full_text import RESULT_CHARS, iter_argument_texts
@@ -118,6 +120,11 @@ class LineContents(NamedTuple):
     cwd: str | None = None
     project: str | None = None
     branch: str | None = None
+    git_branch: str | None = None
+    mode: str | None = None
+    """The permission mode."""
+    todos: str | None = None
+    """A todo list as JSON."""
     base: tuple[str, int] | None = None
     """Phase and offset of the entry that a phase started by a fork or an anchor continues from."""
     targets: tuple[str, ...] = ()
@@ -210,11 +217,31 @@ class _Base(Struct, gc=False):
     tape: str | None = None
 
 
+class _Git(Struct, gc=False):
+    branch: str | None = None
+
+
+class _State(Struct, gc=False):
+    mode: str | None = None
+    todos: Raw = NO_JSON
+
+
 class _Opening(Struct, gc=False):
     branch: str | None = None
     cwd: str | None = None
     project: str | None = None
+    git: _Git | None = None
     base: _Base | None = None
+    state: _State | None = None
+
+
+class _Permission(Struct, gc=False):
+    permission: str | None = None
+
+
+class _Record(Struct, gc=False):
+    kind: str = ""
+    data: Raw = NO_JSON
 
 
 class _Redaction(Struct, gc=False):
@@ -232,6 +259,8 @@ _DATA_TYPES: dict[str, type[Struct]] = {
     "meta": _Opening,
     "branch": _Opening,
     "anchor": _Opening,
+    "mode": _Permission,
+    "custom": _Record,
     "redact": _Redaction,
 }
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
@@ -292,10 +321,22 @@ def _to_contents(found: Struct) -> LineContents:
             told = LineContents(touched=tuple(TouchedFile("", path, "restored") for path in paths))
         case _UsageData():
             told = LineContents(spent=_to_call_usage(found.purpose, None, found))
-        case _Opening(branch=branch, cwd=cwd, project=project, base=base):
+        case _Opening(git=git, base=base, state=state):
             here = base is not None and base.tape is None
-            place = (base.phase, base.offset) if base and here else None
-            told = LineContents(cwd=cwd, project=project, branch=branch, base=place)
+            told = LineContents(
+                cwd=found.cwd,
+                project=found.project,
+                branch=found.branch,
+                git_branch=git.branch if git else None,
+                mode=state.mode if state else None,
+                todos=_extract_todos(state.todos) if state else None,
+                base=(base.phase, base.offset) if base and here else None,
+            )
+        case _Permission(permission=mode):
+            told = LineContents(mode=mode) if mode is not None else NO_CONTENTS
+        case _Record(kind=kind, data=todos):
+            listed = _extract_todos(todos) if kind == TODOS_KIND else None
+            told = LineContents(todos=listed) if listed is not None else NO_CONTENTS
         case _Redaction():
             told = LineContents(
                 targets=tuple(
@@ -303,6 +344,12 @@ def _to_contents(found: Struct) -> LineContents:
                 )
             )
     return told
+
+
+def _extract_todos(todos: Raw) -> str | None:
+    """Return a todo list as JSON; None without one, and of a blob."""
+    data = bytes(todos)
+    return data.decode("utf-8", "replace") if data[:1] == b"[" else None
 
 
 def _list_changed_files(result: _Result) -> tuple[TouchedFile, ...]:

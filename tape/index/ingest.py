@@ -249,7 +249,8 @@ def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
         "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "
         "JOIN types k ON k.key = e.type "
         "WHERE substr(e.id, 1, 4) = substr(?2, 1, 4) AND e.id = ?2 "
-        f"AND k.name IN ('meta', 'usage', 'checkpoint', {_TYPES_WITH_WORDS})",
+        "AND k.name IN ('meta', 'mode', 'custom', 'usage', 'checkpoint', "
+        f"{_TYPES_WITH_WORDS})",
         (bytes.fromhex(tape), bytes.fromhex(entry)),
     )
     return found.fetchone() is not None

@@ -28,7 +28,7 @@ APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
 ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.store.phase.ORIGIN`."""
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _ALWAYS_CHECKED = 100
@@ -91,11 +91,23 @@ class TapeRow(NamedTuple):
     branches: int
     cost: float | None
     """USD of all calls; None if no cost is known."""
+    provider: str | None
+    """Of the newest answer."""
+    tokens: int
+    """Of all calls: what was read, cached or not, and what was written."""
+    input_tokens: int
+    """What was read, without what was cached."""
+    output_tokens: int
+    git_branch: str | None
+    """The branch of git that the session started on."""
+    mode: str | None
+    """The permission mode."""
+    todos: str | None
+    """The todo list, as JSON."""
 
 
-TAPE_COLUMNS = (
-    "lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, model, entries, "
-    "branches, cost"
+TAPE_COLUMNS = ", ".join(
+    ("lower(hex(id))", "CAST(folder AS BLOB)", *TapeRow._fields[2:])  # named as the columns are
 )
 """The columns of `tapes` from which `to_tape_row` makes a row."""
 

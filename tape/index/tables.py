@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 
     from ..model.line import Header
     from ..store.refs import Refs
-    from .contents import LineContents
+    from .contents import CallUsage, LineContents
 from .reader import TAPE_COLUMNS, TapeRow, compute_id_range, to_tape_row
 from .writer_log import ActiveWriter
 
 _ENTRY_ID_DIGITS = 40
 TALLY_COLUMNS = (
     'branch, "offset", last, n, entries, time, model, answered, cost, home, cwd, moved, '
-    "moved_offset, project, prompt"
+    "moved_offset, project, prompt, provider, tokens, input_tokens, output_tokens, git_branch, "
+    "mode, todos"
 )
 """Columns of `phases` that hold a Tally, in its order."""
 
@@ -67,6 +68,14 @@ class PhaseTally(Struct, gc=False):
     moved_offset: int = -1
     project: str | None = None
     prompt: str | None = None
+    provider: str | None = None
+    """Of the newest answer, as `model` is."""
+    tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    git_branch: str | None = None
+    mode: str | None = None
+    todos: str | None = None
 
     @property
     def place(self) -> str | None:
@@ -81,16 +90,34 @@ class PhaseTally(Struct, gc=False):
             case "user" if self.prompt is None and told.words:
                 self.prompt = extract_title(told.words.said)
             case "assistant" | "usage" if spent := told.spent:
-                if header.type == "assistant" and spent.model:
-                    self.model, self.answered = spent.model, header.time
-                if spent.cost is not None:
-                    self.cost = (self.cost or 0.0) + spent.cost
+                self._add_call(header, spent)
             case "start" | "meta" | "branch" | "anchor":
                 if self.entries == 1:
                     self.branch = told.branch
                 if told.cwd is not None and header.type in ("start", "meta"):
                     self.cwd, self.moved, self.moved_offset = told.cwd, header.time, offset
                     self.project = told.project
+                self._add_facts(told)
+            case "mode" | "custom":
+                self._add_facts(told)
+
+    def _add_call(self, header: Header, spent: CallUsage) -> None:
+        if header.type == "assistant" and spent.model:
+            self.model, self.answered = spent.model, header.time
+            self.provider = spent.provider or None
+        if spent.cost is not None:
+            self.cost = (self.cost or 0.0) + spent.cost
+        self.tokens += spent.total
+        self.input_tokens += spent.input
+        self.output_tokens += spent.output
+
+    def _add_facts(self, told: LineContents) -> None:
+        if told.git_branch is not None:
+            self.git_branch = told.git_branch
+        if told.mode is not None:
+            self.mode = told.mode
+        if told.todos is not None:
+            self.todos = told.todos
 
 
 class TapeRecord(NamedTuple):
@@ -120,22 +147,40 @@ def is_entry_id(text: str | None) -> TypeGuard[str]:
     return text is not None and len(text) == _ENTRY_ID_DIGITS and is_id_prefix(text)
 
 
+_FACT_COLUMNS = ", ".join(TapeRow._fields[2:])
 _SELECT_TALLY = TALLY_COLUMNS.replace(" last", " lower(hex(last))")
 
-# The facts of `tally.known`, from the tables instead of all phases.
+_OWN_PHASES = f"FROM phases WHERE tape = ?1 AND name <> '{ORIGIN}'"
+
+
+def _build_newest_query(fact: str) -> str:
+    """Return the query for a fact in the phase that was written last, of those that have it."""
+    newest = f"{_OWN_PHASES} AND {fact} IS NOT NULL ORDER BY time DESC, CAST(name AS INTEGER)"
+    return f"(SELECT {fact} {newest} LIMIT 1)"
+
+
+# The facts of `build_tape_record`, from the tables instead of all phases.
 _UPDATE_HEADS = """
     UPDATE tapes SET branches = ?2,
     updated = coalesce((SELECT max(time) FROM branches WHERE tape = ?1), created) WHERE id = ?1
 """
-_OWN_PHASES = f"FROM phases WHERE tape = ?1 AND name <> '{ORIGIN}'"
 _OLDEST_FIRST = "ORDER BY CAST(name AS INTEGER) LIMIT 1"
 _UPDATE_COUNTS = f"""
-    UPDATE tapes SET cost = ?2, entries = (SELECT coalesce(sum(entries), 0) {_OWN_PHASES}),
-    model = (SELECT model {_OWN_PHASES} ORDER BY answered DESC, CAST(name AS INTEGER) LIMIT 1),
+    UPDATE tapes SET cost = ?2,
+    (entries, tokens, input_tokens, output_tokens) = (
+        SELECT coalesce(sum(entries), 0), coalesce(sum(tokens), 0),
+        coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0) {_OWN_PHASES}
+    ),
+    (model, provider) = (
+        SELECT model, provider {_OWN_PHASES} ORDER BY answered DESC, CAST(name AS INTEGER) LIMIT 1
+    ),
     cwd = coalesce(
         (SELECT cwd {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1), ''
     ),
-    project = (SELECT project {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1)
+    project = (SELECT project {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1),
+    git_branch = {_build_newest_query("git_branch")},
+    mode = {_build_newest_query("mode")},
+    todos = {_build_newest_query("todos")}
     WHERE id = ?1
 """
 _UPDATE_TITLE = f"""
@@ -291,8 +336,7 @@ def save_tape_record(db: Connection, new: TapeRecord, old: TapeRecord | None) ->
         (key,),
     )
     db.execute(
-        "UPDATE tapes SET (title, cwd, project, created, updated, model, entries, branches, cost) "
-        "= (?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?",
+        f"UPDATE tapes SET ({_FACT_COLUMNS}) = ({', '.join('?' * len(new.row[2:]))}) WHERE id = ?",
         (*new.row[2:], key),
     )
     known = old.branches if old else ()

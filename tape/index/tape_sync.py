@@ -33,7 +33,7 @@ from .reader import TapeRow, describe_stamps
 from .tables import IndexedBranch, PhaseTally, TapeLocation, TapeRecord, is_entry_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from sqlite3 import Connection
 
     from ..store.phase import Phases
@@ -136,7 +136,9 @@ def _build_tape_row(
     branches: tuple[IndexedBranch, ...],
 ) -> TapeRow:
     tallies = [*phases.values()] or [PhaseTally()]
+    newest = sorted(tallies, key=lambda tally: tally.time, reverse=True)
     moved = max(tallies, key=lambda tally: tally.moved)
+    answered = max(tallies, key=lambda tally: tally.answered)
     costs = [tally.cost for tally in tallies if tally.cost is not None]
     return TapeRow(
         id=tape.id,
@@ -146,11 +148,22 @@ def _build_tape_row(
         project=moved.project,
         created=tape.info.created,
         updated=max((branch.time or "" for branch in branches), default="") or tape.info.created,
-        model=max(tallies, key=lambda tally: tally.answered).model,
+        model=answered.model,
         entries=sum(tally.entries for tally in tallies),
         branches=len(refs.branches),
         cost=fsum(costs) if costs else None,
+        provider=answered.provider,
+        tokens=sum(tally.tokens for tally in tallies),
+        input_tokens=sum(tally.input_tokens for tally in tallies),
+        output_tokens=sum(tally.output_tokens for tally in tallies),
+        git_branch=_find_newest(tally.git_branch for tally in newest),
+        mode=_find_newest(tally.mode for tally in newest),
+        todos=_find_newest(tally.todos for tally in newest),
     )
+
+
+def _find_newest(facts: Iterable[str | None]) -> str | None:
+    return next((fact for fact in facts if fact is not None), None)
 
 
 def build_branch_row(

@@ -631,6 +631,10 @@ class Custom(Payload, frozen=True, gc=False):
     data: Raw
 
 
+TODOS_KIND = "gong.todos"
+"""The kind of the `custom` entries with a todo list: a JSON array."""
+
+
 class Note(Payload, frozen=True, gc=False):
     """A remark for people."""
 

@@ -30,12 +30,16 @@ def test_sessions_are_those_of_the_folder(gong, home):
 
 
 def test_a_session_of_a_repository_says_its_branch_and_provider(gong, home):
+    """M203: what a list of sessions says of each: its title, branch of git, provider and so on."""
     subprocess.run(["git", "init", "-q", "-b", "work", home / "here"], check=True)
     gong("-m", "offline/rules", "-p", "list .", cwd=home / "here")
     shown = json.loads(gong("sessions", "show", "--json", cwd=home / "here").stdout)
-    facts = [shown[name] for name in ("provider", "model", "git_branch", "mode", "todos")]
-    assert facts == ["offline", "rules", "work", None, []]  # the default mode is not recorded
-    assert shown["tokens"] >= 0
+    (listed,) = json.loads(gong("sessions", "list", "--json", cwd=home / "here").stdout)
+    for session in (shown, listed):
+        facts = [session[name] for name in ("provider", "model", "git_branch", "mode", "todos")]
+        assert facts == ["offline", "rules", "work", None, []]  # the default mode is not recorded
+        assert session["tokens"] >= session["output_tokens"] >= 0
+    assert listed["title"] == "list ."
 
 
 def test_version_names_what_a_report_needs(gong):

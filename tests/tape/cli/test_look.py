@@ -66,8 +66,8 @@ def test_show_names_a_tape_by_branches_and_phases(tape, talk):
     shown = tape("show", talk, "--json").json
     assert list(shown) == [
         *("id", "path", "title", "created", "by", "cwd", "origin", "current"),
-        *("branches", "phases", "labels", "model", "provider", "tokens", "git_branch", "mode"),
-        "todos",
+        *("branches", "phases", "labels", "model", "provider", "tokens"),
+        *("input_tokens", "output_tokens", "git_branch", "mode", "todos"),
     ]
     assert (shown["id"], shown["title"], shown["current"]) == (talk, "First", "main")
     assert [(b["branch"], b["n"]) for b in shown["branches"]] == [("main", 5)]
@@ -78,11 +78,17 @@ def test_show_names_a_tape_by_branches_and_phases(tape, talk):
 
 
 def test_show_as_json_says_what_the_branch_knows_of_its_session(tape):
-    """Model, provider, tokens, git branch, mode and todos: the newest of each."""
+    """Model, provider, tokens, git branch, mode and todos: the newest of each; `ls` says them too.
+
+    M203.
+    """
     identity = tape("new").text.strip()
     bare = tape("show", identity, "--json").json
-    names = ("model", "provider", "tokens", "mode", "todos")
-    assert [bare[name] for name in names] == [None, None, 0, None, []]
+    tokens = ("tokens", "input_tokens", "output_tokens")
+    names = ("model", "provider", *tokens, "git_branch", "mode", "todos")
+    listed = tape("ls", "--json").json[0]
+    for said in (bare, listed):
+        assert [said[name] for name in names] == [None, None, 0, 0, 0, None, None, []]
     todos = [{"text": "a", "status": "pending"}]
     usage = {"input": 3, "output": 4, "total": 7}
     for kind, data in (
@@ -93,8 +99,11 @@ def test_show_as_json_says_what_the_branch_knows_of_its_session(tape):
         ("assistant", {"content": [], "provider": "two", "model": "n", "usage": usage}),
     ):
         tape("append", identity, stdin=json.dumps({"type": kind, "data": data}))
+    facts = ["n", "two", 14, 6, 8, None, "plan", todos]
     shown = tape("show", identity, "--json").json
-    assert [shown[name] for name in names] == ["n", "two", 14, "plan", todos]
+    assert [shown[name] for name in names] == facts
+    listed = tape("ls", "--json").json[0]
+    assert [listed[name] for name in names] == facts
 
 
 def test_show_of_an_entry_is_readable(tape, talk):
@@ -171,7 +180,8 @@ def test_ls_lists_newest_first_with_what_they_cost(tape, talk):
     assert [row["id"] for row in listed] == [second, talk]
     assert list(listed[0]) == [
         *("id", "path", "folder", "title", "cwd", "project", "created", "updated", "model"),
-        *("entries", "branches", "cost"),
+        *("entries", "branches", "cost", "provider", "tokens", "input_tokens", "output_tokens"),
+        *("git_branch", "mode", "todos"),
     ]
     row = {key: listed[1][key] for key in ("title", "model", "entries", "branches", "cost")}
     assert row == {"title": "First", "model": "rules", "entries": 6, "branches": 1, "cost": 0.25}

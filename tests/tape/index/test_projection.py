@@ -27,9 +27,13 @@ from tape.index.library import query_index as asked
 from tape.index.reader import APPLICATION_ID, SCHEMA_VERSION, TapeRow
 from tape.index.writer_log import WriterLog
 from tape.model.entries import (
+    TODOS_KIND,
     Assistant,
     Cost,
+    Custom,
+    Git,
     Meta,
+    Mode,
     SideUsage,
     Text,
     ToolCall,
@@ -107,6 +111,10 @@ def say(text):
     return User((Text(text),))
 
 
+def todos(text):
+    return Custom(TODOS_KIND, msgspec.Raw(msgspec.json.encode([{"content": text}])))
+
+
 def answer(model="m-1", amount=None):
     cost = None if amount is None else Cost("USD", amount)
     return Assistant((Text("yes"),), model=model, cost=cost)
@@ -167,12 +175,20 @@ def writers(home):
 
 class TestRows:
     def test_a_row_says_what_the_tape_holds(self, library):
-        with begin(library, project="/src/.git", slug="Fix it") as tape, tape.writer() as writer:
+        git = Git("main", "c" * 40, dirty=False)
+        with (
+            begin(library, project="/src/.git", slug="Fix it", git=git) as tape,
+            tape.writer() as writer,
+        ):
             writer.append(say("  fix\n the\tlogin "))
             writer.append(answer("m-1", 0.25))
             writer.append(answer("m-2"))
-            writer.append(SideUsage("title", "p", "m-3", Usage(), Cost("USD", 0.5)))
+            usage = Usage(input=5, output=4, total=9)
+            writer.append(SideUsage("title", "p", "m-3", usage, Cost("USD", 0.5)))
             writer.append(Meta(cwd="/moved"))
+            writer.append(todos("plan"))
+            writer.append(Mode("plan", ()))
+            writer.append(todos("test"))
             newest = writer.append(say("and again"))
             writer.barrier()
             tape.fork(tape.head())
@@ -186,9 +202,16 @@ class TestRows:
                     created=tape.info.created,
                     updated=newest.time,
                     model="m-2",
-                    entries=7,
+                    entries=10,
                     branches=2,
                     cost=0.75,
+                    provider=None,
+                    tokens=9,
+                    input_tokens=5,
+                    output_tokens=4,
+                    git_branch="main",
+                    mode="plan",
+                    todos='[{"content":"test"}]',
                 )
             ]
 
@@ -725,11 +748,12 @@ class Histories(RuleBasedStateMachine):
         store = self.library.store if data.draw(st.booleans(), label="indexed") else self.bare
         return ExitStack() if folder is None else store.open_folder(folder)
 
-    @rule(data=st.data(), what=st.lists(st.integers(0, 6), min_size=1, max_size=4))
+    @rule(data=st.data(), what=st.lists(st.integers(0, 9), min_size=1, max_size=4))
     def write(self, data, what):
         kinds = (
             *(say("hi 登录"), answer("m-1", 0.1), answer("m-2", 0.7), Meta(cwd="/x"), say(" ")),
             *(call("../a.py"), ToolResult("c_1", "write", (Text("wrote it"),))),
+            *(Mode("plan", ()), todos("one"), todos("two")),
         )
         with suppress(TapeError), self.opened(data) as tape:  # what it stood on was cut off
             if not isinstance(tape, ExitStack):

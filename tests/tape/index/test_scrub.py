@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import Raw
+from msgspec.json import encode
+
 from tape.index.database import is_scrub_wanted, request_scrub, scrub_index
-from tape.index.library import open_store, search_entries
+from tape.index.library import list_tapes, open_store, search_entries
 from tape.index.reader import INDEX_NAME, connect_index
-from tape.model.entries import Redact, Text, User
+from tape.model.entries import TODOS_KIND, Custom, Redact, Text, User
 from tape.store.maintenance.upkeep import redact
 from tape.store.redaction import MARK_NAME, RedactionMark
 from tests.tape import making
@@ -61,6 +64,18 @@ def test_a_redaction_leaves_nothing_in_the_file(tmp_path):
         redact(tape, [secret], "a secret")
         assert not search_entries(*library, SECRET)
         assert len(search_entries(*library, "subject7")) == 1
+    assert SECRET.encode() not in read_index(home)
+
+
+def test_todos_that_are_redacted_go_from_the_list_of_tapes(tmp_path):
+    home = tmp_path / "store"
+    with open_store(home) as library, library.store.create(making.beginning()) as tape:
+        lists = [encode([{"content": text}]) for text in ("plan", SECRET)]
+        with tape.writer() as writer:
+            entries = [writer.append(Custom(TODOS_KIND, Raw(todos))).id for todos in lists]
+        assert [row.todos for row in list_tapes(*library)] == [lists[1].decode()]
+        redact(tape, [entries[1]], "a secret")
+        assert [row.todos for row in list_tapes(*library)] == [lists[0].decode()]
     assert SECRET.encode() not in read_index(home)
 
 
