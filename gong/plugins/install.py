@@ -131,8 +131,8 @@ def _run_git(words: list[str], source: str, environ: Mapping[str, str]) -> None:
             timeout=_CLONE_SECONDS,
         )
     except subprocess.CalledProcessError as error:
-        said = error.stderr.strip() or f"git ended with {error.returncode}"
-        raise ConfigurationError(f"{source} cannot be cloned: {said}") from error
+        reason = error.stderr.strip() or f"git ended with {error.returncode}"
+        raise ConfigurationError(f"{source} cannot be cloned: {reason}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigurationError(f"{source} cannot be cloned: {error}") from error
 
@@ -145,9 +145,9 @@ def _find_entry(copy: Path, chosen: str) -> dict[str, Any] | None:
     market = read_object(file)
     rows = market.get("plugins")
     entries = {
-        one["name"]: one
-        for one in (rows if isinstance(rows, list) else [])
-        if isinstance(one, dict) and isinstance(one.get("name"), str)
+        row["name"]: row
+        for row in (rows if isinstance(rows, list) else [])
+        if isinstance(row, dict) and isinstance(row.get("name"), str)
     }
     if not chosen and len(entries) == 1:
         chosen = next(iter(entries))
@@ -192,7 +192,7 @@ def _copy_target(link: Path, root: Path, market: Path) -> None:
 
 def _fetch_entry(source: Mapping[str, Any], copy: Path, environ: Mapping[str, str]) -> Path:
     """Return the folder of a plugin in a repository, as an entry's `source` names it."""
-    texts = {key: one for key, one in source.items() if isinstance(one, str)}
+    texts = {key: value for key, value in source.items() if isinstance(value, str)}
     kind, url = texts.get("source", ""), texts.get("url") or texts.get("repo", "")
     if kind not in _REPOSITORIES or not url:
         raise ConfigurationError(f"a plugin from {kind or 'an unknown place'} cannot be fetched")
@@ -205,10 +205,10 @@ def _fetch_entry(source: Mapping[str, Any], copy: Path, environ: Mapping[str, st
 
 
 def _resolve_folder(copy: Path, path: Path, name: str) -> Path:
-    found = path.resolve()
-    if not found.is_relative_to(copy.resolve()) or not found.is_dir():
+    folder = path.resolve()
+    if not folder.is_relative_to(copy.resolve()) or not folder.is_dir():
         raise ConfigurationError(f"{name} of the marketplace is not a folder in it")
-    return found
+    return folder
 
 
 def _write_manifest(root: Path, entry: Mapping[str, Any] | None, *, is_whole: bool) -> None:

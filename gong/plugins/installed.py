@@ -55,33 +55,40 @@ class Plugin:
         What it names are folders, or files of one each. Raises ConfigurationError for a path that
         leads out of the plugin.
         """
-        found = [one for one in self._list_sources(key, key) if isinstance(one, Path)]
+        places = [source for source in self._list_sources(key, key) if isinstance(source, Path)]
         if key != "skills":
-            return found
+            return places
         usual = self.root / key
-        if not found and (self.root / SKILL_FILE).is_file():
-            found = [self.root]
+        if not places and (self.root / SKILL_FILE).is_file():
+            places = [self.root]
         return [
-            file if one != usual and (file := one / SKILL_FILE).is_file() else one for one in found
+            file if place != usual and (file := place / SKILL_FILE).is_file() else place
+            for place in places
         ]
 
     def read_hooks(self) -> list[tuple[str, bytes]]:
         """Return its hooks, each with their source and JSON, in which the root is filled in."""
-        found = []
-        for one in self._list_sources("hooks", "hooks/hooks.json"):
-            if isinstance(one, dict):
-                found.append((f"{self.root}: hooks", self._fill_root(msgspec.json.encode(one))))
-            elif one.is_file():
+        hooks = []
+        for source in self._list_sources("hooks", "hooks/hooks.json"):
+            if isinstance(source, dict):
+                hooks.append((f"{self.root}: hooks", self._fill_root(msgspec.json.encode(source))))
+            elif source.is_file():
                 with suppress(OSError):
-                    found.append((str(one), self._fill_root(one.read_bytes())))
-        return found
+                    hooks.append((str(source), self._fill_root(source.read_bytes())))
+        return hooks
 
     def read_servers(self) -> dict[str, dict[str, Any]]:
         """Return its MCP servers by name. Raises ConfigurationError for what is wrong with one."""
         usual = "mcp.json" if self.manifest.kind == "standard" else ".mcp.json"
         servers: dict[str, Any] = {}
-        for one in self._list_sources("mcpServers", usual):
-            table = one if isinstance(one, dict) else read_object(one) if one.is_file() else {}
+        for source in self._list_sources("mcpServers", usual):
+            table = (
+                source
+                if isinstance(source, dict)
+                else read_object(source)
+                if source.is_file()
+                else {}
+            )
             inner = table.get("mcpServers", table.get("servers"))
             if inner is None:  # a published file may be the table itself
                 inner = {} if self.manifest.kind == "standard" else table
@@ -100,17 +107,17 @@ class Plugin:
         rows = self._list_named(key)
         if not rows or self.manifest.fields.get("strict") is not False:
             rows = [usual, *rows]
-        found: list[Path | dict[str, Any]] = []
-        for one in rows:
-            if isinstance(one, dict):
-                found.append(one)
-            elif isinstance(one, str) and (path := resolve_inside(self.root, one)) not in found:
-                found += [path] if path.exists() else []
-        return found
+        sources: list[Path | dict[str, Any]] = []
+        for row in rows:
+            if isinstance(row, dict):
+                sources.append(row)
+            elif isinstance(row, str) and (path := resolve_inside(self.root, row)) not in sources:
+                sources += [path] if path.exists() else []
+        return sources
 
     def _list_named(self, key: str) -> list[Any]:
-        given = self.manifest.fields.get(key) if self.manifest.kind == "claude" else None
-        return [one for one in (given if isinstance(given, list) else [given]) if one]
+        value = self.manifest.fields.get(key) if self.manifest.kind == "claude" else None
+        return [item for item in (value if isinstance(value, list) else [value]) if item]
 
     def _read_server(self, name: str, entry: dict[str, Any]) -> dict[str, Any]:
         if self.manifest.kind == "standard" and not isinstance(entry.get("type"), str):
@@ -121,10 +128,10 @@ class Plugin:
                 server[key] = str(resolve_inside(self.root, path))
         if isinstance(arguments := server.get("args"), list):
             server["args"] = [
-                str(resolve_inside(self.root, one))
-                if isinstance(one, str) and one.startswith("./")
-                else one
-                for one in arguments
+                str(resolve_inside(self.root, argument))
+                if isinstance(argument, str) and argument.startswith("./")
+                else argument
+                for argument in arguments
             ]
         return server
 
@@ -139,9 +146,9 @@ class Plugin:
         """Yield what its manifest says without effect, and which of its files are not YAML."""
         yield from self.manifest.warnings
         for key in (*_PARTS, "hooks", "mcpServers"):
-            for one in self._list_named(key):
-                if isinstance(one, str) and not resolve_inside(self.root, one).exists():
-                    yield f"{key}: {one} is not there"
+            for path in self._list_named(key):
+                if isinstance(path, str) and not resolve_inside(self.root, path).exists():
+                    yield f"{key}: {path} is not there"
         for kind in _PARTS:
             for file, _ in self.list_files(kind):
                 with suppress(OSError):
@@ -151,8 +158,8 @@ class Plugin:
 
     def list_files(self, kind: PartKind) -> list[tuple[Path, str]]:
         """Return its files of a kind, each once, with the name that it gives."""
-        found = (one for place in self.list_places(kind) for one in list_part_files(place, kind))
-        return [*{file: (file, name) for file, name in found}.values()]
+        files = (part for place in self.list_places(kind) for part in list_part_files(place, kind))
+        return [*{file: (file, name) for file, name in files}.values()]
 
     def describe_runs(self) -> Iterator[str]:
         """Yield what would run, in lines: hooks, servers, and skills with commands or grants."""
@@ -178,23 +185,23 @@ def list_part_files(place: Path, kind: PartKind) -> Iterator[tuple[Path, str]]:
         if place.is_file():
             yield place, place.parent.name if kind == "skills" else place.stem
         elif kind == "skills":
-            for one in sorted(place.iterdir()):
-                if (one / SKILL_FILE).is_file():
-                    yield one / SKILL_FILE, one.name
+            for folder in sorted(place.iterdir()):
+                if (folder / SKILL_FILE).is_file():
+                    yield folder / SKILL_FILE, folder.name
         else:
-            for one in sorted(place.rglob("*.md")):
-                if one.is_file():
-                    yield one, ":".join(one.relative_to(place).with_suffix("").parts)
+            for file in sorted(place.rglob("*.md")):
+                if file.is_file():
+                    yield file, ":".join(file.relative_to(place).with_suffix("").parts)
     except OSError:  # it is not there, or is no folder
         return
 
 
 def resolve_inside(root: Path, path: str) -> Path:
     """Return a path of a plugin, links resolved; ConfigurationError where it leads out of it."""
-    found = (root / path).resolve()
-    if not found.is_relative_to(root.resolve()):
+    target = (root / path).resolve()
+    if not target.is_relative_to(root.resolve()):
         raise ConfigurationError(f"{path} leads out of the plugin {root}")
-    return found
+    return target
 
 
 def open_plugin(root: Path) -> Plugin:
@@ -218,7 +225,7 @@ def locate_plugins(environ: Mapping[str, str]) -> Path:
 
 def list_plugins(environ: Mapping[str, str]) -> tuple[list[Plugin], list[str]]:
     """Return the installed plugins by name, and warnings of those that cannot be used."""
-    found: list[Plugin] = []
+    usable: list[Plugin] = []
     warnings: list[str] = []
     folder = locate_plugins(environ)
     for root in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -233,20 +240,22 @@ def list_plugins(environ: Mapping[str, str]) -> tuple[list[Plugin], list[str]]:
         except ConfigurationError as error:
             warnings.append(f"plugin {root.name} is not used: {error}")
             continue
-        found.append(plugin)
-    return found, warnings
+        usable.append(plugin)
+    return usable, warnings
 
 
 def list_agent_files(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
     """Return the agent files that installed plugins bring, each once, with its plugin's name."""
     plugins, _ = list_plugins(environ)
-    return [(one.name, file) for one in plugins for file, _ in one.list_files("agents")]
+    return [(plugin.name, file) for plugin in plugins for file, _ in plugin.list_files("agents")]
 
 
 def load_server_tables(environ: Mapping[str, str]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the MCP servers of installed plugins: source, such as `plugin:x` → name → table."""
     plugins, _ = list_plugins(environ)
-    return {f"plugin:{one.name}": table for one in plugins if (table := one.read_servers())}
+    return {
+        f"plugin:{plugin.name}": table for plugin in plugins if (table := plugin.read_servers())
+    }
 
 
 def _find_commands(content: bytes) -> Iterator[str]:

@@ -89,9 +89,9 @@ def parse_standard_manifest(fields: Mapping[str, Any], source: str) -> PluginMan
     """Return a manifest of Agent Plugins 1.0.0. Raises ConfigurationError for a violation."""
     for wrong in _list_violations(fields):
         raise ConfigurationError(f"{source}: {wrong}")
-    unknown = [f"unknown field {one}" for one in fields if one not in _FIELDS]
+    unknown = [f"unknown field {name}" for name in fields if name not in _FIELDS]
     author = fields.get("author", {})
-    unknown += [f"unknown field author.{one}" for one in author if one not in _AUTHOR_FIELDS]
+    unknown += [f"unknown field author.{name}" for name in author if name not in _AUTHOR_FIELDS]
     return PluginManifest(fields["name"], "standard", fields, tuple(unknown))
 
 
@@ -116,7 +116,7 @@ def merge_entry(own: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, A
         return {**own, **fields, "strict": False}
     merged = {**fields, **own}
     for key in _PARTS:
-        rows = [one for table in (own, fields) for one in _to_rows(table.get(key))]
+        rows = [row for table in (own, fields) for row in _to_rows(table.get(key))]
         if rows:
             merged[key] = rows
     return merged
@@ -147,10 +147,11 @@ def _list_violations(fields: Mapping[str, Any]) -> Iterator[str]:
     elif not all(isinstance(author.get(key, ""), str) for key in _AUTHOR_FIELDS):
         yield "a field of author is not a text"
     keywords = fields.get("keywords", [])
-    if not isinstance(keywords, list) or not all(isinstance(one, str) for one in keywords):
+    if not isinstance(keywords, list) or not all(isinstance(keyword, str) for keyword in keywords):
         yield "keywords is not a list of texts"
     extensions = fields.get("extensions", {})
     if not isinstance(extensions, dict) or not all(
-        _DOMAIN.fullmatch(key) and isinstance(one, dict) for key, one in extensions.items()
+        _DOMAIN.fullmatch(key) and isinstance(extension, dict)
+        for key, extension in extensions.items()
     ):
         yield "extensions is not an object of objects by reversed domain"
