@@ -77,32 +77,32 @@ def split_words(typed: str) -> tuple[str, ...]:
 def fill_placeholders(text: str, values: ArgumentValues) -> str:
     """Return a text with its placeholders replaced; unknown names stay as they are."""
 
-    def fill(found: re.Match[str]) -> str:
-        if found["escaped"]:
+    def fill(match: re.Match[str]) -> str:
+        if match["escaped"]:
             return "$"
-        if found["all"]:
+        if match["all"]:
             return values.typed
-        if found["index"] is not None:
-            return _find_word(values.words, int(found["index"]))
-        if found["number"] is not None:
-            return _find_word(values.words, int(found["number"]) - values.first)
-        name = found["braced"] or found["name"]
-        if found["braced"] and name in values.variables:
+        if match["index"] is not None:
+            return _find_word(values.words, int(match["index"]))
+        if match["number"] is not None:
+            return _find_word(values.words, int(match["number"]) - values.first)
+        name = match["braced"] or match["name"]
+        if match["braced"] and name in values.variables:
             return values.variables[name]
-        return values.named.get(name, found[0])
+        return values.named.get(name, match[0])
 
     return _PLACEHOLDER.sub(fill, text)
 
 
 def has_placeholders(skill: Skill) -> bool:
     """Return whether the text of a skill says where its arguments go."""
-    names = {one.name for one in skill.arguments}
+    names = {argument.name for argument in skill.arguments}
     return any(
-        found["all"]
-        or found["index"]
-        or found["number"]
-        or {found["braced"], found["name"]} & names
-        for found in _PLACEHOLDER.finditer(skill.body)
+        match["all"]
+        or match["index"]
+        or match["number"]
+        or {match["braced"], match["name"]} & names
+        for match in _PLACEHOLDER.finditer(skill.body)
     )
 
 
@@ -112,30 +112,30 @@ def _find_word(words: Sequence[str], place: int) -> str:
 
 def _name_arguments(skill: Skill, words: Sequence[str]) -> dict[str, str]:
     """Return the value of each named argument; empty for one that was not given."""
-    known = {one.name: one for one in skill.arguments}
-    given: dict[str, str] = {}
+    known = {argument.name: argument for argument in skill.arguments}
+    values: dict[str, str] = {}
     rest: list[str] = []
     waiting = ""
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
         if waiting:
-            given[waiting], waiting = word, ""
+            values[waiting], waiting = word, ""
         elif equals and name in known:
-            given[name] = value
+            values[name] = value
         elif word.startswith("--") and name in known:
             if known[name].type in {"boolean", "bool"}:
-                given[name] = "true"
+                values[name] = "true"
             else:
                 waiting = name
         else:
             rest.append(word)
-    left = [one for one in skill.arguments if one.name not in given]
-    for place, one in enumerate(left):
+    left = [argument for argument in skill.arguments if argument.name not in values]
+    for place, argument in enumerate(left):
         is_last = place == len(left) - 1
-        given[one.name] = " ".join(rest[place:]) if is_last else _find_word(rest, place)
-    for one in skill.arguments:
-        _check_value(skill, one, given[one.name])
-    return given
+        values[argument.name] = " ".join(rest[place:]) if is_last else _find_word(rest, place)
+    for argument in skill.arguments:
+        _check_value(skill, argument, values[argument.name])
+    return values
 
 
 def _check_value(skill: Skill, argument: SkillArgument, value: str) -> None:

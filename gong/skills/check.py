@@ -48,8 +48,8 @@ class SkillFinding(NamedTuple):
 
 def check_skill(skill: Skill, folder: Path) -> list[SkillFinding]:
     """Return what is wrong with a skill whose file is in a folder; nothing if all is well."""
-    found = [*_check_standard(skill, folder), *_check_values(skill), *_check_fields(skill)]
-    return sorted(found, key=lambda one: one.level != "error")
+    findings = [*_check_standard(skill, folder), *_check_values(skill), *_check_fields(skill)]
+    return sorted(findings, key=lambda finding: finding.level != "error")
 
 
 def _check_standard(skill: Skill, folder: Path) -> Iterator[SkillFinding]:
@@ -90,9 +90,9 @@ def _check_names(data: Mapping[str, Any], folder: str) -> Iterator[str]:
 
 def _check_extras(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the other fields of the standard."""
-    given, extra = data.get("compatibility"), data.get("metadata")
-    is_short = isinstance(given, str) and 0 < len(given) <= _MAX_COMPATIBILITY_CHARS
-    if given is not None and not is_short:
+    compatibility, extra = data.get("compatibility"), data.get("metadata")
+    is_short = isinstance(compatibility, str) and 0 < len(compatibility) <= _MAX_COMPATIBILITY_CHARS
+    if compatibility is not None and not is_short:
         yield f"compatibility is not a text of up to {_MAX_COMPATIBILITY_CHARS} characters"
     pairs = extra.items() if isinstance(extra, dict) else [(None, None)]
     if extra is not None and not all(isinstance(text, str) for pair in pairs for text in pair):
@@ -106,14 +106,14 @@ def _check_values(skill: Skill) -> Iterator[SkillFinding]:
                 parse_rule(text)
             except ConfigurationError as error:
                 yield SkillFinding("error", f"{field}: {error}")
-    names = [one.name for one in skill.arguments]
+    names = [argument.name for argument in skill.arguments]
     if len(set(names)) < len(names):
         yield SkillFinding("error", "two arguments have the same name")
-    for one in skill.arguments:
-        if one.type not in _TYPES:
+    for argument in skill.arguments:
+        if argument.type not in _TYPES:
             there = "string, integer, number, boolean"
             yield SkillFinding(
-                "error", f"argument {one.name}: no type is called {one.type}: {there}"
+                "error", f"argument {argument.name}: no type is called {argument.type}: {there}"
             )
     if not skill.body.strip():
         yield SkillFinding("error", "it has no text")

@@ -60,10 +60,10 @@ async def expand_skill(
     parts: list[str] = []
     refused: list[str] = []
     end = 0
-    for found in SKILL_COMMAND.finditer(skill.body):
-        parts.append(fill_placeholders(skill.body[end : found.start()], values))
-        line = fill_placeholders((found["line"] or found["block"] or "").strip(), values)
-        end = found.end()
+    for command in SKILL_COMMAND.finditer(skill.body):
+        parts.append(fill_placeholders(skill.body[end : command.start()], values))
+        line = fill_placeholders((command["line"] or command["block"] or "").strip(), values)
+        end = command.end()
         if why := await gate.check_command(line):
             refused.append(line)
             parts.append(f"[not run: `{line}`: {why}]")
@@ -72,7 +72,7 @@ async def expand_skill(
     parts.append(fill_placeholders(skill.body[end:], values))
     if values.typed and not has_placeholders(skill):
         parts.append(f"\n\nARGUMENTS: {values.typed}")
-    paths = dict.fromkeys(one["path"] for one in _FILE.finditer(skill.body))
+    paths = dict.fromkeys(match["path"] for match in _FILE.finditer(skill.body))
     parts += [await _attach_file(path, skill, env, gate, refused) for path in paths]
     return ExpandedText("".join(parts).strip("\n"), tuple(refused))
 
@@ -111,6 +111,6 @@ async def _attach_file(
         except OSError as error:
             return f"\n\n[not read: @{path}: {error.strerror or error}]"
         cut = f"\n[{len(text) - MAX_FILE_CHARS:,} more characters]"
-        shown = text if len(text) <= MAX_FILE_CHARS else text[:MAX_FILE_CHARS] + cut
-        return f'\n\n<file path="{path}">\n{shown.rstrip()}\n</file>'
+        excerpt = text if len(text) <= MAX_FILE_CHARS else text[:MAX_FILE_CHARS] + cut
+        return f'\n\n<file path="{path}">\n{excerpt.rstrip()}\n</file>'
     return ""

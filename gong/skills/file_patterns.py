@@ -20,10 +20,10 @@ _SKIPPED = frozenset((".git", "node_modules", ".venv", "__pycache__", ".hg"))
 
 def select_fitting(skills: Sequence[Skill], folder: str) -> list[Skill]:
     """Return the skills without `paths`, and those one of whose patterns fits a file."""
-    if not any(one.paths for one in skills):
+    if not any(skill.paths for skill in skills):
         return [*skills]
     names = [*islice(_walk_names(folder), MAX_FILES)]
-    return [one for one in skills if not one.paths or _is_fitting(one, names)]
+    return [skill for skill in skills if not skill.paths or _is_fitting(skill, names)]
 
 
 def _is_fitting(skill: Skill, names: Sequence[str]) -> bool:
@@ -40,6 +40,6 @@ def _is_fitting(skill: Skill, names: Sequence[str]) -> bool:
 def _walk_names(folder: str) -> Iterator[str]:
     """Yield the files below a folder, relative to it; in no order that matters."""
     for at, folders, files in os.walk(folder):
-        folders[:] = [one for one in folders if one not in _SKIPPED]
+        folders[:] = [folder for folder in folders if folder not in _SKIPPED]
         base = os.path.relpath(at, folder)
-        yield from (one if base == "." else f"{base}/{one}" for one in files)
+        yield from (file if base == "." else f"{base}/{file}" for file in files)

@@ -32,17 +32,17 @@ _HEADING = (
 
 def list_for_model(skills: Sequence[Skill], window: int | None) -> str:
     """Return the lines about skills for a model with a context window in tokens; None: unknown."""
-    offered = [one for one in skills if one.is_active and one.for_model]
+    offered = [skill for skill in skills if skill.is_active and skill.for_model]
     if not offered:
         return ""
     budget = int((window or _UNKNOWN_WINDOW) * _SHARE) * _CHARS_PER_TOKEN
-    texts = [one.summary[:MAX_DESCRIPTION_CHARS] for one in offered]
-    names = sum(len(f"- {one.qualified_name}: \n") for one in offered)
+    texts = [skill.summary[:MAX_DESCRIPTION_CHARS] for skill in offered]
+    names = sum(len(f"- {skill.qualified_name}: \n") for skill in offered)
     width = choose_width([len(text) for text in texts], budget - len(_HEADING) - names)
     lines = [_HEADING]
-    for place, (one, text) in enumerate(zip(offered, texts, strict=True)):
-        shown = shorten_to_width(text, width) if width >= min(_MIN_CHARS, len(text)) else ""
-        line = f"- {one.qualified_name}: {shown}" if shown else f"- {one.qualified_name}"
+    for place, (skill, text) in enumerate(zip(offered, texts, strict=True)):
+        summary = shorten_to_width(text, width) if width >= min(_MIN_CHARS, len(text)) else ""
+        line = f"- {skill.qualified_name}: {summary}" if summary else f"- {skill.qualified_name}"
         if sum(map(len, lines)) + len(lines) + len(line) > budget and place:
             lines.append(f"- and {len(offered) - place} more, by the name that the user gives")
             break

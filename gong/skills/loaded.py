@@ -39,7 +39,7 @@ def wrap_text(name: str, path: str, text: str) -> str:
 
 def find_loaded_skills(entries: Iterable[Entry]) -> list[LoadedSkill]:
     """Return the skills that entries have loaded, each once, with its newest text; newest last."""
-    found: dict[str, LoadedSkill] = {}
+    by_name: dict[str, LoadedSkill] = {}
     for entry in entries:
         match entry.data:
             case Context(origin="system", content=content):
@@ -49,19 +49,19 @@ def find_loaded_skills(entries: Iterable[Entry]) -> list[LoadedSkill]:
             case _:
                 continue
         if (begin := _WRAPPED.match(text)) is not None:
-            found.pop(begin["name"], None)
-            found[begin["name"]] = LoadedSkill(begin["name"], text)
-    return [*found.values()]
+            by_name.pop(begin["name"], None)
+            by_name[begin["name"]] = LoadedSkill(begin["name"], text)
+    return [*by_name.values()]
 
 
 def build_reminders(
-    covered: Iterable[Entry], kept: Iterable[Entry], room: int = MAX_ALL_CHARS
+    covered: Iterable[Entry], visible: Iterable[Entry], room: int = MAX_ALL_CHARS
 ) -> list[Context]:
     """Return the entries that repeat the skills which a summary covers, within so many characters.
 
     The newest come first where not all fit; those that are still in view are not repeated.
     """
-    there = {one.name for one in find_loaded_skills(kept)}
+    there = {skill.name for skill in find_loaded_skills(visible)}
     reminders: list[Context] = []
     left = min(room, MAX_ALL_CHARS)
     for skill in reversed(find_loaded_skills(covered)):

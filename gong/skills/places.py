@@ -59,18 +59,18 @@ def find_skills(
 
 def read_places(places: Iterable[SkillPlace]) -> SkillSet:
     """Return the skills of places, the nearest first."""
-    found, names = SkillSet(), dict[str, Skill]()
+    skills, names = SkillSet(), dict[str, Skill]()
     seen: set[Path] = set()
     for place in places:
-        for skill in _read_place(place, seen, found.warnings):
+        for skill in _read_place(place, seen, skills.warnings):
             winner = names.setdefault(skill.name, skill)
             if winner is skill:
-                found.skills.append(skill)
+                skills.skills.append(skill)
                 continue
-            found.shadowed.append(skill)
+            skills.shadowed.append(skill)
             if skill.source != "shipped" and not skill.plugin:  # found by PLUGIN:NAME
-                found.warnings.append(f"{skill.path} is shadowed: /{skill.name} is {winner.path}")
-    return found
+                skills.warnings.append(f"{skill.path} is shadowed: /{skill.name} is {winner.path}")
+    return skills
 
 
 def list_project_places(folder: str, environ: Mapping[str, str]) -> Iterator[SkillPlace]:

@@ -73,7 +73,7 @@ class SessionSkills:
 
     def list_for_user(self) -> list[Skill]:
         """Return those that a person can type as `/name`."""
-        return [one for one in self.found.list_active() if one.for_user]
+        return [skill for skill in self.found.list_active() if skill.for_user]
 
     def list_for_model(self, window: int | None) -> str:
         """Return what the system prompt says of them, for a context window in tokens."""
@@ -100,7 +100,7 @@ class SessionSkills:
         """Return the use that a call of the model is. Raises ConfigurationError."""
         skill = self.found.find(name)
         if skill is None:
-            names = [one.name for one in self.found.list_active() if one.for_model]
+            names = [skill.name for skill in self.found.list_active() if skill.for_model]
             near = get_close_matches(name, names, n=1)
             meant = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
             raise ConfigurationError(f"no skill is called {name}: {meant}")
@@ -144,10 +144,10 @@ def add_run_rules(policy: Policy, skill: Skill) -> None:
     if isinstance(policy, HasRunRules):
         rules = policy.run_rules
         allow, deny = [*rules.allow], [*rules.deny]
-        for texts, kept in ((skill.allowed_tools, allow), (skill.disallowed_tools, deny)):
+        for texts, lasting in ((skill.allowed_tools, allow), (skill.disallowed_tools, deny)):
             for text in texts:
                 with suppress(ConfigurationError):  # `gong skills check` says so
-                    kept.extend(RuleSet.parse([text]).allow)
+                    lasting.extend(RuleSet.parse([text]).allow)
         policy.run_rules = RuleSet(tuple(allow), tuple(deny))
 
 

@@ -96,7 +96,8 @@ class Skill:
         if self.argument_hint:
             return self.argument_hint
         return " ".join(
-            f"<{one.name}>" if one.required else f"[{one.name}]" for one in self.arguments
+            f"<{argument.name}>" if argument.required else f"[{argument.name}]"
+            for argument in self.arguments
         )
 
     @property
@@ -118,14 +119,16 @@ class SkillSet:
     def find(self, name: str) -> Skill | None:
         """Return the skill of a name, an alias, or a name with `skill:` or a plugin before it."""
         name = name.lstrip("/").removeprefix("skill:")
-        for one in (*self.skills, *self.shadowed):
-            if name == one.qualified_name:
-                return one
-        return next((one for one in self.skills if name == one.name or name in one.aliases), None)
+        for skill in (*self.skills, *self.shadowed):
+            if name == skill.qualified_name:
+                return skill
+        return next(
+            (skill for skill in self.skills if name == skill.name or name in skill.aliases), None
+        )
 
     def list_active(self) -> list[Skill]:
         """Return those that may be used."""
-        return [one for one in self.skills if one.is_active]
+        return [skill for skill in self.skills if skill.is_active]
 
 
 def read_skill(
@@ -160,23 +163,23 @@ def parse_skill(
     plugin: str = "",
 ) -> Skill:
     """Return the skill that a text is."""
-    found = parse_front_matter(text)
-    data = found.fields
-    given = _read_text(data, "name")
+    parsed = parse_front_matter(text)
+    data = parsed.fields
+    own_name = _read_text(data, "name")
     # for a command that describes itself nowhere else
-    first = next((one for one in found.body.split("\n") if one.strip()), "")
+    first = next((line for line in parsed.body.split("\n") if line.strip()), "")
     return Skill(
-        name=given if given and not is_command and NAME.fullmatch(given) else name,
+        name=own_name if own_name and not is_command and NAME.fullmatch(own_name) else name,
         description=_read_text(data, "description") or first.lstrip("# ").strip()[:200],
         path=path,
         source=source,
-        body=found.body,
+        body=parsed.body,
         metadata=data,
         trust=trust,
         is_command=is_command,
         plugin=plugin,
-        warning=found.warning,
-        aliases=tuple(one.lstrip("/") for one in _read_list(data, "aliases")),
+        warning=parsed.warning,
+        aliases=tuple(alias.lstrip("/") for alias in _read_list(data, "aliases")),
         arguments=_read_arguments(data.get("arguments")),
         argument_hint=_read_hint(data),
         when_to_use=_read_text(data, "when_to_use") or _read_text(data, "when-to-use"),
@@ -199,7 +202,7 @@ NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 def split_tools(value: object) -> tuple[str, ...]:
     """Return the tools of a field, a list or one text: `Bash(git add:*) Read`, or with commas."""
     texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-    return tuple(one for text in texts if isinstance(text, str) for one in _TOOL.findall(text))
+    return tuple(tool for text in texts if isinstance(text, str) for tool in _TOOL.findall(text))
 
 
 def _read_text(data: Mapping[str, Any], key: str) -> str:
@@ -213,7 +216,7 @@ def _read_hint(data: Mapping[str, Any]) -> str:
     extra, name = data.get("metadata"), "argument-hint"
     value = data.get(name) or (extra.get(name) if isinstance(extra, dict) else None)
     if isinstance(value, list):
-        return " ".join(f"[{one}]" for one in value)
+        return " ".join(f"[{word}]" for word in value)
     return "" if value is None or isinstance(value, dict) else str(value).strip()
 
 
@@ -227,16 +230,16 @@ def _read_list(data: Mapping[str, Any], key: str) -> list[str]:
     value = data.get(key)
     if isinstance(value, str):
         value = value.split(",")
-    return [str(one).strip() for one in value if one] if isinstance(value, list) else []
+    return [str(item).strip() for item in value if item] if isinstance(value, list) else []
 
 
 def _read_arguments(value: object) -> tuple[SkillArgument, ...]:
     """Return named arguments: tables, or names alone in a list or a text."""
     rows = value.split() if isinstance(value, str) else value if isinstance(value, list) else []
-    found = []
+    arguments = []
     for row in rows:
         if isinstance(row, dict) and isinstance(row.get("name"), str):
-            found.append(
+            arguments.append(
                 SkillArgument(
                     row["name"],
                     str(row.get("type") or "string"),
@@ -245,5 +248,5 @@ def _read_arguments(value: object) -> tuple[SkillArgument, ...]:
                 )
             )
         elif isinstance(row, str):
-            found.append(SkillArgument(row))
-    return tuple(found)
+            arguments.append(SkillArgument(row))
+    return tuple(arguments)
