@@ -85,7 +85,11 @@ def list_tool_names(tool: str) -> tuple[str, ...]:
     shared = TOOL_NAMES.get(tool)
     if shared is None:
         return (tool,)
-    own = (one for one, name in TOOL_NAMES.items() if name == shared and one != "apply_patch")
+    own = (
+        spelling
+        for spelling, name in TOOL_NAMES.items()
+        if name == shared and spelling != "apply_patch"
+    )
     return tuple(dict.fromkeys((shared, tool, *own, *_MORE_NAMES.get(shared, ()))))
 
 
@@ -96,13 +100,13 @@ def translate_tool_name(tool: str) -> str:
 
 def build_tool_input(tool: str, args: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     """Return a call's arguments with Claude's names beside gong's; `file_path` is absolute."""
-    given = dict(args)
+    tool_input = dict(args)
     for name, own in _FIELDS.get(translate_tool_name(tool), {}).items():
-        if own in given:
-            given.setdefault(name, given[own])
-    if isinstance(path := given.get("file_path"), str):
-        given["file_path"] = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118 (a text)
-    return given
+        if own in tool_input:
+            tool_input.setdefault(name, tool_input[own])
+    if isinstance(path := tool_input.get("file_path"), str):
+        tool_input["file_path"] = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))  # noqa: PTH111, PTH118 (a text)
+    return tool_input
 
 
 def read_tool_input(
@@ -240,13 +244,13 @@ _RESTRICTIVE = {"ask": 1, "block": 2}
 
 def _list_misplaced(answer: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
     """Return what to say of fields that stand on the wrong level of an answer."""
-    inner = [one for one in _INNER_FIELDS if one in answer]
+    inner = [field for field in _INNER_FIELDS if field in answer]
     if isinstance(answer.get("decision"), dict):
         inner.append("decision")
-    outer = [one for one in _OUTER_FIELDS if one in own and not isinstance(own[one], dict)]
+    outer = [field for field in _OUTER_FIELDS if field in own and not isinstance(own[field], dict)]
     return [
-        *(f"{one} belongs in hookSpecificOutput, not at the top" for one in inner),
-        *(f"{one} belongs at the top, not in hookSpecificOutput" for one in outer),
+        *(f"{field} belongs in hookSpecificOutput, not at the top" for field in inner),
+        *(f"{field} belongs at the top, not in hookSpecificOutput" for field in outer),
     ]
 
 
@@ -254,16 +258,16 @@ def _read_misplaced(
     call: HookCall, answer: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[str, str]:
     """Return the strictest decision on the wrong level, and its reason; an allow counts nothing."""
-    given = [answer.get("permissionDecision"), own.get("decision")]
-    told = answer.get("permissionDecisionReason") or own.get("reason") or ""
+    decisions = [answer.get("permissionDecision"), own.get("decision")]
+    reason = answer.get("permissionDecisionReason") or own.get("reason") or ""
     if call.point == "permission":
         nested = answer.get("decision")
         table = nested if isinstance(nested, dict) else answer
-        given.append(table.get("behavior"))
-        told = told or table.get("message") or ""
-    meant = [_DECISIONS.get(one, "") for one in given if isinstance(one, str)]
-    strictest = max(meant, key=lambda one: _RESTRICTIVE.get(one, 0), default="")
-    return (strictest if strictest in _RESTRICTIVE else ""), str(told)
+        decisions.append(table.get("behavior"))
+        reason = reason or table.get("message") or ""
+    meant = [_DECISIONS.get(decision, "") for decision in decisions if isinstance(decision, str)]
+    strictest = max(meant, key=lambda decision: _RESTRICTIVE.get(decision, 0), default="")
+    return (strictest if strictest in _RESTRICTIVE else ""), str(reason)
 
 
 class _Decision(NamedTuple):
@@ -286,11 +290,11 @@ def _read_decision(
     decision = own.get("permissionDecision") or ("" if isinstance(outer, dict) else outer) or ""
     reason = own.get("permissionDecisionReason") or answer.get("reason") or ""
     updated = own.get("updatedInput", answer.get("updatedInput", answer.get("updated_input")))
-    asked = own.get("decision")
-    if isinstance(asked, dict):  # the answer to PermissionRequest
-        decision = asked.get("behavior", "")
-        reason = asked.get("message") or reason
-        updated = asked.get("updatedInput", updated)
+    permission = own.get("decision")
+    if isinstance(permission, dict):  # the answer to PermissionRequest
+        decision = permission.get("behavior", "")
+        reason = permission.get("message") or reason
+        updated = permission.get("updatedInput", updated)
     if not isinstance(decision, str) or decision not in {*_DECISIONS, "", "defer"}:
         raise HookFailed(f"unknown decision {decision!r}: use allow, ask, deny or block")
     meant = _DECISIONS.get(decision, "")
@@ -298,7 +302,9 @@ def _read_decision(
         stricter, why = _read_misplaced(call, answer, own)
         if _RESTRICTIVE.get(stricter, 0) > _RESTRICTIVE.get(meant, 0):
             meant, reason = stricter, why or reason
-    interrupts = isinstance(asked, dict) and asked.get("interrupt") is True and meant == "block"
+    interrupts = (
+        isinstance(permission, dict) and permission.get("interrupt") is True and meant == "block"
+    )
     return _Decision(meant, str(reason), updated, interrupts)
 
 
@@ -323,8 +329,8 @@ def read_answer(call: HookCall, answer: Mapping[str, Any]) -> HookAnswer:
         meant = ""
     stop = (reason or "a hook denied a call and ended the run") if decided.interrupts else None
     if answer.get("continue") is False or own.get("continue") is False:
-        told = _read_text(answer, "stopReason") or _read_text(own, "stopReason")
-        stop = told or "a hook ended the run"
+        stop_reason = _read_text(answer, "stopReason") or _read_text(own, "stopReason")
+        stop = stop_reason or "a hook ended the run"
         if call.point in {"tool_call", "input"}:
             meant, reason = "block", reason or stop
     return HookAnswer(

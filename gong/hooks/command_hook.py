@@ -147,8 +147,8 @@ class CommandHook:
         spelled = ""
         if call.point in _TOOL_POINTS and self._find_name(call) == call.value["tool"]:
             spelled = call.value["tool"]  # the matcher uses gong's own name
-        given = claude.build_input(self.rule.event, call, spelled)
-        code, output, errors = await self._execute(msgspec.json.encode(given), call)
+        payload = claude.build_input(self.rule.event, call, spelled)
+        code, output, errors = await self._execute(msgspec.json.encode(payload), call)
         if code == BLOCKING_EXIT:
             # Where a call cannot be blocked any more, exit code 2 is a remark
             reason = errors.strip() or output.strip()
@@ -160,8 +160,8 @@ class CommandHook:
                 return HookAnswer(context=reason, remarks=remarks)
             return HookAnswer(message=reason)
         if code != 0:
-            said = " ".join((errors.strip() or output.strip()).split())[:_MAX_SHOWN_CHARS]
-            raise HookFailed(f"exit code {code}{f': {said}' if said else ''}")
+            complaint = " ".join((errors.strip() or output.strip()).split())[:_MAX_SHOWN_CHARS]
+            raise HookFailed(f"exit code {code}{f': {complaint}' if complaint else ''}")
         text = output.strip()
         if not text.startswith("{"):
             return HookAnswer(context=text if call.point in _CONTEXT_POINTS else "")
@@ -174,16 +174,16 @@ class CommandHook:
     async def _execute(self, data: bytes, call: HookCall) -> tuple[int, str, str]:
         """Run the command to its end and return exit code, output and errors."""
         with (
-            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as input_file,
             tempfile.TemporaryFile() as output,
             tempfile.TemporaryFile() as errors,
         ):
-            given.write(data)
-            given.seek(0)
+            input_file.write(data)
+            input_file.seek(0)
             try:
                 process = await asyncio.create_subprocess_exec(
                     *self._build_words(),
-                    stdin=given,
+                    stdin=input_file,
                     stdout=output,
                     stderr=errors,
                     cwd=call.facts.cwd,

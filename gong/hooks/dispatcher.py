@@ -78,10 +78,10 @@ class HookDispatcher:
         self.hooks = list(hooks)
         self.report = report
         """Called with every failure."""
-        one: Any
-        for one in self.hooks:
-            if getattr(one, "report_late", self) is None:
-                one.report_late = self._report_late
+        hook: Any
+        for hook in self.hooks:
+            if getattr(hook, "report_late", self) is None:
+                hook.report_late = self._report_late
         self._unfinished: set[asyncio.Task[HookAnswer]] = set()
         """Hooks that were skipped and have not ended."""
 
@@ -228,6 +228,6 @@ def _merge_answer(outcome: HookOutcome, hook: Hook, answer: HookAnswer) -> None:
         outcome.contexts.append(answer.context)
     if answer.message:
         outcome.messages.append(answer.message)
-    outcome.messages += (f"hook {hook.name}: {one}" for one in answer.remarks)
+    outcome.messages += (f"hook {hook.name}: {remark}" for remark in answer.remarks)
     if outcome.stop is None:
         outcome.stop = answer.stop

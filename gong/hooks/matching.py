@@ -69,11 +69,11 @@ class HookCondition:
     """A rule about a tool call; raises ValueError if it is none."""
 
     def __init__(self, text: str) -> None:
-        found = _CONDITION.match(text)
-        if found is None:
+        match = _CONDITION.match(text)
+        if match is None:
             raise ValueError(f"if {text!r} is not a rule: write Tool or Tool(pattern)")
-        self._tools = HookMatcher(found[1])
-        self._pattern = found[2]
+        self._tools = HookMatcher(match[1])
+        self._pattern = match[2]
 
     def is_met(self, tool: str, args: Mapping[str, Any], cwd: str) -> bool:
         """Return whether a call of a tool fits the rule."""
@@ -82,16 +82,18 @@ class HookCondition:
         pattern = self._pattern
         if pattern is None or pattern in {"", "*"}:
             return True
-        given = build_tool_input(tool, args, cwd)
-        if isinstance(command := given.get("command"), str):
+        tool_input = build_tool_input(tool, args, cwd)
+        if isinstance(command := tool_input.get("command"), str):
             return _is_like_command(command, pattern)
         if pattern.startswith("domain:"):
-            host = urlsplit(str(given.get("url", ""))).hostname or ""
-            wanted = pattern.removeprefix("domain:")
-            return host == wanted or host.endswith(f".{wanted}")
-        if isinstance(path := given.get("file_path", given.get("path")), str):
+            host = urlsplit(str(tool_input.get("url", ""))).hostname or ""
+            domain = pattern.removeprefix("domain:")
+            return host == domain or host.endswith(f".{domain}")
+        if isinstance(path := tool_input.get("file_path", tool_input.get("path")), str):
             return _is_like_path(path, pattern, cwd)
-        return any(_is_like_text(text, pattern) for text in given.values() if isinstance(text, str))
+        return any(
+            _is_like_text(text, pattern) for text in tool_input.values() if isinstance(text, str)
+        )
 
 
 def _is_like_command(command: str, pattern: str) -> bool:
@@ -104,7 +106,9 @@ def _is_like_command(command: str, pattern: str) -> bool:
         return True
     if not parsed.whole:
         return True
-    return any(_is_like_text(_drop_assignments(one.source), pattern) for one in parsed.commands)
+    return any(
+        _is_like_text(_drop_assignments(command.source), pattern) for command in parsed.commands
+    )
 
 
 _ASSIGNMENTS = re.compile(r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s'\"])*\s+)+")
@@ -126,11 +130,12 @@ def _is_like_text(text: str, pattern: str) -> bool:
 
 def _is_like_path(path: str, pattern: str, cwd: str) -> bool:
     path = os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (a text)
-    wanted = os.path.expanduser(pattern.replace("//", "/", 1) if pattern[:2] == "//" else pattern)  # noqa: PTH111
-    if not os.path.isabs(wanted):  # noqa: PTH117
-        path, wanted = os.path.relpath(path, cwd), wanted.removeprefix("./")
-    glob = _compile_glob(wanted, paths=True)
-    if "/" not in wanted:  # as in .gitignore: a name matches in every folder
+    spelled = pattern.replace("//", "/", 1) if pattern[:2] == "//" else pattern
+    path_pattern = os.path.expanduser(spelled)  # noqa: PTH111
+    if not os.path.isabs(path_pattern):  # noqa: PTH117
+        path, path_pattern = os.path.relpath(path, cwd), path_pattern.removeprefix("./")
+    glob = _compile_glob(path_pattern, paths=True)
+    if "/" not in path_pattern:  # as in .gitignore: a name matches in every folder
         return any(glob.match(part) for part in path.split("/"))
     return glob.match(path) is not None
 

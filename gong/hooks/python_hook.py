@@ -73,16 +73,16 @@ class PythonHook:
         """Call the method and return what it says; TypeError for an answer it cannot give."""
         name, fields = _METHODS[call.point]
         method = getattr(self._target, name)
-        arguments = [call.value[one] for one in fields]
+        arguments = [call.value[name] for name in fields]
         if inspect.iscoroutinefunction(method):
-            said = await method(*arguments)
+            result = await method(*arguments)
         else:
-            said = await _call_in_thread(lambda: method(*arguments))
-            if inspect.isawaitable(said):
-                said = await said
-        if said is None:
+            result = await _call_in_thread(lambda: method(*arguments))
+            if inspect.isawaitable(result):
+                result = await result
+        if result is None:
             return NO_ANSWER
-        answer = _read_answer(call.point, said)
+        answer = _read_answer(call.point, result)
         # A hook need not repeat messages of others, or fields of a result
         whole = dict(answer.changed)
         if call.point == "before_agent" and "messages" in answer.changed:
@@ -120,20 +120,20 @@ async def _call_in_thread(call: Callable[[], Any]) -> Any:
     return await future
 
 
-def _read_answer(point: Point, said: Any) -> HookAnswer:
+def _read_answer(point: Point, result: Any) -> HookAnswer:
     """Return the answer that a method's result stands for; raises TypeError for any other."""
     if point == "event":
         return NO_ANSWER
-    if isinstance(said, Block):
-        return HookAnswer("block", said.reason)
-    answer = _READERS[point](said)
+    if isinstance(result, Block):
+        return HookAnswer("block", result.reason)
+    answer = _READERS[point](result)
     if answer is None:
-        raise TypeError(f"{_METHODS[point][0]} cannot answer {type(said).__name__}")
+        raise TypeError(f"{_METHODS[point][0]} cannot answer {type(result).__name__}")
     return answer
 
 
-def _read_input(said: Any) -> HookAnswer | None:
-    match said:
+def _read_input(result: Any) -> HookAnswer | None:
+    match result:
         case str(text):
             return HookAnswer(changed={"text": text})
         case (str(text), images):
@@ -141,12 +141,12 @@ def _read_input(said: Any) -> HookAnswer | None:
     return None
 
 
-def _read_session_start(said: Any) -> HookAnswer | None:
-    return HookAnswer(context=said) if isinstance(said, str) else None
+def _read_session_start(result: Any) -> HookAnswer | None:
+    return HookAnswer(context=result) if isinstance(result, str) else None
 
 
-def _read_before_agent(said: Any) -> HookAnswer | None:
-    match said:
+def _read_before_agent(result: Any) -> HookAnswer | None:
+    match result:
         case str(prompt):
             return HookAnswer(changed={"prompt": prompt})
         case (str(prompt), str(system)):
@@ -157,12 +157,14 @@ def _read_before_agent(said: Any) -> HookAnswer | None:
     return None
 
 
-def _read_context(said: Any) -> HookAnswer | None:
-    return HookAnswer(changed={"messages": list(said)}) if isinstance(said, list | tuple) else None
+def _read_context(result: Any) -> HookAnswer | None:
+    return (
+        HookAnswer(changed={"messages": list(result)}) if isinstance(result, list | tuple) else None
+    )
 
 
-def _read_tool_call(said: Any) -> HookAnswer | None:
-    match said:
+def _read_tool_call(result: Any) -> HookAnswer | None:
+    match result:
         case True:
             return NO_ANSWER
         case Ask(reason=reason):
@@ -172,24 +174,24 @@ def _read_tool_call(said: Any) -> HookAnswer | None:
     return None
 
 
-def _read_permission(said: Any) -> HookAnswer | None:
-    return HookAnswer("allow") if isinstance(said, Allow) and said.args is None else None
+def _read_permission(result: Any) -> HookAnswer | None:
+    return HookAnswer("allow") if isinstance(result, Allow) and result.args is None else None
 
 
-def _read_tool_result(said: Any) -> HookAnswer | None:
-    if isinstance(said, str):
-        said = {"content": said}
-    return HookAnswer(changed={"result": said}) if isinstance(said, dict) else None
+def _read_tool_result(result: Any) -> HookAnswer | None:
+    if isinstance(result, str):
+        result = {"content": result}
+    return HookAnswer(changed={"result": result}) if isinstance(result, dict) else None
 
 
-def _read_session_op(said: Any) -> HookAnswer | None:
-    if not isinstance(said, bool):
+def _read_session_op(result: Any) -> HookAnswer | None:
+    if not isinstance(result, bool):
         return None
-    return NO_ANSWER if said else HookAnswer("block")
+    return NO_ANSWER if result else HookAnswer("block")
 
 
-def _read_stop(said: Any) -> HookAnswer | None:
-    return NO_ANSWER if said is True else None
+def _read_stop(result: Any) -> HookAnswer | None:
+    return NO_ANSWER if result is True else None
 
 
 _READERS: dict[Point, Callable[[Any], HookAnswer | None]] = {

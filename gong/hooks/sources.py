@@ -48,7 +48,7 @@ _FIELDS = frozenset(
         *("type", "once", "async", "statusMessage", "shell", "python"),
     )
 )
-_CAPITALS: dict[str, str] = {one.lower(): one for one in EVENTS}
+_CAPITALS: dict[str, str] = {name.lower(): name for name in EVENTS}
 _FAILURES: dict[object, OnFailure] = {
     "continue": "continue",
     "warn": "continue",
@@ -85,7 +85,7 @@ class HookSet:
 
     def list_active(self) -> list[Hook]:
         """Return the hooks that may run, in order."""
-        return [one.hook for one in self.configured if one.is_active]
+        return [hook.hook for hook in self.configured if hook.is_active]
 
 
 def load_hooks(
@@ -186,12 +186,12 @@ class _HookLoader:
             return
         for row in rows:
             try:
-                found = self._read_row(row, source, trust)
+                hook = self._read_row(row, source, trust)
             except (ValueError, ImportError, AttributeError) as error:
                 self._warn(source, str(error))
                 continue
-            if found is not None:
-                self.found.configured.append(found)
+            if hook is not None:
+                self.found.configured.append(hook)
 
     def _read_row(self, row: Any, source: str, trust: Any) -> ConfiguredHook | None:
         """Return the hook of a table; ValueError says what is wrong with it."""
@@ -214,16 +214,16 @@ class _HookLoader:
         runs = " ".join([rule.command, *(rule.args or ())])
         return ConfiguredHook(event, rule.matcher, runs, source, trust, hook)
 
-    def _read_event(self, given: Any, source: str) -> str | None:
+    def _read_event(self, name: Any, source: str) -> str | None:
         """Return Claude's name of an event; None, with a warning, if gong has no such event."""
-        if not isinstance(given, str):
+        if not isinstance(name, str):
             raise ValueError("a hook names no event")  # noqa: TRY004 (said like the rest)
-        event: str = OWN_NAMES.get(given, given)
+        event: str = OWN_NAMES.get(name, name)
         if event in EVENTS:
             return event
         near = get_close_matches(event.lower(), _CAPITALS, n=1)
-        shown = [_CAPITALS[one] for one in near]
-        self._warn(source, f"unknown hook event {event}{_suggest_name(shown)}")
+        similar = [_CAPITALS[name] for name in near]
+        self._warn(source, f"unknown hook event {event}{_suggest_name(similar)}")
         return None
 
     def _warn(self, source: str, text: str) -> None:
@@ -242,7 +242,7 @@ def _flatten_groups(event: str, groups: Any) -> Iterator[dict[str, Any]]:
             yield {"event": event, **group} if isinstance(group, dict) else {"event": event}
             continue
         shared = {"event": event, "matcher": group.get("matcher", "")}
-        yield from ({**shared, **one} if isinstance(one, dict) else shared for one in inner)
+        yield from ({**shared, **hook} if isinstance(hook, dict) else shared for hook in inner)
 
 
 def _read_rule(event: str, row: Mapping[str, Any], source: str) -> HookRule:
