@@ -107,7 +107,7 @@ def choose_model(
     if order.type and kind.skills:
         names = ", ".join(kind.skills)
         override = override._replace(appended=f"{role}\n\nUse these skills first: {names}.")
-    made = models.move(folder, override, reads_instructions=kind.reads_instructions)
+    moved = models.move(folder, override, reads_instructions=kind.reads_instructions)
     remarks = []
     if order.model:
         name = models.names.resolve_name(order.model)
@@ -116,15 +116,15 @@ def choose_model(
         if kind.model:
             try:
                 name = models.names.resolve_name(kind.model)
-                made.choose(name)
+                moved.choose(name)
             except (UnknownModel, AuthenticationError, ConfigurationError) as error:
                 remarks.append(f"{kind.name} works with {parent.name}: {error}")
                 name = parent.name
-    own = made
+    own = moved
     if name.partition("/")[0] in BUILT_IN_PROVIDERS:
         client = Client.from_env(models.environ, presets=models.names.presets)
-        own = replace(made, client=client)
-    plain = replace(made, override=models.override)
+        own = replace(moved, client=client)
+    plain = replace(moved, override=models.override)
     return own.choose(name), plain, tuple(remarks)
 
 
@@ -134,7 +134,9 @@ def build_tools(
     """Return the tools of a sub-agent, and those that its type names and nobody has."""
     tuning, tools = parent.setup.tuning, parent.setup.tools.copy()
     tools.profile = parent.setup.tools.profile
-    plain = [one for one in tools.active if one not in {*SESSION_TOOLS, *AGENT_TOOLS, ANSWER_TOOL}]
+    plain = [
+        name for name in tools.active if name not in {*SESSION_TOOLS, *AGENT_TOOLS, ANSWER_TOOL}
+    ]
     if not plain and parent.setup.tools.profile is None and tools.active:
         tools.set_active((*TOOL_PRESETS["default"], *tools.active))
         tools.profile = "default"  # only the tools for sub-agents were chosen
@@ -144,18 +146,18 @@ def build_tools(
         tools.unregister(name)
     tools.tolerated -= removed
     chosen = [names for names in (plan.kind.tools, plan.order.tools) if names is not None]
-    known = [one for one in tools.names if one in {*tools.active, *tools.tolerated}]
+    known = [name for name in tools.names if name in {*tools.active, *tools.tolerated}]
     missing: list[str] = []
     active = [*tools.active]
     for name in (name for names in chosen for name in names):
-        if not any(is_named((one,), name) for one in active):
-            other = next((one for one in known if is_named((one,), name)), None)
+        if not any(is_named((tool,), name) for tool in active):
+            other = next((tool for tool in known if is_named((tool,), name)), None)
             (missing if other is None else active).append(other or name)
     active = [
-        one
-        for one in active
-        if all(any(is_named((one,), name) for name in names) for names in chosen)
-        and not any(is_named((one,), name) for name in plan.kind.disallowed)
+        tool
+        for tool in active
+        if all(any(is_named((tool,), name) for name in names) for names in chosen)
+        and not any(is_named((tool,), name) for name in plan.kind.disallowed)
     ]
     if tuple(active) != tools.active:
         if not active:
@@ -170,15 +172,15 @@ def is_named(tools: Sequence[str], name: str) -> bool:
 
     What stands in parentheses, as in `Bash(git *)` or `Agent(Explore)`, is ignored.
     """
-    wanted = name.partition("(")[0].strip().lower()
-    server = wanted.removeprefix("mcp__")
+    wanted_name = name.partition("(")[0].strip().lower()
+    server = wanted_name.removeprefix("mcp__")
     for tool in tools:
-        if wanted in {one.lower() for one in list_tool_names(tool)}:
+        if wanted_name in {spelling.lower() for spelling in list_tool_names(tool)}:
             return True
         own = tool.lower()
-        if server != wanted and (own == server or own.startswith(f"{server}__")):
+        if server != wanted_name and (own == server or own.startswith(f"{server}__")):
             return True
-        if wanted in {"agent", "task"} and tool in AGENT_TOOLS - {*TASK_TOOLS}:
+        if wanted_name in {"agent", "task"} and tool in AGENT_TOOLS - {*TASK_TOOLS}:
             return True
     return False
 

@@ -66,8 +66,8 @@ def find_known_agents(path: Sequence[Entry]) -> dict[str, KnownAgent]:
                 known[agent] = msgspec.structs.replace(known[agent], status=status, result=result)
             case Custom(kind=kind, data=data) if kind == AGENTS:
                 with suppress(msgspec.MsgspecError):  # another program's entry under our name
-                    for one in msgspec.json.decode(data, type=tuple[KnownAgent, ...]):
-                        known[one.agent] = one
+                    for known_agent in msgspec.json.decode(data, type=tuple[KnownAgent, ...]):
+                        known[known_agent.agent] = known_agent
             case _:
                 pass
     return known
@@ -92,5 +92,5 @@ def repair_history(recorder: Recorder) -> LostRun:
 def find_last_answer(path: Sequence[Entry]) -> str:
     """Return the newest words of a model on a path; empty if it said none."""
     answers = (entry.data for entry in reversed(path) if isinstance(entry.data, Assistant))
-    texts = (join_texts(one.content) for one in answers)
+    texts = (join_texts(answer.content) for answer in answers)
     return next((text for text in texts if text), "")

@@ -154,7 +154,7 @@ class SubagentManager:
     @property
     def running(self) -> list[Subagent]:
         """Those that run, oldest first."""
-        return [one for one in self.by_id.values() if one.status == "running"]
+        return [agent for agent in self.by_id.values() if agent.status == "running"]
 
     async def start(self, order: AgentOrder) -> str:
         """Start a sub-agent in the background, and return its id."""
@@ -198,7 +198,7 @@ class SubagentManager:
         if agent.task is not None and not agent.task.done():
             await asyncio.wait({agent.task}, timeout=seconds)
         if agent.status != "running":
-            self._ended = [one for one in self._ended if one.agent != agent_id]
+            self._ended = [report for report in self._ended if report.agent != agent_id]
         return agent.build_report()
 
     async def finish(self, agent_id: str) -> AgentReport:
@@ -206,7 +206,7 @@ class SubagentManager:
         agent = self._find(agent_id)
         agent.is_closed = True
         await self._stop(agent)
-        self._ended = [one for one in self._ended if one.agent != agent_id]
+        self._ended = [report for report in self._ended if report.agent != agent_id]
         return agent.build_report()
 
     def take_ended(self) -> Sequence[EndedAgent]:
@@ -220,15 +220,15 @@ class SubagentManager:
         for known in find_known_agents(recorder.path).values():
             if known.status:
                 continue
-            said = self._settle(known.branch, known.tape)
-            if said is None:
+            outcome = self._settle(known.branch, known.tape)
+            if outcome is None:
                 continue
-            recorder.append(AgentEnd(known.agent, said, "interrupted"))
+            recorder.append(AgentEnd(known.agent, outcome, "interrupted"))
             task = shorten_to_width(to_single_line(known.task), _TASK_COLUMNS)
             self._ended.append(
                 EndedAgent(
                     known.agent,
-                    f"The sub-agent {known.agent} ({known.kind}: {task}) was interrupted. {said}"
+                    f"The sub-agent {known.agent} ({known.kind}: {task}) was interrupted. {outcome}"
                     " It can continue where it was, by a message to it, or its work be done again.",
                 )
             )
@@ -245,8 +245,8 @@ class SubagentManager:
             return f"Its history cannot be read: {error}"
         count = format_count(lost.calls, "call")
         left = f", {count} had no result" if lost.calls else ""
-        said = f"It had not ended when the program did{left}."
-        return said + (f" Its last words: {lost.answer}" if lost.answer else "")
+        outcome = f"It had not ended when the program did{left}."
+        return outcome + (f" Its last words: {lost.answer}" if lost.answer else "")
 
     async def rejoin(self) -> list[AgentReport]:
         """Wait for runs that an earlier program handed to others; return how they ended."""
@@ -261,17 +261,23 @@ class SubagentManager:
             following = self._follow_elsewhere(agent, self.carrier.follow(run))
             agent.task = asyncio.create_task(following)
             joined.append(agent)
-        return [await self._follow_to_end(one) for one in joined]
+        return [await self._follow_to_end(agent_id) for agent_id in joined]
 
     def record_open(self) -> None:
         """Record again which sub-agents there are: a new phase begins."""
         known = [
             KnownAgent(
-                *(one.id, one.plan.kind.name, one.plan.order.prompt, one.branch, one.tape),
-                "" if one.status == "running" else one.status,
-                one.output,
+                *(
+                    agent.id,
+                    agent.plan.kind.name,
+                    agent.plan.order.prompt,
+                    agent.branch,
+                    agent.tape,
+                ),
+                "" if agent.status == "running" else agent.status,
+                agent.output,
             )
-            for one in self.by_id.values()
+            for agent in self.by_id.values()
         ]
         if known:
             self._get_recorder().append(build_agents_mark(known))
@@ -283,7 +289,7 @@ class SubagentManager:
 
     async def close(self) -> None:
         """Stop all that run, and wait for it."""
-        await asyncio.gather(*(self._stop(one) for one in self.running))
+        await asyncio.gather(*(self._stop(agent) for agent in self.running))
 
     # one run
 
@@ -320,7 +326,7 @@ class SubagentManager:
         model, models, remarks = choose_model(self._models, setup.model, kind, order, folder)
         plan = ChildPlan(name, kind, order, model, models, folder, worktree, remarks)
         _, missing = build_tools(parent, plan, may_start=True)
-        for remark in (*remarks, *(f"{one} is not available here" for one in missing)):
+        for remark in (*remarks, *(f"{tool} is not available here" for tool in missing)):
             self._emit(events.Warn(f"{name} ({kind.name}): {remark}"))
         recorder = None
         if order.tape:
@@ -354,8 +360,8 @@ class SubagentManager:
         own, kind = self._get_recorder(), agent.plan.kind.name
         began = own.append(AgentStart(agent.id, kind, prompt, agent.branch, agent.tape))
         own.barrier()
-        told = events.SubagentStart(kind, agent.title, agent.plan.model.name, agent=agent.id)
-        self._emit(told)
+        event = events.SubagentStart(kind, agent.title, agent.plan.model.name, agent=agent.id)
+        self._emit(event)
         if self.carrier is not None and agent.plan.worktree is None:
             recorder.close()
             agent.remote = self._name_run(began.id)
@@ -477,10 +483,10 @@ class SubagentManager:
         if (agent := self.by_id.get(agent_id)) is not None:
             return agent
         known = find_known_agents(self._get_recorder().path)
-        if (found := known.get(agent_id)) is None:
+        if (lost_agent := known.get(agent_id)) is None:
             there = ", ".join(dict.fromkeys((*known, *self.by_id))) or "none"
             raise ConfigurationError(f"there is no sub-agent {agent_id}; there are: {there}")
-        agent = self.by_id[agent_id] = self._restore(found)
+        agent = self.by_id[agent_id] = self._restore(lost_agent)
         return agent
 
     def _restore(self, known: KnownAgent) -> Subagent:
@@ -510,7 +516,7 @@ class SubagentManager:
 
     def _require_slot(self) -> None:
         if self._slots.locked():
-            ids = ", ".join(one.id for one in self.running)
+            ids = ", ".join(agent.id for agent in self.running)
             raise ConfigurationError(
                 f"{len(self.running)} sub-agents run already ({ids}), which is the maximum: wait"
                 " for one, or end one"

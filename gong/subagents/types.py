@@ -90,22 +90,22 @@ class AgentTypes(NamedTuple):
 
     def find(self, name: str) -> AgentType:
         """Return the type of a name, whatever its case; raises ConfigurationError."""
-        found = self.types.get(name)
-        if found is None:
+        match = self.types.get(name)
+        if match is None:
             lower = name.strip().lower()
             for own, kind in self.types.items():
                 if lower in {own.lower(), f"{kind.plugin}:{own}".lower()}:
-                    found = kind
-        if found is None:
+                    match = kind
+        if match is None:
             there = ", ".join(self.types)
             raise ConfigurationError(f"there is no type of sub-agent {name!r}: there are {there}")
-        return found
+        return match
 
     def describe(self) -> str:
         """Return the names with their descriptions, for a model; those built in by name only."""
-        own = [one.name for one in self.types.values() if one.source == "built-in"]
-        found = (one for one in self.types.values() if one.source != "built-in")
-        return ", ".join((*own, *(f"{one.name} ({one.summary})" for one in found)))
+        own = [kind.name for kind in self.types.values() if kind.source == "built-in"]
+        others = (kind for kind in self.types.values() if kind.source != "built-in")
+        return ", ".join((*own, *(f"{kind.name} ({kind.summary})" for kind in others)))
 
 
 @cache
@@ -115,18 +115,18 @@ def load_built_in_types() -> tuple[AgentType, ...]:
         *("general-purpose", "explore", "plan", "code-review", "code-simplifier", "plugin-dev"),
         *("planner", "executor", "reviewer", "fixer", "evaluator", "test-writer"),
     )
-    found = []
+    kinds = []
     for name in names:
         path = _DATA / f"{name}.md"
         kind, _ = parse_agent_file(path.read_text("utf-8"), str(path), "built-in")
         assert kind is not None, path
-        found.append(kind)
-    return tuple(found)
+        kinds.append(kind)
+    return tuple(kinds)
 
 
 def load_agent_types(folder: str, environ: Mapping[str, str]) -> AgentTypes:
     """Return the types of sub-agents for a folder."""
-    types = {one.name: one for one in load_built_in_types()}
+    types = {kind.name: kind for kind in load_built_in_types()}
     warnings: list[str] = []
     for source, plugin, file in _iter_agent_files(folder, environ):
         try:
@@ -139,7 +139,7 @@ def load_agent_types(folder: str, environ: Mapping[str, str]) -> AgentTypes:
         if not plugin:  # what is wrong with one of a plugin was told when it was installed
             warnings += [f"{file}: {remark}" for remark in remarks]
         if kind is not None:
-            same = next((one for one in types if one.lower() == kind.name.lower()), kind.name)
+            same = next((name for name in types if name.lower() == kind.name.lower()), kind.name)
             hidden = types.pop(same, None)
             if hidden is not None and hidden.plugin not in {"", kind.plugin}:
                 name = f"{hidden.plugin}:{hidden.name}"
@@ -162,9 +162,9 @@ def _iter_agent_files(
         places.append(("user", Path(home) / ".claude/agents"))
     places.append(("user", locate_config_file(environ).with_name("agents")))
     project = read_project(folder, environ)
-    trusted = [one for one in project.parts if one.kind == "agents" and one.state == "trusted"]
-    ranked = sorted(trusted, key=lambda one: one.path.startswith(".gong/"))
-    places += [("project", project.root / one.path) for one in ranked]
+    trusted = [part for part in project.parts if part.kind == "agents" and part.state == "trusted"]
+    ranked = sorted(trusted, key=lambda part: part.path.startswith(".gong/"))
+    places += [("project", project.root / part.path) for part in ranked]
     for source, place in places:
         for file in sorted(place.rglob("*.md")):
             if file.is_file():

@@ -81,7 +81,7 @@ async def add_worktree(folder: str, environ: Mapping[str, str], name: str) -> Wo
 
 def build_git_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of git: none that name another repository."""
-    return {one: text for one, text in environ.items() if not one.startswith("GIT_")}
+    return {name: text for name, text in environ.items() if not name.startswith("GIT_")}
 
 
 async def run_git(variables: Mapping[str, str], folder: str, *words: str) -> str:
@@ -110,8 +110,8 @@ async def read_git(variables: Mapping[str, str], folder: str, *words: str) -> st
         )
     except OSError as error:
         raise ConfigurationError(f"git cannot be run: {error.strerror}") from error
-    said, complaint = await process.communicate()
+    output, complaint = await process.communicate()
     if process.returncode:
         text = " ".join(complaint.decode("utf-8", "replace").split())
         raise ConfigurationError(f"git {words[0]} failed: {text}")
-    return said.decode("utf-8", "surrogateescape")
+    return output.decode("utf-8", "surrogateescape")
