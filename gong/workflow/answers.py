@@ -72,12 +72,12 @@ class MalformedAnswer(ValueError):
 
 def find_object(text: str) -> str:
     """Return the JSON object in an answer: all of it, a fenced block, or what a brace begins."""
-    tries: list[str] = [text.strip(), *(one.strip() for one in _FENCE.findall(text))]
-    for one in tries:
-        if one.startswith("{") and _is_json(one):
-            return one
+    tries: list[str] = [text.strip(), *(fence.strip() for fence in _FENCE.findall(text))]
+    for candidate in tries:
+        if candidate.startswith("{") and _is_json(candidate):
+            return candidate
     decoder = json.JSONDecoder()
-    for at in (found.start() for found in re.finditer(r"\{", text)):
+    for at in (brace.start() for brace in re.finditer(r"\{", text)):
         try:
             _, end = decoder.raw_decode(text, at)
         except ValueError:
@@ -102,10 +102,10 @@ def read_plan(text: str) -> TaskPlan:
         raise MalformedAnswer(str(error)) from error
 
 
-def read_revised_plan(text: str, plan: TaskPlan, begun: Collection[str]) -> TaskPlan:
+def read_revised_plan(text: str, plan: TaskPlan, started: Collection[str]) -> TaskPlan:
     """Return the plan in an answer, with the tasks of another plan that have begun."""
     try:
-        return change_plan(plan, begun, _read_as(text, TaskPlan))
+        return change_plan(plan, started, _read_as(text, TaskPlan))
     except PlanError as error:
         raise MalformedAnswer(str(error)) from error
 
@@ -153,7 +153,7 @@ def ask_for_plan(requirement: str) -> str:
 
 def ask_for_another_plan(plan: TaskPlan, why: str, done: Callable[[str], str]) -> str:
     """Return what the planner is asked when a plan does not fit; `done` says how a task stands."""
-    tasks = "\n".join(f"- {one.id}: {one.title}: {done(one.id)}" for one in plan.tasks)
+    tasks = "\n".join(f"- {task.id}: {task.title}: {done(task.id)}" for task in plan.tasks)
     return (
         f"This requirement is being met by a plan of yours:\n\n{plan.requirement}\n\nThe tasks:\n"
         f"{tasks}\n\nThe plan does not fit any more:\n{why}\n\nLook at the code as it is. Change"
@@ -174,24 +174,26 @@ def ask_for_work(
 
     `messages` are those of other tasks.
     """
-    said = [
+    parts = [
         f"Do this task: {task.title}",
         task.description,
         f"It is part of: {plan.requirement}",
         f"Change these files only: {', '.join(task.files)}" if task.files else "",
     ]
     if findings:
-        said.append(f"A review of your work refused it. Its findings:\n{_list_findings(findings)}")
+        parts.append(f"A review of your work refused it. Its findings:\n{_list_findings(findings)}")
     if note:
-        said.append(f"The try before ended so: {note}")
+        parts.append(f"The try before ended so: {note}")
     if messages:
-        said.append("Those who do other tasks say:\n" + "\n".join(f"- {one}" for one in messages))
-    said.append(
+        parts.append(
+            "Those who do other tasks say:\n" + "\n".join(f"- {message}" for message in messages)
+        )
+    parts.append(
         "Check what you did, with tests where there are some. Say at the end what you did. Only if"
         " another task must know something, or the plan does not fit what you found, end with this"
         f" JSON object: {NOTES_SHAPE}"
     )
-    return "\n\n".join(filter(None, said))
+    return "\n\n".join(filter(None, parts))
 
 
 def ask_for_review(plan: TaskPlan, task: PlannedTask, changes: str, result: str) -> str:
@@ -214,8 +216,10 @@ def ask_for_review(plan: TaskPlan, task: PlannedTask, changes: str, result: str)
 
 def ask_for_fix(task: PlannedTask, findings: Sequence[Any], summary: str) -> str:
     """Return what a fixer is asked."""
-    said = _list_findings(findings) or summary
-    return f"Fix what a review of the task {task.title!r} found, and nothing else:\n\n{said}"
+    findings_text = _list_findings(findings) or summary
+    return (
+        f"Fix what a review of the task {task.title!r} found, and nothing else:\n\n{findings_text}"
+    )
 
 
 def ask_for_resolution(task: PlannedTask, files: Sequence[str]) -> str:
@@ -229,7 +233,7 @@ def ask_for_resolution(task: PlannedTask, files: Sequence[str]) -> str:
 
 def ask_for_score(plan: TaskPlan, done: Callable[[str], str]) -> str:
     """Return what the evaluator is asked; `done` says how a task ended."""
-    tasks = "\n".join(f"- {one.id}: {one.title}: {done(one.id)}" for one in plan.tasks)
+    tasks = "\n".join(f"- {task.id}: {task.title}: {done(task.id)}" for task in plan.tasks)
     return (
         f"Judge whether the work in this folder meets the requirement:\n\n{plan.requirement}\n\n"
         f"The tasks:\n{tasks}\n\nAnswer with this JSON object alone: {SCORE_SHAPE}"
@@ -238,6 +242,6 @@ def ask_for_score(plan: TaskPlan, done: Callable[[str], str]) -> str:
 
 def _list_findings(findings: Sequence[Any]) -> str:
     return "\n".join(
-        f"- {json.dumps(one, ensure_ascii=False) if isinstance(one, dict) else one}"
-        for one in findings
+        f"- {json.dumps(finding, ensure_ascii=False) if isinstance(finding, dict) else finding}"
+        for finding in findings
     )

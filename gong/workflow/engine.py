@@ -121,8 +121,8 @@ class WorkflowEngine:
 
     @property
     def _agents(self) -> SubagentManager:
-        found: SubagentManager = self._session.find_agents()
-        return found
+        agents: SubagentManager = self._session.find_agents()
+        return agents
 
     def record(self, event: WorkflowEvent) -> None:
         """Put an event on the tape, for good, and let it take effect."""
@@ -142,15 +142,17 @@ class WorkflowEngine:
     def describe_at_work(self) -> dict[str, str]:
         """Return who works on each task that is at work, and with what, in a few words."""
         states = self.workflow.states
-        found = {
-            task: _WORKERS[one.status] for task, one in states.items() if one.status in AT_WORK
+        workers = {
+            task: _WORKERS[state.status]
+            for task, state in states.items()
+            if state.status in AT_WORK
         }
         for agent in self._agents.running:
             task = self._tasks_by_order.get(agent.plan.order.description)
             if task is not None:
                 calling = f", calling {agent.last_tool}" if agent.last_tool else ""
-                found[task] = f"{agent.plan.kind.name}{calling}"
-        return found
+                workers[task] = f"{agent.plan.kind.name}{calling}"
+        return workers
 
     # the whole
 
@@ -185,7 +187,7 @@ class WorkflowEngine:
         await self._rejoin()
         self._agents.settle_lost()
         self._agents.take_ended()
-        branches = {one.branch for one in self.workflow.states.values() if one.branch}
+        branches = {state.branch for state in self.workflow.states.values() if state.branch}
         if self._has_worktrees and branches:
             await self._repository.stop_merging(branches)
         await self._remove_merged()
@@ -204,18 +206,18 @@ class WorkflowEngine:
                 done, _ = await asyncio.wait(
                     working, timeout=_STOP_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
-                for one in done:
-                    del working[one]
-                    one.result()
+                for step in done:
+                    del working[step]
+                    step.result()
         finally:
-            for one in working:
-                one.cancel()
+            for step in working:
+                step.cancel()
             await asyncio.gather(*working, return_exceptions=True)
         return await self._finish()
 
     async def _rejoin(self) -> None:
         """Wait for steps that workers still carry out for a program that has ended."""
-        tasks = {one.tape: task for task, one in self.workflow.states.items() if one.tape}
+        tasks = {state.tape: task for task, state in self.workflow.states.items() if state.tape}
         for report in await self._agents.rejoin():
             tape = self._agents.by_id[report.agent].tape
             self._count_cost(report, tasks.get(tape or "", ""))
@@ -232,12 +234,12 @@ class WorkflowEngine:
         if self.stopped or workflow.plans > workflow.options.limits.replans:
             return
         lost = {*choose_skipped(workflow.plan, workflow.states).values()}
-        failed = (f"{one} failed: {workflow.states[one].note}" for one in sorted(lost))
+        failed = (f"{task_id} failed: {workflow.states[task_id].note}" for task_id in sorted(lost))
         why = "\n".join((*workflow.misfits, *failed))
         if not why or why == self._unrevised:
             return
-        begun = {task for task, one in workflow.states.items() if one.status != "pending"}
-        read = partial(read_revised_plan, plan=workflow.plan, begun=begun)
+        started = {task for task, state in workflow.states.items() if state.status != "pending"}
+        read = partial(read_revised_plan, plan=workflow.plan, started=started)
         prompt = ask_for_another_plan(workflow.plan, why, self._describe_task)
         try:
             plan, _ = await self._ask(
@@ -251,18 +253,18 @@ class WorkflowEngine:
     def _begin_ready(self, working: dict[asyncio.Task[None], str]) -> None:
         # Again until none is found: a task that was skipped skips those that wait for it.
         while lost := choose_skipped(self.workflow.plan, self.workflow.states):
-            for one, wanted in lost.items():
-                note = f"it waits for {wanted}, which was not completed"
-                self._note(one, status="skipped", note=note)
+            for task_id, dependency in lost.items():
+                note = f"it waits for {dependency}, which was not completed"
+                self._note(task_id, status="skipped", note=note)
         if self.stopped:
             return
-        states, begun = self.workflow.states, {*working.values()}
+        states, started = self.workflow.states, {*working.values()}
         ready = choose_ready(
             self.workflow.plan, self.workflow.states, has_worktrees=self._has_worktrees
         )
         for task in ready:
-            running = sum(one.status == "running" for one in states.values())
-            if task.id not in begun and running < self.workflow.options.limits.executors:
+            running = sum(state.status == "running" for state in states.values())
+            if task.id not in started and running < self.workflow.options.limits.executors:
                 self._note(task.id, status="running", tries=1)
                 working[asyncio.create_task(self._run_task(task))] = task.id
 
@@ -282,7 +284,7 @@ class WorkflowEngine:
         status: WorkflowStatus = "completed"
         if self.stopped:
             status = "cancelled" if self.stopped == "cancelled" else "stopped"
-        elif any(one.status != "completed" for one in states):
+        elif any(state.status != "completed" for state in states):
             status = "failed"
         if not self.stopped and self.workflow.score is None:
             await self._evaluate()
@@ -337,13 +339,17 @@ class WorkflowEngine:
         if self._has_worktrees:
             slug = re.sub(r"[^a-z0-9]+", "-", task.id.lower()).strip("-")[:24] or "task"
             # No task may have this name yet, also none of an earlier plan
-            number = [one.id for one in self.workflow.plan.tasks].index(task.id) + 1
-            taken = {one.branch for one in self.workflow.states.values()}
+            number = [task.id for task in self.workflow.plan.tasks].index(task.id) + 1
+            taken = {state.branch for state in self.workflow.states.values()}
             while f"gong/{(name := f'{self.workflow.id[:8]}-{number}-{slug}')}" in taken:
                 number += 1
-            made = await self._repository.add(name)
-            folder = made.folder
-            changes = {"worktree": made.folder, "branch": made.branch, "base": made.commit}
+            worktree = await self._repository.add(name)
+            folder = worktree.folder
+            changes = {
+                "worktree": worktree.folder,
+                "branch": worktree.branch,
+                "base": worktree.commit,
+            }
         with begin_tape(self._front, task.title, folder) as recorder:
             changes["tape"] = recorder.tape.id
         return self._note(task.id, **changes)
@@ -353,32 +359,32 @@ class WorkflowEngine:
         findings = reviews[-1].findings if reviews and state.tries > 1 else ()
         messages = self.workflow.find_messages(task.id)
         prompt = ask_for_work(self.workflow.plan, task, findings, state.note, messages)
-        status, said = self._find_outcome(task.id, state)
+        status, output = self._find_outcome(task.id, state)
         if status != "completed":  # one that was completed before its program ended is not repeated
             order = self._build_order("executor", "executor", prompt, task, state)
             async with self._slots["executor"]:
                 self._require_going()
                 await self._restore(state, status)
                 report = await self._run_agent(order, task.id)
-            status, said = report.status, report.output
+            status, output = report.status, report.output
         if self.stopped == "cancelled" and status == "cancelled":
             raise Stopped(self.stopped)
         state = self.workflow.states[task.id]
         if status != "completed":
             becomes = judge_failure(state, self.workflow.options.limits)
             tries = state.tries + (becomes == "running")
-            self._note(task.id, status=becomes, tries=tries, note=said)
-            return said
+            self._note(task.id, status=becomes, tries=tries, note=output)
+            return output
         await self._commit(task, state)
-        notes = read_notes(said)
-        for one in notes.messages:
-            message = WorkflowEvent("message", task=task.id, to=one.to, summary=one.text)
+        notes = read_notes(output)
+        for words in notes.messages:
+            message = WorkflowEvent("message", task=task.id, to=words.to, summary=words.text)
             if message not in self.workflow.messages:  # a program that ended has recorded it
                 self.record(message)
         if notes.replan:
             self.record(WorkflowEvent("replan", task=task.id, summary=notes.replan))
         self._note(task.id, status="review", note="")
-        return said
+        return output
 
     async def _restore(self, state: TaskState, status: str) -> None:
         """Undo what an agent left whose program ended, so that it is not done twice."""
@@ -558,4 +564,4 @@ def _is_about(entry: Entry, task: str) -> bool:
     """Return whether an entry records a state of a task."""
     if not isinstance(entry.data, Custom) or b'"task"' not in bytes(entry.data.data):
         return False
-    return any(one.event == "task" and one.task == task for one in read_events([entry]))
+    return any(event.event == "task" and event.task == task for event in read_events([entry]))

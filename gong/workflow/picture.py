@@ -49,14 +49,14 @@ def estimate_time_left(workflow: Workflow, now: int) -> TimeLeft | None:
         for task, state in states.items()
         if state.status == "completed" and task in workflow.times
     ]
-    left = [one for one in workflow.plan.tasks if states[one.id].status not in ENDED]
+    left = [task for task in workflow.plan.tasks if states[task.id].status not in ENDED]
     if not taken:
         return None
     if not left:
         return TimeLeft(0, 0)
-    running = [one.id for one in left if states[one.id].status in AT_WORK]
-    passed = min((measure_task(workflow, one, now) for one in running), default=0.0)
-    chain = _measure_chain(workflow.plan, {one.id for one in left})
+    running = [task.id for task in left if states[task.id].status in AT_WORK]
+    passed = min((measure_task(workflow, task_id, now) for task_id in running), default=0.0)
+    chain = _measure_chain(workflow.plan, {task.id for task in left})
     rounds = max(chain, -(-len(left) // workflow.options.limits.executors))
     best = max(0.0, chain * min(taken) - passed)
     return TimeLeft(best, max(best, rounds * max(taken) - passed))
@@ -64,10 +64,10 @@ def estimate_time_left(workflow: Workflow, now: int) -> TimeLeft | None:
 
 def _measure_chain(plan: TaskPlan, left: set[str]) -> int:
     """Return how many of these tasks must be done one after the other."""
-    waits = {one.id: one.dependencies for one in plan.tasks}
+    waits = {task.id: task.dependencies for task in plan.tasks}
     lengths: dict[str, int] = {}
     for task in sorted(left, key=compute_depths(plan).__getitem__):
-        before = (lengths.get(one, 0) for one in waits[task] if one in left)
+        before = (lengths.get(dependency, 0) for dependency in waits[task] if dependency in left)
         lengths[task] = 1 + max(before, default=0)
     return max(lengths.values(), default=0)
 
@@ -109,18 +109,18 @@ def draw_picture(
     that have ended are left out first, then those that wait.
     """
     states = workflow.states
-    completed = sum(one.status == "completed" for one in states.values())
+    completed = sum(state.status == "completed" for state in states.values())
     cost = f"  {format_money(workflow.cost)}" if workflow.cost else ""
     passed = format_seconds((now - began) / _SECOND)
     head = f"workflow {workflow.id[:8]}  {completed}/{len(states)} done{cost}  {passed}"
-    if any(one.status not in ENDED for one in states.values()):
+    if any(state.status not in ENDED for state in states.values()):
         head += f", {format_time_left(estimate_time_left(workflow, now))}"
     depths = compute_depths(workflow.plan)
-    ordered = sorted(workflow.plan.tasks, key=lambda one: depths[one.id])
-    shown, hidden = _choose_tasks(workflow, ordered, max(1, rows - 1))
+    ordered = sorted(workflow.plan.tasks, key=lambda task: depths[task.id])
+    tasks, hidden = _choose_tasks(workflow, ordered, max(1, rows - 1))
     lines = [
-        _draw_task(workflow, one, "  " * depths[one.id], at_work.get(one.id, ""), now, columns)
-        for one in shown
+        _draw_task(workflow, task, "  " * depths[task.id], at_work.get(task.id, ""), now, columns)
+        for task in tasks
     ]
     if hidden:
         lines.append(f"… {hidden} more")
@@ -134,9 +134,9 @@ def _choose_tasks(
     if len(ordered) <= rows:
         return ordered, 0
     rank = {"failed": 0, "pending": 1, "skipped": 2, "completed": 3}
-    urgent = sorted(ordered, key=lambda one: rank.get(workflow.states[one.id].status, -1))
-    kept = {one.id for one in urgent[: max(1, rows - 1)]}
-    return [one for one in ordered if one.id in kept], len(ordered) - len(kept)
+    urgent = sorted(ordered, key=lambda task: rank.get(workflow.states[task.id].status, -1))
+    chosen = {task.id for task in urgent[: max(1, rows - 1)]}
+    return [task for task in ordered if task.id in chosen], len(ordered) - len(chosen)
 
 
 def _draw_task(

@@ -48,10 +48,10 @@ class TaskPlan(Struct, frozen=True, omit_defaults=True):
 
     def find(self, task: str) -> PlannedTask:
         """Return a task; raises PlanError, which names those there are."""
-        for one in self.tasks:
-            if one.id == task:
-                return one
-        there = ", ".join(one.id for one in self.tasks)
+        for member in self.tasks:
+            if member.id == task:
+                return member
+        there = ", ".join(task.id for task in self.tasks)
         raise PlanError(f"there is no task {task!r}; there are: {there}")
 
 
@@ -81,37 +81,37 @@ def check_plan(plan: TaskPlan) -> None:
             raise PlanError(f"two tasks have the id {task.id}")
         seen.add(task.id)
     for task in plan.tasks:
-        for wanted in task.dependencies:
-            if wanted not in seen:
+        for dependency in task.dependencies:
+            if dependency not in seen:
                 raise PlanError(
-                    f"task {task.id} depends on {wanted}, which is not a task of the plan"
+                    f"task {task.id} depends on {dependency}, which is not a task of the plan"
                 )
     try:
-        TopologicalSorter({one.id: one.dependencies for one in plan.tasks}).prepare()
+        TopologicalSorter({task.id: task.dependencies for task in plan.tasks}).prepare()
     except CycleError as error:
         ring = " → ".join(error.args[1])
         raise PlanError(f"the tasks wait for each other in a cycle: {ring}") from error
 
 
-def change_plan(plan: TaskPlan, begun: Collection[str], revised: TaskPlan) -> TaskPlan:
+def change_plan(plan: TaskPlan, started: Collection[str], revised: TaskPlan) -> TaskPlan:
     """Return a revised plan in which the tasks that have begun stay as they were; checked.
 
     Raises PlanError.
     """
-    kept = [one for one in plan.tasks if one.id in begun]
-    added = [one for one in revised.tasks if one.id not in begun]
-    made = msgspec.structs.replace(plan, analysis=revised.analysis, tasks=(*kept, *added))
-    check_plan(made)
-    return made
+    unchanged = [task for task in plan.tasks if task.id in started]
+    added = [task for task in revised.tasks if task.id not in started]
+    changed = msgspec.structs.replace(plan, analysis=revised.analysis, tasks=(*unchanged, *added))
+    check_plan(changed)
+    return changed
 
 
-def has_common_file(one: PlannedTask, other: PlannedTask) -> bool:
+def has_common_file(first: PlannedTask, other: PlannedTask) -> bool:
     """Return whether two tasks claim a file in common."""
-    return any(_is_same_place(mine, theirs) for mine in one.files for theirs in other.files)
+    return any(_is_same_place(mine, theirs) for mine in first.files for theirs in other.files)
 
 
-def _is_same_place(one: str, other: str) -> bool:
-    first, second = _split_path(one), _split_path(other)
+def _is_same_place(first_path: str, other: str) -> bool:
+    first, second = _split_path(first_path), _split_path(other)
     shorter = min(len(first), len(second))
     return first[:shorter] == second[:shorter]
 
@@ -122,12 +122,12 @@ def _split_path(path: str) -> list[str]:
 
 def list_dependents(plan: TaskPlan, task: str) -> list[str]:
     """Return the ids of all tasks that wait for a task, directly or through others."""
-    found = {task}
+    dependents = {task}
     order: Iterable[str] = TopologicalSorter(
-        {one.id: one.dependencies for one in plan.tasks}
+        {task.id: task.dependencies for task in plan.tasks}
     ).static_order()
-    waits = {one.id: one.dependencies for one in plan.tasks}
-    for one in order:
-        if found & {*waits[one]}:
-            found.add(one)
-    return [one.id for one in plan.tasks if one.id in found and one.id != task]
+    waits = {task.id: task.dependencies for task in plan.tasks}
+    for task_id in order:
+        if dependents & {*waits[task_id]}:
+            dependents.add(task_id)
+    return [member.id for member in plan.tasks if member.id in dependents and member.id != task]

@@ -63,13 +63,13 @@ class QueuedStep(Struct, frozen=True):
     """The `WorkflowOptions` that the workflow was started with."""
 
 
-def choose_queue(given: str | None, environ: Mapping[str, str]) -> str:
+def choose_queue(option: str | None, environ: Mapping[str, str]) -> str:
     """Return the database of a queue as a URL; empty is none.
 
-    `given` is `sqlite` for a file in gong's state folder, sqlite:///FILE or postgresql://…; None
+    `option` is `sqlite` for a file in gong's state folder, sqlite:///FILE or postgresql://…; None
     is what GONG_WORKFLOW_QUEUE says. Raises ConfigurationError for anything else.
     """
-    url = environ.get(QUEUE_VARIABLE, "") if given is None else given
+    url = environ.get(QUEUE_VARIABLE, "") if option is None else option
     if url == "sqlite":
         folder = locate_state_folder(environ) / "workflows"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -121,8 +121,8 @@ class StepQueue:
         try:
             return cls(await asyncio.to_thread(connect), folder, options, warn)
         except Exception as error:  # SQLAlchemy's and the driver's, as they please
-            said = str(error).partition("\n")[0]
-            raise ConfigurationError(f"no queue at {mask_password(url)}: {said}") from error
+            reason = str(error).partition("\n")[0]
+            raise ConfigurationError(f"no queue at {mask_password(url)}: {reason}") from error
 
     async def close(self) -> None:
         """Wait for what was cancelled, and close the connections."""
@@ -256,8 +256,8 @@ async def serve_steps(
     try:
         await asyncio.to_thread(launch)
     except Exception as error:  # SQLAlchemy's and the driver's, as they please
-        said = str(error).partition("\n")[0]
-        raise ConfigurationError(f"no queue at {mask_password(url)}: {said}") from error
+        reason = str(error).partition("\n")[0]
+        raise ConfigurationError(f"no queue at {mask_password(url)}: {reason}") from error
     try:
         await ended.wait()
     finally:
@@ -281,8 +281,8 @@ async def start_workers(
     try:
         yield
     finally:
-        for one in keeping:
-            one.cancel()
+        for worker in keeping:
+            worker.cancel()
         await asyncio.gather(*keeping, return_exceptions=True)
 
 

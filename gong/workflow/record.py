@@ -131,9 +131,9 @@ class Workflow(Struct):
     def find_messages(self, task: str) -> list[str]:
         """Return what other tasks have told one."""
         return [
-            f"{one.task}: {one.summary}"
-            for one in self.messages
-            if one.to in {task, "all"} and one.task != task
+            f"{message.task}: {message.summary}"
+            for message in self.messages
+            if message.to in {task, "all"} and message.task != task
         ]
 
     @property
@@ -151,8 +151,10 @@ class Workflow(Struct):
                 self.plan = event.plan
                 self.plans += 1
                 self.misfits = []
-                kept = self.states
-                self.states = {one.id: kept.get(one.id, TaskState()) for one in event.plan.tasks}
+                states = self.states
+                self.states = {
+                    task.id: states.get(task.id, TaskState()) for task in event.plan.tasks
+                }
             case "options" if event.options is not None:
                 self.options = event.options
             case "score":
@@ -205,14 +207,14 @@ def _read_timed_events(path: Iterable[Entry]) -> Iterator[tuple[str, WorkflowEve
 
 def read_workflow(tape: str, path: Iterable[Entry]) -> Workflow:
     """Return how the workflow on a path stands; raises NotFound where there is none."""
-    found = Workflow(tape)
+    workflow = Workflow(tape)
     count = 0
     for time, event in _read_timed_events(path):
-        found.apply_event(event, time)
+        workflow.apply_event(event, time)
         count += 1
     if not count:
         raise NotFound(f"{tape[:8]} is not a workflow: gong workflow list shows them")
-    return found
+    return workflow
 
 
 def list_workflow_ids(library: Library) -> list[str]:

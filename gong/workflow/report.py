@@ -43,9 +43,9 @@ def format_event(event: WorkflowEvent) -> str:
         case "replan":
             line = f"  {event.task}: the plan does not fit: {to_single_line(event.summary)}"
         case "review":
-            found = format_count(len(event.findings), "finding")
-            said = f": {to_single_line(event.summary)}" if event.summary else ""
-            line = f"  {event.task}: review says {event.verdict}, {found}{said}"
+            findings = format_count(len(event.findings), "finding")
+            summary = f": {to_single_line(event.summary)}" if event.summary else ""
+            line = f"  {event.task}: review says {event.verdict}, {findings}{summary}"
     return shorten_to_width(show_controls(line), _COLUMNS)
 
 
@@ -61,7 +61,7 @@ def draw_graph(plan: TaskPlan, states: Mapping[str, TaskState] | None = None) ->
     """Return the tasks by what they wait for: a line each, deeper ones further to the right."""
     depths = compute_depths(plan)
     lines = []
-    for task in sorted(plan.tasks, key=lambda one: depths[one.id]):
+    for task in sorted(plan.tasks, key=lambda task: depths[task.id]):
         state = (states or {}).get(task.id, TaskState())
         waits = f"  ← {', '.join(task.dependencies)}" if task.dependencies else ""
         note = f"  ({state.note})" if state.note else ""
@@ -73,16 +73,16 @@ def draw_graph(plan: TaskPlan, states: Mapping[str, TaskState] | None = None) ->
 
 def compute_depths(plan: TaskPlan) -> dict[str, int]:
     """Return how many tasks must be done one after the other before each task."""
-    waits = {one.id: one.dependencies for one in plan.tasks}
+    waits = {task.id: task.dependencies for task in plan.tasks}
     depths: dict[str, int] = {}
 
     def measure(task: str) -> int:
         if task not in depths:
-            depths[task] = 1 + max((measure(one) for one in waits[task]), default=-1)
+            depths[task] = 1 + max((measure(dependency) for dependency in waits[task]), default=-1)
         return depths[task]
 
-    for one in waits:
-        measure(one)
+    for task_id in waits:
+        measure(task_id)
     return depths
 
 
@@ -124,7 +124,8 @@ def _build_rows(workflow: Workflow) -> Iterator[str]:
     for task in workflow.plan.tasks:
         state = workflow.states[task.id]
         reviews = "<br>".join(
-            escape(f"{one.verdict}: {one.summary}") for one in workflow.reviews.get(task.id, [])
+            escape(f"{review.verdict}: {review.summary}")
+            for review in workflow.reviews.get(task.id, [])
         )
         note = f"<br>{escape(state.note)}" if state.note else ""
         cost = format_money(state.cost) if state.cost else ""
@@ -163,12 +164,12 @@ def _draw_svg(workflow: Workflow) -> str:
         for row, task in enumerate(tasks)
     }
     width = len(columns) * (_WIDTH + _GAP_X) - _GAP_X + 2
-    height = max(len(one) for one in columns.values()) * (_HEIGHT + _GAP_Y) if columns else 0
+    height = max(len(column) for column in columns.values()) * (_HEIGHT + _GAP_Y) if columns else 0
     parts = [f"<svg viewBox='-1 -1 {width} {height}' width={width} role=img>"]
     for task in workflow.plan.tasks:
         x, y = places[task.id]
-        for wanted in task.dependencies:
-            from_x, from_y = places[wanted][0] + _WIDTH, places[wanted][1] + _HEIGHT / 2
+        for dependency in task.dependencies:
+            from_x, from_y = places[dependency][0] + _WIDTH, places[dependency][1] + _HEIGHT / 2
             middle, to_y = (from_x + x) / 2, y + _HEIGHT / 2
             curve = f"{middle} {from_y} {middle} {to_y} {x} {to_y}"
             parts.append(f"<path d='M{from_x} {from_y}C{curve}'/>")

@@ -171,10 +171,15 @@ def reset_task(engine: WorkflowEngine, task: str) -> list[str]:
         status = workflow.states[task].status
         raise UsageError(f"task {task} is {status}: only one that failed can be tried again")
     waiting = list_dependents(workflow.plan, task)
-    again = [task, *(one for one in waiting if workflow.states[one].status == "skipped")]
-    for one in again:
-        state = replace_fields(workflow.states[one], status="pending", tries=0, fixes=0, note="")
-        engine.record(WorkflowEvent("task", task=one, state=state))
+    again = [
+        task,
+        *(task_id for task_id in waiting if workflow.states[task_id].status == "skipped"),
+    ]
+    for task_id in again:
+        state = replace_fields(
+            workflow.states[task_id], status="pending", tries=0, fixes=0, note=""
+        )
+        engine.record(WorkflowEvent("task", task=task_id, state=state))
     workflow.score = None
     return again
 
@@ -198,13 +203,13 @@ def fork_workflow(front: FrontEnd, ref: str, task: str) -> str:
             f"{SLUG} {workflow.requirement}",
             locate_repository(front.folder),
         )
-        with front.library.store.create(beginning, origin=(tape, place.head)) as made:
-            return made.id
+        with front.library.store.create(beginning, origin=(tape, place.head)) as copy:
+            return copy.id
 
 
 def _find_beginning(path: list[Entry], task: str) -> Entry:
     """Return the entry before a task's first state."""
     for before, entry in pairwise(path):
-        if any(one.event == "task" and one.task == task for one in read_events([entry])):
+        if any(event.event == "task" and event.task == task for event in read_events([entry])):
             return before
     raise NotFound(f"task {task} never began: there is nothing to fork at")

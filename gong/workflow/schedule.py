@@ -89,19 +89,19 @@ def choose_ready(
 
     Without worktrees a task that claims no files is at work alone.
     """
-    at_work = [one for one in plan.tasks if states[one.id].status in AT_WORK]
+    at_work = [task for task in plan.tasks if states[task.id].status in AT_WORK]
     chosen: list[PlannedTask] = []
-    for task in sorted(plan.tasks, key=lambda one: -one.priority):
+    for task in sorted(plan.tasks, key=lambda task: -task.priority):
         if states[task.id].status != "pending":
             continue
-        if any(states[one].status != "completed" for one in task.dependencies):
+        if any(states[dependency].status != "completed" for dependency in task.dependencies):
             continue
         # Those chosen just now begin at the same time, so they claim their files too.
         others = [*at_work, *chosen]
-        if any(has_common_file(task, one) for one in others):
+        if any(has_common_file(task, other) for other in others):
             continue
         # In one folder, a task that names no files may write any.
-        if not has_worktrees and any(not task.files or not one.files for one in others):
+        if not has_worktrees and any(not task.files or not other.files for other in others):
             continue
         chosen.append(task)
     return chosen
@@ -109,14 +109,18 @@ def choose_ready(
 
 def choose_skipped(plan: TaskPlan, states: Mapping[str, TaskState]) -> dict[str, str]:
     """Return the tasks that cannot begin any more, and the one that each waits for in vain."""
-    found: dict[str, str] = {}
+    skipped: dict[str, str] = {}
     for task in plan.tasks:
         if states[task.id].status != "pending":
             continue
-        lost = (one for one in task.dependencies if states[one].status in {"failed", "skipped"})
+        lost = (
+            dependency
+            for dependency in task.dependencies
+            if states[dependency].status in {"failed", "skipped"}
+        )
         if (first := next(lost, None)) is not None:
-            found[task.id] = first
-    return found
+            skipped[task.id] = first
+    return skipped
 
 
 def judge_review(state: TaskState, verdict: Verdict, limits: Limits) -> TaskStatus:

@@ -90,11 +90,11 @@ class TaskRepository:
         if not await self.run(worktree, "status", "--porcelain"):
             return
         who = await self._find_author(worktree)
-        kept = await self.run(worktree, *who, "stash", "create", f"interrupted: {name}")
+        commit = await self.run(worktree, *who, "stash", "create", f"interrupted: {name}")
         there = await self.run(self.folder, "for-each-ref", "--format=%(refname)", _KEPT)
         refs = (f"{_KEPT}{name}-{number}" for number in range(1, 1 << 30))
-        ref = next(one for one in refs if one not in there.split())
-        await self.run(self.folder, "update-ref", ref, kept)
+        ref = next(ref for ref in refs if ref not in there.split())
+        await self.run(self.folder, "update-ref", ref, commit)
         await self.run(worktree, "reset", "--quiet", "--hard")
 
     async def _find_author(self, folder: str) -> tuple[str, ...]:
@@ -146,12 +146,12 @@ class TaskRepository:
 
     async def list_conflicts(self, worktree: str) -> list[str]:
         """Return the files that a merge has left with conflicts."""
-        found = await self.run(worktree, "diff", "--name-only", "--diff-filter=U", "-z")
-        return [one for one in found.split("\0") if one]
+        listing = await self.run(worktree, "diff", "--name-only", "--diff-filter=U", "-z")
+        return [path for path in listing.split("\0") if path]
 
     async def finish_resolution(self, worktree: str, files: list[str]) -> list[str]:
         """Commit a merge whose conflicts were resolved; return the files that still have some."""
-        left = [one for one in files if _has_markers(Path(worktree, one))]
+        left = [file for file in files if _has_markers(Path(worktree, file))]
         if left:
             return left
         await self.run(worktree, "add", "--all")
