@@ -105,7 +105,7 @@ def find_with_analysers(
     """
     done = Analysed([], [], [], [])
     for analyser in _ANALYSERS:
-        named = [one for one in files if PurePath(one.path).suffix.lower() in analyser.endings]
+        named = [file for file in files if PurePath(file.path).suffix.lower() in analyser.endings]
         if not named:
             continue
         program = _find_program(analyser.name, environ)
@@ -118,19 +118,19 @@ def find_with_analysers(
         text = "" if analyser.rules is None else analyser.rules.read_text("utf-8")
         words = " ".join(analyser.words)
         stamp = f"{_READING} {real} {facts.st_mtime_ns} {facts.st_size} {words} {text}"
-        keys = {one.path: build_key(analyser.name, stamp, one.path, one.text) for one in named}
+        keys = {file.path: build_key(analyser.name, stamp, file.path, file.text) for file in named}
         known = {path: memory.get(key) for path, key in keys.items()}
-        new = [one for one in named if known[one.path] is None]
+        new = [file for file in named if known[file.path] is None]
         if new:
             try:
-                found = _ask_analyser(analyser, program, new, environ)
+                by_path = _ask_analyser(analyser, program, new, environ)
             except (OSError, ValueError, LookupError, subprocess.TimeoutExpired) as error:
                 done.failed.append(FailedPart(analyser.name, f"it cannot be read: {error}"))
                 continue
-            memory.keep({keys[path]: tuple(those) for path, those in found.items()})
-            known.update({path: tuple(those) for path, those in found.items()})
+            memory.keep({keys[path]: tuple(those) for path, those in by_path.items()})
+            known.update({path: tuple(those) for path, those in by_path.items()})
         done.ran.append(analyser.name)
-        done.found.extend(one for those in known.values() for one in those or ())
+        done.found.extend(finding for those in known.values() for finding in those or ())
     return done
 
 
@@ -155,33 +155,33 @@ def _ask_analyser(
             copy.parent.mkdir()
             copy.write_text(f"{file.text}\n", "utf-8", errors="surrogateescape")
             copies.append(f"./{number}/{copy.name}")
-        said = _run_analyser([program, *analyser.words, "--", *copies], folder, environ)
-    found: dict[str, list[ReviewFinding]] = {one.path: [] for one in files}
+        output = _run_analyser([program, *analyser.words, "--", *copies], folder, environ)
+    by_path: dict[str, list[ReviewFinding]] = {file.path: [] for file in files}
     try:
-        listed = analyser.read(said)
+        listed = analyser.read(output)
     except (TypeError, AttributeError) as error:
         raise LookupError(f"a finding of another shape: {error}") from error
-    for one in listed:
-        file = files[int(PurePath(one.file).parts[-2])]
+    for finding in listed:
+        file = files[int(PurePath(finding.file).parts[-2])]
         placed = msgspec.structs.replace(
-            one, file=file.path, severity=_weigh_finding(one, file), source=analyser.name
+            finding, file=file.path, severity=_weigh_finding(finding, file), source=analyser.name
         )
-        found[file.path].append(mask_finding(placed))
-    return found
+        by_path[file.path].append(mask_finding(placed))
+    return by_path
 
 
-def _weigh_finding(one: ReviewFinding, file: ReviewedFile) -> Severity:
+def _weigh_finding(finding: ReviewFinding, file: ReviewedFile) -> Severity:
     """Return how bad a finding is: composed commands and queries are critical outside tests."""
-    first, last = one.lines
+    first, last = finding.lines
     text = "\n".join(file.lines[first - 1 : last])
-    if one.category == "sql-injection":
+    if finding.category == "sql-injection":
         called = _QUERY.search(file.get_line(first - 1)) or _QUERY.search(text)
         is_bad = called and _COMPOSED.search(_NAME_IN_QUERY.sub("", text))
-    elif one.category == "command-injection":
+    elif finding.category == "command-injection":
         is_bad = _COMPOSED.search(text)
     else:
-        return one.severity
-    return "critical" if is_bad and not is_sample_path(file.path) else one.severity
+        return finding.severity
+    return "critical" if is_bad and not is_sample_path(file.path) else finding.severity
 
 
 def _name_rule(source: str, code: str, text: str, severity: Severity) -> tuple[str, Severity]:
@@ -211,55 +211,57 @@ def _run_analyser(command: list[str], folder: str, environ: Mapping[str, str]) -
         raise ValueError(f"exit code {done.returncode}; {' '.join(complaint) or error}") from error
 
 
-def _read_ruff(said: Any) -> list[ReviewFinding]:
-    found = []
-    for one in said if isinstance(said, list) else ():
-        code = str(one.get("code") or "syntax")
+def _read_ruff(output: Any) -> list[ReviewFinding]:
+    findings = []
+    for row in output if isinstance(output, list) else ():
+        code = str(row.get("code") or "syntax")
         severity: Severity = "major" if code.startswith(("S", "E9", "F82")) else "minor"
         if code in {"syntax", "invalid-syntax"}:
             severity = "critical"
-        lines = (one["location"]["row"], one["end_location"]["row"])
-        fix = (one.get("fix") or {}).get("message")
-        name, severity = _name_rule("ruff", code, one["message"], severity)
-        found.append(ReviewFinding(one["filename"], lines, severity, name, one["message"], fix))
-    return found
+        lines = (row["location"]["row"], row["end_location"]["row"])
+        fix = (row.get("fix") or {}).get("message")
+        name, severity = _name_rule("ruff", code, row["message"], severity)
+        findings.append(ReviewFinding(row["filename"], lines, severity, name, row["message"], fix))
+    return findings
 
 
-def _read_bandit(said: Any) -> list[ReviewFinding]:
-    found = []
-    for one in said.get("results", ()) if isinstance(said, dict) else ():
-        numbers = one.get("line_range") or [one["line_number"]]
-        severity = _BANDIT.get(one.get("issue_severity", ""), "minor")
-        lines = (one["line_number"], max(numbers))
-        name, severity = _name_rule("bandit", one["test_id"], one["issue_text"], severity)
-        found.append(ReviewFinding(one["filename"], lines, severity, name, one["issue_text"]))
-    return found
+def _read_bandit(output: Any) -> list[ReviewFinding]:
+    findings = []
+    for row in output.get("results", ()) if isinstance(output, dict) else ():
+        numbers = row.get("line_range") or [row["line_number"]]
+        severity = _BANDIT.get(row.get("issue_severity", ""), "minor")
+        lines = (row["line_number"], max(numbers))
+        name, severity = _name_rule("bandit", row["test_id"], row["issue_text"], severity)
+        findings.append(ReviewFinding(row["filename"], lines, severity, name, row["issue_text"]))
+    return findings
 
 
-def _read_semgrep(said: Any) -> list[ReviewFinding]:
-    found = []
-    for one in said.get("results", ()) if isinstance(said, dict) else ():
-        facts = one["extra"]
+def _read_semgrep(output: Any) -> list[ReviewFinding]:
+    findings = []
+    for row in output.get("results", ()) if isinstance(output, dict) else ():
+        facts = row["extra"]
         severity = _SEMGREP.get(facts.get("severity", ""), "minor")
         # An id is the path of the rules, the language and the category: a.b.js-sql-injection.
-        category = one["check_id"].rpartition(".")[2].partition("-")[2]
-        lines = (one["start"]["line"], one["end"]["line"])
-        found.append(ReviewFinding(one["path"], lines, severity, category, facts["message"]))
-    return found
+        category = row["check_id"].rpartition(".")[2].partition("-")[2]
+        lines = (row["start"]["line"], row["end"]["line"])
+        findings.append(ReviewFinding(row["path"], lines, severity, category, facts["message"]))
+    return findings
 
 
-def _read_eslint(said: Any) -> list[ReviewFinding]:
-    found = []
-    for file in said if isinstance(said, list) else ():
-        for one in file.get("messages", ()):
-            rule, line = one.get("ruleId"), one.get("line") or 1
-            severity: Severity = "major" if one.get("severity") == _FATAL else "minor"
-            if one.get("fatal"):
+def _read_eslint(output: Any) -> list[ReviewFinding]:
+    findings = []
+    for file in output if isinstance(output, list) else ():
+        for message in file.get("messages", ()):
+            rule, line = message.get("ruleId"), message.get("line") or 1
+            severity: Severity = "major" if message.get("severity") == _FATAL else "minor"
+            if message.get("fatal"):
                 severity = "critical"
-            lines = (line, one.get("endLine") or line)
+            lines = (line, message.get("endLine") or line)
             name = f"eslint-{rule or 'syntax'}"
-            found.append(ReviewFinding(file["filePath"], lines, severity, name, one["message"]))
-    return found
+            findings.append(
+                ReviewFinding(file["filePath"], lines, severity, name, message["message"])
+            )
+    return findings
 
 
 _ANALYSERS = (

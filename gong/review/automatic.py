@@ -48,18 +48,19 @@ class AutomaticReview:
         files = select_files(changes.files, self._settings.ignore)
         memory = open_memory(changes.root, self._environ)
         analysed = await asyncio.to_thread(find_with_analysers, files, self._environ, memory)
-        found = choose_findings(
+        findings = choose_findings(
             [*find_all_faults(files, self._settings.rules), *analysed.found],
             files,
             strictness=self._settings.strictness,
         )
-        by_path = {one.path: one for one in files}
+        by_path = {file.path: file for file in files}
         new = []
-        for one in found:
-            key = f"{one.file}\0{one.category}\0{by_path[one.file].get_line(one.lines[0])}"
+        for finding in findings:
+            line = by_path[finding.file].get_line(finding.lines[0])
+            key = f"{finding.file}\0{finding.category}\0{line}"
             if key not in self._told:
                 self._told.add(key)
-                new.append(one)
+                new.append(finding)
         if not new:
             return None
         listed = "\n".join(format_text(new))

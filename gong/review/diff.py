@@ -101,7 +101,7 @@ async def read_changes(
         has_commit = await _has_commit(variables, root)
         patch = await ask(*_DIFF, "HEAD" if has_commit else await _find_empty_tree(ask))
         listed = await ask("ls-files", "--others", "--exclude-standard", "-z")
-        untracked = [one for one in listed.split("\0") if one]
+        untracked = [path for path in listed.split("\0") if path]
     files = []
     for path, added in parse_patch(patch):
         if new:
@@ -112,7 +112,7 @@ async def read_changes(
     for path in untracked:
         lines = _read_lines(Path(root, path))
         files.append(ReviewedFile(path, lines, frozenset(range(1, len(lines) + 1))))
-    ordered = sorted((one for one in files if one.changed), key=lambda one: one.path)
+    ordered = sorted((file for file in files if file.changed), key=lambda file: file.path)
     return ReviewedChanges(root, tuple(ordered), patch)
 
 
@@ -180,7 +180,7 @@ def _read_lines(file: Path) -> tuple[str, ...]:
 
 
 def _split_lines(text: str) -> tuple[str, ...]:
-    return tuple(one.removesuffix("\r") for one in text.removesuffix("\n").split("\n"))
+    return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n"))
 
 
 def parse_patch(patch: str) -> Iterator[tuple[str, dict[int, str]]]:
@@ -198,8 +198,8 @@ def parse_patch(patch: str) -> Iterator[tuple[str, dict[int, str]]]:
             if path and added:
                 yield path, added
             path, added = _read_path(line[4:]), {}
-        elif (found := _HUNK.match(line)) is not None:
-            number, left = int(found["first"]), int(found["count"] or 1)
+        elif (match := _HUNK.match(line)) is not None:
+            number, left = int(match["first"]), int(match["count"] or 1)
     if path and added:
         yield path, added
 
@@ -214,9 +214,9 @@ def _read_path(text: str) -> str:
 
 
 def _parse_quoted(text: str) -> str:
-    def decode(found: re.Match[str]) -> str:
-        said = found[1]
-        return chr(int(said, 8)) if len(said) > 1 else _ESCAPED.get(said, said)
+    def decode(match: re.Match[str]) -> str:
+        escape = match[1]
+        return chr(int(escape, 8)) if len(escape) > 1 else _ESCAPED.get(escape, escape)
 
     raw = _ESCAPE.sub(decode, text)
     return raw.encode("latin-1", "replace").decode("utf-8", "surrogateescape")

@@ -89,42 +89,53 @@ def format_scope(scope: ReviewScope) -> str:
         parts.append(f"model {scope.model}: {', '.join(scope.stages) or 'no answer'}")
     if scope.missing:
         parts.append(f"not installed: {', '.join(scope.missing)}")
-    if brought := [one for one in scope.missing if one in IN_EXTRA]:
+    if brought := [part for part in scope.missing if part in IN_EXTRA]:
         parts[-1] += f" (pip install 'gong[review]' for {' and '.join(brought)})"
     if scope.failed:
-        parts.append(f"failed: {', '.join(one.part for one in scope.failed)}")
+        parts.append(f"failed: {', '.join(failure.part for failure in scope.failed)}")
     return "; ".join(parts)
 
 
-def merge_findings(found: Iterable[ReviewFinding]) -> list[ReviewFinding]:
+def merge_findings(findings: Iterable[ReviewFinding]) -> list[ReviewFinding]:
     """Return findings in a fixed order, each fault once: by place, the worst first; no secrets."""
     by_kind: dict[tuple[str, str], list[ReviewFinding]] = {}
-    for one in sorted(found, key=lambda one: _get_rank(one.severity)):
-        kind = _SHARED_RULE.sub(r"\1", one.category)
-        known = by_kind.setdefault((one.file, kind), [])
-        if not any(_is_same_fault(one, other) for other in known):
-            known.append(mask_finding(one))
+    for finding in sorted(findings, key=lambda finding: _get_rank(finding.severity)):
+        kind = _SHARED_RULE.sub(r"\1", finding.category)
+        known = by_kind.setdefault((finding.file, kind), [])
+        if not any(_is_same_fault(finding, other) for other in known):
+            known.append(mask_finding(finding))
     return sorted(
-        (one for known in by_kind.values() for one in known),
-        key=lambda one: (one.file, one.lines, _get_rank(one.severity), one.category),
+        (finding for known in by_kind.values() for finding in known),
+        key=lambda finding: (
+            finding.file,
+            finding.lines,
+            _get_rank(finding.severity),
+            finding.category,
+        ),
     )
 
 
-def _is_same_fault(one: ReviewFinding, other: ReviewFinding) -> bool:
+def _is_same_fault(finding: ReviewFinding, other: ReviewFinding) -> bool:
     """Return whether two findings of a kind are one: from a line, or of two in a statement."""
-    (first, last), (other_first, other_last) = one.lines, other.lines
+    (first, last), (other_first, other_last) = finding.lines, other.lines
     if first == other_first:
         return True
     is_near = max(last - first, other_last - other_first) <= _MAX_LINES
     meets = first <= other_last and other_first <= last
-    return one.source != other.source and is_near and meets
+    return finding.source != other.source and is_near and meets
 
 
-def mask_finding(one: ReviewFinding) -> ReviewFinding:
+def mask_finding(finding: ReviewFinding) -> ReviewFinding:
     """Return a finding whose texts show no secret."""
-    fix = None if one.fix is None else mask_text(one.fix).text
+    fix = None if finding.fix is None else mask_text(finding.fix).text
     return ReviewFinding(
-        one.file, one.lines, one.severity, one.category, mask_text(one.text).text, fix, one.source
+        finding.file,
+        finding.lines,
+        finding.severity,
+        finding.category,
+        mask_text(finding.text).text,
+        fix,
+        finding.source,
     )
 
 
@@ -132,36 +143,39 @@ def _get_rank(severity: Severity) -> int:
     return SEVERITIES.index(severity)
 
 
-def count_failing(found: Iterable[ReviewFinding], fail_on: Severity) -> int:
+def count_failing(findings: Iterable[ReviewFinding], fail_on: Severity) -> int:
     """Return how many findings are as bad as a severity, or worse."""
-    return sum(_get_rank(one.severity) <= _get_rank(fail_on) for one in found)
+    return sum(_get_rank(finding.severity) <= _get_rank(fail_on) for finding in findings)
 
 
-def format_text(found: Sequence[ReviewFinding], scope: ReviewScope | None = None) -> list[str]:
+def format_text(findings: Sequence[ReviewFinding], scope: ReviewScope | None = None) -> list[str]:
     """Return lines for people: FILE:LINE, how bad, what; the fix below; at last who looked."""
     lines = []
-    for one in found:
-        head = f"{one.file}:{one.lines[0]}: {one.severity}: {one.category}: {one.text}"
+    for finding in findings:
+        place = f"{finding.file}:{finding.lines[0]}"
+        head = f"{place}: {finding.severity}: {finding.category}: {finding.text}"
         lines.append(show_controls(head))
-        if one.fix:
-            lines.append(show_controls(f"    fix: {one.fix}"))
-    count = format_count(len(found), "finding") if found else "No findings"
+        if finding.fix:
+            lines.append(show_controls(f"    fix: {finding.fix}"))
+    count = format_count(len(findings), "finding") if findings else "No findings"
     lines.append(count if scope is None else show_controls(f"{count} ({format_scope(scope)})"))
     return lines
 
 
-def format_github(found: Sequence[ReviewFinding], scope: ReviewScope) -> list[str]:
+def format_github(findings: Sequence[ReviewFinding], scope: ReviewScope) -> list[str]:
     """Return workflow commands of GitHub Actions, which show findings beside the lines."""
     lines = [
-        f"::error title=gong review::{_escape_data(f'{one.part} failed: {one.error}')}"
-        for one in scope.failed
+        f"::error title=gong review::{_escape_data(f'{failure.part} failed: {failure.error}')}"
+        for failure in scope.failed
     ]
     lines.append(f"::notice title=gong review::{_escape_data(format_scope(scope))}")
-    for one in found:
-        place = f"file={_escape_property(one.file)},line={one.lines[0]},endLine={one.lines[1]}"
-        title = _escape_property(one.category)
+    for finding in findings:
+        first, last = finding.lines
+        place = f"file={_escape_property(finding.file)},line={first},endLine={last}"
+        title = _escape_property(finding.category)
         lines.append(
-            f"::{_GITHUB_LEVELS[one.severity]} {place},title={title}::{_escape_data(one.text)}"
+            f"::{_GITHUB_LEVELS[finding.severity]} {place},title={title}::"
+            f"{_escape_data(finding.text)}"
         )
     return lines
 
@@ -174,11 +188,15 @@ def _escape_property(text: str) -> str:
     return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def build_sarif(found: Sequence[ReviewFinding], version: str, scope: ReviewScope) -> dict[str, Any]:
+def build_sarif(
+    findings: Sequence[ReviewFinding], version: str, scope: ReviewScope
+) -> dict[str, Any]:
     """Return a SARIF log of one run."""
-    rules = sorted({one.category for one in found})
+    rules = sorted({finding.category for finding in findings})
     worst = {
-        rule: min((one.severity for one in found if one.category == rule), key=_get_rank)
+        rule: min(
+            (finding.severity for finding in findings if finding.category == rule), key=_get_rank
+        )
         for rule in rules
     }
     return {
@@ -202,7 +220,9 @@ def build_sarif(found: Sequence[ReviewFinding], version: str, scope: ReviewScope
                 },
                 "invocations": [_build_invocation(scope)],
                 "columnKind": "unicodeCodePoints",
-                "results": [_build_result(one, rules.index(one.category)) for one in found],
+                "results": [
+                    _build_result(finding, rules.index(finding.category)) for finding in findings
+                ],
             }
         ],
     }
@@ -210,25 +230,25 @@ def build_sarif(found: Sequence[ReviewFinding], version: str, scope: ReviewScope
 
 def _build_invocation(scope: ReviewScope) -> dict[str, Any]:
     notes = [
-        {"level": "error", "message": {"text": f"{one.part} failed: {one.error}"}}
-        for one in scope.failed
+        {"level": "error", "message": {"text": f"{failure.part} failed: {failure.error}"}}
+        for failure in scope.failed
     ]
     notes.append({"level": "note", "message": {"text": format_scope(scope)}})
     return {"executionSuccessful": not scope.failed, "toolExecutionNotifications": notes}
 
 
-def _build_result(one: ReviewFinding, rule: int) -> dict[str, Any]:
-    text = f"{one.text}\n\nFix: {one.fix}" if one.fix else one.text
-    region = {"startLine": one.lines[0], "endLine": one.lines[1]}
-    place = {"artifactLocation": {"uri": _encode_uri(one.file)}, "region": region}
+def _build_result(finding: ReviewFinding, rule: int) -> dict[str, Any]:
+    text = f"{finding.text}\n\nFix: {finding.fix}" if finding.fix else finding.text
+    region = {"startLine": finding.lines[0], "endLine": finding.lines[1]}
+    place = {"artifactLocation": {"uri": _encode_uri(finding.file)}, "region": region}
     return {
-        "ruleId": one.category,
+        "ruleId": finding.category,
         "ruleIndex": rule,
-        "level": _SARIF_LEVELS[one.severity],
+        "level": _SARIF_LEVELS[finding.severity],
         "message": {"text": text},
         "locations": [{"physicalLocation": place}],
-        "partialFingerprints": {"gongFinding/v1": one.id},
-        "properties": {"severity": one.severity, "source": one.source},
+        "partialFingerprints": {"gongFinding/v1": finding.id},
+        "properties": {"severity": finding.severity, "source": finding.source},
     }
 
 

@@ -35,15 +35,15 @@ class ReviewMemory:
         """Return what was found before; None where the content is new."""
         return self._known.get(key)
 
-    def keep(self, found: Mapping[str, Findings]) -> None:
+    def keep(self, findings: Mapping[str, Findings]) -> None:
         """Keep findings by their keys; secrets in them are masked before.
 
         What cannot be written is known for this run alone.
         """
-        if not found:
+        if not findings:
             return
-        kept = [*{**self._known, **found}.items()][-_MAX_KEPT:]
-        self._known = dict(kept)
+        newest = [*{**self._known, **findings}.items()][-_MAX_KEPT:]
+        self._known = dict(newest)
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_private_file(self._file, msgspec.json.encode(self._known))

@@ -72,14 +72,14 @@ class ModelAnswer(NamedTuple):
 
 def show_changes(file: ReviewedFile) -> str:
     """Return the new lines of a file with those around them, numbered; new ones have a plus."""
-    shown = {
+    numbers = {
         number
         for changed in file.changed
         for number in range(changed - _CONTEXT_LINES, changed + _CONTEXT_LINES + 1)
         if 1 <= number <= len(file.lines)
     }
     lines, last = [f"=== {file.path}"], 0
-    for number in sorted(shown):
+    for number in sorted(numbers):
         if last and number != last + 1:
             lines.append("…")
         mark = "+" if number in file.changed else " "
@@ -91,18 +91,18 @@ def show_changes(file: ReviewedFile) -> str:
 def split_changes(files: Sequence[ReviewedFile]) -> Iterator[str]:
     """Yield the changes of files, as many together as a model is asked about at once."""
     held = ""
-    for shown in (part for one in files for part in _split_file(show_changes(one))):
-        if held and len(held) + len(shown) > _MAX_CHARS:
+    for changes in (part for file in files for part in _split_file(show_changes(file))):
+        if held and len(held) + len(changes) > _MAX_CHARS:
             yield held
             held = ""
-        held += f"\n\n{shown}" if held else shown
+        held += f"\n\n{changes}" if held else changes
     if held:
         yield held
 
 
-def _split_file(shown: str) -> Iterator[str]:
+def _split_file(changes: str) -> Iterator[str]:
     """Yield the changes of one file, in parts between lines where they are too long."""
-    head, *lines = shown.split("\n")
+    head, *lines = changes.split("\n")
     part = head
     for line in lines:
         if part != head and len(part) + len(line) > _MAX_CHARS:
@@ -112,10 +112,10 @@ def _split_file(shown: str) -> Iterator[str]:
     yield part
 
 
-async def run_stage(session: Session, stage: str, strictness: str, shown: str) -> StageAnswer:
+async def run_stage(session: Session, stage: str, strictness: str, changes: str) -> StageAnswer:
     """Ask a sub-agent, and once more where its answer cannot be read; raises GongError."""
     agents: Any = session.find_agents()
-    text = mask_text(shown).text
+    text = mask_text(changes).text
     prompt = (
         f"Review these changes for {STAGES[stage]}. {STRICTNESS[strictness]} Lines with a plus are"
         " new; report only on them. Check in the code what you claim. Answer with this JSON object"
@@ -137,20 +137,20 @@ def _read_report(report: Any) -> StageAnswer:
     if not report.success:
         return StageAnswer(error=report.output or "it ended without an answer")
     try:
-        said = msgspec.json.decode(find_object(report.output), type=dict[str, Any])
-        listed = msgspec.convert(said.get("findings", ()), tuple[Any, ...])
+        report_fields = msgspec.json.decode(find_object(report.output), type=dict[str, Any])
+        listed = msgspec.convert(report_fields.get("findings", ()), tuple[Any, ...])
     except (MalformedAnswer, msgspec.MsgspecError) as error:
         return StageAnswer(error=f"its answer cannot be read: {error}")
-    found, wrong = [], []
-    for one in listed:
+    findings, wrong = [], []
+    for row in listed:
         try:
-            found.append(msgspec.convert(one, ReviewFinding))
+            findings.append(msgspec.convert(row, ReviewFinding))
         except msgspec.ValidationError as error:
             wrong.append(str(error))
     if wrong:
         said_of = f"{len(wrong)} of its {len(listed)} findings cannot be read: {wrong[0]}"
-        return StageAnswer(tuple(found), said_of)
-    return StageAnswer(tuple(found))
+        return StageAnswer(tuple(findings), said_of)
+    return StageAnswer(tuple(findings))
 
 
 async def ask_model(
@@ -162,37 +162,37 @@ async def ask_model(
 ) -> ModelAnswer:
     """Return what the session's model finds, stage by stage, and which stages failed."""
     model = session.setup.model.name
-    found: list[ReviewFinding] = []
+    findings: list[ReviewFinding] = []
     failed: dict[str, str] = {}
-    for shown in split_changes(files):
+    for changes in split_changes(files):
         for stage in STAGES:
-            key = build_key(stage, model, strictness, shown)
+            key = build_key(stage, model, strictness, changes)
             known = memory.get(key)
             if known is None:
-                answer = await _try_stage(session, stage, strictness, shown)
-                known = tuple(mask_finding(one) for one in answer.findings)
+                answer = await _try_stage(session, stage, strictness, changes)
+                known = tuple(mask_finding(finding) for finding in answer.findings)
                 if answer.error:
                     failed.setdefault(stage, mask_text(answer.error).text)
                 else:
                     memory.keep({key: known})
-            found += [msgspec.structs.replace(one, source=model) for one in known]
-    answered = [one for one in STAGES if one not in failed]
-    return ModelAnswer(found, answered, [FailedPart(*one) for one in failed.items()])
+            findings += [msgspec.structs.replace(finding, source=model) for finding in known]
+    answered = [stage for stage in STAGES if stage not in failed]
+    return ModelAnswer(findings, answered, [FailedPart(*failure) for failure in failed.items()])
 
 
-async def _try_stage(session: Session, stage: str, strictness: str, shown: str) -> StageAnswer:
+async def _try_stage(session: Session, stage: str, strictness: str, changes: str) -> StageAnswer:
     try:
-        return await run_stage(session, stage, strictness, shown)
+        return await run_stage(session, stage, strictness, changes)
     except (GongError, TapeError, OSError) as error:
         return StageAnswer(error=str(error))
 
 
-async def apply_fixes(session: Session, found: Sequence[ReviewFinding]) -> str:
+async def apply_fixes(session: Session, findings: Sequence[ReviewFinding]) -> str:
     """Let an agent fix findings in the session's folder, and return what it says."""
     listed = "\n".join(
-        f"- {one.file}:{one.lines[0]}-{one.lines[1]} {one.severity} {one.category}: {one.text}"
-        + (f" Fix: {one.fix}" if one.fix else "")
-        for one in found
+        f"- {finding.file}:{finding.lines[0]}-{finding.lines[1]} {finding.severity}"
+        f" {finding.category}: {finding.text}" + (f" Fix: {finding.fix}" if finding.fix else "")
+        for finding in findings
     )
     agents: Any = session.find_agents()
     prompt = f"Fix these findings of a review, and nothing else:\n\n{listed}"

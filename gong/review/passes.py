@@ -99,10 +99,10 @@ _GO_OPENS = re.compile(
 
 def name_passes(files: Sequence[ReviewedFile], rules: Sequence[ReviewRule] = ()) -> list[str]:
     """Return which checks files get, in words for people."""
-    endings = {PurePath(one.path).suffix.lower() for one in files}
+    endings = {PurePath(file.path).suffix.lower() for file in files}
     named = {"JavaScript": _JS, "Go": _GO, "shell": _SHELL}
-    found = ["secrets", *(name for name, those in named.items() if those & endings)]
-    return [*found, *(["rules of config.toml"] if rules else [])]
+    names = ["secrets", *(name for name, those in named.items() if those & endings)]
+    return [*names, *(["rules of config.toml"] if rules else [])]
 
 
 def find_faults(file: ReviewedFile, rules: Sequence[ReviewRule] = ()) -> list[ReviewFinding]:
@@ -110,15 +110,15 @@ def find_faults(file: ReviewedFile, rules: Sequence[ReviewRule] = ()) -> list[Re
 
     Raises ConfigurationError for a rule that is not a regular expression.
     """
-    found = [*find_written_secrets(file)]
+    findings = [*find_written_secrets(file)]
     ending = PurePath(file.path).suffix.lower()
-    found += _find_by_line(file, ending)
-    found += _find_by_custom_rules(file, rules)
-    return found
+    findings += _find_by_line(file, ending)
+    findings += _find_by_custom_rules(file, rules)
+    return findings
 
 
 def _find_by_line(file: ReviewedFile, ending: str) -> Iterator[ReviewFinding]:
-    rules = [one for one in _RULES if ending in one.endings]
+    rules = [rule for rule in _RULES if ending in rule.endings]
     if not rules:
         return
     lines = [*_strip_comments(file.lines, "#" if ending in _SHELL else "//")]
@@ -142,7 +142,7 @@ def _strip_comments(lines: Sequence[str], mark: str) -> Iterator[str]:
     """Yield lines without their comments; what a quote holds is none."""
     is_inside = False
     for line in lines:
-        kept, quote, at = "", "", 0
+        code, quote, at = "", "", 0
         while at < len(line):
             char = line[at]
             if is_inside:
@@ -151,7 +151,7 @@ def _strip_comments(lines: Sequence[str], mark: str) -> Iterator[str]:
                 continue
             if quote:
                 if char == "\\":
-                    kept += line[at : at + 2]
+                    code += line[at : at + 2]
                     at += 2
                     continue
                 quote = "" if char == quote else quote
@@ -162,16 +162,16 @@ def _strip_comments(lines: Sequence[str], mark: str) -> Iterator[str]:
                 continue
             elif line.startswith(mark, at) and (mark != "#" or at == 0 or line[at - 1].isspace()):
                 break
-            kept += char
+            code += char
             at += 1
-        yield kept
+        yield code
 
 
 def _find_by_custom_rules(
     file: ReviewedFile, rules: Sequence[ReviewRule]
 ) -> Iterator[ReviewFinding]:
     for rule in rules:
-        if rule.files and not any(PurePath(file.path).match(one) for one in rule.files):
+        if rule.files and not any(PurePath(file.path).match(pattern) for pattern in rule.files):
             continue
         search = compile_rule(rule)
         for number, line in enumerate(file.lines, 1):

@@ -19,7 +19,7 @@ _LOOSE = {"critical", "major"}
 
 def select_files(files: Iterable[ReviewedFile], ignore: Sequence[str]) -> list[ReviewedFile]:
     """Return the files that no pattern names; `vendor/*` also names what is deeper in it."""
-    return [one for one in files if not _is_ignored(one.path, ignore)]
+    return [file for file in files if not _is_ignored(file.path, ignore)]
 
 
 def _is_ignored(path: str, patterns: Sequence[str]) -> bool:
@@ -33,27 +33,27 @@ def find_all_faults(
     files: Iterable[ReviewedFile], rules: Sequence[ReviewRule]
 ) -> list[ReviewFinding]:
     """Return what is found without a model. Raises ConfigurationError for a rule that is none."""
-    return [one for file in files for one in find_faults(file, rules)]
+    return [fault for file in files for fault in find_faults(file, rules)]
 
 
 def choose_findings(
-    found: Iterable[ReviewFinding],
+    findings: Iterable[ReviewFinding],
     files: Sequence[ReviewedFile],
     *,
     strictness: str = "normal",
     all_lines: bool = False,
 ) -> list[ReviewFinding]:
     """Return findings that count: about new lines of these files, as bad as is asked for."""
-    by_path = {one.path: one for one in files}
-    kept = []
-    for one in found:
-        file = by_path.get(one.file)
-        first, last = one.lines
+    by_path = {file.path: file for file in files}
+    chosen = []
+    for finding in findings:
+        file = by_path.get(finding.file)
+        first, last = finding.lines
         if file is None or first < 1 or last < first or first > max(len(file.lines), 1):
             continue
         if not all_lines and not file.has_change(first, last):
             continue
-        if strictness == "loose" and one.severity not in _LOOSE:
+        if strictness == "loose" and finding.severity not in _LOOSE:
             continue
-        kept.append(one)
-    return merge_findings(kept)
+        chosen.append(finding)
+    return merge_findings(chosen)

@@ -93,18 +93,18 @@ def find_written_secrets(file: ReviewedFile) -> Iterator[ReviewFinding]:
     in_text = find_secrets(file.text)
     if not in_text:
         return
-    starts = {one.value.partition("\n")[0] for one in in_text}
+    starts = {secret.value.partition("\n")[0] for secret in in_text}
     by_line = {
         number: find_secrets(line)
         for number, line in enumerate(file.lines, 1)
         if any(start in line for start in starts)
     }
     # What only the line before it tells: a value of YAML, or of a netrc file
-    on_lines = {one.value for those in by_line.values() for one in those}
-    for one in in_text:
-        if one.value not in on_lines and one.kind in _CONTEXT_KINDS:
-            at = file.text.find(one.value)
-            by_line[file.text.count("\n", 0, at) + 1].append(one)
+    on_lines = {secret.value for those in by_line.values() for secret in those}
+    for secret in in_text:
+        if secret.value not in on_lines and secret.kind in _CONTEXT_KINDS:
+            at = file.text.find(secret.value)
+            by_line[file.text.count("\n", 0, at) + 1].append(secret)
     place = _FilePlace(file)
     for number, those in by_line.items():
         severity = place.judge_line(number, file.get_line(number), those)
@@ -128,27 +128,27 @@ class _FilePlace:
 
     def judge_line(self, number: int, line: str, those: list[FoundSecret]) -> Severity | None:
         """Return how bad the worst secret in a line is; None where there is none."""
-        found = {self._judge_secret(one, number, line) for one in those}
-        return next((one for one in SEVERITIES if one in found), None)
+        severities = {self._judge_secret(secret, number, line) for secret in those}
+        return next((severity for severity in SEVERITIES if severity in severities), None)
 
     def _is_sample_line(self, number: int) -> bool:
         return self._is_sample or number in self._docs
 
-    def _judge_secret(self, one: FoundSecret, number: int, line: str) -> Severity | None:
+    def _judge_secret(self, secret: FoundSecret, number: int, line: str) -> Severity | None:
         is_sample = self._is_sample_line(number)
-        if one.kind in _SAMPLE_KINDS:
-            has_body = one.kind != "private-key" or self._has_key_body(number)
+        if secret.kind in _SAMPLE_KINDS:
+            has_body = secret.kind != "private-key" or self._has_key_body(number)
             return None if not has_body else "minor" if is_sample else "critical"
-        if one.kind not in _CONTEXT_KINDS:
-            return _judge_key(one.value, is_sample=is_sample)
-        value = _decode_basic(one.value) if one.kind == "authorization" else one.value
+        if secret.kind not in _CONTEXT_KINDS:
+            return _judge_key(secret.value, is_sample=is_sample)
+        value = _decode_basic(secret.value) if secret.kind == "authorization" else secret.value
         is_made_up = _is_made_up(value)
-        is_local = _LOCAL.match(line.partition(one.value)[2]) is not None
-        is_comment = one.kind != "assignment" and _COMMENT.match(line) is not None
+        is_local = _LOCAL.match(line.partition(secret.value)[2]) is not None
+        is_comment = secret.kind != "assignment" and _COMMENT.match(line) is not None
         if is_made_up or is_sample or is_comment or is_local:
             return "minor" if not is_made_up and _is_random(value) else None
         if self._is_code:
-            return self._judge_in_code(one, number, line)
+            return self._judge_in_code(secret, number, line)
         return "critical"
 
     def _has_key_body(self, number: int) -> bool:
@@ -156,14 +156,14 @@ class _FilePlace:
         text = "\n".join(self._lines[number - 1 : number + _KEY_LINES])
         return _KEY_BODY.search(text.partition("-----END")[0]) is not None
 
-    def _judge_in_code(self, one: FoundSecret, number: int, line: str) -> Severity | None:
+    def _judge_in_code(self, secret: FoundSecret, number: int, line: str) -> Severity | None:
         """Return how bad a value in code is: names, calls and types are not in quotes."""
-        value = one.value
+        value = secret.value
         if value.replace("-", "").replace("_", "").isalpha():
             whole = re.search(rf"[\"'`]{re.escape(value)}[\"'`]", line)
             return None if whole is None else "minor"
         before, _, after = line.partition(value)
-        if one.kind == "assignment" and before.endswith(": ") and _PROSE.match(after):
+        if secret.kind == "assignment" and before.endswith(": ") and _PROSE.match(after):
             return None
         return "critical" if number in self._texts or _is_quoted(before) else None
 
@@ -225,7 +225,7 @@ def _decode_basic(value: str) -> str:
 
 def _is_random(value: str) -> bool:
     """Return whether a value looks drawn by a machine: long, mixed, without words."""
-    has_both = any(one.isdigit() for one in value) and any(one.isalpha() for one in value)
+    has_both = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
     return len(value) >= _MIN_RANDOM and has_both and _count_bits(value) >= _MIN_BITS
 
 
