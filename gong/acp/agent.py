@@ -117,8 +117,8 @@ class AcpAgent:
         if hosted is None:
             return
         if not event.agent:
-            shown, window = self._find_shown(hosted), hosted.session.setup.model.window or 0
-            for update in shown.take_event(event, window, partial(_find_files, hosted)):
+            updates, window = self._find_shown(hosted), hosted.session.setup.model.window or 0
+            for update in updates.take_event(event, window, partial(_find_files, hosted)):
                 self._updates.put_nowait((event.session, update))
         match event:
             case events.ApprovalRequested():
@@ -150,15 +150,15 @@ class AcpAgent:
         except RequestError:
             return None
         chosen = getattr(answer.outcome, "option_id", None)
-        return chosen if chosen in {one.option_id for one in options} else None
+        return chosen if chosen in {option.option_id for option in options} else None
 
     async def _ask_about_call(self, event: events.ApprovalRequested, hosted: HostedSession) -> None:
-        shown = self._find_shown(hosted)
-        call = shown.build_question(event.call_id, event.name, event.args)
+        updates = self._find_shown(hosted)
+        call = updates.build_question(event.call_id, event.name, event.args)
         options = [
-            schema.PermissionOption(option_id=one, name=name, kind=kind)
-            for one, name, kind in _OPTIONS
-            if one != "always" or event.offered
+            schema.PermissionOption(option_id=option_id, name=name, kind=kind)
+            for option_id, name, kind in _OPTIONS
+            if option_id != "always" or event.offered
         ]
         chosen = await self._choose(event.session, call, options)
         with suppress(GongError):
@@ -184,8 +184,10 @@ class AcpAgent:
                 tool_call_id=event.question_id, title=question.question, status="pending"
             )
             options = [
-                schema.PermissionOption(option_id=one.label, name=one.label, kind="allow_once")
-                for one in question.options
+                schema.PermissionOption(
+                    option_id=option.label, name=option.label, kind="allow_once"
+                )
+                for option in question.options
             ]
             chosen = await self._choose(event.session, call, options) if options else None
             answers.append(chosen or _NO_ANSWER)
@@ -237,7 +239,7 @@ class AcpAgent:
         self, mcp_servers: Sequence[Any] | None, folders: Sequence[str] | None
     ) -> tuple[HostOffer, EditorFiles]:
         """Return what the editor has for a session that is about to be opened."""
-        if any(not one.startswith("/") for one in folders or ()):
+        if any(not folder.startswith("/") for folder in folders or ()):
             raise RequestError.invalid_params({"additionalDirectories": "absolute paths only"})
         files = EditorFiles(
             self._client,
@@ -258,8 +260,8 @@ class AcpAgent:
         modes = schema.SessionModeState(
             current_mode_id=current,
             available_modes=[
-                schema.SessionMode(id=one, name=one.replace("_", " "), description=text or None)
-                for one, text in texts.items()
+                schema.SessionMode(id=mode, name=mode.replace("_", " "), description=text or None)
+                for mode, text in texts.items()
             ],
         )
         options = self._build_options(hosted)
@@ -340,18 +342,18 @@ class AcpAgent:
         if cursor is not None and not (cursor.isdecimal() and len(cursor) <= _MAX_DIGITS):
             raise RequestError.invalid_params({"cursor": cursor})
         skip = int(cursor or 0)
-        found = self.hub.list_sessions(cwd, skip=skip, limit=MAX_LISTED + 1)
+        listed = self.hub.list_sessions(cwd, skip=skip, limit=MAX_LISTED + 1)
         sessions = [
             schema.SessionInfo(
-                session_id=one.session,
-                cwd=one.cwd,
-                title=one.title or None,
-                updated_at=one.updated,
-                field_meta={"tape": {"entries": one.entries}},
+                session_id=session.session,
+                cwd=session.cwd,
+                title=session.title or None,
+                updated_at=session.updated,
+                field_meta={"tape": {"entries": session.entries}},
             )
-            for one in found[:MAX_LISTED]
+            for session in listed[:MAX_LISTED]
         ]
-        more = str(skip + MAX_LISTED) if len(found) > MAX_LISTED else None
+        more = str(skip + MAX_LISTED) if len(listed) > MAX_LISTED else None
         return schema.ListSessionsResponse(sessions=sessions, next_cursor=more)
 
     async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
@@ -493,20 +495,20 @@ class _translate_errors:  # noqa: N801 (used like a function)
 def build_servers(named: Sequence[Any]) -> dict[str, Any]:
     """Return the servers that an editor names, as in the table `mcpServers` of a file."""
     table: dict[str, Any] = {}
-    for one in named:
-        if isinstance(one, schema.McpServerStdio):
-            env = {pair.name: pair.value for pair in one.env}
-            table[one.name] = {"command": one.command, "args": one.args, "env": env}
-        elif isinstance(one, schema.HttpMcpServer | schema.SseMcpServer):
-            headers = {pair.name: pair.value for pair in one.headers}
-            table[one.name] = {"type": one.type, "url": one.url, "headers": headers}
+    for server in named:
+        if isinstance(server, schema.McpServerStdio):
+            env = {pair.name: pair.value for pair in server.env}
+            table[server.name] = {"command": server.command, "args": server.args, "env": env}
+        elif isinstance(server, schema.HttpMcpServer | schema.SseMcpServer):
+            headers = {pair.name: pair.value for pair in server.headers}
+            table[server.name] = {"type": server.type, "url": server.url, "headers": headers}
     return table
 
 
 def _build_select(
     identity: str, name: str, category: Any, current: str, values: Iterable[str]
 ) -> schema.SessionConfigOptionSelect:
-    options = [schema.SessionConfigSelectOption(value=one, name=one) for one in values]
+    options = [schema.SessionConfigSelectOption(value=value, name=value) for value in values]
     if current not in values:
         options.insert(0, schema.SessionConfigSelectOption(value=current, name=current))
     return schema.SessionConfigOptionSelect(
@@ -532,8 +534,8 @@ def _attach_blocks(hosted: HostedSession, prompt: list[Any]) -> str:
                 if isinstance(content, str):
                     documents.append(AttachedDocument(f"{resource.uri}:\n{content}"))
                 words.append(f"@{resource.uri.removeprefix('file://')}")
-    for one in documents:
-        hosted.session.attach(one)
+    for document in documents:
+        hosted.session.attach(document)
     return "\n".join(words)
 
 

@@ -56,19 +56,19 @@ class CallFiles(NamedTuple):
         self, name: str, arguments: Mapping[str, Any]
     ) -> list[schema.ToolCallLocation]:
         """Return the places that a call names."""
-        found: dict[str, int | None] = {}
+        lines: dict[str, int | None] = {}
         for call in parse_named_call(name, arguments):
             line = arguments.get("offset") if isinstance(call.work, FileRead) else None
             known = line if isinstance(line, int) and line > 0 else None
             for path in (call.source, call.path):
                 if path:
-                    found.setdefault(path, known)
-        if not found:
+                    lines.setdefault(path, known)
+        if not lines:
             named = next((arguments[key] for key in _PATH_FIELDS if arguments.get(key)), None)
             # what a tool of a server calls a path may be anything
             if isinstance(named, str) and (named.startswith("/") or "__" not in name):
-                found[named] = None
-        paths = ((self._resolve_path(path), line) for path, line in found.items())
+                lines[named] = None
+        paths = ((self._resolve_path(path), line) for path, line in lines.items())
         return [
             schema.ToolCallLocation(path=path, line=line)
             for path, line in [*paths][:_MAX_FILES]
@@ -77,12 +77,12 @@ class CallFiles(NamedTuple):
 
     def build_diffs(self, name: str, arguments: Mapping[str, Any]) -> list[Any]:
         """Return what a call is going to change, by its arguments."""
-        found: list[Any] = []
+        diffs: list[Any] = []
         for call in parse_named_call(name, arguments)[:_MAX_FILES]:
             path = self._resolve_path(call.path)
             if path:
-                found += self._build_file_diffs(call, path)
-        return found
+                diffs += self._build_file_diffs(call, path)
+        return diffs
 
     def build_result_diffs(
         self, name: str, arguments: Mapping[str, Any], files: Sequence[ChangedFile]
@@ -91,11 +91,11 @@ class CallFiles(NamedTuple):
         planned = CallFiles(self.resolve, self.load, is_live=False).build_diffs(name, arguments)
         if not planned:
             return []
-        found = [self._build_recorded_diff(one) for one in files[:_MAX_FILES]]
-        recorded = {one.path: one for one in found if one is not None}
+        diffs = [self._build_recorded_diff(file) for file in files[:_MAX_FILES]]
+        recorded = {diff.path: diff for diff in diffs if diff is not None}
         if not recorded:
             return planned
-        return [*recorded.values(), *(one for one in planned if one.path not in recorded)]
+        return [*recorded.values(), *(diff for diff in planned if diff.path not in recorded)]
 
     def _resolve_path(self, path: str) -> str:
         try:

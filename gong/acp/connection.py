@@ -72,8 +72,8 @@ class EditorTransport:
                 case "session/prompt" if isinstance(params, dict) and "id" in message:
                     self._prompts[message["id"]] = str(params.get("sessionId"))
                 case "$/cancel_request":
-                    wanted = params.get("requestId") if isinstance(params, dict) else None
-                    session = self._prompts.get(wanted) if _is_id(wanted) else None
+                    request_id = params.get("requestId") if isinstance(params, dict) else None
+                    session = self._prompts.get(request_id) if _is_id(request_id) else None
                     if session is None:
                         continue
                     return {
@@ -164,9 +164,9 @@ def _read_lines(descriptor: int, put: Callable[[bytes | None], None]) -> None:
         while data := os.read(descriptor, _READ_BYTES):
             first, *more = data.split(b"\n")
             parts.append(first)
-            for one in more:
+            for part in more:
                 put(b"".join(parts))
-                parts = [one]
+                parts = [part]
     put(b"".join(parts))
     put(None)
 

@@ -62,10 +62,12 @@ class EditorEnvironment(LocalEnvironment):
         """Return the bytes of a file, with what its editor has not saved yet."""
         data = await super().read_file(path, root)
         saved = _read_text(data)
-        shown = await self.files.read(self.resolve(path, exact=True)) if saved is not None else None
-        if shown is None or _join_lines(shown) == _join_lines(saved or ""):
+        editor_text = (
+            await self.files.read(self.resolve(path, exact=True)) if saved is not None else None
+        )
+        if editor_text is None or _join_lines(editor_text) == _join_lines(saved or ""):
             return data  # as it is on the disk, with its own line ends
-        return shown.encode()
+        return editor_text.encode()
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Write a file through its editor; what it does not write so goes to the disk."""

@@ -91,10 +91,10 @@ class ShownCall(NamedTuple):
             return _KINDS[self.name]
         if find_command(self.name, self.arguments) is not None:
             return "execute"
-        works = [one.work for one in parse_named_call(self.name, self.arguments)]
+        works = [call.work for call in parse_named_call(self.name, self.arguments)]
         if not works:
             return "other"
-        return "read" if all(isinstance(one, FileRead) for one in works) else "edit"
+        return "read" if all(isinstance(work, FileRead) for work in works) else "edit"
 
     def build_start(self) -> schema.ToolCallStart:
         """Return the beginning of a call."""
@@ -110,15 +110,15 @@ class ShownCall(NamedTuple):
 
     def build_question(self) -> schema.ToolCallUpdate:
         """Return the call as the user is asked about it."""
-        begun = self.build_start()
+        start = self.build_start()
         return schema.ToolCallUpdate(
-            tool_call_id=begun.tool_call_id,
-            title=begun.title,
-            kind=begun.kind,
+            tool_call_id=start.tool_call_id,
+            title=start.title,
+            kind=start.kind,
             status="pending",
-            content=begun.content,
-            locations=begun.locations,
-            raw_input=begun.raw_input,
+            content=start.content,
+            locations=start.locations,
+            raw_input=start.raw_input,
         )
 
     def build_update(self, status: Any, content: list[Any] | None = None, **more: Any) -> Any:
@@ -138,13 +138,13 @@ class ShownCall(NamedTuple):
     ) -> schema.ToolCallProgress:
         """Return the end of the call; `files` is what was recorded of them."""
         text = join_texts(content)
-        shown = [] if is_error else self.files.build_result_diffs(self.name, self.arguments, files)
+        blocks = [] if is_error else self.files.build_result_diffs(self.name, self.arguments, files)
         if text:
-            shown.append(helpers.tool_content(helpers.text_block(text)))
+            blocks.append(helpers.tool_content(helpers.text_block(text)))
         status = "failed" if is_error else "completed"
         locations = self.files.find_locations(self.name, self.arguments) or None
         update: schema.ToolCallProgress = self.build_update(
-            status, shown or None, locations=locations, raw_output={"output": text}
+            status, blocks or None, locations=locations, raw_output={"output": text}
         )
         return update
 
@@ -154,7 +154,7 @@ def describe_call(name: str, arguments: dict[str, Any]) -> str:
     what = next((arguments[key] for key in ("command", *_PATH_FIELDS, "pattern")
                  if isinstance(arguments.get(key), str)), "")  # fmt: skip
     if not what:
-        what = ", ".join(one.path for one in parse_named_call(name, arguments))
+        what = ", ".join(call.path for call in parse_named_call(name, arguments))
     title = f"{name} {what}".strip().split("\n")[0]
     return title if len(title) <= _MAX_TITLE else f"{title[: _MAX_TITLE - 1]}…"
 
@@ -224,8 +224,8 @@ class SessionUpdates:
                 self._calls[event.call_id] = call
                 yield call.build_update("in_progress")
             case events.ToolExecutionUpdate(tail=tail) if tail:
-                shown = helpers.tool_content(helpers.text_block(tail))
-                yield self._find_call(event.call_id, "").build_update("in_progress", [shown])
+                block = helpers.tool_content(helpers.text_block(tail))
+                yield self._find_call(event.call_id, "").build_update("in_progress", [block])
             case events.ToolExecutionEnd():
                 call = self._find_call(event.call_id, event.name)
                 self._calls.pop(event.call_id, None)
@@ -235,9 +235,9 @@ class SessionUpdates:
     def _take_answer(self, event: events.MessageEnd, window: int) -> Iterator[Any]:
         yield from self._flush_usage()
         calls = select_tool_calls(event.content)
-        for one in calls:
-            call = ShownCall.read(one.id, one.name, _get_arguments(one), self._files)
-            self._calls[one.id] = call
+        for block in calls:
+            call = ShownCall.read(block.id, block.name, _get_arguments(block), self._files)
+            self._calls[block.id] = call
             yield call.build_start()
         self._usage = schema.UsageUpdate(
             session_update="usage_update", used=event.usage.total, size=window
@@ -257,7 +257,7 @@ class SessionUpdates:
 def build_plan(todos: tuple[Todo, ...]) -> Any:
     """Return the todo list of a session as its plan."""
     return helpers.update_plan(
-        helpers.plan_entry(one.content, priority="medium", status=one.status) for one in todos
+        helpers.plan_entry(todo.content, priority="medium", status=todo.status) for todo in todos
     )
 
 
@@ -291,9 +291,9 @@ def build_history(path: Iterable[Entry], files: CallFiles) -> Iterator[Any]:
                 yield from _build_words("user_message_chunk", entry.id, content, files)
             case Assistant(content=content):
                 yield from _build_words("agent_message_chunk", entry.id, content, files)
-                for one in select_tool_calls(content):
-                    call = ShownCall.read(one.id, one.name, _get_arguments(one), files)
-                    calls[one.id] = call
+                for block in select_tool_calls(content):
+                    call = ShownCall.read(block.id, block.name, _get_arguments(block), files)
+                    calls[block.id] = call
                     yield call.build_start()
             case ToolResult() as result:
                 unknown = ShownCall(result.call_id, result.name, {}, files)
