@@ -87,11 +87,11 @@ class EventLog:
         yield b": connected\n\n"
         while not self._is_closed:
             changed = self._changed
-            for one in [*self._kept]:
-                if one.number > last:
-                    last = one.number
-                    if session in {None, one.session}:
-                        yield b"id: %d\ndata: %b\n\n" % (one.number, one.data)
+            for event in [*self._kept]:
+                if event.number > last:
+                    last = event.number
+                    if session in {None, event.session}:
+                        yield b"id: %d\ndata: %b\n\n" % (event.number, event.data)
             try:
                 await asyncio.wait_for(changed.wait(), _ALIVE_SECONDS)
             except TimeoutError:
@@ -107,8 +107,8 @@ def build_application(
     from starlette.routing import Route  # noqa: PLC0415
 
     def refuse(request: Request) -> Response | None:
-        found = _find_refusal(request, token, names)
-        return None if found is None else JSONResponse({"error": found[1]}, found[0])
+        refusal = _find_refusal(request, token, names)
+        return None if refusal is None else JSONResponse({"error": refusal[1]}, refusal[0])
 
     async def take_request(request: Request) -> Response:
         if (refused := refuse(request)) is not None:
@@ -144,9 +144,9 @@ def build_application(
 def _find_refusal(request: Request, token: str, names: frozenset[str]) -> tuple[int, str] | None:
     """Return status and reason for a request that is refused; None for one that may be answered."""
     origin = request.headers.get("origin")
-    given = [urlsplit(f"//{request.headers.get('host', '')}").hostname]
-    given += [urlsplit(origin).hostname] if origin else []
-    if not names.issuperset(given):
+    hosts = [urlsplit(f"//{request.headers.get('host', '')}").hostname]
+    hosts += [urlsplit(origin).hostname] if origin else []
+    if not names.issuperset(hosts):
         return 403, "this address is only for this machine"
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not hmac.compare_digest(secret.encode(), token.encode()):
@@ -183,8 +183,8 @@ async def serve_http(
         application, log_level="warning", lifespan="off", timeout_graceful_shutdown=2
     )
     server = uvicorn.Server(config)
-    shown = f"[{host}]" if ":" in host else host
-    announce(f"http://{shown}:{bound.getsockname()[1]}", token)
+    shown_host = f"[{host}]" if ":" in host else host
+    announce(f"http://{shown_host}:{bound.getsockname()[1]}", token)
     ending = asyncio.create_task(_end_readers(server, log))
     try:
         await server.serve(sockets=[bound])

@@ -157,16 +157,16 @@ async def _open_session(hub: SessionHub, params: NewSession) -> dict[str, Any]:
 async def _load_session(hub: SessionHub, params: LoadSession) -> dict[str, Any]:
     hosted = await hub.load(params.session, params.cwd, model=params.model)
     messages = [
-        {"role": one.role, "content": Raw(encode_json(one.content))}
-        for one in hosted.session.list_messages()
+        {"role": message.role, "content": Raw(encode_json(message.content))}
+        for message in hosted.session.list_messages()
     ]
     return {**_describe_session(hub, hosted.id), "messages": messages}
 
 
 async def _list_sessions(hub: SessionHub, params: ListSessions) -> dict[str, Any]:
-    found = hub.list_sessions(params.cwd, skip=params.cursor, limit=params.limit + 1)
-    page = [one._asdict() for one in found[: params.limit]]
-    more = params.cursor + params.limit if len(found) > params.limit else None
+    listed = hub.list_sessions(params.cwd, skip=params.cursor, limit=params.limit + 1)
+    page = [session._asdict() for session in listed[: params.limit]]
+    more = params.cursor + params.limit if len(listed) > params.limit else None
     return {"sessions": page, "cursor": more}
 
 
@@ -184,14 +184,18 @@ async def _follow_up(hub: SessionHub, params: Prompt) -> dict[str, Any]:
 
 
 async def _answer_call(hub: SessionHub, params: Approve) -> dict[str, Any]:
-    one = params
-    hub.approve(one.session, one.call_id, one.decision, one.reason, one.arguments)
+    approval = params
+    hub.approve(
+        approval.session, approval.call_id, approval.decision, approval.reason, approval.arguments
+    )
     return {}
 
 
 async def _answer_question(hub: SessionHub, params: AnswerQuestion) -> dict[str, Any]:
-    given = params.answers
-    hub.answer(params.session, params.question, given, approve=params.approve, reason=params.reason)
+    answers = params.answers
+    hub.answer(
+        params.session, params.question, answers, approve=params.approve, reason=params.reason
+    )
     return {}
 
 
@@ -238,16 +242,16 @@ METHODS = {
 def build_json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a request, an answer and an event."""
     schemas, components = msgspec.json.schema_components(
-        [one.params for one in METHODS.values()], ref_template="#/$defs/{name}"
+        [method.params for method in METHODS.values()], ref_template="#/$defs/{name}"
     )
     requests = [
         {
-            "description": one.help,
+            "description": method.help,
             "type": "object",
             "properties": {"id": _ID, "method": {"const": name}, "params": schema},
             "required": ["id", "method"],
         }
-        for (name, one), schema in zip(METHODS.items(), schemas, strict=True)
+        for (name, method), schema in zip(METHODS.items(), schemas, strict=True)
     ]
     error = {
         "type": "object",
@@ -273,7 +277,7 @@ def build_json_schema() -> dict[str, Any]:
             "Response": answer,
             "EventLine": {"oneOf": [_describe_event(kind) for kind in get_args(Event)]},
         },
-        "anyOf": [{"$ref": f"#/$defs/{one}"} for one in ("Request", "Response", "EventLine")],
+        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in ("Request", "Response", "EventLine")],
     }
 
 
@@ -283,13 +287,14 @@ def _describe_event(kind: Any) -> dict[str, Any]:
     name = kind.__struct_config__.tag
     plain = {str: "string", int: "integer", bool: "boolean", float: "number"}
     types = {
-        one.encode_name: {"type": plain[one.type]} if one.type in plain else {} for one in fields
+        field.encode_name: {"type": plain[field.type]} if field.type in plain else {}
+        for field in fields
     }
     return {
         "type": "object",
         "description": (kind.__doc__ or "").partition("\n")[0],
         "properties": {"type": {"const": name}, "kind": {"const": name}, **types},
-        "required": ["kind", *(one.encode_name for one in fields if one.required)],
+        "required": ["kind", *(field.encode_name for field in fields if field.required)],
     }
 
 
