@@ -172,10 +172,10 @@ class SessionHub:
 
     def find(self, session: str) -> HostedSession:
         """Return a session that is held here; raise UnknownSession."""
-        found = self.sessions.get(session)
-        if found is None:
+        hosted = self.sessions.get(session)
+        if hosted is None:
             raise UnknownSession(f"no session {session!r} is open here: open or load it first")
-        return found
+        return hosted
 
     def _build_front(
         self,
@@ -261,8 +261,8 @@ class SessionHub:
             beginning = Beginning(
                 folder, self.program, title, title or "", locate_repository(folder)
             )
-            made = self.library.store.create(beginning, origin=(tape, hit.head))
-        recorder = Recorder.open(made, durability=front.settings.durability)
+            tape_copy = self.library.store.create(beginning, origin=(tape, hit.head))
+        recorder = Recorder.open(tape_copy, durability=front.settings.durability)
         return self._hold(await opening.open_session(front, recorder))
 
     async def delete(self, session: str) -> None:
@@ -315,15 +315,15 @@ class SessionHub:
         if hosted.failure is not None:
             raise RunFailed(hosted.failure)
         recorder = hosted.session.recorder
-        answers = (one.data for one in reversed(recorder.path if recorder else []))
-        last = next((one for one in answers if isinstance(one, Assistant)), None)
-        said = "" if last is None else join_texts(last.content)
+        answers = (entry.data for entry in reversed(recorder.path if recorder else []))
+        last = next((answer for answer in answers if isinstance(answer, Assistant)), None)
+        answer_text = "" if last is None else join_texts(last.content)
         if end is None:
-            return PromptOutcome(said, "cancelled", 0, Usage())
+            return PromptOutcome(answer_text, "cancelled", 0, Usage())
         short = ""
         if last is not None and last.stop_reason == end.stop_reason:  # not ended by a limit
             short = describe_short_answer(last.content, last.stop_reason)
-        return PromptOutcome(said, end.stop_reason, end.turns, end.usage, short)
+        return PromptOutcome(answer_text, end.stop_reason, end.turns, end.usage, short)
 
     def approve(
         self,
