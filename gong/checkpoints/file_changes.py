@@ -68,7 +68,7 @@ def _compare_versions(
         op = "mode"
     else:
         op = "modified"
-    reasons = (one.why for one in (old, new) if one is not None and one.why)
+    reasons = (version.why for version in (old, new) if version is not None and version.why)
     return ChangedFile(
         path=path,
         op=op,  # type: ignore[arg-type]
@@ -88,25 +88,27 @@ def _join_renames(changes: dict[str, ChangedFile]) -> dict[str, ChangedFile]:
     Where several have the same bytes, those with the same name go together first.
     """
     gone: dict[tuple[str, str], list[str]] = {}
-    for path, one in changes.items():
-        if one.op == "deleted" and one.before is not None:
-            gone.setdefault((one.before, (one.before_mode or "")[:3]), []).append(path)
+    for path, change in changes.items():
+        if change.op == "deleted" and change.before is not None:
+            gone.setdefault((change.before, (change.before_mode or "")[:3]), []).append(path)
     joined = dict(changes)
-    created = [one for one in changes.values() if one.op == "created" and one.after is not None]
+    created = [
+        change for change in changes.values() if change.op == "created" and change.after is not None
+    ]
     for has_same_name in (True, False):
-        for one in created:
-            sources = gone.get((one.after or "", (one.mode or "")[:3]), [])
+        for change in created:
+            sources = gone.get((change.after or "", (change.mode or "")[:3]), [])
             fits = [
                 path
                 for path in sources
-                if not has_same_name or _get_name(path) == _get_name(one.path)
+                if not has_same_name or _get_name(path) == _get_name(change.path)
             ]
-            if joined[one.path].op != "created" or not fits:
+            if joined[change.path].op != "created" or not fits:
                 continue
             sources.remove(fits[0])
             old = joined.pop(fits[0])
-            joined[one.path] = replace(
-                one,
+            joined[change.path] = replace(
+                change,
                 op="renamed",
                 source=old.path,
                 before=old.before,

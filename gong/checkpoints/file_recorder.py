@@ -48,7 +48,7 @@ class FileRecorder:
 
     def __init__(self, settings: CheckpointSettings, skip: Sequence[str] = ()) -> None:
         self.settings = settings
-        self._skip = [os.path.realpath(one) for one in skip]
+        self._skip = [os.path.realpath(path) for path in skip]
         self._path: Sequence[Entry] | None = None
         self._stored = StoredBlobs()
         self._folder: FolderFiles | None = None
@@ -102,25 +102,27 @@ class FileRecorder:
         place = await local.real_path(local.working_directory)
         if self._folder is None or self._folder.folder != place:
             self.close()
-            told = find_recorded_versions(path)
-            self._folder = FolderFiles(local, place, self._skip, self.settings, self._stored, told)
+            recorded = find_recorded_versions(path)
+            self._folder = FolderFiles(
+                local, place, self._skip, self.settings, self._stored, recorded
+            )
         return self._folder
 
     async def _begin_command(
         self, prepared: PreparedCall, folder: FolderFiles | None
     ) -> RecordedCommand:
         remarks: list[str] = []
-        found: Mapping[str, FileVersion | None] = {}
+        files: Mapping[str, FileVersion | None] = {}
         if folder is not None:
             look = folder.find_unrecorded  # in a thread, which takes longer than a quiet look
-            found = look() if folder.is_quiet() else await run_to_end(look)
-            remarks += folder.take_remarks(has_files=bool(found))
+            files = look() if folder.is_quiet() else await run_to_end(look)
+            remarks += folder.take_remarks(has_files=bool(files))
         elif not self._has_told_of_commands:
             self._has_told_of_commands = True
             remarks.append("What commands change in this environment is not recorded.")
         if getattr(prepared.arguments, "run_in_background", False):
             remarks.append(IN_BACKGROUND)
-        return RecordedCommand(prepared.call.id, folder, found, remarks)
+        return RecordedCommand(prepared.call.id, folder, files, remarks)
 
 
 IN_BACKGROUND = (
@@ -155,13 +157,13 @@ class RecordedCommand:
         self,
         call_id: str,
         folder: FolderFiles | None,
-        found: Mapping[str, FileVersion | None],
+        files: Mapping[str, FileVersion | None],
         remarks: Sequence[str],
     ) -> None:
         self.checkpoint: Checkpoint | None = None
         """What is recorded before the call starts; None if there is nothing to say."""
-        if found or remarks:
-            self.checkpoint = build_checkpoint(call_id, found, remarks)
+        if files or remarks:
+            self.checkpoint = build_checkpoint(call_id, files, remarks)
         self._folder = folder
 
     async def find_changes(self) -> tuple[ChangedFile, ...]:
@@ -176,8 +178,8 @@ def build_checkpoint(
 ) -> Checkpoint:
     """Return the checkpoint of a call."""
     states = tuple(
-        FileState(path, one and one.build_saved_file(), one.mode if one else None)
-        for path, one in files.items()
+        FileState(path, version and version.build_saved_file(), version.mode if version else None)
+        for path, version in files.items()
     )
     return Checkpoint(states, call_id=call_id, not_covered=tuple(remarks))
 
@@ -212,15 +214,15 @@ class RecordedCall:
     async def _read_files(self, *, is_after: bool = False) -> dict[str, FileVersion | None]:
         if find_local_environment(self._env) is not None:
             read = partial(read_disk_file, refuse=self._refuse)
-            found = await run_to_end(lambda: {path: read(path) for path in self._names})
+            files = await run_to_end(lambda: {path: read(path) for path in self._names})
         else:
-            found = {path: await _read_foreign_file(self._env, path) for path in self._names}
-        return await run_to_end(self._store_files, found, is_after)
+            files = {path: await _read_foreign_file(self._env, path) for path in self._names}
+        return await run_to_end(self._store_files, files, is_after)
 
     def _store_files(
-        self, found: Mapping[str, DiskFile | None], is_after: bool
+        self, files: Mapping[str, DiskFile | None], is_after: bool
     ) -> dict[str, FileVersion | None]:
-        named = {self._names[path]: file for path, file in found.items()}
+        named = {self._names[path]: file for path, file in files.items()}
         versions = self._stored.store_files(named, is_after=is_after)
         if self._rows is not None:
             for path, file in named.items():

@@ -110,7 +110,7 @@ class FolderFiles:
         skip: Sequence[str],
         settings: CheckpointSettings,
         stored: StoredBlobs,
-        told: Mapping[str, KnownVersion | None],
+        recorded: Mapping[str, KnownVersion | None],
     ) -> None:
         """Take what the newest entries tell of files, by path."""
         self.folder = folder
@@ -121,7 +121,9 @@ class FolderFiles:
         self._doubtful: set[str] = set()
         self._unrecorded: set[str] = set()
         """Rows that no entry tells of, and git has not."""
-        self._told = {path: one and (one.mode, one.digest) for path, one in told.items()}
+        self._told = {
+            path: version and (version.mode, version.digest) for path, version in recorded.items()
+        }
         """Mode and digest that the newest entry tells of each file; None of one that is gone."""
         self._usual: tuple[str, ...] = ()
         self._limits: tuple[str, ...] = ()
@@ -146,10 +148,12 @@ class FolderFiles:
         self._unrecorded.update(self._find_changed_rows(is_after=False))
         self._since = time.time_ns()
         rows = {path: self.rows[path] for path in sorted(self._unrecorded)}
-        found = {path: row.version for path, row in rows.items() if not self._is_told(path, row)}
+        unrecorded = {
+            path: row.version for path, row in rows.items() if not self._is_told(path, row)
+        }
         self._unrecorded.clear()
-        self._note_recorded(found)
-        return found
+        self._note_recorded(unrecorded)
+        return unrecorded
 
     def find_changes(
         self,
@@ -189,7 +193,7 @@ class FolderFiles:
     def take_remarks(self, *, has_files: bool) -> tuple[str, ...]:
         """Return what is not covered, each sentence once; the usual beside files only."""
         usual = self._usual if has_files else ()
-        remarks = tuple(one for one in (*usual, *self._limits) if one not in self._remarks)
+        remarks = tuple(remark for remark in (*usual, *self._limits) if remark not in self._remarks)
         self._remarks.update(remarks)
         return remarks
 
@@ -197,14 +201,16 @@ class FolderFiles:
         """Return whether the newest entry about a file tells of it as it is now."""
         if path not in self._told:
             return False
-        told, version = self._told[path], row.version
-        if told is None or version is None:
-            return told is None and version is None
-        return told[1] is not None and told == (version.mode, version.digest)
+        recorded, version = self._told[path], row.version
+        if recorded is None or version is None:
+            return recorded is None and version is None
+        return recorded[1] is not None and recorded == (version.mode, version.digest)
 
     def _note_recorded(self, versions: Mapping[str, FileVersion | None]) -> None:
-        told = {path: one and (one.mode, one.digest) for path, one in versions.items()}
-        self._told.update(told)
+        signatures = {
+            path: version and (version.mode, version.digest) for path, version in versions.items()
+        }
+        self._told.update(signatures)
         self._unrecorded.difference_update(versions)
 
     def close(self) -> None:
@@ -221,7 +227,9 @@ class FolderFiles:
             return self._find_all_changed_rows(now, is_after=is_after)
         names.update(self._find_unwatched())
         signatures = stat_own_files(self.folder, names)
-        linked = {one[3] for one in signatures.values() if one and one[5] > 1}
+        linked = {
+            signature[3] for signature in signatures.values() if signature and signature[5] > 1
+        }
         # A write through one name of a file is an event for that name alone.
         if linked:
             same = (
@@ -284,7 +292,7 @@ class FolderFiles:
         self, paths: Mapping[str, bool], tracked: Mapping[str, str | None], *, is_after: bool
     ) -> dict[str, RowChange]:
         """Read the files that are there, and return the rows of those that are not as before."""
-        found: dict[str, DiskFile | None] = {}
+        files_read: dict[str, DiskFile | None] = {}
         clean: dict[str, str] = {}
         for path, is_there in paths.items():
             old = self.rows.get(path)
@@ -305,10 +313,10 @@ class FolderFiles:
                 if not is_after:
                     self.rows[path] = FolderRow(file.signature, None, oid, file.is_settled)
                     continue
-            found[path] = file
-        versions = self._stored.store_files(found, is_after=is_after)
+            files_read[path] = file
+        versions = self._stored.store_files(files_read, is_after=is_after)
         changes = {}
-        for path, file in found.items():
+        for path, file in files_read.items():
             old = self.rows.get(path)
             signature = file.signature if file else None
             settled = file is None or file.is_settled
@@ -323,25 +331,25 @@ class FolderFiles:
     ) -> dict[str, FileVersion | None]:
         """Return changed files as they were; the bytes of those clean in git are its own."""
         versions: dict[str, FileVersion | None] = {}
-        wanted: dict[str, WantedFile] = {}
+        wanted_files: dict[str, WantedFile] = {}
         for path, change in changes.items():
             old = change.old
             versions[path] = old.version if old is not None else None
             if old is not None and old.signature and old.version is None and old.oid:
-                wanted[path] = WantedFile(old.oid, path, old.signature[0])
+                wanted_files[path] = WantedFile(old.oid, path, old.signature[0])
         files: dict[str, DiskFile | None] = {}
-        for some in _split_by_size([*wanted.values()]):
+        for some in _split_by_size([*wanted_files.values()]):
             data = read_git_objects(self._env, self.folder, some)
-            for one in some:
-                old = changes[one.path].old
+            for wanted_file in some:
+                old = changes[wanted_file.path].old
                 signature = old.signature if old else None
-                if one.path not in data:
+                if wanted_file.path not in data:
                     why = "git has no object with the bytes that it had"
-                    files[one.path] = DiskFile(signature, why)
+                    files[wanted_file.path] = DiskFile(signature, why)
                     continue
-                file = DiskFile.from_bytes(data[one.path], signature)
-                why = self._budget.refuse(one.size)
-                files[one.path] = file._replace(data=None, why=why) if why else file
+                file = DiskFile.from_bytes(data[wanted_file.path], signature)
+                why = self._budget.refuse(wanted_file.size)
+                files[wanted_file.path] = file._replace(data=None, why=why) if why else file
         return {**versions, **self._stored.store_files(files, is_after=True)}
 
 
@@ -352,12 +360,12 @@ _MAX_BYTES = 32 << 20
 def _split_by_size(files: Sequence[WantedFile]) -> Iterator[list[WantedFile]]:
     some: list[WantedFile] = []
     size = 0
-    for one in files:
-        if some and size + one.size > _MAX_BYTES:
+    for file in files:
+        if some and size + file.size > _MAX_BYTES:
             yield some
             some, size = [], 0
-        some.append(one)
-        size += one.size
+        some.append(file)
+        size += file.size
     if some:
         yield some
 

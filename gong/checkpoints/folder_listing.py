@@ -57,7 +57,7 @@ class Listing(NamedTuple):
 
 def list_folder(env: ProgramRunner, folder: str, skip: Sequence[str], max_files: int) -> Listing:
     """Return the files of a folder; `skip` are folders below it to leave out."""
-    ours = tuple(f"{one}/" for one in skip)
+    ours = tuple(f"{path}/" for path in skip)
     listing = _list_with_git(env, folder) if has_repository(folder) else None
     if listing is None:
         listing = _walk_folder(folder, ours, max_files)
@@ -76,7 +76,7 @@ def list_folder(env: ProgramRunner, folder: str, skip: Sequence[str], max_files:
 def has_repository(folder: str) -> bool:
     """Return whether a folder is in a git repository; `folder` is a real path."""
     here = Path(folder)
-    return any((one / ".git").exists() for one in (here, *here.parents))
+    return any((parent / ".git").exists() for parent in (here, *here.parents))
 
 
 def is_utf8(path: str) -> bool:
@@ -145,12 +145,12 @@ def run_git(
 
 def find_ignored(env: ProgramRunner, folder: str, paths: Sequence[str]) -> set[str] | None:
     """Return which paths git ignores; None where git fails."""
-    asked = b"".join(os.fsencode(f"./{path}") + b"\0" for path in paths)
+    paths_text = b"".join(os.fsencode(f"./{path}") + b"\0" for path in paths)
     words = ("check-ignore", "-z", "--stdin")
-    answer = run_git(env, folder, words, asked, accepted=(0, 1)) if paths else b""
+    answer = run_git(env, folder, words, paths_text, accepted=(0, 1)) if paths else b""
     if answer is None:
         return None
-    return {os.fsdecode(one).removeprefix("./") for one in answer.split(b"\0") if one}
+    return {os.fsdecode(path).removeprefix("./") for path in answer.split(b"\0") if path}
 
 
 class WantedFile(NamedTuple):
@@ -162,26 +162,26 @@ class WantedFile(NamedTuple):
 
 
 def read_git_objects(
-    env: ProgramRunner, folder: str, wanted: Sequence[WantedFile]
+    env: ProgramRunner, folder: str, files: Sequence[WantedFile]
 ) -> dict[str, bytes]:
     """Return the bytes of files as git checks them out, by path, as far as their size fits.
 
     A file that is stored as it is checked out is read with all others. One of another size went
     through a filter (line ends, large files elsewhere) and is asked for by itself.
     """
-    if not wanted:
+    if not files:
         return {}
-    asked = "".join(f"{one.oid}\n" for one in wanted).encode()
-    answer = run_git(env, folder, ("cat-file", "--batch=%(objecttype) %(objectsize)"), asked)
-    found = {}
-    stored = _split_objects(answer or b"", len(wanted))
-    for one, data in zip(wanted, stored, strict=True):
-        if data is not None and len(data) != one.size:
-            words = ("cat-file", "--filters", f"--path=./{one.path}", one.oid)
+    request = "".join(f"{file.oid}\n" for file in files).encode()
+    answer = run_git(env, folder, ("cat-file", "--batch=%(objecttype) %(objectsize)"), request)
+    by_path = {}
+    stored = _split_objects(answer or b"", len(files))
+    for file, data in zip(files, stored, strict=True):
+        if data is not None and len(data) != file.size:
+            words = ("cat-file", "--filters", f"--path=./{file.path}", file.oid)
             data = run_git(env, folder, words)  # noqa: PLW2901 (the same file, filtered)
-        if data is not None and len(data) == one.size:
-            found[one.path] = data
-    return found
+        if data is not None and len(data) == file.size:
+            by_path[file.path] = data
+    return by_path
 
 
 def _split_objects(answer: bytes, count: int) -> list[bytes | None]:
@@ -189,22 +189,22 @@ def _split_objects(answer: bytes, count: int) -> list[bytes | None]:
 
     None for a missing one, whose line says so.
     """
-    found: list[bytes | None] = []
+    objects: list[bytes | None] = []
     at = 0
     while (end := answer.find(b"\n", at)) >= 0:
         kind, _, size = answer[at:end].partition(b" ")
         at = end + 1
         if kind != b"blob" or not size.isdigit():
-            found.append(None)
+            objects.append(None)
             continue
-        found.append(answer[at : at + int(size)])
+        objects.append(answer[at : at + int(size)])
         at += int(size) + 1
-    return (found + [None] * count)[:count]
+    return (objects + [None] * count)[:count]
 
 
 def _walk_folder(folder: str, skip: tuple[str, ...], max_files: int) -> Listing:
     """Return the files below a folder; folders are read breadth first, links are not followed."""
-    found: list[str] = []
+    paths: list[str] = []
     waiting, seen, heavy, is_cut = deque([""]), 0, set[str](), False
     while waiting and not is_cut:
         inside = waiting.popleft()
@@ -217,7 +217,7 @@ def _walk_folder(folder: str, skip: tuple[str, ...], max_files: int) -> Listing:
                     elif entry.name != ".git" and not f"{path}/".startswith(skip or ("\0",)):
                         waiting.append(f"{path}/")
                 elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                    found.append(path)
+                    paths.append(path)
                 seen += 1
                 if seen >= max_files:
                     is_cut = True
@@ -225,4 +225,4 @@ def _walk_folder(folder: str, skip: tuple[str, ...], max_files: int) -> Listing:
     names = ", ".join(sorted(heavy))
     left = (f"Not recorded: what is in folders named {names}.",) if heavy else ()
     cut = (f"Not recorded: files after the first {max_files} of this folder.",) if is_cut else ()
-    return Listing({}, sorted(found), left, cut)
+    return Listing({}, sorted(paths), left, cut)

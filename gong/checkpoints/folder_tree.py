@@ -35,7 +35,7 @@ class FolderTree:
     def __init__(self, env: ProgramRunner, folder: str, skip: Sequence[str]) -> None:
         self._env, self._folder = env, folder
         top = f"{folder.rstrip('/')}/"
-        self._skip = tuple(one.removeprefix(top) for one in skip if one.startswith(top))
+        self._skip = tuple(path.removeprefix(top) for path in skip if path.startswith(top))
         self._watch: FolderWatch | None = None
         self._has_git = False
         self._events: set[WatchEvent] | None = set()
@@ -99,8 +99,8 @@ class FolderTree:
                 names.add(path)
             elif is_there:
                 new.append(path)
-        kept = self._leave_out_ignored(new)
-        return None if kept is None else names.union(kept)
+        unignored = self._leave_out_ignored(new)
+        return None if unignored is None else names.union(unignored)
 
     def _leave_out_ignored(self, paths: Sequence[str]) -> list[str] | None:
         """Return the paths that count; note the others. None where git fails."""
@@ -126,16 +126,16 @@ class FolderTree:
                 if not watch.add_folder(folder):
                     return None
                 files, folders = self._read_folder(folder)
-                waiting += (one for one in folders if one in above)
+                waiting += (folder for folder in folders if folder in above)
                 # What holds no listed file is empty, or new, or git ignores it.
-                bare = [one for one in folders if one not in above]
+                bare = [folder for folder in folders if folder not in above]
                 inner.update(bare)
-                others += (one for one in (*files, *bare) if one not in listed)
-            kept = self._leave_out_ignored(others)
-            if kept is None:
+                others += (path for path in (*files, *bare) if path not in listed)
+            unignored = self._leave_out_ignored(others)
+            if unignored is None:
                 return None
-            waiting += (one for one in kept if one in inner)
-            late += (one for one in kept if one not in inner)
+            waiting += (path for path in unignored if path in inner)
+            late += (path for path in unignored if path not in inner)
         return late
 
     def _read_folder(self, folder: str) -> tuple[list[str], list[str]]:

@@ -44,11 +44,11 @@ def look_at_file(path: str) -> KnownVersion | None:
     return describe_disk_file(read_present_file(path))
 
 
-def describe_disk_file(found: DiskFile | None) -> KnownVersion | None:
+def describe_disk_file(file: DiskFile | None) -> KnownVersion | None:
     """Return the version of a file that was read."""
-    if found is None:
+    if file is None:
         return None
-    return KnownVersion(found.digest, found.mode, why=found.why or None)
+    return KnownVersion(file.digest, file.mode, why=file.why or None)
 
 
 def is_below(path: str, files: Collection[str]) -> bool:
@@ -69,8 +69,8 @@ def find_obstacle(path: str, folder: str, going: Collection[str] = ()) -> str:
     parent = os.path.dirname(path)  # noqa: PTH120 (a text)
     above = folder if is_inside_folder(path, folder) else "/"
     inside = os.path.relpath(parent, above)
-    wanted = os.path.normpath(os.path.join(os.path.realpath(above), inside))  # noqa: PTH118
-    if os.path.realpath(parent) != wanted:
+    expected = os.path.normpath(os.path.join(os.path.realpath(above), inside))  # noqa: PTH118
+    if os.path.realpath(parent) != expected:
         return "a link leads its folder elsewhere"
     if _is_folder(path):
         for at, folders, names in os.walk(path):
@@ -144,21 +144,25 @@ def build_restore_patch(
     Paths are relative to `folder`, absolute outside of it. `load` is as in `restore_files`.
     """
     path = os.path.relpath(file.path, folder) if is_inside_folder(file.path, folder) else file.path
-    found = None if file.now is None else read_present_file(file.path)
-    if file.now is not None and describe_disk_file(found) != file.now:
+    disk_file = None if file.now is None else read_present_file(file.path)
+    if file.now is not None and describe_disk_file(disk_file) != file.now:
         raise NotFound("it was changed meanwhile")
     now = then = None
-    if found is not None:
-        if found.data is None:
-            raise NotFound(found.why or "it cannot be read")
-        now = PatchSide(path, found.data, found.mode or REGULAR_MODE)
+    if disk_file is not None:
+        if disk_file.data is None:
+            raise NotFound(disk_file.why or "it cannot be read")
+        now = PatchSide(path, disk_file.data, disk_file.mode or REGULAR_MODE)
     if (target := file.target) is not None:
         if target.blob is not None:
             data = load(target.blob)
         elif target.text is not None:
             data = target.text.encode("utf-8", "surrogatepass")
-        elif found is not None and found.data is not None and found.digest == target.digest:
-            data = found.data  # only the mode differs
+        elif (
+            disk_file is not None
+            and disk_file.data is not None
+            and disk_file.digest == target.digest
+        ):
+            data = disk_file.data  # only the mode differs
         else:
             raise NotFound(target.why or "its bytes from before were not stored")
         then = PatchSide(path, data, target.mode or (now.mode if now else REGULAR_MODE))

@@ -183,11 +183,11 @@ def _plan_back(
 
 def _refuse_elsewhere(changes: Sequence[PathChange]) -> None:
     """Raise FilesElsewhere where changes were made in another environment than this machine."""
-    elsewhere = [one for one in changes if one.environment is not None]
+    elsewhere = [change for change in changes if change.environment is not None]
     if elsewhere:
         raise FilesElsewhere(
-            tuple(dict.fromkeys(one.environment or "" for one in elsewhere)),
-            tuple(dict.fromkeys(one.path for one in elsewhere)),
+            tuple(dict.fromkeys(change.environment or "" for change in elsewhere)),
+            tuple(dict.fromkeys(change.path for change in elsewhere)),
         )
 
 
@@ -426,8 +426,8 @@ def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
     if plan.scope != "files" and not failures.may_pass:
         writer.rewind(plan.target, "go-on" if plan.reason == "redo" else plan.reason)
     done = tuple(file for file in planned if file.path not in failed)
-    kept = plan.files.select("conflict") + plan.files.select("lost")
-    return RewindReport(plan, done, kept, failed, failures.may_pass)
+    skipped = plan.files.select("conflict") + plan.files.select("lost")
+    return RewindReport(plan, done, skipped, failed, failures.may_pass)
 
 
 def build_file_patches(
@@ -458,13 +458,13 @@ def _keep_file(tape: Tape, file: FileRestore, folder: str) -> FileState | None:
     None if it is not any more as it was when the plan was made.
     """
     is_behind_link = file.now is None and find_obstacle(file.path, folder)
-    found, before = None if is_behind_link else read_present_file(file.path), None
-    if describe_disk_file(found) != file.now:
+    disk_file, before = None if is_behind_link else read_present_file(file.path), None
+    if describe_disk_file(disk_file) != file.now:
         return None
-    if found is not None and found.data is not None:
-        before = SavedFile.from_blob(tape.blobs.put(found.data))
-    elif found is not None:
-        before = SavedFile.from_skipped(found.digest, found.size, found.why)
+    if disk_file is not None and disk_file.data is not None:
+        before = SavedFile.from_blob(tape.blobs.put(disk_file.data))
+    elif disk_file is not None:
+        before = SavedFile.from_skipped(disk_file.digest, disk_file.size, disk_file.why)
     target, after = file.target, None
     if target is not None and target.blob is not None:
         data = tape.load(BlobRef(target.blob, 0))
@@ -472,8 +472,10 @@ def _keep_file(tape: Tape, file: FileRestore, folder: str) -> FileState | None:
     elif target is not None and target.text is not None:
         after = SavedFile.from_blob(tape.blobs.put(target.text.encode("utf-8", "surrogatepass")))
     elif target is not None:  # only its mode changes
-        after = SavedFile.from_skipped(target.digest, found.size if found else 0, target.why or "")
-    mode = found.mode if found else None
+        after = SavedFile.from_skipped(
+            target.digest, disk_file.size if disk_file else 0, target.why or ""
+        )
+    mode = disk_file.mode if disk_file else None
     return FileState(file.path, before, mode, after, target.mode if target else None)
 
 
