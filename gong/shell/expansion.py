@@ -203,10 +203,10 @@ def is_fully_expanded(words: tuple[Word, ...], state: ShellState) -> bool:
 
 def limit_values(values: Iterable[str | None]) -> tuple[str | None, ...]:
     """Return the values once each; of very many those that matter most, and None for the rest."""
-    found = tuple(dict.fromkeys(values))
-    if len(found) <= MAX_READINGS:
-        return found
-    return (*tuple(sorted(found, key=_is_minor_value))[:MAX_READINGS], None)
+    distinct = tuple(dict.fromkeys(values))
+    if len(distinct) <= MAX_READINGS:
+        return distinct
+    return (*tuple(sorted(distinct, key=_is_minor_value))[:MAX_READINGS], None)
 
 
 def _is_minor_value(value: str | None) -> bool:
@@ -215,19 +215,19 @@ def _is_minor_value(value: str | None) -> bool:
 
 def expand_word(word: Word, state: ShellState) -> tuple[str | None, ...]:
     """Return the texts one word may stand for as a value; None for an unknown one."""
-    quoted = tuple(one._replace(in_quotes=True) for one in word)
-    found = [_join_arguments(one) for one in expand_words((quoted,), state)]
-    return tuple(dict.fromkeys(found)) or ("",)
+    quoted = tuple(piece._replace(in_quotes=True) for piece in word)
+    texts = [_join_arguments(arguments) for arguments in expand_words((quoted,), state)]
+    return tuple(dict.fromkeys(texts)) or ("",)
 
 
 def _join_arguments(arguments: Arguments) -> str | None:
-    if not all(one.known for one in arguments):
+    if not all(argument.known for argument in arguments):
         return (
             ANY_PATH
             if len(arguments) == 1 and arguments[0].free and not arguments[0].text
             else None
         )
-    whole = " ".join(one.text for one in arguments)
+    whole = " ".join(argument.text for argument in arguments)
     return whole if len(whole) <= MAX_VALUE else None
 
 
@@ -241,11 +241,11 @@ def _list_choices(name: str, default: str | None, state: ShellState) -> tuple[st
 
 def _expand_default(default: str, state: ShellState) -> tuple[str | None, ...]:
     """Return what a default may be; of several variables in it only the first is looked up."""
-    found = _VARIABLE.search(default)
-    if found is None:
+    match = _VARIABLE.search(default)
+    if match is None:
         return (default,)
-    start, end = default[: found.start()], default[found.end() :]
-    return tuple(None if one is None else f"{start}{one}{end}" for one in state.values(found[1]))
+    start, end = default[: match.start()], default[match.end() :]
+    return tuple(None if text is None else f"{start}{text}{end}" for text in state.values(match[1]))
 
 
 def _compile_blanks(characters: str | None) -> re.Pattern[str]:
@@ -257,12 +257,12 @@ def _compile_blanks(characters: str | None) -> re.Pattern[str]:
 
 def _expand_tilde(word: Word, home: str) -> Word:
     """Return the word with a leading tilde replaced by the folder it names."""
-    found = _TILDE.match(word[0].text) if word and word[0].kind == "text" else None
-    if found is None or (found.end() == len(word[0].text) and len(word) > 1):
+    match = _TILDE.match(word[0].text) if word and word[0].kind == "text" else None
+    if match is None or (match.end() == len(word[0].text) and len(word) > 1):
         return word
-    user = found[1]
+    user = match[1]
     folder = home if user is None else "/root" if user == "root" else f"/home/{user}"
-    return (Piece("quoted", folder), Piece("text", word[0].text[found.end() :]), *word[1:])
+    return (Piece("quoted", folder), Piece("text", word[0].text[match.end() :]), *word[1:])
 
 
 def _expand_braces(word: Word) -> list[Word]:
@@ -279,30 +279,33 @@ def _expand_braces(word: Word) -> list[Word]:
     done: list[str] = []
     waiting = ["".join(marks)]
     while waiting and len(done) + len(waiting) < MAX_READINGS:
-        one = waiting.pop(0)
-        for found in _BRACES.finditer(one):
-            parts = _split_brace(found[1])
+        spread_text = waiting.pop(0)
+        for brace in _BRACES.finditer(spread_text):
+            parts = _split_brace(brace[1])
             if parts:
-                waiting += [one[: found.start()] + part + one[found.end() :] for part in parts]
+                waiting += [
+                    spread_text[: brace.start()] + part + spread_text[brace.end() :]
+                    for part in parts
+                ]
                 break
         else:
-            done.append(one)
+            done.append(spread_text)
     found_words = done + waiting
     spread = [*found_words[:_MAX_SPREAD], *found_words[_MAX_SPREAD:][-_MAX_SPREAD:]]
-    left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MAX_READINGS)
-    return [(*_decode_marks(one, word), *left) for one in spread]
+    left = tuple(Piece("unknown", text) for text in spread[:1] if len(spread) >= MAX_READINGS)
+    return [(*_decode_marks(text, word), *left) for text in spread]
 
 
 def _split_brace(inner: str) -> list[str]:
     """Return what a brace stands for, `a,b` or `1..3`; nothing where it is text."""
     if "," in inner:
         return inner.split(",")
-    found = _SEQUENCE.fullmatch(inner)
-    if found is None:
+    match = _SEQUENCE.fullmatch(inner)
+    if match is None:
         return []
-    first, last = (int(found[1]), int(found[2])) if found[1] else (ord(found[3]), ord(found[4]))
+    first, last = (int(match[1]), int(match[2])) if match[1] else (ord(match[3]), ord(match[4]))
     low, high = min(first, last), min(max(first, last), min(first, last) + _MAX_SPREAD)
-    return [chr(one) if found[3] else str(one) for one in range(low, high + 1)]
+    return [chr(code) if match[3] else str(code) for code in range(low, high + 1)]
 
 
 MAX_VALUE = 100_000
@@ -367,4 +370,4 @@ def _split_fields(
             for other in others:  # each begins a new argument
                 fields.append(_GrowingField())
                 fields[-1].add(other)
-    return tuple(one.build_argument() for one in fields if one.there)
+    return tuple(field.build_argument() for field in fields if field.there)

@@ -70,24 +70,24 @@ def list_pipelines(node: Node) -> list[Pipeline]:
     joined = [Pipeline()]
     waiting: list[Node | list[Node]] = [node]
     while waiting:
-        one = waiting.pop()
+        item = waiting.pop()
         if len(waiting) > _MAX_WAITING:
             raise CommandTooLong
-        if isinstance(one, list):  # redirections of the stage before them
-            joined[-1].stages[-1].redirects += one
-        elif one.type == "redirected_statement":
-            body = one.child_by_field_name("body")
-            redirects = [each for each in one.children if each.type in REDIRECT_NODES]
+        if isinstance(item, list):  # redirections of the stage before them
+            joined[-1].stages[-1].redirects += item
+        elif item.type == "redirected_statement":
+            body = item.child_by_field_name("body")
+            redirects = [each for each in item.children if each.type in REDIRECT_NODES]
             if body is None:
                 joined[-1].stages.append(Stage(None, redirects))
             else:
                 waiting += [redirects, body]
-        elif one.type in CHAIN_NODES:
-            waiting += reversed(one.children)
-        elif one.type in {"&&", "||"}:
-            joined.append(Pipeline(one.type))
-        elif one.is_named:
-            joined[-1].stages.append(Stage(one))
+        elif item.type in CHAIN_NODES:
+            waiting += reversed(item.children)
+        elif item.type in {"&&", "||"}:
+            joined.append(Pipeline(item.type))
+        elif item.is_named:
+            joined[-1].stages.append(Stage(item))
     return joined
 
 
@@ -135,7 +135,11 @@ def parse_command_line(text: str) -> ParsedCommandLine:
         reader.walk(root, NodeContext())
     except RecursionError:  # nested deeper than any person writes
         reader.whole = False
-    itself = [one for one in reader.commands if one.words[:1] and one.words[0][:1] in _STARTS]
+    itself = [
+        command
+        for command in reader.commands
+        if command.words[:1] and command.words[0][:1] in _STARTS
+    ]
     # `$0 | $0 &` starts the script twice, and each of these does so again: a fork bomb.
     if len(itself) > 1:
         reader.bombs.append(text)
@@ -179,9 +183,9 @@ class _TreeReader:
             self._walk_other(node, place)
 
     def _walk_other(self, node: Node, place: NodeContext) -> None:
-        counts = node.type == "compound_statement" and [one.type for one in node.children[:1]] == [
-            "(("
-        ]
+        counts = node.type == "compound_statement" and [
+            child.type for child in node.children[:1]
+        ] == ["(("]
         if counts or node.type in _ARITHMETIC:
             self._read_arithmetic(node)
         if node.type in _CONDITIONAL:
@@ -215,7 +219,7 @@ class _TreeReader:
             SimpleCommand(
                 self._decode_text(node),
                 words,
-                tuple(one for one in assignments if one[0]),
+                tuple(assignment for assignment in assignments if assignment[0]),
                 redirects,
                 place.feeders,
                 place.scope,
@@ -231,14 +235,14 @@ class _TreeReader:
         self, node: Node, place: NodeContext, redirects: tuple[Redirect, ...]
     ) -> None:
         parts = [
-            one
-            for one in node.children
-            if one.is_named or node.type != "command" or one.type == "$"
+            child
+            for child in node.children
+            if child.is_named or node.type != "command" or child.type == "$"
         ]
-        assignments = [one for one in parts if one.type == "variable_assignment"]
-        own = [one for one in parts if one.type in REDIRECT_NODES]
-        others = [one for one in parts if one not in assignments and one not in own]
-        given = tuple(self._read_assignment(one, place) for one in assignments)
+        assignments = [part for part in parts if part.type == "variable_assignment"]
+        own = [part for part in parts if part.type in REDIRECT_NODES]
+        others = [part for part in parts if part not in assignments and part not in own]
+        named_values = tuple(self._read_assignment(assignment, place) for assignment in assignments)
         # Where the grammar joined two lines, it may have got more wrong than that.
         *before, last = split_command_lines(self._source, others)
         self.whole &= not before
@@ -246,7 +250,7 @@ class _TreeReader:
             self._add_command(node, place, (), self._read_words(line, place))
         words = self._read_words(last, place)
         self._add_command(
-            node, place, given, words, (*self._read_redirects(own, place), *redirects)
+            node, place, named_values, words, (*self._read_redirects(own, place), *redirects)
         )
 
     def _read_assignment(self, node: Node, place: NodeContext) -> tuple[str, Word]:
@@ -263,14 +267,14 @@ class _TreeReader:
         if name is not None and name.type == "subscript":
             self.walk(name, place)
         pieces = () if value is None else tuple(self._read_pieces(value, place))
-        added = "+" if any(one.type == "+=" for one in node.children) else ""
+        added = "+" if any(child.type == "+=" for child in node.children) else ""
         return "" if name is None else self._decode_text(name) + added, pieces
 
     def _walk_chain(self, node: Node, place: NodeContext) -> None:
         """Walk pipelines joined to one another: each stage is fed by those before it."""
         joined = list_pipelines(node)
         # After `||` a `cd` or an assignment may not have happened: both states count from here on.
-        if any(one.operator == "||" for one in joined):
+        if any(pipeline.operator == "||" for pipeline in joined):
             place = replace(place, certain=False)
         for pipeline in joined:
             if pipeline.operator != "&&" and len(joined) > 1:
@@ -313,21 +317,21 @@ class _TreeReader:
                     self.walk(child, place)
 
     def _read_redirects(self, nodes: list[Node], place: NodeContext) -> tuple[Redirect, ...]:
-        return tuple(one for node in nodes for one in self._read_redirect(node, place))
+        return tuple(redirect for node in nodes for redirect in self._read_redirect(node, place))
 
     def _read_redirect(self, node: Node, place: NodeContext) -> Iterator[Redirect]:
         if node.type == "herestring_redirect":
             yield Redirect("<<", tuple(self._read_pieces(node.children[-1], place)))
         elif node.type == "heredoc_redirect":
             yield from self._read_redirects(
-                [one for one in node.children if one.type in REDIRECT_NODES], place
+                [child for child in node.children if child.type in REDIRECT_NODES], place
             )
             yield Redirect("<<", self._read_heredoc(node, place))
         else:
-            operators = [one.type for one in node.children if not one.is_named]
+            operators = [child.type for child in node.children if not child.is_named]
             # of `3<<<text` the grammar sees `3`, an error and `<`; of `>a <<<text` an error before
             if operators == ["<"] and (
-                any(one.type == "ERROR" for one in node.children) or self._is_behind_error(node)
+                any(child.type == "ERROR" for child in node.children) or self._is_behind_error(node)
             ):
                 operators = ["<<"]
             for target in node.children_by_field_name("destination"):
@@ -344,12 +348,12 @@ class _TreeReader:
         )
 
     def _read_heredoc(self, node: Node, place: NodeContext) -> Word:
-        body = next((one for one in node.children if one.type == "heredoc_body"), None)
+        body = next((child for child in node.children if child.type == "heredoc_body"), None)
         if body is None:
             return ()
         # The grammar gives no children to `<<'E'`, which expands nothing, nor to some that expand.
         if not body.children:
-            start = next(one for one in node.children if one.type == "heredoc_start")
+            start = next(child for child in node.children if child.type == "heredoc_start")
             self.whole &= bool(_QUOTED.search(self._decode_text(start))) or not has_expansion(
                 self._decode_text(body)
             )
@@ -359,8 +363,8 @@ class _TreeReader:
     def _walk_loop(self, node: Node, place: NodeContext) -> None:
         name = node.child_by_field_name("variable")
         place = replace(place, certain=True)  # its body never sees another value
-        given = node.children_by_field_name("value")
-        values = self._read_words(given, place) if given else (_EVERY,)
+        value_nodes = node.children_by_field_name("value")
+        values = self._read_words(value_nodes, place) if value_nodes else (_EVERY,)
         variable = "" if name is None else self._decode_text(name)
         self._add_command(node, place, tuple((variable, value) for value in values))
         body = node.child_by_field_name("body")
@@ -375,7 +379,9 @@ class _TreeReader:
         self.functions.add(called)
         # `f() { f | f & }` is a fork bomb; one call of itself is plain recursion.
         own = [
-            one for one in self.commands[before:] if one.words[:1] == ((Piece("text", called),),)
+            command
+            for command in self.commands[before:]
+            if command.words[:1] == ((Piece("text", called),),)
         ]
         if len(own) > 1 or (own and b"&" in self._source[node.start_byte : node.end_byte]):
             self.bombs.append(self._decode_text(node))
@@ -466,9 +472,9 @@ class _TreeReader:
 
     def _read_expansion(self, node: Node, place: NodeContext, *, in_quotes: bool) -> Piece:
         """Return the piece a variable is, with what may stand for it."""
-        names = [one for one in node.children if one.type.endswith("variable_name")]
-        parts = [one for one in node.children if one.type not in {"$", "${", "}"}]
-        operators = [self._decode_text(one) for one in parts if one not in names[:1]]
+        names = [child for child in node.children if child.type.endswith("variable_name")]
+        parts = [child for child in node.children if child.type not in {"$", "${", "}"}]
+        operators = [self._decode_text(part) for part in parts if part not in names[:1]]
         if not names or (operators and operators[0] not in {":-", "-", ":=", "=", ":?", "?"}):
             # `${x:2}` and `${#x}` give a part of a value, or its length. `${!x}` and `${x@P}` are
             # expanded twice, and what the second time runs is not in the text.
@@ -484,9 +490,15 @@ class _TreeReader:
         if not operators:
             return Piece("variable", name, in_quotes)
         before = len(self.commands)
-        rest = [one for one in node.children if one.start_byte > names[0].end_byte and one.is_named]
-        pieces = [piece for one in rest for piece in self._read_pieces(one, place)]
-        default = "".join(f"${one.text}" if one.kind == "variable" else one.text for one in pieces)
+        rest = [
+            child
+            for child in node.children
+            if child.start_byte > names[0].end_byte and child.is_named
+        ]
+        pieces = [piece for child in rest for piece in self._read_pieces(child, place)]
+        default = "".join(
+            f"${piece.text}" if piece.kind == "variable" else piece.text for piece in pieces
+        )
         filled = "?" in operators[0]
         inside = tuple(self.commands[before:])
         return Piece("variable", name, in_quotes, None if filled else default, filled, inside)

@@ -27,17 +27,17 @@ def split_bare_word(text: str) -> list[tuple[str, bool]]:
     """Return runs of a bare word, each with whether a backslash quotes it."""
     runs: list[tuple[str, bool]] = []
     start = 0
-    for found in _ESCAPED.finditer(text):
-        runs.append((text[start : found.start()], False))
-        if found[1] != "\n":
-            runs.append((found[1], True))
-        start = found.end()
-    return [one for one in (*runs, (text[start:], False)) if one[0]]
+    for escape in _ESCAPED.finditer(text):
+        runs.append((text[start : escape.start()], False))
+        if escape[1] != "\n":
+            runs.append((escape[1], True))
+        start = escape.end()
+    return [run for run in (*runs, (text[start:], False)) if run[0]]
 
 
 def unescape_double_quoted(text: str) -> str:
     """Return the text between double quotes, without its escaping backslashes."""
-    return _IN_DOUBLE_QUOTES.sub(lambda found: found[1].strip("\n"), text)
+    return _IN_DOUBLE_QUOTES.sub(lambda match: match[1].strip("\n"), text)
 
 
 def decode_ansi_c(text: str) -> str:
@@ -45,8 +45,8 @@ def decode_ansi_c(text: str) -> str:
     return _ANSI_C.sub(_decode_escape, text).split("\0")[0]
 
 
-def _decode_escape(found: re.Match[str]) -> str:
-    short, wide, widest, octal, control, other = found.groups()
+def _decode_escape(match: re.Match[str]) -> str:
+    short, wide, widest, octal, control, other = match.groups()
     if octal:
         return chr(int(octal, 8) & 0xFF)
     if control:
@@ -71,18 +71,18 @@ def expand_operator(text: str, state: ShellState) -> tuple[str | None, ...]:
     """Return the values an expansion may have, None for others; nothing where it is no such one."""
     if text.startswith("${!"):
         return (ANY_PATH,)
-    found = _CUT.fullmatch(text)
-    if found is None:
+    match = _CUT.fullmatch(text)
+    if match is None:
         return ()
-    name, operator, what = found[1], found[2], _substitute_names(found[3], state)
+    name, operator, what = match[1], match[2], _substitute_names(match[3], state)
     if operator in {"+", ":+"}:
         return (what, None)
     if what is None:
         return (None,)
     before = (_KNOWN_VALUES[name],) if name in _KNOWN_VALUES else state.values(name)
     values = (
-        _expand_unknown(operator, what) if one is None else _apply_operator(one, operator, what)
-        for one in before
+        _expand_unknown(operator, what) if value is None else _apply_operator(value, operator, what)
+        for value in before
     )
     return (*dict.fromkeys(values), None)
 
@@ -90,8 +90,8 @@ def expand_operator(text: str, state: ShellState) -> tuple[str | None, ...]:
 def _substitute_names(text: str, state: ShellState) -> str | None:
     """Return a text in which names stand, each with its first value; None for other expansions."""
 
-    def value(found: re.Match[str]) -> str:
-        return state.values(found[1] or found[2])[0] or ""
+    def value(match: re.Match[str]) -> str:
+        return state.values(match[1] or match[2])[0] or ""
 
     text = _NAME_EXPANSION.sub(value, text.strip("\"'"))
     if text == "~" or text.startswith("~/"):
@@ -110,11 +110,11 @@ def _apply_operator(value: str, operator: str, what: str) -> str | None:
     if len(value) > _MAX_CUT_VALUE or ANY_PATH in value:
         return None
     if operator == ":":
-        found = _RANGE.fullmatch(what)
-        if found is None:
+        match = _RANGE.fullmatch(what)
+        if match is None:
             return None
-        start = int(found[1] or 0)
-        return value[start : start + int(found[2])] if found[2] else value[start:]
+        start = int(match[1] or 0)
+        return value[start : start + int(match[2])] if match[2] else value[start:]
     if operator in {"/", "//"}:
         parts = _PARTS.fullmatch(what)
         pattern, new = (parts[1], parts[2] or "") if parts else (what, "")

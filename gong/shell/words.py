@@ -58,7 +58,7 @@ def parse_tree(source: bytes) -> Node:
     # Counted before parsing: once the parser has begun, nothing can stop it.
     if source.count(b"|") > _MAX_PIPES:
         lines = source.split(b"\n") if b"<<" in source else [source]  # a text may be a table
-        if max(one.count(b"|") for one in lines) > _MAX_PIPES:
+        if max(line.count(b"|") for line in lines) > _MAX_PIPES:
             raise CommandTooLong
     if b"<<" not in source:
         if len(_MARK.findall(source)) > _MAX_MARKS or source.count(b"(") > _MAX_OPEN:
@@ -83,14 +83,14 @@ def parse_line_tree(source: bytes) -> Node:
     if not _PREFIX.search(source):
         return root
     # Blanking one prefix may uncover another one below it: `time ! { a; }`.
-    shown = bytearray(source)
+    blanked = bytearray(source)
     for _ in range(_MAX_PREFIXES):
         spans = [*_find_prefixes(root, source)]
         if not spans:
             return root
         for start, end in spans:
-            shown[start:end] = b" " * (end - start)
-        root = parse_tree(bytes(shown))
+            blanked[start:end] = b" " * (end - start)
+        root = parse_tree(bytes(blanked))
     raise CommandTooLong
 
 
@@ -102,14 +102,14 @@ def _find_prefixes(root: Node, source: bytes) -> Iterator[tuple[int, int]]:
         waiting += node.named_children
         if node.type == "command":
             words = node.named_children
-            texts = [source[one.start_byte : one.end_byte] for one in words[:4]]
+            texts = [source[word.start_byte : word.end_byte] for word in words[:4]]
             if texts[0] in KEYWORDS and node.parent and node.parent.type == "negated_command":
                 yield node.parent.start_byte, node.start_byte
             elif texts[0] in {b"time", b"coproc"}:
-                found = next((at for at, one in enumerate(texts) if one in KEYWORDS), 0)
+                place = next((at for at, text in enumerate(texts) if text in KEYWORDS), 0)
                 named = texts[0] == b"coproc" or texts[1:2] == [b"-p"]
-                if found == 1 or (found == _AFTER_NAME and named):
-                    yield node.start_byte, words[found].start_byte
+                if place == 1 or (place == _AFTER_NAME and named):
+                    yield node.start_byte, words[place].start_byte
 
 
 _AFTER_NAME = 2  # `time -p {`, `coproc NAME {`
@@ -142,12 +142,12 @@ def cut_gap(source: bytes, left: Node, right: Node) -> bytes:
 
 def split_command_lines(source: bytes, nodes: list[Node]) -> list[list[Node]]:
     """Return the words line by line: the grammar may take two commands for one."""
-    found: list[list[Node]] = [[]]
+    lines: list[list[Node]] = [[]]
     for node in nodes:
-        if found[-1] and b"\n" in cut_gap(source, found[-1][-1], node):
-            found.append([])
-        found[-1].append(node)
-    return found
+        if lines[-1] and b"\n" in cut_gap(source, lines[-1][-1], node):
+            lines.append([])
+        lines[-1].append(node)
+    return lines
 
 
 def repair_dollars(word: Word) -> Iterator[Piece]:
