@@ -66,9 +66,9 @@ def list_offered_models(model: str | None, environ: Mapping[str, str], folder: s
     configured = config.load_settings(files, {}, folder).model
     names = ModelNames.from_settings(settings, environ)
     named = []
-    for one in (model, environ.get("GONG_MODEL"), configured):
+    for choice in (model, environ.get("GONG_MODEL"), configured):
         with suppress(GongError):  # a wrong name is told where it is used
-            named += [names.resolve_name(one)] if one else []
+            named += [names.resolve_name(choice)] if choice else []
     return [*dict.fromkeys((*named, *list_usable_models(settings, environ)))]
 
 
@@ -80,7 +80,7 @@ def list_usable_models(settings: Settings, environ: Mapping[str, str]) -> list[s
         for provider, preset in names.presets.items()
         if keys.has_key(preset.key_name, preset.keys)
     }
-    return [one.id for one in names.catalogue.list_models() if one.provider in usable]
+    return [model.id for model in names.catalogue.list_models() if model.provider in usable]
 
 
 async def _serve_editor(agent: AcpAgent) -> None:

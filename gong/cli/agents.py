@@ -42,18 +42,20 @@ def list_agents(as_json: bool) -> None:
     project; tools is null where it has those of the agent that starts it.
     """
     folder = locate_folder()
-    found = load_agent_types(folder, os.environ)
+    types = load_agent_types(folder, os.environ)
     for part in read_project(folder, os.environ).list_untrusted("agents"):
         print_warning(f"{part.path} is not trusted, so without effect (gong trust shows it)")
-    for warning in found.warnings:
+    for warning in types.warnings:
         print_warning(warning)
     if as_json:
         print_json(
             [
-                ListedType(one.name, one.description, one.source, one.path, one.model, one.tools)
-                for one in found.types.values()
+                ListedType(
+                    kind.name, kind.description, kind.source, kind.path, kind.model, kind.tools
+                )
+                for kind in types.types.values()
             ]
         )
         return
-    rows = [(one.name, one.source, one.summary) for one in found.types.values()]
+    rows = [(kind.name, kind.source, kind.summary) for kind in types.types.values()]
     print_lines(format_table(rows, headings=("TYPE", "FROM", "FOR")))

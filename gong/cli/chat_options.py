@@ -146,31 +146,31 @@ class ChatOptions(NamedTuple):
         if self.prompt is None and typed and (not first or (sys.stdout and sys.stdout.isatty())):
             return None
         prompt = " ".join(part for part in (self.prompt, first) if part)
-        given = "" if typed or closed else _read_standard_input()
-        asked = "\n\n".join(part for part in (prompt, given.rstrip("\n")) if part.strip())
-        asked = clean_words(asked)
-        if not asked:
+        input_text = "" if typed or closed else _read_standard_input()
+        text = "\n\n".join(part for part in (prompt, input_text.rstrip("\n")) if part.strip())
+        text = clean_words(text)
+        if not text:
             raise ConfigurationError(
                 "the prompt is empty: say what to do, as in gong chat -p 'list .'"
             )
-        return asked
+        return text
 
     def read_schema(self, *, is_answering: bool) -> JsonSchema | None:
         """Return the JSON Schema of --json-schema; raises UsageError, ConfigurationError."""
-        given = self.schema
-        if given is None:
+        schema_option = self.schema
+        if schema_option is None:
             return None
         if not is_answering:
             raise click.UsageError("--json-schema needs -p: it is about one answer")
         from ..sdk.objects import parse_object_schema  # noqa: PLC0415 (only with --json-schema)
 
-        text: str | bytes = given
+        text: str | bytes = schema_option
         try:
-            if not given.lstrip().startswith("{"):
-                text = Path(given).read_bytes()
+            if not schema_option.lstrip().startswith("{"):
+                text = Path(schema_option).read_bytes()
             return parse_object_schema(text)
         except OSError as error:
-            raise ConfigurationError(f"{given} cannot be read: {error.strerror}") from error
+            raise ConfigurationError(f"{schema_option} cannot be read: {error.strerror}") from error
         except ConfigurationError as error:
             raise click.UsageError(f"--json-schema: {error}") from error
 

@@ -44,9 +44,9 @@ def answer_completion(instruction: str) -> int:
 def _build_shell(shell: type[ShellComplete]) -> ShellComplete:
     from .run import gong  # noqa: PLC0415 (a command that speaks of all commands)
 
-    asked = shell(gong, {}, "gong", name_complete_variable("gong"))
-    asked.get_completion_args = _name_chat(asked.get_completion_args)  # type: ignore[method-assign]
-    return asked
+    completion = shell(gong, {}, "gong", name_complete_variable("gong"))
+    completion.get_completion_args = _name_chat(completion.get_completion_args)  # type: ignore[method-assign]
+    return completion
 
 
 def _name_chat(
@@ -55,9 +55,9 @@ def _name_chat(
     """Return a reader of the line that adds `chat` where options come without a command."""
 
     def read_words() -> tuple[list[str], str]:
-        words, begun = read()
-        first = words[0] if words else begun
-        return (["chat", *words] if first.startswith("-") else words), begun
+        words, incomplete = read()
+        first = words[0] if words else incomplete
+        return (["chat", *words] if first.startswith("-") else words), incomplete
 
     return read_words
 
@@ -69,7 +69,7 @@ def list_model_completions(
     from ..llm.client import OFFLINE_MODEL  # noqa: PLC0415 (only a shell asks)
     from ..llm.models import Catalogue  # noqa: PLC0415 (only a shell asks)
 
-    listed = {one.id: one.name for one in Catalogue.from_rows({}).list_models()}
+    listed = {model.id: model.name for model in Catalogue.from_rows({}).list_models()}
     return [
         CompletionItem(model, help=name or None)
         for model, name in {**listed, OFFLINE_MODEL: "plain requests only"}.items()
@@ -85,7 +85,7 @@ def list_provider_completions(
 
     presets = load_presets({}).values()
     return [
-        CompletionItem(one.name, help=one.label or None)
-        for one in presets
-        if one.name.startswith(incomplete)
+        CompletionItem(preset.name, help=preset.label or None)
+        for preset in presets
+        if preset.name.startswith(incomplete)
     ]

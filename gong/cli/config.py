@@ -139,11 +139,14 @@ def list_(*, as_json: bool) -> None:
     A source is default, environment, or the path of a file: your config.toml, or the one of the
     project where it is trusted. --json prints [{key, value, source}].
     """
-    found = [*_list_sources()]
+    settings = [*_list_sources()]
     if as_json:
-        print_json(found)
+        print_json(settings)
         return
-    rows = [(one.key, to_single_line(_format_value(one.value)), one.source) for one in found]
+    rows = [
+        (setting.key, to_single_line(_format_value(setting.value)), setting.source)
+        for setting in settings
+    ]
     print_lines(format_table(rows, headings=("SETTING", "VALUE", "FROM"), optional=("FROM",)))
 
 
@@ -153,7 +156,9 @@ def _list_sources() -> Iterator[ListedSetting]:
     layers = [(str(file), {*_flatten_table(_parse_table(read_settings_file(file)))})]
     if project := read_project_settings(locate_folder(), os.environ):
         layers.append((str(project[0]), {*_flatten_table(_parse_table(project[1]))} - {"hooks"}))
-    layers.append(("environment", {key for key, one in _VARIABLES.items() if os.environ.get(one)}))
+    layers.append(
+        ("environment", {key for key, variable in _VARIABLES.items() if os.environ.get(variable)})
+    )
     for key, value in _flatten_table(msgspec.to_builtins(load_settings())).items():
         source = "default"
         for name, keys in layers:
@@ -167,14 +172,14 @@ def _parse_table(data: bytes) -> dict[str, Any]:
 
 def _flatten_table(table: dict[str, Any], above: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return dotted key → value; a table whose keys are not fixed is one value."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in table.items():
         here = (*above, name)
         if isinstance(value, dict) and list_settings(here):
-            found |= _flatten_table(value, here)
+            flat |= _flatten_table(value, here)
         else:
-            found[".".join(here)] = value
-    return found
+            flat[".".join(here)] = value
+    return flat
 
 
 def _split_key(key: str) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
                 "request": Raw(models.client.body(model.name, request)),
                 "tokens": size.tokens,
                 "repairs": [
-                    *(RepairStep("injected", one.call_id, one.text) for one in injected),
+                    *(RepairStep("injected", repair.call_id, repair.text) for repair in injected),
                     *(RepairStep("dropped", entry=entry) for entry in dropped),
                 ],
             }

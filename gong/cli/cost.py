@@ -93,15 +93,22 @@ def cost(
         total, rows = costs.total, costs.rows()
         hints = suggest_savings(costs.calls, _list_models)
     if as_json:
-        shown = [{"key": row.key, "label": row.label, **encode_spend(row.spend)} for row in rows]
+        encoded_rows = [
+            {"key": row.key, "label": row.label, **encode_spend(row.spend)} for row in rows
+        ]
         print_json(
-            {"by": by, "total": encode_spend(total), "rows": shown if by else [], "hints": hints}
+            {
+                "by": by,
+                "total": encode_spend(total),
+                "rows": encoded_rows if by else [],
+                "hints": hints,
+            }
         )
     elif not total.calls:
         print_warning("no cost: no model was called")
     else:
         lines = _render_cost_table(rows, by, total) if by else render_token_usage(total)
-        print_lines([*lines, *(f"Hint: {one}" for one in hints)])
+        print_lines([*lines, *(f"Hint: {hint}" for hint in hints)])
 
 
 def _list_models() -> Iterable[ModelInfo]:
@@ -121,8 +128,8 @@ def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> CostReport:
         where = CostOrigin(tape.id, tape.title() or "")
         whole = head is None and branch is None and by not in _PATH_GROUPINGS
         open_tape = Store(place).open
-        found = add_agent_calls(source, tape, open_tape, report_skipped, whole=whole)
-        for name, entry in found:
+        spends = add_agent_calls(source, tape, open_tape, report_skipped, whole=whole)
+        for name, entry in spends:
             costs.take(entry, where._replace(branch=name))
     return costs
 

@@ -82,9 +82,9 @@ def doctor(ref: str | None, store: str | None, as_json: bool) -> int:
     if as_json:
         print_json(checks)
     else:
-        rows = [(one.state, one.name, one.about) for one in checks]
+        rows = [(check.state, check.name, check.about) for check in checks]
         print_lines(format_table(rows, headings=("STATE", "CHECK", "FOUND")))
-    return _WRONG_EXIT if any(one.state == "wrong" for one in checks) else 0
+    return _WRONG_EXIT if any(check.state == "wrong" for check in checks) else 0
 
 
 def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
@@ -109,8 +109,8 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
     yield from _check_keys(settings)
     yield _check_key_names(settings)
     for names, without in _WANTED_PROGRAMS:
-        found = next(filter(None, map(shutil.which, names)), None)
-        yield HealthCheck(names[0], "ok" if found else "note", found or f"not found: {without}")
+        program = next(filter(None, map(shutil.which, names)), None)
+        yield HealthCheck(names[0], "ok" if program else "note", program or f"not found: {without}")
     yield _check_terminal()
     yield from _check_network()
     if ref is not None:
@@ -136,15 +136,17 @@ def _check_terminal() -> HealthCheck:
     name = os.environ.get("TERM", "")
     if not sys.stdout.isatty():
         return HealthCheck("terminal", "ok", "none: output goes to a file or a pipe")
-    shown = f"{name or 'unknown'}, {get_columns()} columns"
+    description = f"{name or 'unknown'}, {get_columns()} columns"
     if name in {"", "dumb"}:
         return HealthCheck(
-            "terminal", "note", f"{shown}: set TERM, as in TERM=xterm-256color, for gong chat"
+            "terminal", "note", f"{description}: set TERM, as in TERM=xterm-256color, for gong chat"
         )
     encoding = locale.getpreferredencoding(do_setlocale=False)
     if encoding.lower().replace("-", "") != "utf8":
-        return HealthCheck("terminal", "note", f"{shown}, {encoding}: set LANG, as in LANG=C.UTF-8")
-    return HealthCheck("terminal", "ok", shown)
+        return HealthCheck(
+            "terminal", "note", f"{description}, {encoding}: set LANG, as in LANG=C.UTF-8"
+        )
+    return HealthCheck("terminal", "ok", description)
 
 
 _PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
@@ -153,11 +155,11 @@ _PROXY_SCHEMES = {"http", "https", "socks5", "socks5h"}
 
 def _check_network() -> Iterator[HealthCheck]:
     """Yield the settings of the network; no connection is made."""
-    found = False
-    for name in (one for known in _PROXY_VARIABLES for one in (known, known.lower())):
+    has_settings = False
+    for name in (variable for known in _PROXY_VARIABLES for variable in (known, known.lower())):
         if not (value := os.environ.get(name)):
             continue
-        found = True
+        has_settings = True
         try:
             parts = urlsplit(value if "://" in value else f"http://{value}")
             is_address = parts.scheme in _PROXY_SCHEMES and bool(parts.hostname) and parts.port != 0
@@ -172,9 +174,9 @@ def _check_network() -> Iterator[HealthCheck]:
             )
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         if (path := os.environ.get(name)) and not os.path.exists(path):  # noqa: PTH110 (a text)
-            found = True
+            has_settings = True
             yield HealthCheck("certificates", "wrong", f"{name} is {path}, which is not there")
-    if not found:
+    if not has_settings:
         yield HealthCheck("network", "ok", "direct: no proxy is set")
 
 
@@ -199,20 +201,20 @@ def _check_places(file: Path, store: Path) -> Iterator[HealthCheck]:
 
 def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
     keys = Credentials.from_environ(os.environ)
-    found = False
+    has_keys = False
     for name, preset in load_presets(settings.providers, os.environ).items():
         if keys.find(preset.key_name, preset.keys) is None:
             continue
         if preset.later:
             yield HealthCheck(name, "note", f"there is a key, but {preset.unserved}")
             continue
-        found = True
+        has_keys = True
         try:
             require_package(preset)
             yield HealthCheck(name, "ok", "there is a key")
         except ConfigurationError as error:
             yield HealthCheck(name, "wrong", f"there is a key, but {error}")
-    if not found:
+    if not has_keys:
         yield HealthCheck("keys", "note", "none: gong auth login PROVIDER, or use -m offline/rules")
 
 

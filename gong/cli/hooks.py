@@ -73,25 +73,27 @@ def list_hooks(as_json: bool) -> None:
     --json prints [{event, matcher, runs, source, trust, active}]; trust is user, trusted, refused
     or new.
     """
-    found = _load_configured()
+    configured = _load_configured()
     if as_json:
         print_json(
             [
-                ListedHook(one.event, one.matcher, one.runs, one.source, one.trust, one.is_active)
-                for one in found
+                ListedHook(
+                    hook.event, hook.matcher, hook.runs, hook.source, hook.trust, hook.is_active
+                )
+                for hook in configured
             ]
         )
         return
-    if not found:
+    if not configured:
         print_lines(["no hooks are configured for this folder"])
         return
     rows = [
-        (one.trust, one.event, one.matcher or "*", to_single_line(one.runs), one.source)
-        for one in found
+        (hook.trust, hook.event, hook.matcher or "*", to_single_line(hook.runs), hook.source)
+        for hook in configured
     ]
     headings = ("TRUST", "EVENT", "MATCHER", "RUNS", "FROM")
     print_lines(format_table(rows, headings=headings, optional=("FROM", "MATCHER")))
-    if not all(one.is_active for one in found):
+    if not all(hook.is_active for hook in configured):
         print_warning("hooks that are not trusted do not run: gong trust shows and allows them")
 
 
@@ -112,24 +114,26 @@ def test_hooks(event: str, tool: str, arguments: str | None, as_json: bool) -> N
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(EVENTS)}"
         raise click.UsageError(f"unknown hook event {event}: {hint}")
     call = _build_sample(name, tool, _parse_arguments(tool, arguments))
-    wanted = [one for one in _load_configured() if one.hook.wants(call.point)]
-    tested = asyncio.run(_try_hooks(wanted, call))
+    matching = [
+        configured for configured in _load_configured() if configured.hook.wants(call.point)
+    ]
+    tested = asyncio.run(_try_hooks(matching, call))
     if as_json:
         print_json(tested)
     elif not tested:
         print_lines([f"no hook is configured for {name}"])
     else:
-        print_lines(line for one in tested for line in _render_answer(one))
-    sys.exit(_FAILED_EXIT if any(one.outcome == "failed" for one in tested) else 0)
+        print_lines(line for result in tested for line in _render_answer(result))
+    sys.exit(_FAILED_EXIT if any(result.outcome == "failed" for result in tested) else 0)
 
 
 def _load_configured() -> list[ConfiguredHook]:
     settings = load_settings()
     folder = locate_folder()
-    found = load_hooks(folder, os.environ, settings.hooks, settings.variable_rules)
-    for warning in found.warnings:
+    hooks = load_hooks(folder, os.environ, settings.hooks, settings.variable_rules)
+    for warning in hooks.warnings:
         print_warning(warning)
-    return found.configured
+    return hooks.configured
 
 
 def _parse_arguments(tool: str, arguments: str | None) -> dict[str, Any]:
@@ -169,26 +173,26 @@ def _build_sample(event: str, tool: str, args: dict[str, Any]) -> HookCall:
     return HookCall(point, samples[point], facts)
 
 
-async def _try_hooks(wanted: Sequence[ConfiguredHook], call: HookCall) -> list[TestedHook]:
+async def _try_hooks(hooks: Sequence[ConfiguredHook], call: HookCall) -> list[TestedHook]:
     tested = []
-    for one in wanted:
-        name = one.hook.name
-        if not one.is_active:
+    for configured in hooks:
+        name = configured.hook.name
+        if not configured.is_active:
             tested.append(TestedHook(name, "not trusted"))
-        elif not one.hook.handles(call):
+        elif not configured.hook.handles(call):
             tested.append(TestedHook(name, "not asked"))
         else:
-            tested.append(await _try_hook(one, call))
+            tested.append(await _try_hook(configured, call))
     return tested
 
 
-async def _try_hook(one: ConfiguredHook, call: HookCall) -> TestedHook:
+async def _try_hook(configured: ConfiguredHook, call: HookCall) -> TestedHook:
     failures: list[HookFailure] = []
-    asking = HookDispatcher([one.hook], failures.append)
+    asking = HookDispatcher([configured.hook], failures.append)
     outcome = await asking.ask(call.point, call.value, call.facts)
     changed = {key: value for key, value in outcome.value.items() if value != call.value[key]}
     return TestedHook(
-        hook=one.hook.name,
+        hook=configured.hook.name,
         outcome="failed" if failures else "answered",
         decision=outcome.decision,
         reason=outcome.reason,
@@ -200,11 +204,11 @@ async def _try_hook(one: ConfiguredHook, call: HookCall) -> TestedHook:
     )
 
 
-def _render_answer(one: TestedHook) -> Iterator[str]:
+def _render_answer(result: TestedHook) -> Iterator[str]:
     """Yield the lines for one hook: its name and what became of it, then each part of it."""
-    yield f"{to_single_line(one.hook)}: {one.outcome}"
+    yield f"{to_single_line(result.hook)}: {result.outcome}"
     for field in ("decision", "reason", "context", "message", "stop", "error"):
-        if text := getattr(one, field):
+        if text := getattr(result, field):
             yield f"  {field:<8}  {to_single_line(text)}"
-    if one.changed:
-        yield f"  changed   {to_single_line(msgspec.json.encode(one.changed).decode())}"
+    if result.changed:
+        yield f"  changed   {to_single_line(msgspec.json.encode(result.changed).decode())}"

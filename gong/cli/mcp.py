@@ -106,11 +106,11 @@ def add(
     if command:
         entry = {"type": "stdio", "command": command[0], "args": [*command[1:]]}
         if env:
-            entry["env"] = dict(_split_pair(one, "=", "--env") for one in env)
+            entry["env"] = dict(_split_pair(pair, "=", "--env") for pair in env)
     else:
         entry = {"type": transport, "url": url}
         if header:
-            pairs = (_split_pair(one, ":" if ":" in one else "=", "--header") for one in header)
+            pairs = (_split_pair(pair, ":" if ":" in pair else "=", "--header") for pair in header)
             entry["headers"] = dict(pairs)
     folder = locate_folder()
     file = locate_scope_file(scope, folder, os.environ)
@@ -124,8 +124,8 @@ def add(
 
 
 def _split_pair(text: str, separator: str, option: str) -> tuple[str, str]:
-    key, found, value = text.partition(separator)
-    if not (found and key.strip()):
+    key, mark, value = text.partition(separator)
+    if not (mark and key.strip()):
         raise click.UsageError(f"{option} {text}: write KEY{separator}VALUE")
     return key.strip(), value.strip() if separator == ":" else value
 
@@ -145,12 +145,12 @@ def list_servers(as_json: bool) -> None:
     --json prints [{name, type, scope, runs, env, headers, source, trusted}].
     """
     folder = locate_folder()
-    found = load_servers(folder, os.environ)
-    for warning in found.warnings:
+    servers = load_servers(folder, os.environ)
+    for warning in servers.warnings:
         print_warning(warning)
     untrusted = list_untrusted(folder, os.environ)
-    listed = [_describe_server(one, trusted=True) for one in found.servers]
-    listed += [_describe_server(one, trusted=False) for one in untrusted]
+    listed = [_describe_server(server, trusted=True) for server in servers.servers]
+    listed += [_describe_server(server, trusted=False) for server in untrusted]
     if as_json:
         print_json(listed)
         return
@@ -158,8 +158,13 @@ def list_servers(as_json: bool) -> None:
         print_lines(["no MCP servers are configured for this folder"])
         return
     rows = [
-        (one.name, one.type, one.scope if one.trusted else "untrusted", to_single_line(one.runs))
-        for one in listed
+        (
+            server.name,
+            server.type,
+            server.scope if server.trusted else "untrusted",
+            to_single_line(server.runs),
+        )
+        for server in listed
     ]
     print_lines(format_table(rows, headings=("NAME", "TYPE", "SCOPE", "RUNS"), optional=("TYPE",)))
     if untrusted:
@@ -191,8 +196,8 @@ def test_server(name: str, as_json: bool) -> None:
         tried = asyncio.run(_try_server(server))
     except BaseExceptionGroup as group:  # of the SDK's tasks: the first one says it
         raise group.exceptions[0] from None
-    for one in tried["left_out"]:
-        print_warning(describe_left_out(name, one["kind"], one["name"], one["why"]))
+    for row in tried["left_out"]:
+        print_warning(describe_left_out(name, row["kind"], row["name"], row["why"]))
     if as_json:
         print_json(tried)
         return
@@ -200,7 +205,7 @@ def test_server(name: str, as_json: bool) -> None:
     who = " ".join(str(about[key]) for key in ("name", "version") if about.get(key))
     print_lines([f"{name}: {who or 'ready'}, protocol {tried['protocol']}"])
     for offered, tool in tried["names"].items():
-        hint = next(one for one in tried["tools"] if one["name"] == tool)
+        hint = next(row for row in tried["tools"] if row["name"] == tool)
         print_lines([f"  {offered}  {to_single_line(hint.get('description') or '')[:90]}".rstrip()])
     counts = ((len(tried["resources"]), "resources"), (len(tried["prompts"]), "prompts"))
     print_lines([f"  {number} {what}" for number, what in counts if number])
@@ -209,16 +214,16 @@ def test_server(name: str, as_json: bool) -> None:
 def _find_server(name: str) -> ServerConfig:
     """Return a server of this folder; raises NotFound, ConfigurationError if it cannot be used."""
     folder = locate_folder()
-    found = load_servers(folder, os.environ)
-    server = next((one for one in found.servers if one.name == name), None)
+    servers = load_servers(folder, os.environ)
+    server = next((server for server in servers.servers if server.name == name), None)
     if server is not None:
         return server
-    if any(one.name == name for one in list_untrusted(folder, os.environ)):
+    if any(server.name == name for server in list_untrusted(folder, os.environ)):
         raise ConfigurationError(f"{name} is of a file that is not trusted: gong trust shows it")
-    told = "; ".join(one for one in found.warnings if f"server {name}" in one)
-    there = ", ".join(one.name for one in found.servers) or "none"
-    if told:
-        raise ConfigurationError(told)
+    warnings = "; ".join(warning for warning in servers.warnings if f"server {name}" in warning)
+    there = ", ".join(server.name for server in servers.servers) or "none"
+    if warnings:
+        raise ConfigurationError(warnings)
     raise NotFound(f"no MCP server is called {name}: there are {there}")
 
 
@@ -236,12 +241,12 @@ async def _try_server(server: ServerConfig) -> dict[str, Any]:
     connection = servers.connections[server.name]
     try:
         client = await connection.ensure()
-        tools = [_encode_value(one) for one in connection.tools]
+        tools = [_encode_value(tool) for tool in connection.tools]
         resources, prompts = await connection.list_resources(), await connection.list_prompts()
         left_out = (
-            *(("tool", one) for one in connection.left_out),
-            *(("resource", one) for one in connection.list_refused("resources")),
-            *(("prompt", one) for one in connection.list_refused("prompts")),
+            *(("tool", member) for member in connection.left_out),
+            *(("resource", member) for member in connection.list_refused("resources")),
+            *(("prompt", member) for member in connection.list_refused("prompts")),
         )
         return {
             "name": server.name,
@@ -249,11 +254,11 @@ async def _try_server(server: ServerConfig) -> dict[str, Any]:
             "server": None if client.server_info is None else _encode_value(client.server_info),
             "instructions": client.instructions or "",
             "tools": tools,
-            "names": name_tools(server.name, [one["name"] for one in tools]),
-            "resources": [_encode_value(one) for one in resources],
-            "prompts": [_encode_value(one) for one in prompts],
+            "names": name_tools(server.name, [tool["name"] for tool in tools]),
+            "resources": [_encode_value(resource) for resource in resources],
+            "prompts": [_encode_value(prompt) for prompt in prompts],
             "left_out": [
-                {"kind": kind, "name": one.name, "why": one.why} for kind, one in left_out
+                {"kind": kind, "name": member.name, "why": member.why} for kind, member in left_out
             ],
         }
     finally:
@@ -313,9 +318,9 @@ def remove(name: str, scope: Scope | None) -> None:
     folder = locate_folder()
     scopes: Sequence[Scope] = (scope,) if scope else ("user", "project")
     removed = []
-    for one in scopes:
-        file = locate_scope_file(one, folder, os.environ)
-        is_own = one == "project" and _is_trusted_part(folder, file)
+    for file_scope in scopes:
+        file = locate_scope_file(file_scope, folder, os.environ)
+        is_own = file_scope == "project" and _is_trusted_part(folder, file)
         if remove_server(file, name):
             removed.append(file)
             if is_own and read_project(folder, os.environ).parts:

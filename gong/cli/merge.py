@@ -70,16 +70,21 @@ def merge(
 
     --json prints {tape, branch, entry}: the branch merged into, and the entry of the merge.
     """
-    asked = _find_question(ref, into, picks, store)
-    if isinstance(asked, MergeOutcome):
-        print_outcome(asked, as_json=as_json)
+    question = _find_question(ref, into, picks, store)
+    if isinstance(question, MergeOutcome):
+        print_outcome(question, as_json=as_json)
         return
 
     async def run() -> MergeOutcome:
-        async with open_existing_session(asked.ref, model=model, store=store) as (host, recorder):
+        async with open_existing_session(question.ref, model=model, store=store) as (
+            host,
+            recorder,
+        ):
             done: list[MergeResult] = []
             await collect_events(
-                stream_merge(host.session, asked.other, asked.picks, left=False, done=done.append)
+                stream_merge(
+                    host.session, question.other, question.picks, left=False, done=done.append
+                )
             )
             (result,) = done
             return describe_done_merge(recorder.tape, result.plan, result.facts, result.anchor.id)
@@ -98,7 +103,7 @@ def _find_question(
     ):
         hit = open_merged_entry(library, ref, stack)
         target = find_target_branch(hit.tape, into)
-        heads = tuple(find_picked_entry(library, hit.tape, one, stack) for one in picks)
+        heads = tuple(find_picked_entry(library, hit.tape, pick, stack) for pick in picks)
         refuse_merge_into_itself(hit, target)
         plan = plan_merge(hit.tape, hit.tape.head(target), hit.head, heads)
         for note in plan.notes:

@@ -32,8 +32,8 @@ def complete_model(
     The module is loaded by its name, as the group loads commands: only a shell asks.
     """
     completion = import_module(".completion", __package__)
-    found: list[CompletionItem] = completion.list_model_completions(ctx, param, incomplete)
-    return found
+    items: list[CompletionItem] = completion.list_model_completions(ctx, param, incomplete)
+    return items
 
 
 def complete_provider(
@@ -41,8 +41,8 @@ def complete_provider(
 ) -> list[CompletionItem]:
     """Return completions of a provider, as `complete_model` those of a model."""
     completion = import_module(".completion", __package__)
-    found: list[CompletionItem] = completion.list_provider_completions(ctx, param, incomplete)
-    return found
+    items: list[CompletionItem] = completion.list_provider_completions(ctx, param, incomplete)
+    return items
 
 
 store_option = click.option(
@@ -168,19 +168,19 @@ def locate_store(store: str | None) -> Path:
     return config.locate_store(load_settings(store=store), os.environ)
 
 
-def parse_tool_names(given: str | None) -> tuple[str, ...] | None:
+def parse_tool_names(option: str | None) -> tuple[str, ...] | None:
     """Return the names of --tools: empty for `none`, None if it was not given.
 
     Raises UsageError if it contains no name.
     """
-    if given is None:
+    if option is None:
         return None
-    if given == "none":
+    if option == "none":
         return ()
-    names = tuple(name.strip() for name in given.split(",") if name.strip())
+    names = tuple(name.strip() for name in option.split(",") if name.strip())
     if not names:
         raise click.UsageError(
-            f"--tools {given!r} names no tool: give names separated by commas, a preset, or none"
+            f"--tools {option!r} names no tool: give names separated by commas, a preset, or none"
         )
     return names
 

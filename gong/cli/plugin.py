@@ -47,20 +47,20 @@ def add_plugin(source: str, yes: bool) -> None:
     OWNER/NAME is a repository of GitHub; #NAME at the end chooses a plugin of a marketplace. An
     older copy of the same name is replaced.
     """
-    with fetch_plugin(source, os.environ) as found:
-        for warning in found.list_warnings():
+    with fetch_plugin(source, os.environ) as plugin:
+        for warning in plugin.list_warnings():
             print_warning(warning)
-        runs = [*found.describe_runs()]
-        about = f"{found.name} {found.manifest.version}".rstrip()
+        runs = [*plugin.describe_runs()]
+        about = f"{plugin.name} {plugin.manifest.version}".rstrip()
         lines = [f"plugin {about} would run:" if runs else f"plugin {about} runs nothing"]
-        for line in (*lines, *(f"  {to_single_line(one)}" for one in runs)):
+        for line in (*lines, *(f"  {to_single_line(run)}" for run in runs)):
             click.echo(show_controls(line), err=True)
         if not yes:
             if not sys.stdin.isatty():
                 raise click.UsageError("not a terminal: pass --yes")
             if not click.confirm("Install this plugin?", err=True):
                 raise ConfigurationError("nothing was installed")
-        name, place = found.name, install_plugin(found, os.environ)
+        name, place = plugin.name, install_plugin(plugin, os.environ)
     print_lines([f"installed {name} in {place}"])
 
 
@@ -71,29 +71,30 @@ def show_plugins(as_json: bool) -> None:
 
     --json prints [{name, version, description, path, kind, runs}]; kind is standard or claude.
     """
-    found, warnings = list_plugins(os.environ)
+    plugins, warnings = list_plugins(os.environ)
     for warning in warnings:
         print_warning(warning)
     if as_json:
         print_json(
             [
                 {
-                    "name": one.name,
-                    "version": one.manifest.version,
-                    "description": one.manifest.description,
-                    "path": str(one.root),
-                    "kind": one.manifest.kind,
-                    "runs": [*one.describe_runs()],
+                    "name": plugin.name,
+                    "version": plugin.manifest.version,
+                    "description": plugin.manifest.description,
+                    "path": str(plugin.root),
+                    "kind": plugin.manifest.kind,
+                    "runs": [*plugin.describe_runs()],
                 }
-                for one in found
+                for plugin in plugins
             ]
         )
         return
-    if not found:
+    if not plugins:
         print_lines(["no plugin is installed"])
         return
     rows = [
-        (one.name, one.manifest.version, to_single_line(one.manifest.description)) for one in found
+        (plugin.name, plugin.manifest.version, to_single_line(plugin.manifest.description))
+        for plugin in plugins
     ]
     print_lines(format_table(rows, headings=("NAME", "VERSION", "DESCRIPTION")))
 

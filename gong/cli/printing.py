@@ -165,9 +165,9 @@ class RunWatcher:
         last = self._last
         if stop_reason == "aborted":
             self.exit_code = signals.INTERRUPTED_EXIT
-        elif last and (said := describe_short_answer(last.content, last.stop_reason)):
-            self._warn(said)
-            self.exit_code, self.error = CUT_EXIT, Failure("AnswerIncomplete", said)
+        elif last and (short_answer := describe_short_answer(last.content, last.stop_reason)):
+            self._warn(short_answer)
+            self.exit_code, self.error = CUT_EXIT, Failure("AnswerIncomplete", short_answer)
 
 
 async def answer_prompt(
@@ -221,13 +221,13 @@ async def answer_prompt(
 
 async def _end_session(session: Session, watch: RunWatcher) -> None:
     """Close the session, and take the events of that, its end last."""
-    told: list[events.Event] = []
-    leave = session.subscribe(told.append, agents=True)
+    closing_events: list[events.Event] = []
+    leave = session.subscribe(closing_events.append, agents=True)
     try:
         await session.close()
     finally:
         leave()
-        for event in sorted(told, key=lambda one: isinstance(one, events.SessionEnd)):
+        for event in sorted(closing_events, key=lambda event: isinstance(event, events.SessionEnd)):
             watch.take_event(event)
 
 
@@ -237,7 +237,7 @@ def _is_all_denied(session: Session, watch: RunWatcher) -> bool:
         return False
     run = _find_run_entries(session.recorder, watch.first)
     results = [entry.data for entry in run if isinstance(entry.data, ToolResult)]
-    done = {one.call_id for one in results if one.name != ANSWER_TOOL}
+    done = {result.call_id for result in results if result.name != ANSWER_TOOL}
     denied = {
         entry.data.call_id
         for entry in run
@@ -310,13 +310,13 @@ def build_document(
     run = _find_run_entries(recorder, watch.first) if recorder else ()
     answers = [entry.data for entry in run if isinstance(entry.data, Assistant)]
     calls = _list_model_calls(run, recorder, open_tape) if recorder else []
-    found = session.object_answer
+    answer = session.object_answer
     text = join_texts(answers[-1].content) if answers else ""
     known = [call.cost.amount for call in calls if call.cost is not None]
     return RunDocument(
         session=recorder.tape.id if recorder else "",
         branch=recorder.branch if recorder else "",
-        result=text if found is None else msgspec.json.encode(found).decode(),
+        result=text if answer is None else msgspec.json.encode(answer).decode(),
         stop_reason=watch.end.stop_reason,
         usage=watch.end.usage,
         cost=Cost("USD", sum(known)) if known and len(known) == len(calls) else None,
@@ -324,7 +324,7 @@ def build_document(
         tool_calls=_list_tool_calls(run, answers),
         is_error=watch.exit_code != 0,
         error=watch.error,
-        structured_output=UNSET if found is None else found,
+        structured_output=UNSET if answer is None else answer,
     )
 
 

@@ -90,10 +90,10 @@ def logout(name: str) -> None:
 def status(as_json: bool) -> None:
     """Show which providers have a key, and where it comes from."""
     credentials, presets = Credentials.from_environ(os.environ), _load_presets()
-    variables = {name: (one.key_name, one.keys) for name, one in presets.items()}
+    variables = {name: (preset.key_name, preset.keys) for name, preset in presets.items()}
     saved = {name: (name, ()) for name in credentials.list_saved() if name not in presets}
-    found = {name: credentials.find(*where) for name, where in (variables | saved).items()}
-    rows = [(name, key.source, key.ending) for name, key in found.items() if key is not None]
+    keys = {name: credentials.find(*where) for name, where in (variables | saved).items()}
+    rows = [(name, key.source, key.ending) for name, key in keys.items() if key is not None]
     if as_json:
         print_json(
             [
@@ -142,11 +142,11 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
     if provider is not None and provider not in names.presets:
         known = ", ".join(names.presets)
         raise NotFound(f"no provider {provider!r}: choose one of {known}")
-    found = names.catalogue.list_models(provider)
+    models = names.catalogue.list_models(provider)
     if as_json:
-        print_json([_encode_model(names, model) for model in found])
+        print_json([_encode_model(names, model) for model in models])
         return
-    if found:
+    if models:
         rows = [
             (
                 model.id,
@@ -156,16 +156,18 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
                 " ".join(_list_abilities(model)),
                 " ".join(model.aliases),
             )
-            for model in found
+            for model in models
         ]
         optional = ("ALIASES", "CAN", "OUTPUT", "INPUT")
         print_lines(format_table(rows, (1, 2, 3), headings=_MODEL_HEADINGS, optional=optional))
         print_lines(
             ["", f"Prices in USD per million tokens, as of {CATALOGUE_DATE}; – means unknown."]
         )
-    presets = [one for one in names.presets.values() if provider in {None, one.name}]
-    ready = [one.name for one in presets if _is_provider_ready(one)]
-    wanting = [one.name for one in presets if not _is_provider_ready(one) and not one.later]
+    presets = [preset for preset in names.presets.values() if provider in {None, preset.name}]
+    ready = [preset.name for preset in presets if _is_provider_ready(preset)]
+    wanting = [
+        preset.name for preset in presets if not _is_provider_ready(preset) and not preset.later
+    ]
     lines = [f"Ready: {', '.join(ready)}"] if ready else []
     if wanting:
         lines.append(f"Need a key (gong auth login NAME): {', '.join(wanting)}")
@@ -185,9 +187,9 @@ def show(name: str, as_json: bool) -> None:
         return
     preset, key = names.presets.get(model.provider), "none needed"
     if preset is not None:
-        found = Credentials.from_environ(os.environ).find(preset.key_name, preset.keys)
-        if found is not None:
-            key = f"{found.ending} from {found.source}"
+        saved = Credentials.from_environ(os.environ).find(preset.key_name, preset.keys)
+        if saved is not None:
+            key = f"{saved.ending} from {saved.source}"
         elif not _is_provider_ready(preset):
             key = f"missing: gong auth login {preset.key_name}"
     facts = {

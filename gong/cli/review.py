@@ -111,55 +111,59 @@ def review(
     )
     files = select_files(changes.files, (*settings.review.ignore, *ignore))
     choose = partial(choose_findings, files=files, strictness=chosen, all_lines=all_lines)
-    found = choose(find_all_faults(files, settings.review.rules))
+    findings = choose(find_all_faults(files, settings.review.rules))
     memory = open_memory(changes.root, os.environ)
     # Of a patch, lines may not be there: an analyser would see broken files
-    analysed = find_with_analysers([one for one in files if one.is_whole], os.environ, memory)
-    found = merge_findings([*found, *choose(analysed.found)])
+    analysed = find_with_analysers([file for file in files if file.is_whole], os.environ, memory)
+    findings = merge_findings([*findings, *choose(analysed.found)])
     name = model or os.environ.get("GONG_MODEL") or settings.model
-    asked = name if files and name and not no_model else None
-    said = ModelAnswer([], [], [])
-    if asked or (files and fixes):
-        said = asyncio.run(
+    model_name = name if files and name and not no_model else None
+    answer = ModelAnswer([], [], [])
+    if model_name or (files and fixes):
+        answer = asyncio.run(
             _ask_model(
                 settings,
                 changes.root,
                 files,
                 name,
                 chosen,
-                asked is not None,
-                found,
+                model_name is not None,
+                findings,
                 memory,
                 fixes=fixes,
             )
         )
-        found = merge_findings([*found, *choose(said.found)])
+        findings = merge_findings([*findings, *choose(answer.found)])
     scope = ReviewScope(
         files=len(files),
         passes=tuple(name_passes(files, settings.review.rules)),
         analysers=tuple(analysed.ran),
         missing=tuple(analysed.missing),
-        model=asked,
-        stages=tuple(said.stages),
-        failed=(*analysed.failed, *said.failed),
+        model=model_name,
+        stages=tuple(answer.stages),
+        failed=(*analysed.failed, *answer.failed),
     )
-    for one in scope.failed:
-        print_warning(f"{one.part} failed: {one.error}")
-    _print_findings(found, "json" if as_json else output_format, scope)
-    return _FAILED_EXIT if scope.failed else int(count_failing(found, fail_on) > 0)
+    for failure in scope.failed:
+        print_warning(f"{failure.part} failed: {failure.error}")
+    _print_findings(findings, "json" if as_json else output_format, scope)
+    return _FAILED_EXIT if scope.failed else int(count_failing(findings, fail_on) > 0)
 
 
-def _print_findings(found: Sequence[ReviewFinding], output_format: str, scope: ReviewScope) -> None:
+def _print_findings(
+    findings: Sequence[ReviewFinding], output_format: str, scope: ReviewScope
+) -> None:
     if output_format == "text":
-        print_lines(format_text(found, scope))
+        print_lines(format_text(findings, scope))
     elif output_format == "github":
-        print_lines(format_github(found, scope))
+        print_lines(format_github(findings, scope))
     elif output_format == "sarif":
-        print_json(build_sarif(found, __version__, scope))
+        print_json(build_sarif(findings, __version__, scope))
     else:
-        counts = {one: sum(each.severity == one for each in found) for one in SEVERITIES}
+        counts = {
+            severity: sum(each.severity == severity for each in findings) for severity in SEVERITIES
+        }
         print_json({
-            "findings": [{**msgspec.to_builtins(one), "source": one.source} for one in found],
+            "findings": [{**msgspec.to_builtins(row), "source": row.source} for row in findings],
             "counts": counts,
             **msgspec.to_builtins(scope),
         })  # fmt: skip
@@ -173,7 +177,7 @@ async def _ask_model(
     name: str | None,
     strictness: str,
     asks: bool,
-    found: Sequence[ReviewFinding],
+    findings: Sequence[ReviewFinding],
     memory: ReviewMemory,
     *,
     fixes: bool,
@@ -182,7 +186,7 @@ async def _ask_model(
 
     What fails is part of the answer, so that nothing that was found is lost.
     """
-    said = ModelAnswer([], [], [])
+    answer = ModelAnswer([], [], [])
     part = f"model {name}"
     try:
         with open_store(config.locate_store(settings, os.environ)) as library:
@@ -193,15 +197,15 @@ async def _ask_model(
                 host.session.open_recorder(f"review of {len(files)} files")
                 host.session.announce()
                 if asks:
-                    said = await ask_model(
+                    answer = await ask_model(
                         host.session, files, strictness=strictness, memory=memory
                     )
-                if fixes and (found or said.found):
+                if fixes and (findings or answer.found):
                     part = "fix"
-                    chosen = merge_findings([*found, *choose_findings(said.found, files)])
+                    chosen = merge_findings([*findings, *choose_findings(answer.found, files)])
                     print_warning(await apply_fixes(host.session, chosen))
             finally:
                 await host.close()
     except (GongError, TapeError, OSError) as error:
-        said.failed.append(FailedPart(part, mask_text(str(error)).text))
-    return said
+        answer.failed.append(FailedPart(part, mask_text(str(error)).text))
+    return answer

@@ -146,7 +146,7 @@ def compact(
             else:
                 request = CompactionRequest("user", focus, hard=hard)
                 seen = await collect_events(host.session.compact(request))
-                done = next(one for one in reversed(seen) if isinstance(one, CompactionEnd))
+                done = next(event for event in reversed(seen) if isinstance(event, CompactionEnd))
                 printed |= {"entry": done.entry, "covered": done.covered}
                 printed |= {"tokens": {"before": done.before, "after": done.after}, "by": done.by}
                 lines = _describe_compaction(done, where)

@@ -58,14 +58,17 @@ def list_skills(as_json: bool) -> None:
     --json prints [{name, description, path, source}]; source is project, user, plugin:NAME or
     shipped. Those of a project have an effect when it is trusted: see gong trust.
     """
-    found = load_found()
+    skills = load_found()
     if as_json:
         keys = ("name", "description", "path", "source")
-        print_json([{key: getattr(one, key) for key in keys} for one in found.skills])
+        print_json([{key: getattr(skill, key) for key in keys} for skill in skills.skills])
         return
-    rows = [(_describe_source(one), f"/{one.name}", _describe_skill(one)) for one in found.skills]
+    rows = [
+        (_describe_source(skill), f"/{skill.name}", _describe_skill(skill))
+        for skill in skills.skills
+    ]
     print_lines(format_table(rows, headings=("FROM", "NAME", "DESCRIPTION"), optional=("FROM",)))
-    if not all(one.is_active for one in found.skills):
+    if not all(skill.is_active for skill in skills.skills):
         print_warning("skills that are not trusted are not used: gong trust shows and allows them")
 
 
@@ -137,15 +140,15 @@ def check_skills(names: tuple[str, ...], as_json: bool) -> None:
     Exit code 1 if one has an error. Fields that nothing reads are warnings. --json prints [{name,
     path, errors, warnings}].
     """
-    found = load_found()
-    chosen = [_find_checked(found, name) for name in names] or [*found.skills, *found.shadowed]
+    skills = load_found()
+    chosen = [_find_checked(skills, name) for name in names] or [*skills.skills, *skills.shadowed]
     reports = []
-    for one in chosen:
-        findings = check_skill(one, Path(one.path).parent)
+    for skill in chosen:
+        findings = check_skill(skill, Path(skill.path).parent)
         reports.append(
             {
-                "name": one.name,
-                "path": one.path,
+                "name": skill.name,
+                "path": skill.path,
                 "errors": [each.text for each in findings if each.level == "error"],
                 "warnings": [each.text for each in findings if each.level == "warning"],
             }
@@ -163,29 +166,29 @@ def check_skills(names: tuple[str, ...], as_json: bool) -> None:
 def load_found() -> SkillSet:
     """Return the skills for this folder; warns of what cannot be read, or is shadowed."""
     settings = load_settings()
-    found = find_skills(locate_folder(), os.environ, shipped=settings.skills.shipped)
-    for warning in found.warnings:
+    skills = find_skills(locate_folder(), os.environ, shipped=settings.skills.shipped)
+    for warning in skills.warnings:
         print_warning(warning)
-    return found
+    return skills
 
 
-def _require_skill(found: SkillSet, name: str) -> Skill:
-    skill = found.find(name)
+def _require_skill(skills: SkillSet, name: str) -> Skill:
+    skill = skills.find(name)
     if skill is None:
         from difflib import get_close_matches  # noqa: PLC0415 (only for a wrong name)
 
-        near = get_close_matches(name, [one.name for one in found.skills], n=1)
+        near = get_close_matches(name, [skill.name for skill in skills.skills], n=1)
         hint = f"did you mean {near[0]}?" if near else "gong skills list names them"
         raise NotFound(f"no skill is called {name}: {hint}")
     return skill
 
 
-def _find_checked(found: SkillSet, name: str) -> Skill:
+def _find_checked(skills: SkillSet, name: str) -> Skill:
     """Return a skill by its name, or by its folder or file."""
     path = Path(name)
     file = path / FILE_NAME if path.is_dir() else path
     if not file.is_file():
-        return _require_skill(found, name)
+        return _require_skill(skills, name)
     file = file.absolute()
     if file.name == FILE_NAME:
         return read_skill(file, file.parent.name, "file")

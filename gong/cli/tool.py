@@ -68,7 +68,7 @@ def tool(name: str, arguments: str, *, jsonl: bool, as_json: bool) -> None:
     if name == "list":
         _print_tools(as_json=as_json)
         return
-    given = sys.stdin.buffer.read() if arguments == "-" else os.fsencode(arguments)
+    text = sys.stdin.buffer.read() if arguments == "-" else os.fsencode(arguments)
     with asyncio.Runner() as runner:
         opened = runner.run(_open_runner())
         try:
@@ -79,7 +79,7 @@ def tool(name: str, arguments: str, *, jsonl: bool, as_json: bool) -> None:
                     sys.stdout.buffer.flush()
                 code = 0
             else:
-                answer, code = runner.run(opened.run_call(name, given))
+                answer, code = runner.run(opened.run_call(name, text))
                 print_bytes(answer + b"\n")
         finally:
             # Also if a signal arrived while a command was being started.
@@ -111,17 +111,17 @@ class ToolRunner:
     policy: DangerPolicy
     storage: FolderStorage
 
-    async def run_call(self, name: str, given: bytes) -> tuple[bytes, int]:
+    async def run_call(self, name: str, arguments: bytes) -> tuple[bytes, int]:
         """Run one call; return its answer as a JSON line, and an exit code."""
         try:
-            msgspec.json.decode(given)
-            call = ToolCall(id="c1", name=name, args=Raw(given))
+            msgspec.json.decode(arguments)
+            call = ToolCall(id="c1", name=name, args=Raw(arguments))
         except (
             msgspec.DecodeError,
             UnicodeDecodeError,
             RecursionError,
         ):  # the tool reads or refuses the text
-            call = ToolCall(id="c1", name=name, args_text=given.decode("utf-8", "replace"))
+            call = ToolCall(id="c1", name=name, args_text=arguments.decode("utf-8", "replace"))
         prepared = self.tools.prepare(call)
         if not isinstance(prepared, PreparedCall):
             result = prepared
@@ -136,21 +136,21 @@ class ToolRunner:
     async def answer_line(self, line: bytes) -> tuple[bytes, int]:
         """Run the call on a line; a line without a valid call gives an error result."""
         try:
-            asked = msgspec.json.decode(line, type=_CallLine)
+            call_line = msgspec.json.decode(line, type=_CallLine)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            wanted = 'Give {"tool": NAME, "args": {…}}.'
+            usage = 'Give {"tool": NAME, "args": {…}}.'
             return self._encode_result(
-                ToolOutcome.error(f"Not a call: {error}. {wanted}")
+                ToolOutcome.error(f"Not a call: {error}. {usage}")
             ), _USAGE_EXIT
-        return await self.run_call(asked.tool, bytes(asked.args))
+        return await self.run_call(call_line.tool, bytes(call_line.args))
 
     def _encode_result(self, result: ToolOutcome) -> bytes:
         plain = all(isinstance(block, Text) for block in result.content)
         blocks = [self._encode_block(block) for block in result.content]
         content = join_texts(result.content) if plain else blocks
         details = encode_details(result)
-        shown = Raw(b"null") if details == NO_JSON else details
-        return msgspec.json.encode(PrintedResult(content, shown, result.is_error))
+        printed_details = Raw(b"null") if details == NO_JSON else details
+        return msgspec.json.encode(PrintedResult(content, printed_details, result.is_error))
 
     def _encode_block(self, block: Block) -> Any:
         """Return a block as it is printed; a picture's bytes are base64."""
@@ -166,9 +166,9 @@ async def _open_runner() -> ToolRunner:
     await env.initialize()
     locale = choose_locale(os.environ)
     floor = DangerPolicy(allow_all, folder, os.environ.get("HOME", "/"), locale)
-    kept = settings.truncation
-    place = kept.storage_dir or build_temporary_path(env.temporary_directory)
-    storage = FolderStorage(place, kept.retention_days)
+    limits = settings.truncation
+    place = limits.storage_dir or build_temporary_path(env.temporary_directory)
+    storage = FolderStorage(place, limits.retention_days)
     return ToolRunner(_build_all_tools(settings), env, floor, storage)
 
 
@@ -187,7 +187,7 @@ def _print_tools(*, as_json: bool) -> None:
         print_json(specs)
         return
     rows = {
-        one.name: (one.name, _CLAUSE_END.split(one.description, maxsplit=1)[0]) for one in specs
+        spec.name: (spec.name, _CLAUSE_END.split(spec.description, maxsplit=1)[0]) for spec in specs
     }
     print_lines(format_table([rows[name] for name in usual], headings=("TOOL", "DOES")))
     print_lines(["", "In a session:", *format_table([rows[name] for name in SESSION_TOOLS])])

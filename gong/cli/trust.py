@@ -82,4 +82,4 @@ def render_parts(project: Project) -> Iterator[str]:
     yield f"  {heading}"
     for part, line in zip(project.parts, lines, strict=True):
         yield f"  {line}"
-        yield from (f"      {to_single_line(one)}" for one in part.runs)
+        yield from (f"      {to_single_line(run)}" for run in part.runs)

@@ -45,8 +45,8 @@ class CallReporter:
                 self._write_line(f"{model} answers after {self._measure()}")
             case events.MessageEnd(stop_reason=stop, usage=usage):
                 cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
-                asked = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
-                tokens = f"{asked:,} tokens in{cached}, {usage.output:,} out"
+                input_tokens = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
+                tokens = f"{input_tokens:,} tokens in{cached}, {usage.output:,} out"
                 self._write_line(f"{stop} after {self._measure()}, {tokens}")
             case events.RunFailure(error_class=kind, retryable=retryable):
                 again = "another try may succeed" if retryable else "another try would fail, too"

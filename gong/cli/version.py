@@ -76,9 +76,9 @@ def find_commit() -> str | None:
 
 def find_build_time() -> str | None:
     """Return when the commit it runs from was made, else when it was installed; UTC, RFC 3339."""
-    seconds = [float(said)] if (said := _ask_git("log", "-1", "--format=%ct")) else []
+    seconds = [float(commit_time)] if (commit_time := _ask_git("log", "-1", "--format=%ct")) else []
     with suppress(OSError):
-        seconds += [one.stat().st_mtime for one in _ROOT.glob("gong-*.dist-info/RECORD")]
+        seconds += [record.stat().st_mtime for record in _ROOT.glob("gong-*.dist-info/RECORD")]
     return (
         datetime.fromtimestamp(seconds[0], UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
     )

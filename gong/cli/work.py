@@ -87,15 +87,15 @@ def list_(*, as_json: bool) -> None:
     """
     works = _open_work_store().all()
     if as_json:
-        print_json([_encode_work(one) for one in works])
+        print_json([_encode_work(work) for work in works])
     elif works:
         rows = []
-        for one in works:
-            title = shorten_to_width(one.title, _TITLE_COLUMNS)
-            done, todo, tapes = map(len, (one.completed, one.pending, one.tapes))
+        for work in works:
+            title = shorten_to_width(work.title, _TITLE_COLUMNS)
+            done, todo, tapes = map(len, (work.completed, work.pending, work.tapes))
             with show_times(local=True):
-                changed = render_time(one.updated)[:16]
-            rows.append((one.id, title, str(done), str(todo), str(tapes), changed))
+                changed = render_time(work.updated)[:16]
+            rows.append((work.id, title, str(done), str(todo), str(tapes), changed))
         headings = ("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED")
         optional = ("CHANGED", "TAPES", "DONE", "TO DO")
         print_lines(format_table(rows, (2, 3, 4), headings=headings, optional=optional))
@@ -111,23 +111,23 @@ def show(ref: str, *, as_json: bool) -> None:
 
     --json prints what `new --json` prints.
     """
-    one = _open_work_store().find(ref)
+    work = _open_work_store().find(ref)
     if as_json:
-        print_json(_encode_work(one))
+        print_json(_encode_work(work))
         return
-    lines = [f"{one.id}  {to_single_line(one.title)}"]
-    for name, text in (("goal", one.goal), ("background", one.background)):
+    lines = [f"{work.id}  {to_single_line(work.title)}"]
+    for name, text in (("goal", work.goal), ("background", work.background)):
         if text:
             lines += ["", f"{name}:", *(f"  {line}" for line in show_controls(text).split("\n"))]
-    numbered = [f"{at}. {text}" for at, text in enumerate(one.pending, 1)]
-    usage = [f"{name} {count:,} tokens" for name, count in one.token_usage_by_provider.items()]
+    numbered = [f"{at}. {text}" for at, text in enumerate(work.pending, 1)]
+    usage = [f"{name} {count:,} tokens" for name, count in work.token_usage_by_provider.items()]
     for name, texts in (
-        ("done", one.completed),
+        ("done", work.completed),
         ("to do", numbered),
-        ("key files", one.key_files),
-        ("decisions", one.decisions),
-        ("notes", one.notes),
-        ("tapes", [identity[:SHORT] for identity in one.tapes]),
+        ("key files", work.key_files),
+        ("decisions", work.decisions),
+        ("notes", work.notes),
+        ("tapes", [identity[:SHORT] for identity in work.tapes]),
         ("spent", usage),
     ):
         if texts:
@@ -163,17 +163,17 @@ def add(
     as_json: bool,
 ) -> None:
     """Add to-do items, notes, files, decisions or sessions; each option may be repeated."""
-    given = (*todo, *note, *files, *decision)
-    if not (given or tapes) or not all(map(str.strip, given)):
+    items = (*todo, *note, *files, *decision)
+    if not (items or tapes) or not all(map(str.strip, items)):
         raise UsageError("nothing to add: give --todo, --note, --file, --decision or --tape")
     works = _open_work_store()
     identity = works.find(ref).id
-    found = []
+    tape_ids = []
     for tape in tapes:
         with open_ref(GlobalOptions(str(locate_store(store))), tape) as place:
-            found.append(place.tape.id)
-    more = WorkAdditions(todo, note, files, decision, found)
-    changed = works.change(identity, lambda one: add_to_work(one, more), _format_now())
+            tape_ids.append(place.tape.id)
+    more = WorkAdditions(todo, note, files, decision, tape_ids)
+    changed = works.change(identity, lambda work: add_to_work(work, more), _format_now())
     counts = f"{len(changed.completed)} done, {len(changed.pending)} to do"
     tapes = format_count(len(changed.tapes), "tape")
     line = f"{identity}  {to_single_line(changed.title)}: {counts}, {tapes}"
@@ -187,7 +187,9 @@ def add(
 def done(ref: str, what: str, *, as_json: bool) -> None:
     """Mark a to-do item as done: by its number in `gong work show`, or by words of it."""
     works = _open_work_store()
-    changed = works.change(works.find(ref).id, lambda one: complete_task(one, what), _format_now())
+    changed = works.change(
+        works.find(ref).id, lambda work: complete_task(work, what), _format_now()
+    )
     print_json(_encode_work(changed)) if as_json else print_lines(
         [f"done: {to_single_line(changed.completed[-1])}"]
     )
@@ -229,7 +231,7 @@ def handoff(
     usage = {name: spend.usage.total for name, spend in history.spending.items()}
     if usage != context.token_usage_by_provider and usage:
         context = works.change(
-            context.id, lambda one: replace(one, token_usage_by_provider=usage), _format_now()
+            context.id, lambda work: replace(work, token_usage_by_provider=usage), _format_now()
         )
     cwd = get_current_folder(is_needed=False)
     page = build_work_handoff(context, history, cwd=cwd, created=context.updated)
@@ -252,6 +254,6 @@ def _format_now() -> str:
     return format_timestamp(read_clock())
 
 
-def _encode_work(one: WorkContext) -> dict[str, Any]:
+def _encode_work(work: WorkContext) -> dict[str, Any]:
     """Return a piece of work as `--json` prints it, with its file."""
-    return {**msgspec.structs.asdict(one), "path": str(_open_work_store().file(one.id))}
+    return {**msgspec.structs.asdict(work), "path": str(_open_work_store().file(work.id))}

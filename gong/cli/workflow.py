@@ -137,12 +137,12 @@ def _add_budget(command: Any) -> Any:
     return command
 
 
-def _change_budget(limits: Limits, given: dict[str, Any]) -> Limits:
-    changed = {name: given[name] for name in ("max_cost", "max_task_cost")}
+def _change_budget(limits: Limits, options: dict[str, Any]) -> Limits:
+    changed = {name: options[name] for name in ("max_cost", "max_task_cost")}
     limits = msgspec.structs.replace(
         limits, **{name: value for name, value in changed.items() if value is not None}
     )
-    role_costs = {**limits.max_role_costs, **dict(given["role_costs"])}
+    role_costs = {**limits.max_role_costs, **dict(options["role_costs"])}
     return msgspec.structs.replace(limits, max_role_costs=role_costs)
 
 
@@ -212,7 +212,7 @@ def start(
     store: str | None,
     model: str | None,
     as_json: bool,
-    **given: Any,
+    **values: Any,
 ) -> int:
     """Plan a requirement and carry the plan out.
 
@@ -231,17 +231,17 @@ def start(
     if asks and not sys.stdin.isatty():
         raise click.UsageError("not a terminal: pass --yes or --plan-only")
     limits = Limits(
-        executors=given["max_executors"],
-        reviewers=given["max_reviewers"],
-        fixers=given["max_fixers"],
-        retries=given["retries"],
-        auto_fix=given["auto_fix"],
-        replans=given["replans"],
-        max_cost=given["max_cost"],
-        max_task_cost=given["max_task_cost"],
-        max_role_costs=dict(given["role_costs"]),
+        executors=values["max_executors"],
+        reviewers=values["max_reviewers"],
+        fixers=values["max_fixers"],
+        retries=values["retries"],
+        auto_fix=values["auto_fix"],
+        replans=values["replans"],
+        max_cost=values["max_cost"],
+        max_task_cost=values["max_task_cost"],
+        max_role_costs=dict(values["role_costs"]),
     )
-    role_models = {one: given[f"{one}_model"] for one in ROLES if given[f"{one}_model"]}
+    role_models = {role: values[f"{role}_model"] for role in ROLES if values[f"{role}_model"]}
     settings = load_settings(store=store)
     options = WorkflowOptions(
         model or os.environ.get("GONG_MODEL") or settings.model or "", role_models, limits, yolo
@@ -326,8 +326,8 @@ async def _run_to_end(
         Path(report_file).write_text(build_page(done), "utf-8")  # noqa: ASYNC240 (at the end)
     if not as_json:
         score = "" if done.score is None else f", score {done.score:g}"
-        said = f" ({engine.stopped})" if engine.stopped else ""
-        print_lines([f"workflow {done.id[:8]}: {status}{score}{said}"])
+        reason = f" ({engine.stopped})" if engine.stopped else ""
+        print_lines([f"workflow {done.id[:8]}: {status}{score}{reason}"])
         if done.report:
             print_lines([done.report])
     return _EXITS.get(status, 1)
@@ -341,20 +341,25 @@ def list_workflows(*, store: str | None, as_json: bool) -> None:
 
     --json prints [{id, requirement, status, tasks, completed, score}].
     """
-    rows = [_describe_workflow(one) for one in _load_all(store)]
+    rows = [_describe_workflow(workflow) for workflow in _load_all(store)]
     if as_json:
         print_json(rows)
         return
     table = [
-        (one.id[:8], one.status, f"{one.completed}/{one.tasks}", one.requirement) for one in rows
+        (row.id[:8], row.status, f"{row.completed}/{row.tasks}", row.requirement) for row in rows
     ]
     print_lines(format_table(table, headings=("WORKFLOW", "STATUS", "DONE", "REQUIREMENT")))
 
 
-def _describe_workflow(one: Workflow) -> ListedWorkflow:
-    completed = sum(state.status == "completed" for state in one.states.values())
+def _describe_workflow(workflow: Workflow) -> ListedWorkflow:
+    completed = sum(state.status == "completed" for state in workflow.states.values())
     return ListedWorkflow(
-        one.id, one.requirement, one.status, len(one.states), completed, one.score
+        workflow.id,
+        workflow.requirement,
+        workflow.status,
+        len(workflow.states),
+        completed,
+        workflow.score,
     )
 
 
@@ -393,33 +398,34 @@ def show(ref: str, *, store: str | None, report_file: str | None, as_json: bool)
     role, plans (how many there were), messages between tasks, and tasks, each with id, title,
     status, dependencies, tries, note, tape, branch, worktree, cost and reviews.
     """
-    found = _load_one(store, ref)
+    workflow = _load_one(store, ref)
     if report_file is not None:
-        Path(report_file).write_text(build_page(found), "utf-8")
+        Path(report_file).write_text(build_page(workflow), "utf-8")
     if as_json:
         print_json({
-            "id": found.id, "requirement": found.requirement, "status": found.status,
-            "score": found.score, "report": found.report, "options": found.options,
-            "cost": found.cost, "costs": found.costs, "plans": found.plans,
+            "id": workflow.id, "requirement": workflow.requirement, "status": workflow.status,
+            "score": workflow.score, "report": workflow.report, "options": workflow.options,
+            "cost": workflow.cost, "costs": workflow.costs, "plans": workflow.plans,
             "messages": [
-                {"task": one.task, "to": one.to, "text": one.summary} for one in found.messages
+                {"task": event.task, "to": event.to, "text": event.summary}
+                for event in workflow.messages
             ],
-            "tasks": [*_list_tasks(found)],
+            "tasks": [*_list_tasks(workflow)],
         })  # fmt: skip
         return
-    score = "" if found.score is None else f"  score {found.score:g}"
-    print_lines([f"{found.id[:8]}  {found.status}{score}  {found.requirement}", ""])
-    print_lines(draw_graph(found.plan, found.states))
-    if found.report:
-        print_lines(["", found.report])
+    score = "" if workflow.score is None else f"  score {workflow.score:g}"
+    print_lines([f"{workflow.id[:8]}  {workflow.status}{score}  {workflow.requirement}", ""])
+    print_lines(draw_graph(workflow.plan, workflow.states))
+    if workflow.report:
+        print_lines(["", workflow.report])
 
 
-def _list_tasks(found: Workflow) -> Iterator[ListedTask]:
-    for task in found.plan.tasks:
-        state = found.states[task.id]
+def _list_tasks(workflow: Workflow) -> Iterator[ListedTask]:
+    for task in workflow.plan.tasks:
+        state = workflow.states[task.id]
         reviews = tuple(
-            {"verdict": one.verdict, "findings": one.findings, "summary": one.summary}
-            for one in found.reviews.get(task.id, [])
+            {"verdict": review.verdict, "findings": review.findings, "summary": review.summary}
+            for review in workflow.reviews.get(task.id, [])
         )
         yield ListedTask(
             task.id, task.title, state.status, task.dependencies, state.tries, state.note,
@@ -432,8 +438,8 @@ def _list_tasks(found: Workflow) -> Iterator[ListedTask]:
 @store_option
 def graph(ref: str, *, store: str | None) -> None:
     """Draw the tasks of a workflow and what each waits for."""
-    found = _load_one(store, ref)
-    print_lines(draw_graph(found.plan, found.states))
+    workflow = _load_one(store, ref)
+    print_lines(draw_graph(workflow.plan, workflow.states))
 
 
 @workflow.command("cancel")
@@ -441,14 +447,14 @@ def graph(ref: str, *, store: str | None) -> None:
 @store_option
 def cancel(ref: str, *, store: str | None) -> int:
     """Stop a workflow: its agents are stopped, its work is kept, `resume` continues it."""
-    found = _load_one(store, ref)
-    if found.status not in {"running", "planned"}:
-        print_lines([f"workflow {found.id[:8]} is {found.status}: there is nothing to stop"])
+    workflow = _load_one(store, ref)
+    if workflow.status not in {"running", "planned"}:
+        print_lines([f"workflow {workflow.id[:8]} is {workflow.status}: there is nothing to stop"])
         return 0
-    file = locate_cancel_file(os.environ, found.id)
+    file = locate_cancel_file(os.environ, workflow.id)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     file.touch()
-    print_lines([f"workflow {found.id[:8]} is being stopped"])
+    print_lines([f"workflow {workflow.id[:8]} is being stopped"])
     return 0
 
 
@@ -467,10 +473,10 @@ def resume(
     queue: str | None,
     store: str | None,
     as_json: bool,
-    **given: Any,
+    **options: Any,
 ) -> int:
     """Continue a workflow with its models and limits; does nothing if it has ended."""
-    return _resume_workflow(ref, store, queue, report_file, given, as_json=as_json)
+    return _resume_workflow(ref, store, queue, report_file, options, as_json=as_json)
 
 
 @workflow.command("retry")
@@ -481,10 +487,10 @@ def resume(
 @store_option
 @as_json
 def retry(
-    ref: str, task: str, *, queue: str | None, store: str | None, as_json: bool, **given: Any
+    ref: str, task: str, *, queue: str | None, store: str | None, as_json: bool, **options: Any
 ) -> int:
     """Try a failed task again, then the tasks that were skipped because of it."""
-    return _resume_workflow(ref, store, queue, None, given, as_json=as_json, again=task)
+    return _resume_workflow(ref, store, queue, None, options, as_json=as_json, again=task)
 
 
 @workflow.command("fork")
@@ -498,8 +504,8 @@ def fork(ref: str, task: str, *, store: str | None) -> int:
     """
     settings = load_settings(store=store)
     with open_store(config.locate_store(settings, os.environ)) as library:
-        made = fork_workflow(_build_reading_front(library, settings), ref, task)
-    print_lines([made])
+        forked = fork_workflow(_build_reading_front(library, settings), ref, task)
+    print_lines([forked])
     return 0
 
 
@@ -508,33 +514,35 @@ def _resume_workflow(
     store: str | None,
     queue: str | None,
     report_file: str | None,
-    given: dict[str, Any],
+    changed_limits: dict[str, Any],
     *,
     as_json: bool,
     again: str = "",
 ) -> int:
-    found = _load_one(store, ref)
-    if not found.plan.tasks:
-        raise ConfigurationError(f"workflow {found.id[:8]} has no plan: start it again")
-    if found.status in {"completed", "failed"} and not again:
+    workflow = _load_one(store, ref)
+    if not workflow.plan.tasks:
+        raise ConfigurationError(f"workflow {workflow.id[:8]} has no plan: start it again")
+    if workflow.status in {"completed", "failed"} and not again:
         if not as_json:
-            print_lines([f"workflow {found.id[:8]} is {found.status}: there is nothing to do"])
-        return _EXITS.get(found.status, 1)
+            print_lines(
+                [f"workflow {workflow.id[:8]} is {workflow.status}: there is nothing to do"]
+            )
+        return _EXITS.get(workflow.status, 1)
 
-    url = choose_queue(queue, os.environ) or found.options.queue
+    url = choose_queue(queue, os.environ) or workflow.options.queue
 
     async def work(front: FrontEnd) -> int:
         screen = WorkflowScreen(as_json=as_json)
-        async with open_workflow(front, found.id, screen.tell, url) as engine:
-            limits = _change_budget(found.options.limits, given)
-            if limits != found.options.limits:
-                options = msgspec.structs.replace(found.options, limits=limits)
+        async with open_workflow(front, workflow.id, screen.tell, url) as engine:
+            limits = _change_budget(workflow.options.limits, changed_limits)
+            if limits != workflow.options.limits:
+                options = msgspec.structs.replace(workflow.options, limits=limits)
                 engine.record(WorkflowEvent("options", options=options))
             if again:
                 reset_task(engine, again)
             return await _run_to_end(engine, screen, report_file, as_json=as_json)
 
-    return _run_in_store(store, found.options, work)
+    return _run_in_store(store, workflow.options, work)
 
 
 @workflow.command("work")

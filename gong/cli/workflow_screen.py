@@ -104,13 +104,13 @@ class WorkflowScreen:
 
     def _build_progress(self, engine: WorkflowEngine) -> dict[str, Any]:
         """Return what the picture shows, for programs; it is on no tape."""
-        found, now = engine.workflow, read_clock()
+        workflow, now = engine.workflow, read_clock()
         return {
             "event": "progress",
-            "completed": sum(one.status == "completed" for one in found.states.values()),
-            "tasks": len(found.states),
+            "completed": sum(state.status == "completed" for state in workflow.states.values()),
+            "tasks": len(workflow.states),
             "at_work": engine.describe_at_work(),
-            "cost": found.cost,
+            "cost": workflow.cost,
             "seconds": (now - self._began) / 1e6,
-            "seconds_left": estimate_time_left(found, now),
+            "seconds_left": estimate_time_left(workflow, now),
         }
