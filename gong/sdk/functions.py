@@ -124,9 +124,9 @@ async def _run_call(
 ) -> FunctionResult:
     offered = {"call_id": call.id, "tool_call_id": call.id, **offered}
     try:
-        execute, given = _prepare_call(tools, call)
-        asked = list(inspect.signature(execute).parameters)[1:]
-        output = execute(given, **{name: offered[name] for name in asked if name in offered})
+        execute, arguments = _prepare_call(tools, call)
+        names = list(inspect.signature(execute).parameters)[1:]
+        output = execute(arguments, **{name: offered[name] for name in names if name in offered})
         if inspect.isawaitable(output):
             output = await output
         text = output if isinstance(output, str) else msgspec.json.encode(output).decode()
@@ -143,7 +143,7 @@ class _InvalidCall(Exception):
 
 def _prepare_call(tools: Sequence[Tool], call: ToolCall) -> tuple[Callable[..., Any], Any]:
     """Return what runs and what it is given; raises _InvalidCall."""
-    tool = next((one for one in tools if one.name == call.name), None)
+    tool = next((tool for tool in tools if tool.name == call.name), None)
     if tool is None or tool.execute is None:
         raise _InvalidCall(f"there is no tool {call.name}")
     kind = dict if isinstance(tool.parameters, dict) else tool.parameters

@@ -205,18 +205,18 @@ def stream_text(
         raise ConfigurationError("pictures go with a prompt; in messages they are blocks")
     if (prompt is None) == (messages is None):
         raise ConfigurationError("give either a prompt or messages")
-    shown = Pictures()
+    attachments = Pictures()
     if own := (provider_options or {}).get(provider.name):
         check_options(own, provider.api, provider.name)
         request = {"options": Raw(msgspec.json.encode(own)), **request}
     if messages is None:
         words = Text(clean_words(prompt or ""))
-        messages = (Message("user", (words, *map(shown.image, pictures))),)
+        messages = (Message("user", (words, *map(attachments.image, pictures))),)
     if pictures:
-        request = {"load": shown.load, **request}
+        request = {"load": attachments.load, **request}
     if isinstance(system := request.get("system"), str):
         request = {**request, "system": clean_words(system)}
-    wanted = Request(
+    first_request = Request(
         model=name,
         messages=tuple(messages),
         tools=tuple(tool.to_spec() for tool in tools),
@@ -231,7 +231,7 @@ def stream_text(
         repair=repair_tool_call,
         bounds=AnswerDeadline(model, timeout, step_timeout, abort_signal),
     )
-    return StreamResult(rounds.stream_events(wanted), rounds.answers)
+    return StreamResult(rounds.stream_events(first_request), rounds.answers)
 
 
 async def generate(model: str, **how: Any) -> GenerateResult:
@@ -254,8 +254,8 @@ async def generate_object(model: str, kind: type | JsonSchema, **how: Any) -> Ge
     """
     client = how.pop("client", None) or get_default_client()
     provider, _ = client.resolve(model)
-    asked = _choose_object_request(provider, kind)
-    result = await generate(model, client=client, max_tool_rounds=0, **asked, **how)
+    kind_request = _choose_object_request(provider, kind)
+    result = await generate(model, client=client, max_tool_rounds=0, **kind_request, **how)
     text = _get_object_text(result.response)
     return GenerateResult(result.steps, parse_object(text, kind))
 
@@ -328,20 +328,29 @@ class _ToolRounds:
                         yield event
                 response = self.answers[-1].response()
                 calls = {call.name for call in response.tool_calls}
-                said: Content = response.content
+                content: Content = response.content
                 results: tuple[FunctionResult, ...] = ()
                 # one call of a tool without `execute` leaves all of them to the caller
                 runs = bool(calls) and calls.isdisjoint(passive) and len(steps) < self.most
                 if runs:
-                    given = (self.tools, said, request.messages, self.repair, self.bounds.abort)
-                    run = partial(run_calls, *given)
-                    said, results = await self.bounds.wait(run)
+                    arguments = (
+                        self.tools,
+                        content,
+                        request.messages,
+                        self.repair,
+                        self.bounds.abort,
+                    )
+                    run = partial(run_calls, *arguments)
+                    content, results = await self.bounds.wait(run)
                 steps.append(StepResult(response, results))
                 yield StepFinish(steps[-1])
                 if not (runs or response.is_paused) or (self.stop_when and self.stop_when(steps)):
                     return
-                told = (Message("assistant", said), *(result.to_message() for result in results))
-                request = replace(request, messages=(*request.messages, *told))
+                new_messages = (
+                    Message("assistant", content),
+                    *(result.to_message() for result in results),
+                )
+                request = replace(request, messages=(*request.messages, *new_messages))
 
     async def _stream_answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         answer = StreamAccumulator(f"c_{token_hex(4)}")

@@ -102,8 +102,8 @@ def _iter_references(part: Any) -> Iterator[str]:
             elif word not in _VALUES and not (isinstance(value, dict) and "$id" in value):
                 yield from _iter_references(value)
     elif isinstance(part, list):
-        for one in part:
-            yield from _iter_references(one)
+        for item in part:
+            yield from _iter_references(item)
 
 
 def _build_validator(schema: JsonSchema) -> Any:
@@ -182,7 +182,7 @@ def _is_strict(schema: JsonSchema) -> bool:
         is_closed = schema.get("additionalProperties") is False
         if not is_closed or {*fields} != {*schema.get("required", ())}:
             return False
-    named = (one for key in _NAMED_PARTS for one in schema.get(key, {}).values())
+    named = (part for key in _NAMED_PARTS for part in schema.get(key, {}).values())
     parts = [*named, *schema.get("anyOf", ()), schema.get("items", {})]
     return all(isinstance(part, dict) and (not part or _is_strict(part)) for part in parts)
 
@@ -205,7 +205,7 @@ def _close_schema(schema: JsonSchema) -> JsonSchema:
 
 def _close_schema_part(key: str, value: Any) -> Any:
     if key in _NAMED_PARTS:
-        return {name: _close_schema(one) for name, one in value.items()}
+        return {name: _close_schema(part) for name, part in value.items()}
     if key in _LISTED_PARTS:
-        return [_close_schema(one) for one in value]
+        return [_close_schema(part) for part in value]
     return _close_schema(value) if key == "items" and isinstance(value, dict) else value
