@@ -75,8 +75,8 @@ def find_session(front: FrontEnd, ref: str) -> Hit:
             find_moved_project,
         )
 
-        if (found := find_moved_project(*front.library, front.folder)) is not None:
-            front.warn(describe_moved_project(found))
+        if (moved := find_moved_project(*front.library, front.folder)) is not None:
+            front.warn(describe_moved_project(moved))
         raise NotFound("no session in this folder yet: start one with gong chat") from error
 
 
@@ -86,11 +86,11 @@ def resume_branch(front: FrontEnd, hit: Hit, ref: str) -> Recorder:
     Raises UsageError for a REF to an earlier entry (that needs a fork), and Busy if another
     program is writing the named branch.
     """
-    found = find_reference(*front.library, ref, front.folder).reference
+    reference = find_reference(*front.library, ref, front.folder).reference
     is_head = parse_reference(ref).is_bare and hit.head.entry == hit.tape.head().entry
-    if found.names_entry and not is_head:
+    if reference.names_entry and not is_head:
         raise UsageError(f"{ref} is an earlier entry: use --fork {ref} to continue from there")
-    return Recorder.open(hit.tape, found.branch, durability=front.settings.durability)
+    return Recorder.open(hit.tape, reference.branch, durability=front.settings.durability)
 
 
 def fork_branch(front: FrontEnd, hit: Hit) -> Recorder:
@@ -128,18 +128,20 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | NoHooks:
         from ..hooks.sources import load_hooks  # noqa: PLC0415 (only if there may be hooks)
 
         policy = front.settings.variable_rules
-        found = load_hooks(folder, environ, front.settings.hooks, policy)
-        for warning in found.warnings:
+        loaded = load_hooks(folder, environ, front.settings.hooks, policy)
+        for warning in loaded.warnings:
             front.warn(warning)
-        hooks += found.list_active()
+        hooks += loaded.list_active()
     if not hooks:
         return NO_HOOKS
     from ..agent.hook_points import SessionHooks  # noqa: PLC0415 (only if there are hooks)
 
-    made = SessionHooks(hooks, folder, str(front.library.store.tapes))
-    if made.dispatcher.wants("setup"):
-        made.prepares = find_tape_here(front.library.store, front.library.index, folder) is None
-    return made
+    session_hooks = SessionHooks(hooks, folder, str(front.library.store.tapes))
+    if session_hooks.dispatcher.wants("setup"):
+        session_hooks.prepares = (
+            find_tape_here(front.library.store, front.library.index, folder) is None
+        )
+    return session_hooks
 
 
 def _has_user_hooks(environ: Mapping[str, str]) -> bool:
@@ -158,7 +160,7 @@ def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
 
     Warns of what cannot be used. Nothing is started.
     """
-    found: list[ToolSource] = []
+    sources: list[ToolSource] = []
     folder, environ, settings = front.folder, front.environ, front.settings
     user = locate_config_file(environ).with_name("mcp.json")
     has_plugins = user.with_name("plugins").is_dir()
@@ -168,20 +170,20 @@ def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
             load_session_servers,
         )
 
-        wanted = None if is_profile_choice(settings.tools) else _list_foreign(settings.tools)
+        tool_patterns = None if is_profile_choice(settings.tools) else _list_foreign(settings.tools)
         servers, warnings = load_session_servers(
             folder,
             environ,
             settings.variable_rules,
-            wanted,
+            tool_patterns,
             version=front.program.partition("/")[2],
             host_servers=front.servers,
         )
         for warning in warnings:
             front.warn(warning)
-        if servers is not None and wanted != ():
-            found.append(servers)
-    return tuple(found)
+        if servers is not None and tool_patterns != ():
+            sources.append(servers)
+    return tuple(sources)
 
 
 def _list_foreign(names: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -387,10 +389,10 @@ def build_skill_loader(front: FrontEnd) -> Callable[[], SessionSkills]:
         from ..skills.places import find_skills  # noqa: PLC0415 (few sessions use skills)
         from ..skills.session_skills import SessionSkills  # noqa: PLC0415 (as above)
 
-        found = find_skills(front.folder, front.environ, shipped=front.settings.skills.shipped)
-        for warning in found.warnings:
+        skills = find_skills(front.folder, front.environ, shipped=front.settings.skills.shipped)
+        for warning in skills.warnings:
             front.warn(warning)
-        return SessionSkills(found, str(locate_project(front.folder)), front.folder)
+        return SessionSkills(skills, str(locate_project(front.folder)), front.folder)
 
     return load
 
