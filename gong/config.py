@@ -245,8 +245,12 @@ def check_value(name: str, value: object, kind: Any) -> Any:
     except (msgspec.ValidationError, RecursionError) as error:
         allowed = _ERROR_PATH.sub("", str(error)).lower()
         if allowed.startswith("invalid enum value"):
-            choices = [str(one) for part in get_args(kind) for one in get_args(part) or (part,)]
-            allowed = f"choose one of {', '.join(one for one in choices if 'None' not in one)}"
+            choices = [
+                str(choice) for part in get_args(kind) for choice in get_args(part) or (part,)
+            ]
+            allowed = (
+                f"choose one of {', '.join(choice for choice in choices if 'None' not in choice)}"
+            )
         raise ConfigurationError(f"{name} is {value!r}: {allowed}") from error
 
 
@@ -271,14 +275,14 @@ def load_settings(
         settings = replace(settings, model=model)
     if mode := environ.get("GONG_PERMISSION"):
         settings = replace(settings, permissions=_replace_mode(settings.permissions, mode))
-    kinds = {one.name: one.type for one in msgspec.structs.fields(Settings)}
+    kinds = {field.name: field.type for field in msgspec.structs.fields(Settings)}
     kinds["tools"] = tuple[str, ...]  # a flag may ask for none at all, a file may not
-    given = {
+    values = {
         name: value if isinstance(value, Struct) else check_value(name, value, kinds[name])
         for name, value in flags.items()
         if value is not None
     }
-    return replace(settings, **given)
+    return replace(settings, **values)
 
 
 def _add_project_rules(settings: Settings, root: str) -> Settings:
@@ -328,13 +332,15 @@ def merge_settings(settings: Settings, file: Path, data: bytes) -> Settings:
 def _merge_tables(ours: Any, theirs: Any) -> Any:
     if not (isinstance(ours, dict) and isinstance(theirs, dict)):
         return theirs
-    return {**ours, **{key: _merge_tables(ours.get(key), one) for key, one in theirs.items()}}
+    return {**ours, **{key: _merge_tables(ours.get(key), value) for key, value in theirs.items()}}
 
 
-def _replace_mode(given: PermissionSettings, mode: str) -> PermissionSettings:
+def _replace_mode(permissions: PermissionSettings, mode: str) -> PermissionSettings:
     """Return the settings with the mode of the environment; raises ConfigurationError."""
     try:
-        return msgspec.convert({**msgspec.structs.asdict(given), "mode": mode}, PermissionSettings)
+        return msgspec.convert(
+            {**msgspec.structs.asdict(permissions), "mode": mode}, PermissionSettings
+        )
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"GONG_PERMISSION={mode}: {error}") from error
 
@@ -383,9 +389,9 @@ def _explain_error(file: Path, text: str, error: str) -> str:
     """Return the message for a wrong setting: file, line, key, and the nearest valid key."""
     from difflib import get_close_matches  # noqa: PLC0415 (only needed for an error)
 
-    found = _ERROR_PATH.search(error)
+    match = _ERROR_PATH.search(error)
     table = (
-        tuple(found[1].replace("[...]", f".{_ANY_NAME}").split(".")) if found and found[1] else ()
+        tuple(match[1].replace("[...]", f".{_ANY_NAME}").split(".")) if match and match[1] else ()
     )
     unknown = _UNKNOWN_FIELD.search(error)
     key = (*table, unknown[1]) if unknown else table
@@ -409,7 +415,7 @@ def _explain_error(file: Path, text: str, error: str) -> str:
 def _find_setting(text: str, key: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
     """Return the number of the line that sets a key, or starts its table, and the full key."""
     table: tuple[str, ...] = ()
-    full, key = key, tuple(_LIST_PLACE.sub("", one) for one in key)
+    full, key = key, tuple(_LIST_PLACE.sub("", part) for part in key)
     for number, line in enumerate(text.split("\n"), 1):
         if begins := _TABLE_LINE.match(line):
             table = _split_key(begins[1])
@@ -418,7 +424,7 @@ def _find_setting(text: str, key: tuple[str, ...]) -> tuple[int | None, tuple[st
             at = (*table, *_split_key(sets[1]))
         else:
             continue
-        fits = all(one in {_ANY_NAME, name} for one, name in zip(key, at, strict=False))
+        fits = all(pattern in {_ANY_NAME, name} for pattern, name in zip(key, at, strict=False))
         if key and fits and len(at) >= len(key):
             return number, at[: len(key)]
     return None, full
@@ -430,7 +436,7 @@ def _split_key(dotted: str) -> tuple[str, ...]:
 
 def list_settings(table: tuple[str, ...]) -> list[str]:
     """Return the names of the settings that a table may contain."""
-    return [one.encode_name for one in getattr(_find_type(table), "fields", ())]
+    return [field.encode_name for field in getattr(_find_type(table), "fields", ())]
 
 
 def _find_type(key: tuple[str, ...]) -> Any:
@@ -443,9 +449,9 @@ def _find_type(key: tuple[str, ...]) -> Any:
             at = at.value_type
         else:
             fields = getattr(at, "fields", ())
-            at = next((one.type for one in fields if one.encode_name == name), None)
+            at = next((field.type for field in fields if field.encode_name == name), None)
         if isinstance(at, inspect.UnionType):
-            at = next((one for one in at.types if isinstance(one, inspect.StructType)), None)
+            at = next((kind for kind in at.types if isinstance(kind, inspect.StructType)), None)
     return at
 
 

@@ -71,23 +71,23 @@ class Credentials:
         for name in variables:
             if value := self._environ.get(name, "").strip():
                 return ProviderKey(value, name)
-        kept = self._read_saved().get(provider)
-        if kept is None:
+        entry = self._read_saved().get(provider)
+        if entry is None:
             return None
-        if kept.api_key:
-            return ProviderKey(kept.api_key, self.file.name)
+        if entry.api_key:
+            return ProviderKey(entry.api_key, self.file.name)
         value = "".join(filter(None, _call_keyring("get_password", provider)))
         return ProviderKey(value, "keyring") if value else None
 
     def key(self, provider: str, variables: Sequence[str]) -> str:
         """Return the key, "" if there is none."""
-        found = self.find(provider, variables)
-        return found.value if found else ""
+        key = self.find(provider, variables)
+        return key.value if key else ""
 
     def name_source(self, provider: str, variables: Sequence[str]) -> str:
         """Return where the key was found, "" if there is none."""
-        found = self.find(provider, variables)
-        return found.source if found else ""
+        key = self.find(provider, variables)
+        return key.source if key else ""
 
     def has_key(self, provider: str, variables: Sequence[str]) -> bool:
         """Return whether there is a key, without a query to the keyring."""
@@ -107,13 +107,13 @@ class Credentials:
 
     def remove(self, provider: str) -> bool:
         """Remove a saved key; return False if there was none."""
-        kept = self._read_saved()
-        entry = kept.pop(provider, None)
+        saved = self._read_saved()
+        entry = saved.pop(provider, None)
         if entry is None:
             return False
         if not entry.api_key:
             _call_keyring("delete_password", provider)
-        self._write_saved(kept)
+        self._write_saved(saved)
         return True
 
     def _read_saved(self) -> dict[str, Credential]:
@@ -124,15 +124,18 @@ class Credentials:
         except OSError as error:
             raise ConfigurationError(f"{self.file} cannot be read: {error.strerror}") from error
         try:
-            return {one.provider: one for one in msgspec.json.decode(data, type=list[Credential])}
+            return {
+                credential.provider: credential
+                for credential in msgspec.json.decode(data, type=list[Credential])
+            }
         except (msgspec.DecodeError, UnicodeError):
             # The decoder's error text could contain a key from the file.
             raise ConfigurationError(
                 f"{self.file} is damaged: remove it and log in again with gong auth login"
             ) from None
 
-    def _write_saved(self, kept: Mapping[str, Credential]) -> None:
-        data = msgspec.json.encode(list(kept.values()))
+    def _write_saved(self, saved: Mapping[str, Credential]) -> None:
+        data = msgspec.json.encode(list(saved.values()))
         write_private_file(self.file, msgspec.json.format(data) + b"\n")
 
 

@@ -105,20 +105,20 @@ def _split_fields(text: str) -> list[tuple[str, str]]:
 
     Lines that name no field belong to the one above, and so do those between tags of examples.
     """
-    found: list[tuple[str, list[str]]] = []
+    fields: list[tuple[str, list[str]]] = []
     in_example = False
     for line in text.split("\n"):
         if line.startswith("#"):
             continue
         named = None if in_example else _FIELD.match(line)
         if named:
-            found.append((named["name"], [line[named.end() :]]))
-        elif found:
-            found[-1][1].append(line)
+            fields.append((named["name"], [line[named.end() :]]))
+        elif fields:
+            fields[-1][1].append(line)
         in_example = line.rfind("<example>") > line.rfind("</example>") or (
             in_example and "</example>" not in line
         )
-    return [(name, "\n".join(lines)) for name, lines in found]
+    return [(name, "\n".join(lines)) for name, lines in fields]
 
 
 def _fold_text(written: str) -> str:
@@ -126,7 +126,7 @@ def _fold_text(written: str) -> str:
     written = re.sub(r"\A\s*[|>][+-]?[ \t]*\n", "", written).strip()
     if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
         written = written[1:-1]
-    return "\n".join(" ".join(one.split()) for one in re.split(r"\n\s*\n", written))
+    return "\n".join(" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", written))
 
 
 def _load_yaml(text: str) -> Any:

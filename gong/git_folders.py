@@ -101,11 +101,11 @@ def list_inner_folders(repository: GitFolder) -> Iterator[GitFolder]:
     waiting, seen = [repository], {repository.place}
     while waiting and len(seen) < _MAX_FOLDERS:
         here = waiting.pop()
-        for found in (*_list_modules(here.common), *_list_gitlinks(here)):
-            if found.place not in seen:
-                seen.add(found.place)
-                waiting.append(found)
-                yield found
+        for inner in (*_list_modules(here.common), *_list_gitlinks(here)):
+            if inner.place not in seen:
+                seen.add(inner.place)
+                waiting.append(inner)
+                yield inner
 
 
 def _list_modules(common: str) -> Iterator[GitFolder]:
@@ -118,18 +118,18 @@ def _list_modules(common: str) -> Iterator[GitFolder]:
 def _list_gitlinks(repository: GitFolder) -> Iterator[GitFolder]:
     for path in read_gitlinks(f"{repository.place}/index"):
         folder = f"{repository.top}/{os.fsdecode(path)}"
-        found = locate_git_folder(folder)
-        if found is not None and found.top == folder:
-            yield found
+        inner = locate_git_folder(folder)
+        if inner is not None and inner.top == folder:
+            yield inner
 
 
 def read_gitlinks(index: str) -> tuple[bytes, ...]:
     """Return the paths of the repositories that an index names; those of a broken one are none."""
     try:
-        found = os.stat(index)  # noqa: PTH116
+        status = os.stat(index)  # noqa: PTH116
     except OSError:
         return ()
-    return _find_gitlinks(index, found.st_mtime_ns, found.st_size)
+    return _find_gitlinks(index, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=8)

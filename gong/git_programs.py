@@ -109,7 +109,7 @@ def may_name_programs(folder: str) -> bool:
     if repository.stranger is not None:
         return True
     every = (repository, *list_inner_folders(repository))
-    return any(_is_suspect(one) for one in every)
+    return any(_is_suspect(settings) for settings in every)
 
 
 def _is_suspect(repository: GitFolder) -> bool:
@@ -139,13 +139,13 @@ def list_git_programs(folder: str, ask: Ask) -> tuple[GitProgram, ...]:
         for scope, setting in zip(words[::2], words[1::2], strict=False)
         if scope in _OWN_SCOPES
     ]
-    found = [*_choose_programs(repository, settings)]
+    programs = [*_choose_programs(repository, settings)]
     if (stranger := repository.stranger) is not None:
-        found.insert(0, GitProgram("gitdir", stranger))
+        programs.insert(0, GitProgram("gitdir", stranger))
     for inner in list_inner_folders(repository):
         if _is_suspect(inner):
-            found += _list_inner_programs(inner, ask)
-    return tuple(dict.fromkeys(found))
+            programs += _list_inner_programs(inner, ask)
+    return tuple(dict.fromkeys(programs))
 
 
 def _list_inner_programs(repository: GitFolder, ask: Ask) -> Iterator[GitProgram]:
@@ -154,9 +154,13 @@ def _list_inner_programs(repository: GitFolder, ask: Ask) -> Iterator[GitProgram
     for name in ("config", "config.worktree"):
         file = f"{repository.common}/{name}"
         if os.path.exists(file):  # noqa: PTH110
-            told = ask((*GIT, "config", "--file", file, "--includes", "-z", "--list"))
-            settings += os.fsdecode(told or b"").split("\0")
-    yield from (one for one in _choose_programs(repository, settings) if one.key != "core.worktree")
+            listing = ask((*GIT, "config", "--file", file, "--includes", "-z", "--list"))
+            settings += os.fsdecode(listing or b"").split("\0")
+    yield from (
+        program
+        for program in _choose_programs(repository, settings)
+        if program.key != "core.worktree"
+    )
 
 
 def _choose_programs(repository: GitFolder, settings: Sequence[str]) -> Iterator[GitProgram]:
@@ -200,12 +204,12 @@ def list_changed_files(top: str, words: Sequence[str], ask: Ask) -> frozenset[st
     `--cached`. None where git fails.
     """
     command, *rest = words
-    shown = ("--format=", "-m") if command == "show" else ()
+    show_options = ("--format=", "-m") if command == "show" else ()
     plain = ("--no-ext-diff", "--no-textconv", "--no-renames", "--name-only", "-z", "--no-relative")
-    told = ask((*GIT, command, *plain, *shown, *rest, "--"))
-    if told is None:
+    output = ask((*GIT, command, *plain, *show_options, *rest, "--"))
+    if output is None:
         return None
-    return frozenset(f"{top}/{os.fsdecode(one)}" for one in told.split(b"\0") if one)
+    return frozenset(f"{top}/{os.fsdecode(path)}" for path in output.split(b"\0") if path)
 
 
 def build_overrides(programs: tuple[GitProgram, ...]) -> tuple[str, ...] | None:
@@ -223,7 +227,7 @@ def build_overrides(programs: tuple[GitProgram, ...]) -> tuple[str, ...] | None:
             values |= {key: "", f"{driver}.required": "false"}
         elif key.startswith("lfs."):
             names = ("clean", "smudge", "process")
-            values |= {f"filter.lfs.{one}": "" for one in names}
+            values |= {f"filter.lfs.{name}": "" for name in names}
             values["filter.lfs.required"] = "false"
         elif name == "driver":
             values[key] = "false"  # a program that fails, so what it would merge is a conflict

@@ -75,7 +75,7 @@ def has_agent_files(folder: str, environ: Mapping[str, str], config_folder: Path
     places += [*(root / path for kind, path in PLACES if kind == "agents")]
     if home := environ.get("HOME"):
         places.append(Path(home, ".claude/agents"))
-    return any(os.path.isdir(one) for one in places)  # noqa: PTH112 (at every start)
+    return any(os.path.isdir(place) for place in places)  # noqa: PTH112 (at every start)
 
 
 def list_project_folders(folder: str, environ: Mapping[str, str]) -> list[str]:
@@ -84,17 +84,19 @@ def list_project_folders(folder: str, environ: Mapping[str, str]) -> list[str]:
     home = environ.get("HOME")
     if home and root == os.path.realpath(home):
         return []
-    found = [at]
+    folders = [at]
     while at != root:
         at = os.path.dirname(at)  # noqa: PTH120 (at every start)
-        found.append(at)
-    return found
+        folders.append(at)
+    return folders
 
 
 def list_places(folder: str, environ: Mapping[str, str]) -> list[tuple[PartKind, str]]:
     """Return every place of a folder's project: those of its root, and skills nearer by."""
     root = str(locate_project(folder))
-    nearer = [os.path.relpath(one, root) for one in list_project_folders(folder, environ)[:-1]]
+    nearer = [
+        os.path.relpath(folder, root) for folder in list_project_folders(folder, environ)[:-1]
+    ]
     kinds = [(kind, path) for kind, path in PLACES if kind in {"skills", "commands"}]
     places = (*PLACES, ("git", GIT_SETTINGS))
     return [*places, *((kind, f"{at}/{path}") for at in nearer for kind, path in kinds)]
@@ -109,9 +111,9 @@ def has_skills(folder: str, environ: Mapping[str, str], config_folder: str) -> b
         for at in list_project_folders(folder, environ)
         for path in (*SKILL_FOLDERS, COMMAND_FOLDER)
     ]
-    for one in (*own, f"{config_folder}/skills", f"{config_folder}/plugins", *theirs):
+    for place in (*own, f"{config_folder}/skills", f"{config_folder}/plugins", *theirs):
         with suppress(OSError):
-            if os.listdir(one):  # noqa: PTH208 (at every start)
+            if os.listdir(place):  # noqa: PTH208 (at every start)
                 return True
     return False
 
@@ -127,7 +129,7 @@ def has_project_parts(
     home = environ.get("HOME")
     if home and root == os.path.realpath(home):
         return False
-    places = [path for one, path in PLACES if kind in {None, one}]
+    places = [path for part_kind, path in PLACES if kind in {None, part_kind}]
     tops = {path.partition("/")[0] for path in places}
     there = {top for top in tops if os.path.exists(f"{root}/{top}")}  # noqa: PTH110 (at every start)
     return (

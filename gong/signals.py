@@ -36,7 +36,9 @@ def handle_signals(
     from asyncio import get_running_loop  # noqa: PLC0415 (slow to load: not every command needs it)
 
     loop = get_running_loop()
-    before = {one: signal.getsignal(one) for one in numbers if not _is_ignored_on_purpose(one)}
+    before = {
+        number: signal.getsignal(number) for number in numbers if not _is_ignored_on_purpose(number)
+    }
     for number in before:
         loop.add_signal_handler(number, handle)
     try:

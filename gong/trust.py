@@ -212,8 +212,8 @@ def _read_git_part(root: Path, environ: Mapping[str, str]) -> _ReadPart | None:
     programs = list_git_programs(str(root), partial(ask_git, root, environ))
     if not programs:
         return None
-    runs = tuple(replace_surrogates(f"{one.key}: {one.value}") for one in programs)
-    files = [*_list_named_files(root, [{"command": one.value} for one in programs])]
+    runs = tuple(replace_surrogates(f"{program.key}: {program.value}") for program in programs)
+    files = [*_list_named_files(root, [{"command": program.value} for program in programs])]
     return _ReadPart(msgspec.json.encode(runs), runs, files)
 
 
@@ -277,9 +277,9 @@ def describe_skill(folder: Path, file: Path) -> str:
 
 def describe_skill_runs(file: Path) -> str:
     """Return what the file of a skill runs and which tools it allows; empty for nothing."""
-    found = parse_front_matter(_read_file(file).decode("utf-8", "replace"))
-    facts = [f"runs {one}" for one in list_skill_commands(found.body)]
-    if allowed := found.fields.get("allowed-tools"):
+    parsed = parse_front_matter(_read_file(file).decode("utf-8", "replace"))
+    facts = [f"runs {command}" for command in list_skill_commands(parsed.body)]
+    if allowed := parsed.fields.get("allowed-tools"):
         words = allowed if isinstance(allowed, list) else [allowed]
         facts.append(f"allows {' '.join(map(str, words))}")
     return "; ".join(facts)
@@ -294,8 +294,8 @@ SKILL_COMMAND = re.compile(
 
 def list_skill_commands(body: str) -> list[str]:
     """Return the commands that the text of a skill has run while it is loaded."""
-    found = SKILL_COMMAND.finditer(body)
-    return [(one["line"] or one["block"] or "").strip() for one in found]
+    commands = SKILL_COMMAND.finditer(body)
+    return [(command["line"] or command["block"] or "").strip() for command in commands]
 
 
 def _walk_values(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -311,18 +311,18 @@ def _walk_values(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple
 
 def _describe_runs(value: Any) -> Iterator[str]:
     """Yield the commands and addresses in a settings file; its keys if there are none."""
-    found = False
+    has_runs = False
     for path, table in _walk_values(value):
         what = table.get("command") or table.get("url") or table.get("python")
         if not isinstance(what, str):
             continue
-        found = True
+        has_runs = True
         arguments = table.get("args")
         words = [what, *(map(str, arguments) if isinstance(arguments, list) else ())]
-        names = [table.get("event"), *(one for one in path if one not in _LABEL_NOISE)]
-        label = " ".join(str(one) for one in names if one)
+        names = [table.get("event"), *(part for part in path if part not in _LABEL_NOISE)]
+        label = " ".join(str(name) for name in names if name)
         yield f"{label}: {' '.join(words)}" if label else " ".join(words)
-    if not found and isinstance(value, dict):
+    if not has_runs and isinstance(value, dict):
         yield from (f"sets {key}" for key in value)
 
 
@@ -396,7 +396,7 @@ def _change_answers(old: _Answers, project: Project, states: Mapping[str, str]) 
     digests = {part.path: part.digest for part in project.parts}
     chosen = {
         state: {
-            **{path: one for path, one in getattr(old, state).items() if path not in states},
+            **{path: answer for path, answer in getattr(old, state).items() if path not in states},
             **{path: digests[path] for path in digests if states.get(path) == state},
         }
         for state in ("trusted", "refused")
