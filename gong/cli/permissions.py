@@ -67,14 +67,14 @@ def permissions() -> None:
 @click.argument("name", metavar="[TOOL]", default="")
 @click.argument("arguments", metavar="[JSON]", default="")
 @add_permission_options
-def check(name: str, arguments: str, *, jsonl: bool, **given: Any) -> None:
+def check(name: str, arguments: str, *, jsonl: bool, **options: Any) -> None:
     """Print {decision, offered, why} for calls; run nothing, and ask nobody.
 
     The decision is allow, ask or deny. `offered` are the rules that "always" would save.
     """
     if jsonl == bool(name):
         raise click.UsageError("give either a tool with its arguments, or --jsonl")
-    given_rules = merge_permissions(load_settings().permissions, **given)
+    given_rules = merge_permissions(load_settings().permissions, **options)
     policy = build_policy(given_rules, locate_folder(), os.environ)
     if not jsonl:
         tool = msgspec.json.encode(name)
@@ -120,21 +120,21 @@ def list_(*, as_json: bool) -> None:
 
     That is everywhere, in this project by your config.toml, or in it by its own.
     """
-    given = load_settings().permissions
+    permissions = load_settings().permissions
     if as_json:
-        print_json(given)
+        print_json(permissions)
         return
-    mine = given.projects.get(_find_root(), ProjectRules())
+    mine = permissions.projects.get(_find_root(), ProjectRules())
     file = locate_config_file(os.environ)
     user = parse_settings(file, read_settings_file(file)).permissions
     rows = []
     for kind in RULE_KINDS:
         places = dict.fromkeys(getattr(user, kind), "everywhere")
         places |= {rule: "this project" for rule in getattr(mine, kind) if rule not in places}
-        rules = dict.fromkeys(getattr(given, kind))
+        rules = dict.fromkeys(getattr(permissions, kind))
         rows += [(kind, rule, places.get(rule, PROJECT_FILE)) for rule in rules]
     table = format_table(rows, headings=("KIND", "RULE", "WHERE")) if rows else []
-    print_lines([f"mode {given.mode}", *table])
+    print_lines([f"mode {permissions.mode}", *table])
 
 
 _kind_option = click.option(
