@@ -1,36 +1,19 @@
 """A tape → a file of another agent, which that agent lists, reads and resumes.
 
-    format     branches            file
-    claude     all of them         UUID.jsonl in ~/.claude/projects/FOLDER
-    codex      one                 rollout-TIME-UUID.jsonl in ~/.codex/sessions/Y/M/D
-    pi         all of them         TIME_UUID.jsonl in ~/.pi/agent/sessions/--FOLDER--
-    opencode   one                 a document for `opencode import`
-    atif       one                 a document
-    simple     one                 a document
-    otlp       one                 a document of spans
-
-The same tape gives the same bytes. Secrets of known shapes are masked, if wanted.
+Which agents, and how many branches a file of theirs holds, is in `SESSION_FORMATS`. The same tape
+gives the same bytes. Secrets of known shapes are masked, if wanted.
 """
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from ..errors import TapeError, UsageError
-from ..formats.sessions import (
-    write_claude,
-    write_codex,
-    write_documents,
-    write_opencode,
-    write_otlp,
-    write_pi,
-)
+from ..formats.sessions.loading import load_writer
 from ..formats.sessions.outline import PlacedEntry, TapeOutline, to_message
+from ..formats.sessions.registry import SESSION_FORMATS
 from ..model.entries import AgentStart, Anchor, Start
 from .secrets import is_sealed_member, mask_json
 
@@ -40,15 +23,14 @@ if TYPE_CHECKING:
     from ..store.refs import Head
     from ..store.tape import Tape
 
-DOCUMENTS = ("opencode", "atif", "simple", "otlp")
+SESSION_WRITERS = {row.tool: row.writer for row in SESSION_FORMATS.values() if row.writer}
+"""Agent → its writer: what `tape export --to` writes besides our own formats and arrays."""
+INSTALLABLE = tuple(tool for tool, writer in SESSION_WRITERS.items() if writer.is_installed)
+"""Agents that look for sessions in a folder."""
+DOCUMENTS = tuple(tool for tool in SESSION_WRITERS if tool not in INSTALLABLE)
 """Formats of one branch that are a document of their own."""
-SESSION_WRITERS = ("claude", "codex", "pi", "opencode", "atif", "simple", "otlp")
-"""What `tape export --to` writes besides our own formats and message arrays."""
-_WITH_BRANCHES = frozenset({"claude", "pi"})
 _MAX_DEPTH = 4
 """Sub-agents of sub-agents that are read."""
-INSTALLABLE = ("claude", "codex", "pi")
-"""Agents that look for sessions in a folder."""
 
 
 class ExportedSession(NamedTuple):
@@ -79,13 +61,14 @@ def export_session(
     """
     refs = tape.refs()
     is_named = head is not None
-    is_whole = not is_named and name in _WITH_BRANCHES
+    is_whole = not is_named and SESSION_WRITERS[name].holds_branches
     head = tape.head() if head is None else head
     heads = [head]
     if is_whole:
         heads = [tape.head(one) for one in refs.branches if one != refs.current] + [head]
     outline = _read_outline(tape, heads, skipped)
-    lines = [*_write_lines(outline, name, with_content=with_content)]
+    outline = outline._replace(with_content=with_content)
+    lines = [*load_writer(name).write_session(outline)]
     if not lines or not any(to_message(one.entry.data) for one in outline.entries):
         raise UsageError("nobody says anything in this tape: there is nothing to export")
     secrets = 0
@@ -116,25 +99,6 @@ def export_every_branch(
                     tape, head, name, redact=redact, skipped=skipped, with_content=with_content
                 ),
             )
-
-
-def _write_lines(outline: TapeOutline, name: str, *, with_content: bool) -> Iterator[bytes]:
-    match name:
-        case "claude":
-            yield from write_claude.write_session(outline)
-        case "codex":
-            yield from write_codex.write_session(outline)
-        case "pi":
-            yield from write_pi.write_session(outline)
-        case "opencode":
-            yield msgspec.json.encode(write_opencode.build_document(outline))
-        case "otlp":
-            spans = write_otlp.build_spans(outline, with_content=with_content)
-            yield msgspec.json.encode(spans)
-        case "atif":
-            yield msgspec.json.encode(write_documents.build_atif(outline))
-        case _:
-            yield msgspec.json.encode(write_documents.build_simple(outline))
 
 
 def _read_outline(
@@ -195,18 +159,6 @@ def _read_agent(
 
 def choose_install_path(name: str, outline: TapeOutline, environ: Mapping[str, str]) -> Path:
     """Return the file in which an agent looks for a session."""
-    home = Path(environ.get("HOME") or Path.home())
-    time = re.sub(r"[:.]", "-", outline.created[:19])
-    folder = re.sub(r"[^a-zA-Z0-9]", "-", outline.cwd)
-    match name:
-        case "claude":
-            place = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-            return place / "projects" / folder / f"{outline.uuid}.jsonl"
-        case "codex":
-            place = Path(environ.get("CODEX_HOME") or home / ".codex")
-            day = outline.created[:10].split("-")
-            return place.joinpath("sessions", *day, f"rollout-{time}-{outline.uuid}.jsonl")
-        case _:
-            named = f"--{outline.cwd.strip('/').replace('/', '-')}--"
-            file = f"{time}_{outline.uuid}.jsonl"
-            return home / ".pi/agent/sessions" / named / file
+    home = environ.get("HOME") or str(Path.home())
+    folder = SESSION_FORMATS[name].find_folder(environ, home) or home
+    return Path(folder, load_writer(name).build_file_name(outline))

@@ -187,6 +187,12 @@ def build_argument_object(call: ToolCall) -> Raw | WireObject:
     return written if isinstance(written, dict) else {"input": call.args_text}
 
 
+def build_decoded_arguments(call: ToolCall) -> WireObject:
+    """Return the arguments as `build_argument_object` does, decoded."""
+    given = build_argument_object(call)
+    return given if isinstance(given, dict) else unpack_raw(given)
+
+
 def build_argument_text(call: ToolCall, *, verbatim: bool = False) -> str:
     """Return the arguments as text: a JSON object, or with `verbatim` what the model wrote."""
     if verbatim and call.args_text and call.args_text.strip():

@@ -1,4 +1,4 @@
-"""The readers of `registry`, imported when they are used, and whose session a file is."""
+"""The readers and writers of `registry`, imported when they are used; whose session a file is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from .registry import SESSION_FORMATS
 from .steps import decode_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..wire import WireObject
+    from .outline import TapeOutline
     from .steps import SourceSession
 
     ReadLines = Callable[[], Iterable[bytes]]
@@ -35,6 +36,24 @@ class SessionReader(Protocol):
 def load_reader(tool: str) -> SessionReader:
     """Return the reader of an agent."""
     return cast("SessionReader", import_module(f"{__package__}.{SESSION_FORMATS[tool].reader}"))
+
+
+class LoadedWriter(Protocol):
+    """A module that writes the sessions of one agent."""
+
+    def write_session(self, tape: TapeOutline) -> Iterator[bytes]:
+        """Yield the lines of a session."""
+
+    def build_file_name(self, tape: TapeOutline) -> str:
+        """Return where in its folder the agent looks for it, where sessions are installed."""
+
+
+def load_writer(tool: str) -> LoadedWriter:
+    """Return the writer of an agent; raise LookupError where it has none."""
+    writer = SESSION_FORMATS[tool].writer
+    if writer is None:
+        raise LookupError(tool)
+    return cast("LoadedWriter", import_module(f"{__package__}.{writer.module}"))
 
 
 def detect_tool(read_lines: ReadLines) -> str | None:

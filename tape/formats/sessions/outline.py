@@ -46,6 +46,8 @@ class TapeOutline(NamedTuple):
     """The branch that comes last."""
     agents: Mapping[str, TapeOutline] = MappingProxyType({})
     """Sub-agent → its own session, where it can be read."""
+    with_content: bool = True
+    """Whether a format that can do without it has what was said."""
 
     @property
     def uuid(self) -> str:
@@ -76,3 +78,8 @@ def to_message(payload: Payload) -> Message | None:
 def shorten_time(time: str) -> str:
     """Return a tape's time with milliseconds, as JavaScript writes it."""
     return f"{time[:23]}Z"
+
+
+def build_time_name(time: str) -> str:
+    """Return a tape's time as a part of a file's name, in seconds."""
+    return time[:19].replace(":", "-").replace(".", "-")

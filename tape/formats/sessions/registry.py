@@ -13,6 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class SessionWriter(NamedTuple):
+    """How `tape export --to` writes the sessions of one agent."""
+
+    module: str
+    """Module in this room with `write_session`; and `build_file_name` if they are installed."""
+    holds_branches: bool = False
+    """Whether a file holds all branches of a tape, or one."""
+    is_installed: bool = False
+    """Whether the agent looks for files in its folder; if not, a file is a document by itself."""
+
+
 class SessionFormat(NamedTuple):
     """The sessions of one agent."""
 
@@ -32,6 +43,7 @@ class SessionFormat(NamedTuple):
     """Whether a session is a folder: the first of `files` that is there stands for all below it."""
     extends: str = ""
     """The agent whose lines have the same fields, without those that tell this one from it."""
+    writer: SessionWriter | None = None
     branches: str = "–"
     """What becomes a branch, for people."""
     sub_agents: str = "–"
@@ -56,6 +68,7 @@ _ROWS = (
         "claude",
         folders=("$CLAUDE_CONFIG_DIR", "~/.claude"),
         files=("projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl"),
+        writer=SessionWriter("write_claude", holds_branches=True, is_installed=True),
         branches="yes",
         sub_agents="tapes of their own",
     ),
@@ -65,6 +78,7 @@ _ROWS = (
         "codex",
         folders=("$CODEX_HOME", "~/.codex"),
         files=("sessions/**/rollout-*.jsonl*", "archived_sessions/rollout-*.jsonl*"),
+        writer=SessionWriter("write_codex", is_installed=True),
         branches="after a rollback",
         note="also `.zst` with `pip install 'gong[zstd]'`",
     ),
@@ -74,6 +88,7 @@ _ROWS = (
         "pi",
         folders=("~/.pi/agent",),
         files=("sessions/*/*.jsonl",),
+        writer=SessionWriter("write_pi", holds_branches=True, is_installed=True),
         branches="yes",
         note="versions 1 to 3",
     ),
@@ -90,6 +105,7 @@ _ROWS = (
         "opencode",
         folders=("$XDG_DATA_HOME/opencode", "~/.local/share/opencode"),
         files=("opencode.db",),
+        writer=SessionWriter("write_opencode"),
         branches="after a revert",
         sub_agents="linked",
         note="or a file of `opencode export`",
@@ -200,6 +216,7 @@ _ROWS = (
         "atif",
         "ATIF",
         "atif",
+        writer=SessionWriter("write_atif"),
         sub_agents="tapes of their own",
         note="any file: a trajectory of Harbor",
     ),
@@ -207,12 +224,14 @@ _ROWS = (
         "simple",
         "Simple",
         "simple",
+        writer=SessionWriter("write_simple"),
         note="any file: a session of txcript",
     ),
     SessionFormat(
         "otlp",
         "OTLP",
         "otlp",
+        writer=SessionWriter("write_otlp"),
         note="any file: spans of OpenTelemetry with the conventions for GenAI",
     ),
 )

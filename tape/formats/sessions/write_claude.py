@@ -12,6 +12,7 @@ the title                    custom-title
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -39,6 +40,12 @@ _STOPS = {
 }
 _VERSION = "2.1.330"
 """The version of Claude Code whose files these are like."""
+
+
+def build_file_name(tape: TapeOutline) -> str:
+    """Return where in its folder Claude Code looks for a session."""
+    project = re.sub(r"[^a-zA-Z0-9]", "-", tape.cwd)
+    return f"projects/{project}/{tape.uuid}.jsonl"
 
 
 def write_session(tape: TapeOutline) -> Iterator[bytes]:

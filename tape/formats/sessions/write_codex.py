@@ -40,7 +40,7 @@ from ...model.summary import render_summary
 from ..encoder import CallIds
 from ..openai_responses.emit import OpenAIResponsesOptions, build_encoder
 from ..wire import build_argument_object, encode_json, unpack_raw
-from .outline import format_uuid, shorten_time, to_message
+from .outline import build_time_name, format_uuid, shorten_time, to_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +52,12 @@ if TYPE_CHECKING:
 _VERSION = "0.169.0"
 """The version of Codex whose files these are like."""
 _COMMAND_FIELDS = ("command", "cmd")
+
+
+def build_file_name(tape: TapeOutline) -> str:
+    """Return where in its folder Codex looks for a session."""
+    day = tape.created[:10].replace("-", "/")
+    return f"sessions/{day}/rollout-{build_time_name(tape.created)}-{tape.uuid}.jsonl"
 
 
 def write_session(tape: TapeOutline) -> Iterator[bytes]:

@@ -33,9 +33,11 @@ from ...model.entries import (
 )
 from ...model.summary import render_summary
 from ...text import extract_title
-from ..wire import build_argument_object, load_base64, unpack_raw
+from ..wire import build_decoded_arguments, encode_json, load_base64
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...model.entries import Content
     from ...model.line import Entry
     from ..wire import WireObject
@@ -47,13 +49,13 @@ _UNKNOWN = "unknown"
 _FINISH = {"stop": "stop", "tool_calls": "tool-calls", "length": "length"}
 
 
-def build_document(tape: TapeOutline) -> WireObject:
-    """Return the session of a branch."""
+def write_session(tape: TapeOutline) -> Iterator[bytes]:
+    """Yield the one line of the document."""
     writer = _Writer(tape)
     for entry, _ in tape.entries:
         writer.add_entry(entry)
     times = [_read_milliseconds(entry) for entry, _ in tape.entries]
-    return {
+    document = {
         "info": {
             "id": writer.session,
             "slug": f"tape-{tape.id[:8]}",
@@ -65,6 +67,7 @@ def build_document(tape: TapeOutline) -> WireObject:
         },
         "messages": writer.messages,
     }
+    yield encode_json(document)
 
 
 def _find_first_words(tape: TapeOutline) -> str | None:
@@ -171,9 +174,7 @@ class _Writer:
         self._add_message(entry, info, parts)
 
     def _begin_call(self, call: ToolCall) -> WireObject:
-        given = build_argument_object(call)
-        given = given if isinstance(given, dict) else unpack_raw(given)
-        state = {"status": "pending", "input": given, "raw": ""}
+        state = {"status": "pending", "input": build_decoded_arguments(call), "raw": ""}
         part = {"type": "tool", "callID": call.id, "tool": call.name, "state": state}
         self._calls[call.id] = part
         return part

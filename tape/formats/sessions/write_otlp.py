@@ -34,9 +34,11 @@ from ...model.entries import (
     select_tool_calls,
 )
 from ...model.summary import render_summary
-from ..wire import build_argument_object, encode_json, load_base64, unpack_raw
+from ..wire import build_decoded_arguments, encode_json, load_base64
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...model.entries import Content, Cost, Usage
     from ...model.line import Entry
     from ..wire import WireObject
@@ -50,10 +52,10 @@ _FINISH = {"tool_calls": "tool_call"}
 _PROVIDERS = {"google": "gcp.gemini", "bedrock": "aws.bedrock", "mistral": "mistral_ai"}
 
 
-def build_spans(tape: TapeOutline, *, with_content: bool) -> WireObject:
-    """Return the document of a branch; `with_content` adds prompts, answers, calls and results."""
+def write_session(tape: TapeOutline) -> Iterator[bytes]:
+    """Yield the one line of the document; what was said only where `tape.with_content` says so."""
     program, _, version = tape.program.partition("/")
-    spans = _Spans(tape, program, with_content=with_content)
+    spans = _Spans(tape, program)
     for entry, _ in tape.entries:
         spans.add_entry(entry)
     spans.end_turn()
@@ -61,10 +63,10 @@ def build_spans(tape: TapeOutline, *, with_content: bool) -> WireObject:
         "service.name": program,
         "service.version": version,
         "process.working_directory": tape.cwd,
-        "tape.title": (tape.title or "") if with_content else "",
+        "tape.title": (tape.title or "") if tape.with_content else "",
     }
     scope = {"name": SCOPE, "attributes": _list_attributes({"tape.conventions": CONVENTIONS})}
-    return {
+    document = {
         "resourceSpans": [
             {
                 "resource": {"attributes": _list_attributes(resource)},
@@ -72,13 +74,14 @@ def build_spans(tape: TapeOutline, *, with_content: bool) -> WireObject:
             }
         ]
     }
+    yield encode_json(document)
 
 
 class _Spans:
     """The spans so far, in the order in which they began to be written."""
 
-    def __init__(self, tape: TapeOutline, program: str, *, with_content: bool) -> None:
-        self.tape, self.program, self.with_content = tape, program, with_content
+    def __init__(self, tape: TapeOutline, program: str) -> None:
+        self.tape, self.program = tape, program
         self.spans: list[WireObject] = []
         self._turn: WireObject | None = None
         self._unsent: list[WireObject] = []
@@ -122,7 +125,7 @@ class _Spans:
 
     def _take_messages(self) -> WireObject:
         messages, self._unsent = self._unsent, []
-        return {"gen_ai.input.messages": messages} if self.with_content and messages else {}
+        return {"gen_ai.input.messages": messages} if self.tape.with_content and messages else {}
 
     def _add_chat(self, entry: Entry, said: Assistant) -> None:
         calls = select_tool_calls(said.content)
@@ -137,7 +140,7 @@ class _Spans:
             **_name_usage(said.usage, said.cost),
             **self._take_messages(),
         }
-        if self.with_content:
+        if self.tape.with_content:
             parts = self._build_parts(said.content)
             answer = {"role": "assistant", "parts": parts, "finish_reason": finish}
             facts["gen_ai.output.messages"] = [answer]
@@ -160,8 +163,8 @@ class _Spans:
             "gen_ai.tool.call.id": result.call_id,
             "gen_ai.tool.type": "function",
         }
-        if self.with_content:
-            facts["gen_ai.tool.call.arguments"] = _read_arguments(call) if call else {}
+        if self.tape.with_content:
+            facts["gen_ai.tool.call.arguments"] = build_decoded_arguments(call) if call else {}
             facts["gen_ai.tool.call.result"] = text
         if result.is_error:
             facts["error.type"] = "tool_error"
@@ -207,19 +210,14 @@ class _Spans:
                 case Thinking(text=text) if text:
                     parts.append({"type": "reasoning", "content": text})
                 case ToolCall(id=identity, name=name):
-                    given = _read_arguments(block)
+                    given = build_decoded_arguments(block)
                     call = {"type": "tool_call", "id": identity, "name": name, "arguments": given}
                     parts.append(call)
-                case Image(blob=blob, mime=mime) if self.with_content:
+                case Image(blob=blob, mime=mime) if self.tape.with_content:
                     data = load_base64(blob, self.tape.load)
                     blob_part = {"type": "blob", "modality": "image", "mime_type": mime}
                     parts += [] if data is None else [{**blob_part, "content": data}]
         return parts
-
-
-def _read_arguments(call: ToolCall) -> WireObject:
-    given = build_argument_object(call)
-    return given if isinstance(given, dict) else unpack_raw(given)
 
 
 def _name_provider(said: Assistant | SideUsage) -> WireObject:

@@ -40,7 +40,7 @@ from ..wire import (
     load_bytes,
     unpack_raw,
 )
-from .outline import shorten_time
+from .outline import build_time_name, shorten_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +58,12 @@ _APIS = {
 }
 _STOPS = {"tool_calls": "toolUse", "length": "length", "error": "error", "aborted": "aborted"}
 _ID_DIGITS = 16
+
+
+def build_file_name(tape: TapeOutline) -> str:
+    """Return where in its folder pi looks for a session."""
+    project = tape.cwd.strip("/").replace("/", "-")
+    return f"sessions/--{project}--/{build_time_name(tape.created)}_{tape.uuid}.jsonl"
 
 
 def write_session(tape: TapeOutline) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tape.formats.sessions.loading import load_reader
+from tape.formats.sessions.loading import load_reader, load_writer
 from tape.formats.sessions.registry import SESSION_FORMATS
 from tape.reference import compute_tape_id, parse_reference
 
@@ -16,6 +16,13 @@ def test_a_row_names_a_reader(tool):
     reader = load_reader(tool)
     assert callable(reader.read_session)
     assert not reader.is_session_line({})
+
+
+@pytest.mark.parametrize("tool", [tool for tool, row in SESSION_FORMATS.items() if row.writer])
+def test_a_row_names_a_writer(tool):
+    writer = load_writer(tool)
+    assert callable(writer.write_session)
+    assert hasattr(writer, "build_file_name") is SESSION_FORMATS[tool].writer.is_installed
 
 
 @pytest.mark.parametrize("tool", SESSION_FORMATS)

@@ -1,13 +1,13 @@
-"""One branch of a tape → a document: ATIF v1.8 (Harbor), or the Simple format of txcript.
+"""One branch of a tape → a trajectory in ATIF v1.8 (Harbor).
 
-entry          step of ATIF                              message of Simple
--------------  ----------------------------------------  --------------------------------
-user, context  source user                               role user
-assistant      source agent, with calls and metrics      role assistant
-tool.result    observation of the step that called       role user, tool_result
-anchor         source system; what it covers stays       role user, the summary
-agent.start    its trajectory, named by the next result  –
-the tape       session_id; id, fork, entries in `extra`  id, cwd, title
+entry          step
+-------------  ----------------------------------------
+user, context  source user
+assistant      source agent, with calls and metrics
+tool.result    observation of the step that called
+anchor         source system; what it covers stays
+agent.start    its trajectory, named by the next result
+the tape       session_id; id, fork, entries in `extra`
 
 ATIF has no error flag and no branches: `extra` of a result says `is_error`, and `extra` of the
 trajectory where the branch left another one. A picture is a data URL in the place of its path; its
@@ -28,18 +28,19 @@ from ...model.entries import (
     Start,
     Text,
     Thinking,
-    ToolCall,
     ToolResult,
     User,
     join_texts,
     select_tool_calls,
 )
 from ...model.summary import render_summary
-from ..wire import build_argument_object, load_base64, unpack_raw
+from ..wire import build_decoded_arguments, encode_json, load_base64
 from .outline import shorten_time
 
 if TYPE_CHECKING:
-    from ...model.entries import Block, Content
+    from collections.abc import Iterator
+
+    from ...model.entries import Content
     from ...model.line import Entry
     from ..wire import WireObject
     from .outline import PlacedEntry, TapeOutline
@@ -49,14 +50,19 @@ _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """What ATIF calls a picture."""
 
 
-def build_atif(tape: TapeOutline, name: str = "") -> WireObject:
+def write_session(tape: TapeOutline) -> Iterator[bytes]:
+    """Yield the one line of the document."""
+    yield encode_json(_build_trajectory(tape))
+
+
+def _build_trajectory(tape: TapeOutline, name: str = "") -> WireObject:
     """Return the trajectory of a branch; `name` is that of a sub-agent."""
     program, _, version = tape.program.partition("/")
     made = _AtifSteps(tape)
     for placed in tape.entries:
         made.add_entry(placed)
     models = [step["model_name"] for step in made.steps if step.get("model_name")]
-    agents = [build_atif(child, agent) for agent, child in made.agents.items()]
+    agents = [_build_trajectory(child, agent) for agent, child in made.agents.items()]
     return {
         "schema_version": ATIF,
         "session_id": tape.uuid,
@@ -182,7 +188,7 @@ def _build_agent_step(said: Assistant) -> WireObject:
         {
             "tool_call_id": call.id,
             "function_name": call.name,
-            "arguments": _read_arguments(call),
+            "arguments": build_decoded_arguments(call),
         }
         for call in select_tool_calls(said.content)
     ]
@@ -208,11 +214,6 @@ def _build_agent_step(said: Assistant) -> WireObject:
     }
 
 
-def _read_arguments(call: ToolCall) -> WireObject:
-    given = build_argument_object(call)
-    return given if isinstance(given, dict) else unpack_raw(given)
-
-
 def _sum_metrics(tape: TapeOutline, steps: int) -> WireObject:
     answers = [one.entry.data for one in tape.entries if isinstance(one.entry.data, Assistant)]
     cached = sum(one.usage.cache_read or 0 for one in answers)
@@ -224,57 +225,3 @@ def _sum_metrics(tape: TapeOutline, steps: int) -> WireObject:
         "total_cost_usd": sum(one.cost.amount for one in answers if one.cost),
         "total_steps": steps,
     }
-
-
-def build_simple(tape: TapeOutline) -> WireObject:
-    """Return a branch in the Simple format."""
-    messages: list[WireObject] = []
-    model = ""
-    for entry, _ in tape.entries:
-        match entry.data:
-            case User(content=content) | Context(content=content):
-                messages.append({"role": "user", "content": _build_blocks(tape, content)})
-            case Anchor(summary=summary):
-                messages.append({"role": "user", "content": render_summary(summary)})
-            case Assistant() as said:
-                model = said.model or model
-                blocks = _build_blocks(tape, said.content)
-                messages.append({"role": "assistant", "content": blocks})
-            case ToolResult() as result:
-                piece = {
-                    "type": "tool_result",
-                    "tool_use_id": result.call_id,
-                    "content": _build_blocks(tape, result.content),
-                    "is_error": result.is_error,
-                }
-                messages.append({"role": "user", "content": [piece]})
-    return {
-        "id": tape.uuid,
-        "timestamp": shorten_time(tape.created),
-        "cwd": tape.cwd,
-        **({"title": tape.title} if tape.title else {}),
-        **({"model": model} if model else {}),
-        **({"git_branch": tape.git_branch} if tape.git_branch else {}),
-        "messages": messages,
-    }
-
-
-def _build_blocks(tape: TapeOutline, content: Content) -> list[WireObject]:
-    return [one for block in content if (one := _build_block(tape, block)) is not None]
-
-
-def _build_block(tape: TapeOutline, block: Block) -> WireObject | None:
-    match block:
-        case Text():
-            return {"type": "text", "text": block.text}
-        case Thinking():
-            return {"type": "thinking", "thinking": block.text} if block.text else None
-        case ToolCall():
-            given = _read_arguments(block)
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
-        case Image():
-            data = load_base64(block.blob, tape.load)
-            if data is not None:
-                source = {"type": "base64", "media_type": block.mime, "data": data}
-                return {"type": "image", "source": source}
-    return None
