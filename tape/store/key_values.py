@@ -123,7 +123,7 @@ class KeyValues:
 def _build_file_name(key: str) -> str:
     """Return the file name of a key; raise InvalidName where it cannot have one."""
     data = key.encode("utf-8", "surrogatepass")
-    name = _PLAIN.sub(lambda found: f"%{ord(found[0]):02X}", data.decode("latin-1"))
+    name = _PLAIN.sub(lambda char: f"%{ord(char[0]):02X}", data.decode("latin-1"))
     if not key or len(name) > _MAX_NAME:
         raise InvalidName("key", key, f"its file name must have 1 to {_MAX_NAME} characters")
     return name

@@ -73,6 +73,6 @@ def _find_aged_leftovers(
     for name in filter(names.match, folder.names()):
         with suppress(FileNotFoundError):  # finished meanwhile
             about = list(folder.walk_stats(name))
-            touched = max(one.st_mtime_ns for one in about) // 1000
+            touched = max(status.st_mtime_ns for status in about) // 1000
             if clock() - touched > LEFTOVER_AGE and not stat.S_ISLNK(about[0].st_mode):
                 yield Leftover(f"{place}{name}", folder.measure_bytes(name))

@@ -114,8 +114,8 @@ def try_flock(fd: int) -> bool:
 
 def _describe_holder(fd: int) -> str:
     """Return the process that holds a lock, by the kernel or by the file's text."""
-    said = os.pread(fd, 200, 0).decode(errors="replace").strip()
-    pid = found[1] if (found := _SAID.match(said)) else None
+    holder = os.pread(fd, 200, 0).decode(errors="replace").strip()
+    pid = match[1] if (match := _SAID.match(holder)) else None
     # The text is stale if its writer was killed, and missing on a full disk: ask the kernel first.
     with suppress(OSError):
         inode = str(os.fstat(fd).st_ino)
@@ -125,7 +125,7 @@ def _describe_holder(fd: int) -> str:
                 pid = words[4]
                 break
     if pid is None:
-        return said or "another process"
+        return holder or "another process"
     with suppress(OSError):
         status = read_file(f"/proc/{pid}/status").decode(errors="replace")
         fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
@@ -135,10 +135,10 @@ def _describe_holder(fd: int) -> str:
             if fields.get("State", "").startswith(("T", "t"))
             else ""
         )
-        since = said.partition(" since ")[2]
-        told = f" since {since}" if since and said.startswith(f"process {pid} ") else ""
-        return f"process {pid}{told} ({fields.get('Name', '?')}{stopped})"
-    return said or f"process {pid}"
+        since = holder.partition(" since ")[2]
+        since_text = f" since {since}" if since and holder.startswith(f"process {pid} ") else ""
+        return f"process {pid}{since_text} ({fields.get('Name', '?')}{stopped})"
+    return holder or f"process {pid}"
 
 
 _HELD: WeakSet[Lock] = WeakSet()
@@ -185,9 +185,9 @@ _PATIENCE: ContextVar[LockWait] = ContextVar("patience", default=_USUAL)
 
 
 @contextmanager
-def limit_lock_wait(seconds: float, told: Callable[[str], None]) -> Iterator[None]:
-    """Wait up to `seconds` for such locks while the block runs, and report the holder to `told`."""
-    before = _PATIENCE.set(LockWait(seconds, told))
+def limit_lock_wait(seconds: float, report: Callable[[str], None]) -> Iterator[None]:
+    """Wait up to `seconds` for such locks while the block runs, and report the holder by `report`."""
+    before = _PATIENCE.set(LockWait(seconds, report))
     try:
         yield
     finally:

@@ -183,10 +183,10 @@ def _split_run(start: int, data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def select_checked_lines(
-    found: Iterator[tuple[int, bytes]], check: LineChecker
+    lines: Iterator[tuple[int, bytes]], check: LineChecker
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and line of the lines in `found` that pass the check."""
-    for offset, line in found:
+    """Yield offset and line of the lines in `lines` that pass the check."""
+    for offset, line in lines:
         checked = check.read(offset, line)
         if checked is not None:
             yield offset, checked
@@ -253,7 +253,7 @@ class Segment(NamedTuple):
     ) -> Iterator[tuple[int, bytes]]:
         """Yield the lines of `read_checked_lines` newest first."""
         with self.source.phases.open(self.phase) as file:
-            back = takewhile(lambda found: found[0] >= self.start, file.read_lines_back(self.end))
+            back = takewhile(lambda place: place[0] >= self.start, file.read_lines_back(self.end))
             yield from select_checked_lines(back, self._build_checker(skipped, back=True))
 
     def _build_checker(self, skipped: Callable[[str], None], *, back: bool = False) -> LineChecker:

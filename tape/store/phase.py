@@ -153,8 +153,8 @@ class PhaseFile(Descriptor):
 
     def read_redacted_ids(self) -> AbstractSet[str]:
         """Return the ids that the redact entries in this file name."""
-        found = filter(None, (_decode_redact_line(line) for _, line in self.lines()))
-        return {target for data in found for target in data.targets}
+        payloads = filter(None, (_decode_redact_line(line) for _, line in self.lines()))
+        return {target for data in payloads for target in data.targets}
 
     def _find_last_newline(self, size: int) -> int:
         end, step = size, 0

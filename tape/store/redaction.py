@@ -137,10 +137,10 @@ def complete_redaction(tape: RedactableTape, *, scrubs: bool = True) -> Redactio
     The redact entries are synced first: a program may have been killed between its write and its
     sync. Raises WriteFailed.
     """
-    said = list(tape.phases.iter_redact_payloads())
-    for name in {phase for phase, _ in said}:
+    payloads = list(tape.phases.iter_redact_payloads())
+    for name in {phase for phase, _ in payloads}:
         tape.phases.sync(name)
-    ids = {target for _, data in said for target in data.targets}
+    ids = {target for _, data in payloads for target in data.targets}
     targets = list(find_unredacted_entries(tape.phases, ids))
     doomed = find_unshared_blobs(tape.phases, targets)
     # What depends on the data goes first: afterwards nothing tells where the copies are.
@@ -169,9 +169,9 @@ def resume_redaction(tape: RedactableTape) -> None:
 
 def find_unredacted_entries(phases: Phases, ids: Collection[str]) -> Iterator[RedactionEntry]:
     """Yield the entries among `ids` whose data is not all overwritten; reads every line."""
-    wanted = set(ids)
-    for phase, offset, line in phases.read_all_lines() if wanted else ():
-        if read_id(line) not in wanted:
+    pending = set(ids)
+    for phase, offset, line in phases.read_all_lines() if pending else ():
+        if read_id(line) not in pending:
             continue
         try:
             header = read_header(line)
@@ -185,12 +185,12 @@ def find_unredacted_entries(phases: Phases, ids: Collection[str]) -> Iterator[Re
 
 def find_unshared_blobs(phases: Phases, targets: Sequence[RedactionEntry]) -> list[str]:
     """Return the hashes of the blobs that only the targets name."""
-    found = {digest for target in targets for digest in BLOB_REFERENCE.findall(target.data)}
+    digests = {digest for target in targets for digest in BLOB_REFERENCE.findall(target.data)}
     ids = {target.entry for target in targets}
-    for _, _, line in phases.read_all_lines() if found else ():
+    for _, _, line in phases.read_all_lines() if digests else ():
         if read_id(line) not in ids:
-            found.difference_update(BLOB_REFERENCE.findall(line))
-    return sorted(digest.decode() for digest in found)
+            digests.difference_update(BLOB_REFERENCE.findall(line))
+    return sorted(digest.decode() for digest in digests)
 
 
 def find_quarantined_copies(tape: Folder, ids: Collection[str]) -> list[str]:

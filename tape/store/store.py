@@ -222,8 +222,8 @@ class Store:
         """Return folder name → inode of all tapes, without unfinished ones (`.new-…`)."""
         self.check()
         try:
-            with os.scandir(self.tapes) as found:
-                inodes = {e.name: e.inode() for e in found if e.is_dir(follow_symlinks=False)}
+            with os.scandir(self.tapes) as entries:
+                inodes = {e.name: e.inode() for e in entries if e.is_dir(follow_symlinks=False)}
         except FileNotFoundError:
             return {}
         return {name: inode for name, inode in inodes.items() if not name.startswith(".")}
@@ -231,8 +231,8 @@ class Store:
     def links(self) -> list[str]:
         """Return the names of symbolic links in `tapes/`; links are not followed."""
         try:
-            with os.scandir(self.tapes) as found:
-                return sorted(e.name for e in found if e.is_symlink() and e.name[0] != ".")
+            with os.scandir(self.tapes) as entries:
+                return sorted(e.name for e in entries if e.is_symlink() and e.name[0] != ".")
         except FileNotFoundError:
             return []
 
@@ -270,7 +270,7 @@ class Store:
         with tape.hold_all_locks(), Folder.open(self.path, durable=self.durable) as home:
             self._refuse_children({tape.id}, self.tapes)
             inode = os.fstat(tape.folder.fd).st_ino  # people may have renamed the folder
-            name = next((name for name, found in self.inodes().items() if found == inode), None)
+            name = next((name for name, number in self.inodes().items() if number == inode), None)
             if name is None:
                 raise NotFound(f"tape {tape.id[:8]} is no longer in {self.tapes}")
             with home.sub("tapes") as tapes, home.make("trash") as to:
@@ -282,10 +282,10 @@ class Store:
         children = sorted(
             name
             for folder in folders
-            for name, told in _iter_tape_identities(folder)
-            if told.id not in tapes
-            and isinstance(told.origin, dict)
-            and told.origin.get("tape") in tapes
+            for name, identity in _iter_tape_identities(folder)
+            if identity.id not in tapes
+            and isinstance(identity.origin, dict)
+            and identity.origin.get("tape") in tapes
             and not (folder / name / "phases" / ORIGIN).is_dir()
         )
         if children:
@@ -297,27 +297,33 @@ class Store:
         """Return the tapes in the trash, by folder name."""
         self.check()
         tapes = sorted(_iter_tape_identities(self.path / "trash"))
-        return [Trashed(name, told.id) for name, told in tapes]
+        return [Trashed(name, identity.id) for name, identity in tapes]
 
     def restore(self, name: str) -> str:
         """Restore a tape, by folder name or id prefix, from the trash; return its folder's name.
 
         Raises NotFound or Ambiguous; UsageError if the store already has a tape of that id.
         """
-        found = self._find_trashed(name)
-        if any(self.read_tape_id(folder) == found.id for folder in self.folders()):
-            raise UsageError(f"tape {found.id[:8]} is already in the store: remove that one first")
+        trashed = self._find_trashed(name)
+        if any(self.read_tape_id(folder) == trashed.id for folder in self.folders()):
+            raise UsageError(
+                f"tape {trashed.id[:8]} is already in the store: remove that one first"
+            )
         with (
             Folder.open(self.path, durable=self.durable) as home,
             home.sub("trash") as source,
             home.make("tapes") as tapes,
         ):
-            return source.move_beside(found.folder, tapes)
+            return source.move_beside(trashed.folder, tapes)
 
     def _find_trashed(self, name: str) -> Trashed:
-        found = {one.folder: one for one in self.trash()}
-        hits = [one.folder for one in found.values() if name and one.id.startswith(name)]
-        return found[name if name in found else require_single_hit(name, "tape in the trash", hits)]
+        by_folder = {trashed.folder: trashed for trashed in self.trash()}
+        hits = [
+            trashed.folder for trashed in by_folder.values() if name and trashed.id.startswith(name)
+        ]
+        return by_folder[
+            name if name in by_folder else require_single_hit(name, "tape in the trash", hits)
+        ]
 
     def empty_trash(self, names: Sequence[str] | None = None) -> None:
         """Delete tapes in the trash, by folder name or id prefix; this cannot be undone.
@@ -327,9 +333,9 @@ class Store:
         nothing is deleted then.
         """
         gone = self.trash() if names is None else [self._find_trashed(name) for name in names]
-        self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
+        self._refuse_children({trashed.id for trashed in gone}, self.tapes, self.path / "trash")
         with Folder.open(self.path, durable=self.durable) as home, home.make("trash") as folder:
-            for name in folder.names() if names is None else [one.folder for one in gone]:
+            for name in folder.names() if names is None else [trashed.folder for trashed in gone]:
                 if not name.startswith(_DELETED_PREFIX):  # so that none is restored in part
                     folder.move(name, folder, _DELETED_PREFIX + name)
             for name in folder.names():

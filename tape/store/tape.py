@@ -234,15 +234,19 @@ class Tape:
 
         Entries that do not verify are left out and reported to `skipped`.
         """
-        return [entry for kept in anchor.kept for entry in self.read_kept_range(kept, skipped)]
+        return [
+            entry
+            for kept_range in anchor.kept
+            for entry in self.read_kept_range(kept_range, skipped)
+        ]
 
     def read_kept_range(
-        self, kept: KeptRange, skipped: Callable[[str], None] = warn_of_damage
+        self, kept_range: KeptRange, skipped: Callable[[str], None] = warn_of_damage
     ) -> list[Entry]:
         """Return the entries of a range, from this tape or else from the origin."""
-        lines, tape = self.read_kept_lines(kept)
-        check = LineChecker(kept.phase, tape.phases.read_redacted_ids, skipped)
-        offset, entries = kept.offset, []
+        lines, tape = self.read_kept_lines(kept_range)
+        check = LineChecker(kept_range.phase, tape.phases.read_redacted_ids, skipped)
+        offset, entries = kept_range.offset, []
         for line in lines:
             checked = check.read(offset, line)
             if checked is not None:
@@ -252,38 +256,42 @@ class Tape:
 
     def trim_kept_ranges(self, anchor: Anchor, first: str) -> tuple[KeptRange, ...]:
         """Return the ranges an anchor keeps, from entry `first` on; empty if it is not kept."""
-        for place, kept in enumerate(anchor.kept):
-            lines, _ = self.read_kept_lines(kept)
+        for place, kept_range in enumerate(anchor.kept):
+            lines, _ = self.read_kept_lines(kept_range)
             before = [*takewhile(lambda line: read_id(line) != first, lines)]
             if len(before) < len(lines):
-                offset = kept.offset + sum(len(line) + 1 for line in before)
-                rest = replace(kept, offset=offset, count=kept.count - len(before), first=first)
+                offset = kept_range.offset + sum(len(line) + 1 for line in before)
+                rest = replace(
+                    kept_range, offset=offset, count=kept_range.count - len(before), first=first
+                )
                 return (rest, *anchor.kept[place + 1 :])
         return ()
 
-    def read_kept_lines(self, kept: KeptRange) -> tuple[list[bytes], Tape]:
+    def read_kept_lines(self, kept_range: KeptRange) -> tuple[list[bytes], Tape]:
         """Return the lines of a range, and the tape they are in; raise Damaged if not found."""
-        found = self._read_lines_at(kept.phase, kept.offset, kept)
-        if not found and self.phases.has_origin:
+        range_lines = self._read_lines_at(kept_range.phase, kept_range.offset, kept_range)
+        if not range_lines and self.phases.has_origin:
             with self.phases.open(ORIGIN) as file:
                 back = file.read_lines_back(file.tail().end)
-                offset = next((at for at, line in back if read_id(line) == kept.first), None)
-            found = [] if offset is None else self._read_lines_at(ORIGIN, offset, kept)
-        if found:
-            return found, self
+                offset = next((at for at, line in back if read_id(line) == kept_range.first), None)
+            range_lines = [] if offset is None else self._read_lines_at(ORIGIN, offset, kept_range)
+        if range_lines:
+            return range_lines, self
         origin = self.origin()
         if origin is None:
-            raise Damaged(f"{kept.phase}: byte {kept.offset} should hold {kept.first[:12]}")
-        return origin.read_kept_lines(kept)
+            raise Damaged(
+                f"{kept_range.phase}: byte {kept_range.offset} should hold {kept_range.first[:12]}"
+            )
+        return origin.read_kept_lines(kept_range)
 
-    def _read_lines_at(self, phase: str, offset: int, kept: KeptRange) -> list[bytes]:
+    def _read_lines_at(self, phase: str, offset: int, kept_range: KeptRange) -> list[bytes]:
         """Return the range's lines if it begins at `offset` of a phase and ends as it should."""
-        if offset < 0 or kept.count < 1 or not self.phases.folder.has(phase):
+        if offset < 0 or kept_range.count < 1 or not self.phases.folder.has(phase):
             return []
         with self.phases.open(phase) as file:
-            lines = [line for _, line in islice(file.lines(offset), kept.count)]
+            lines = [line for _, line in islice(file.lines(offset), kept_range.count)]
         ends = [read_id(line) for line in lines[:1] + lines[-1:]]
-        return lines if ends == [kept.first, kept.last] else []
+        return lines if ends == [kept_range.first, kept_range.last] else []
 
     def _open_source(self, tape: str) -> Source:
         if tape not in self._origins:
@@ -339,9 +347,9 @@ class Tape:
 
     def find_entry(self, prefix: str) -> list[Hit]:
         """Return the entries whose id begins with `prefix`, here or else in the origin."""
-        found = self.find_own_entries(prefix)
-        origin = self.origin() if not found else None
-        return found if origin is None else origin.find_entry(prefix)
+        hits = self.find_own_entries(prefix)
+        origin = self.origin() if not hits else None
+        return hits if origin is None else origin.find_entry(prefix)
 
     def find_own_entries(self, prefix: str) -> list[Hit]:
         """Return the entries of this tape itself whose id begins with `prefix`.
@@ -349,7 +357,7 @@ class Tape:
         Reads every line: the cost grows with the tape.
         """
         start = encode_id_prefix(prefix)
-        found = []
+        hits = []
         committed = self.refs().phases() | {ORIGIN}
         for phase in (name for name in self.phases.list_with_origin() if name in committed):
             try:
@@ -357,11 +365,11 @@ class Tape:
                     offsets = [offset for offset, line in file.lines() if line.startswith(start)]
             except NotFound:  # named in the journal, but missing: return the other entries
                 continue
-            found += [
+            hits += [
                 Hit(self, read_head_at(self.phases, self.find_branch(phase), phase, at))
                 for at in offsets
             ]
-        return found
+        return hits
 
     def find_branch(self, phase: str) -> str:
         """Return the branch a phase was written on."""
@@ -407,8 +415,8 @@ class Tape:
             left -= read_type(line) == User.entry_type
         if left == 0:
             raise NotFound("nothing comes before that prompt: it is the first entry")
-        found = count - left
-        how_many = f"{found} prompt{'s' * (found != 1)}" if found else "no prompt"
+        available = count - left
+        how_many = f"{available} prompt{'s' * (available != 1)}" if available else "no prompt"
         raise NotFound(f"there is no prompt {count} to go back to: the path has {how_many}")
 
     def _walk_lines_back(self, head: Head) -> Iterator[tuple[Segment, int, bytes]]:
@@ -448,16 +456,16 @@ class Tape:
 
     def title(self) -> str | None:
         """Return its title, or else the beginning of its first prompt; None without a prompt."""
-        given = self.refs().title
-        if given:
-            return given
+        set_title = self.refs().title
+        if set_title:
+            return set_title
         for _, _, line in self.phases.read_all_lines():
             if read_type(line) != User.entry_type:
                 continue
             with suppress(Damaged):
                 data = decode_line(line, self.blobs.text).data
-                said = data.content if isinstance(data, User) else ()
-                texts = [block.text for block in said if isinstance(block, Text)]
+                content = data.content if isinstance(data, User) else ()
+                texts = [block.text for block in content if isinstance(block, Text)]
                 if title := extract_title("\n".join(texts)):
                     return title
         return None

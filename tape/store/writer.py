@@ -131,23 +131,23 @@ class Writer:
         created at the first append. A named branch that is busy raises Busy, unless `wait`.
         """
         refs = tape.journal.read()
-        wanted = refs.current if branch is None else branch
-        find_head(refs, tape.phases, wanted)  # first, so that an unknown name creates no lock file
+        name = refs.current if branch is None else branch
+        find_head(refs, tape.phases, name)  # first, so that an unknown name creates no lock file
         instead_of = None
         with tape.folder.make("locks") as locks:
             try:
-                lock = Lock.take(locks, wanted, wait=math.inf if wait else 0)
+                lock = Lock.take(locks, name, wait=math.inf if wait else 0)
             except Busy:
                 # A branch that was named is meant; for the current one another name is as good,
                 # and two sessions in one folder both work.
                 if branch is not None:
                     raise
-                instead_of = wanted
-                lock = _claim_branch(locks, refs, wanted)
+                instead_of = name
+                lock = _claim_branch(locks, refs, name)
         try:
             refs = tape.journal.read()  # again: the branch may have moved before we had its lock
             _refuse_uncommitted_phase(tape, refs, lock.name)
-            head = find_head(refs, tape.phases, wanted)
+            head = find_head(refs, tape.phases, name)
             if durability != "none" and not head.pinned and instead_of is None:
                 tape.journal.sync_journal()  # else opening a phase syncs it
             writer = cls(tape, lock, lock.name, head, durability)
@@ -250,15 +250,17 @@ class Writer:
         self._require_lock()
         self.barrier()
         if anchor.kind == "merge":  # entries of other branches, whose writers may have been killed
-            for phase in dict.fromkeys(one.phase for one in anchor.kept if one.tape is None):
+            for phase in dict.fromkeys(
+                kept_range.phase for kept_range in anchor.kept if kept_range.tape is None
+            ):
                 self._tape.phases.sync(phase)
-        begun: list[Anchor] = []
+        written_anchor: list[Anchor] = []
 
         def first(phase: str) -> Anchor:
-            begun.append(replace(anchor, phase=phase, branch=self.branch, base=self.place))
-            return begun[-1]
+            written_anchor.append(replace(anchor, phase=phase, branch=self.branch, base=self.place))
+            return written_anchor[-1]
 
-        return build_entry(self._open_phase(first, anchor.kind, anchor.kind), begun[-1])
+        return build_entry(self._open_phase(first, anchor.kind, anchor.kind), written_anchor[-1])
 
     def _open_phase(self, first: Callable[[str], Payload], why: str, began: str = "") -> Header:
         """Start a phase with the entry that `first` returns, and commit it with a journal line."""

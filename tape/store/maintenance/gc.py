@@ -64,21 +64,21 @@ def find_garbage(
 
     A tape with garbage is verified completely. `tell` is called with done and total tapes.
     """
-    garbage, kept = _find_store_garbage(store), []
+    garbage, skipped = _find_store_garbage(store), []
     folders = store.folders()
     for done, folder in enumerate(folders):
         tell(done, len(folders))
         try:
             with store.open_folder(folder) as tape:
-                found = list(_find_tape_garbage(store, tape))
-                why = _find_obstacle(tape) if found else None
+                findings = list(_find_tape_garbage(store, tape))
+                why = _find_obstacle(tape) if findings else None
         except (TapeError, OSError) as error:
-            found, why = [], f"cannot be read: {error}"
+            findings, why = [], f"cannot be read: {error}"
         if why is None:
-            garbage += found
+            garbage += findings
         else:
-            kept.append(SkippedTape(folder, why))
-    return GarbageSurvey(tuple(garbage), tuple(kept))
+            skipped.append(SkippedTape(folder, why))
+    return GarbageSurvey(tuple(garbage), tuple(skipped))
 
 
 def _find_obstacle(tape: Tape) -> str | None:
@@ -93,29 +93,29 @@ def _find_obstacle(tape: Tape) -> str | None:
     return None
 
 
-def delete_garbage(store: Store, found: GarbageSurvey) -> GarbageSurvey:
+def delete_garbage(store: Store, survey: GarbageSurvey) -> GarbageSurvey:
     """Delete what a survey found if it is still garbage; return what was deleted.
 
     A tape that is being written by now is skipped. Raises WriteFailed, or OSError if something
     cannot be deleted; deletions before that are final.
     """
-    wanted = set(found.garbage)
-    gone, kept = [one for one in _find_store_garbage(store) if one in wanted], []
+    expected = set(survey.garbage)
+    gone, skipped = [garbage for garbage in _find_store_garbage(store) if garbage in expected], []
     if gone:
         with Folder.open(store.path, durable=store.durable) as home:
-            for one in gone:
-                _remove_path(home, one.path.split("/"))
+            for garbage in gone:
+                _remove_path(home, garbage.path.split("/"))
     for folder in store.folders():
         inside = f"tapes/{folder}/"
-        here = [one for one in found.garbage if one.path.startswith(inside)]
+        here = [garbage for garbage in survey.garbage if garbage.path.startswith(inside)]
         try:
             gone += _delete_tape_garbage(store, folder, here) if here else []
         except (Busy, NotFound) as error:
-            kept.append(SkippedTape(folder, str(error)))
-    return GarbageSurvey(tuple(gone), tuple(kept))
+            skipped.append(SkippedTape(folder, str(error)))
+    return GarbageSurvey(tuple(gone), tuple(skipped))
 
 
-def _delete_tape_garbage(store: Store, folder: str, wanted: list[Garbage]) -> list[Garbage]:
+def _delete_tape_garbage(store: Store, folder: str, expected: list[Garbage]) -> list[Garbage]:
     """Delete what is still garbage, under all locks of the tape."""
     with (
         store.open_folder(folder) as tape,
@@ -125,11 +125,13 @@ def _delete_tape_garbage(store: Store, folder: str, wanted: list[Garbage]) -> li
     ):
         before = (store.clock() - LEFTOVER_AGE) * 1000
         gone = []
-        for one in [one for one in _find_tape_garbage(store, tape) if one in wanted]:
-            parts = one.path.split("/")[2:]
-            if one.kind == "leftover":
+        for garbage in [
+            garbage for garbage in _find_tape_garbage(store, tape) if garbage in expected
+        ]:
+            parts = garbage.path.split("/")[2:]
+            if garbage.kind == "leftover":
                 _remove_path(tape.folder, parts)
-            elif one.kind == "phase":
+            elif garbage.kind == "phase":
                 phases = tape.phases.folder
                 with phases.sub(parts[-1]) as inside:
                     for file in (ANCHOR_PAGE, ENTRIES):
@@ -139,7 +141,7 @@ def _delete_tape_garbage(store: Store, folder: str, wanted: list[Garbage]) -> li
                 phases.sync()
             elif not tape.blobs.remove_if_older(parts[-1], before):
                 continue
-            gone.append(one)
+            gone.append(garbage)
         return gone
 
 
@@ -171,23 +173,23 @@ def _find_tape_garbage(store: Store, tape: Tape) -> Iterator[Garbage]:
                 size = tape.phases.folder.measure_bytes(name)
                 yield Garbage(f"{place}phases/{name}", "phase", size)
     yield from _find_blob_garbage(tape, place, (store.clock() - LEFTOVER_AGE) * 1000)
-    for one in find_tape_leftovers(tape):
-        yield Garbage(f"{place}{one.path}", "leftover", one.bytes)
+    for leftover in find_tape_leftovers(tape):
+        yield Garbage(f"{place}{leftover.path}", "leftover", leftover.bytes)
 
 
 def _find_blob_garbage(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
     """Yield the blobs that no line and no quarantined file names, last stored before a time."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for shelf in open_blob_shelves(tape.folder):
         with shelf:
             for digest in filter(_DIGEST.match, shelf.names()):
                 about = os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False)
                 if about.st_mtime_ns < before and shelf.name == digest[:2]:
-                    found[digest] = about.st_size
-    if found:
+                    sizes[digest] = about.st_size
+    if sizes:
         for digest in _find_named_blobs(tape):
-            found.pop(digest, None)
-    for digest, size in found.items():
+            sizes.pop(digest, None)
+    for digest, size in sizes.items():
         yield Garbage(f"{place}blobs/{digest[:2]}/{digest}", "blob", size)
 
 
@@ -209,4 +211,7 @@ def _find_named_blobs(tape: Tape) -> Iterator[str]:
 
 def _find_store_garbage(store: Store) -> list[Garbage]:
     """Return the leftovers in the store's own folders."""
-    return [Garbage(one.path, "leftover", one.bytes) for one in find_store_leftovers(store)]
+    return [
+        Garbage(leftover.path, "leftover", leftover.bytes)
+        for leftover in find_store_leftovers(store)
+    ]

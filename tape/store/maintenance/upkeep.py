@@ -90,7 +90,7 @@ def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None =
 
 def _select_entries_with_data(tape: Tape, targets: Sequence[str]) -> list[RedactionEntry]:
     """Return the entries of this tape that the prefixes name and that have data, each once."""
-    found = {}
+    targets_by_id = {}
     for prefix in targets:
         if not is_id_prefix(prefix):
             raise UsageError(f"{prefix!r} is not the id of an entry: give four hex digits or more")
@@ -115,8 +115,10 @@ def _select_entries_with_data(tape: Tape, targets: Sequence[str]) -> list[Redact
             data = file.read(start, head.end - 2)
         if len(data) >= len(BLANK_DATA):
             at = (head.phase, head.offset, start, data)
-            found[head.entry] = RedactionEntry(head.entry, head.header.type, head.header.time, *at)
-    return [*found.values()]
+            targets_by_id[head.entry] = RedactionEntry(
+                head.entry, head.header.type, head.header.time, *at
+            )
+    return [*targets_by_id.values()]
 
 
 def detach(tape: Tape) -> None:
@@ -162,7 +164,9 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
             if new.durable:
                 disk.sync_file(copy.fd)
             shelves = dict.fromkeys(tape.find_tape(segment.source).blobs for segment in shared)
-            digests = {one for _, line in copy.lines() for one in BLOB_REFERENCE.findall(line)}
+            digests = {
+                digest for _, line in copy.lines() for digest in BLOB_REFERENCE.findall(line)
+            }
             for digest, blobs in product(sorted(digests), shelves):
                 with suppress(NotFound):
                     tape.blobs.put(blobs.read(digest.decode()))
