@@ -177,9 +177,9 @@ def list_quarantine(tape: Folder) -> list[str]:
         return []
 
 
-def parse_kept_phase(kept: str) -> str:
+def parse_kept_phase(file_name: str) -> str:
     """Return the phase whose tail has this name in quarantine; "" for other files."""
-    named = _KEPT_NAME.match(kept)
+    named = _KEPT_NAME.match(file_name)
     return named[1] if named else ""
 
 

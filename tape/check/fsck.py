@@ -94,8 +94,8 @@ def _apply_action(store: Store, tape: Tape, action: RepairAction) -> str:
                 blobs.sub(shelf_name) as shelf,
                 tape.folder.make("quarantine") as quarantine,
             ):
-                kept = shelf.move_beside(digest, quarantine)
-            return f"mv quarantine/{kept} {file}"
+                copy_name = shelf.move_beside(digest, quarantine)
+            return f"mv quarantine/{copy_name} {file}"
         case CompleteRedaction():
             with RedactionMark.place_mark(tape.folder) as mark:
                 complete_redaction(tape)
@@ -114,9 +114,9 @@ def _apply_structure_action(store: Store, tape: Tape, action: StructureAction) -
             fd = os.dup(tape.folder.fd)  # that of `tape` may return another tape.json
             with disk.Folder(fd, tape.folder.name, durable=tape.folder.durable) as folder:
                 old = folder.read(INFO_NAME) if folder.has(INFO_NAME) else b""
-                kept = quarantine_bytes(folder, INFO_NAME, old)
+                copy_name = quarantine_bytes(folder, INFO_NAME, old)
                 _replace_file(folder, INFO_NAME, msgspec.json.encode(info) + b"\n")
-            return f"cp quarantine/{kept} {INFO_NAME}"
+            return f"cp quarantine/{copy_name} {INFO_NAME}"
         case WriteJournal():
             return _write_journal(store, tape)
         case CutJournal(end):
@@ -169,13 +169,13 @@ def _write_journal(store: Store, tape: Tape) -> str:
     with _lock_branches(tape, known), tape.folder.make("locks") as locks, hold_lock(locks, "refs"):
         now = inspect_tape(store, tape, ())
         old = now.journal or b""
-        kept = quarantine_bytes(tape.folder, "refs.damaged", old)
+        copy_name = quarantine_bytes(tape.folder, "refs.damaged", old)
         _replace_file(tape.folder, JOURNAL_NAME, rebuild_journal(old, find_lost_phases(now)))
-    return f"cp quarantine/{kept} {JOURNAL_NAME}"
+    return f"cp quarantine/{copy_name} {JOURNAL_NAME}"
 
 
-def _format_put_back(file: str, end: int, kept: str) -> str:
-    return f"truncate -s {end} {file} && cat quarantine/{kept} >> {file}"
+def _format_put_back(file: str, end: int, copy_name: str) -> str:
+    return f"truncate -s {end} {file} && cat quarantine/{copy_name} >> {file}"
 
 
 def _is_branch_end(tape: Tape, action: CutTail | RecordTail) -> bool:
@@ -205,7 +205,7 @@ def _cut_tail(tape: Tape, action: CutTail) -> str:
         tail = file.tail()
         if (tail.end, tail.size) != (action.end, action.size):
             raise _build_changed_error(action.phase)
-        kept = quarantine_bytes(
+        copy_name = quarantine_bytes(
             tape.folder, f"{action.phase}.{tail.end}", file.read(tail.end, tail.size)
         )
         os.ftruncate(file.fd, tail.end)
@@ -213,12 +213,12 @@ def _cut_tail(tape: Tape, action: CutTail) -> str:
             size = tail.size - tail.end
             why = f"{size} bytes after the last complete line were moved to quarantine"
             time = choose_entry_time(parse_timestamp(last.time), tape.clock())
-            data = encode_payload(Repair("torn", quarantine=kept, why=why))
+            data = encode_payload(Repair("torn", quarantine=copy_name, why=why))
             line = encode_line("repair", last.id, last.n + 1, format_timestamp(time), data)[1]
             disk.append_bytes(file.fd, line, tail.end)
         if tape.folder.durable:
             disk.sync_file(file.fd)
-    return _format_put_back(file_name, action.end, kept)
+    return _format_put_back(file_name, action.end, copy_name)
 
 
 def _discard_leftover(store: Store, tape: Tape, path: str) -> str:
@@ -228,7 +228,7 @@ def _discard_leftover(store: Store, tape: Tape, path: str) -> str:
         disk.Folder.open(store.path, durable=store.durable) as home,
         home.make("trash") as to,
     ):
-        kept = source.move_beside(name, to)
+        trash_name = source.move_beside(name, to)
     inside = f"tapes/{tape.folder.name}/"
     back = path.removeprefix(inside) if path.startswith(inside) else f"../../{path}"
-    return f"mv ../../trash/{kept} {back}"
+    return f"mv ../../trash/{trash_name} {back}"

@@ -95,7 +95,7 @@ class Inspection(Struct, frozen=True, gc=False):
 
     def list_tapes_over(self, phase: str, offset: int | None) -> tuple[str, ...]:
         """Return the ids of the tapes whose history includes a line, or any line of a phase."""
-        bases = {name: one.base for name, one in self.phases.items() if one.base is not None}
+        bases = {name: phase.base for name, phase in self.phases.items() if phase.base is not None}
 
         def is_on_path(place: Place) -> bool:
             ends = find_path_ends(bases, self.info.id, place.phase, place.offset + 1)
@@ -106,8 +106,8 @@ class Inspection(Struct, frozen=True, gc=False):
 
 def get_finding_phase(finding: Finding) -> str:
     """Return the phase that a finding is about; "" if it is about something else."""
-    found = _PHASE_FILE.match(f"{finding.file}/")
-    return found[1] if found else ""
+    match = _PHASE_FILE.match(f"{finding.file}/")
+    return match[1] if match else ""
 
 
 def inspect_tape(store: Store, tape: Tape, findings: Iterable[Finding]) -> Inspection:
@@ -123,8 +123,8 @@ def inspect_tape(store: Store, tape: Tape, findings: Iterable[Finding]) -> Inspe
         journal = tape.folder.read(JOURNAL_NAME)
     with suppress(TapeError, OSError):
         named = find_unredacted_entries(tape.phases, tape.phases.read_redacted_ids())
-        unfinished = tuple(one.entry for one in named)
-    own = (f"tapes/{tape.folder.name}/{one.path}" for one in find_tape_leftovers(tape))
+        unfinished = tuple(entry.entry for entry in named)
+    own = (f"tapes/{tape.folder.name}/{leftover.path}" for leftover in find_tape_leftovers(tape))
     names = tape.phases.names()
     return Inspection(
         info=tape.info,
@@ -132,7 +132,9 @@ def inspect_tape(store: Store, tape: Tape, findings: Iterable[Finding]) -> Inspe
         journal=journal,
         phases={name: phase for name in names if (phase := _inspect_phase(tape, name))},
         children=tuple(_find_dependents(store, tape.id)),
-        leftovers=tuple(sorted([*(one.path for one in find_store_leftovers(store)), *own])),
+        leftovers=tuple(
+            sorted([*(leftover.path for leftover in find_store_leftovers(store)), *own])
+        ),
         unfinished=unfinished,
         good=dict(_find_good_entries(tape, findings)),
     )

@@ -130,14 +130,14 @@ class JournalCheck:
 
     def find_branches_over(self, phase: str, offset: int = 0) -> tuple[str, ...]:
         """Return the branches whose path includes the line at `offset` of a phase."""
-        found = []
+        branches = []
         for branch, moves in self.refs.branches.items():
             pin = moves[-1].pin
             end = math.inf if pin is None else pin.offset + 1
             ends = find_path_ends(self._bases, self._tape.id, moves[-1].phase, end)
             if offset < ends.get(phase, 0):
-                found.append(branch)
-        return tuple(found)
+                branches.append(branch)
+        return tuple(branches)
 
 
 class _TimedJournalLine(Struct):

@@ -55,8 +55,8 @@ def open_for_check(store: Store, name: str) -> OpenedTape:
             why = f"cannot be read: {error.strerror}"
         else:
             raise
-    found = build_damage(FindingKind.INFO_UNREADABLE, INFO_NAME, why)
-    return OpenedTape(folder.open_tape(store), (found,))
+    damage = build_damage(FindingKind.INFO_UNREADABLE, INFO_NAME, why)
+    return OpenedTape(folder.open_tape(store), (damage,))
 
 
 class _FolderWithInfo(Folder):

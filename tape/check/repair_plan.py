@@ -122,8 +122,8 @@ def describe_action(action: RepairAction) -> str:
                 f"move the last {size - end} bytes of phases/{phase}/{ENTRIES} "
                 f"to quarantine/{phase}.{end}, and record this in a repair entry"
             )
-        case RecordTail(_, branch, kept):
-            return f"append a repair entry to {branch} that describes quarantine/{kept}"
+        case RecordTail(_, branch, quarantined):
+            return f"append a repair entry to {branch} that describes quarantine/{quarantined}"
         case QuarantineBlob(file):
             return f"move {file} to quarantine; readers then show a placeholder"
         case CompleteRedaction(entries):
@@ -290,7 +290,11 @@ def _plan_tails(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairAct
     for name in sorted(facts.phases.keys() & committed):
         phase = facts.phases[name]
         end, size = phase.tail.end, phase.tail.size
-        here = [one for one in bad if one.offset is not None and get_finding_phase(one) == name]
+        here = [
+            finding
+            for finding in bad
+            if finding.offset is not None and get_finding_phase(finding) == name
+        ]
         if not any((finding.offset or 0) >= end for finding in here):
             continue
         needed = {*facts.list_tapes_over(name, end)}
@@ -310,15 +314,15 @@ def _plan_tails(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairAct
 
 def plan_record(finding: Finding, facts: Inspection) -> RecordTail | None:
     """Return the missing repair entry of a tail; None where no writer can append it."""
-    kept = finding.file.rpartition("/")[2]
-    phase = facts.phases.get(parse_kept_phase(kept))
+    file_name = finding.file.rpartition("/")[2]
+    phase = facts.phases.get(parse_kept_phase(file_name))
     if (
         finding.kind is not FindingKind.UNRECORDED
         or phase is None
         or not _is_newest_phase(facts, phase)
     ):
         return None
-    return RecordTail(phase.name, phase.branch, kept)
+    return RecordTail(phase.name, phase.branch, file_name)
 
 
 def _is_newest_phase(facts: Inspection, phase: InspectedPhase) -> bool:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     """Maps the name of a phase to its parts in order; raises NotFound and OSError."""
 
 
-def scan_lines(file: PhaseFile, start: int, end: int | None, wanted: Collection[str]) -> ScanPart:
+def scan_lines(file: PhaseFile, start: int, end: int | None, ids: Collection[str]) -> ScanPart:
     """Scan the whole lines of a phase between two offsets at which lines begin."""
     before = next((_verify_header(line) for _, line in file.read_lines_back(start)), None)
     odd, seen, count, behind = [], set(), 0, -1
@@ -71,7 +71,7 @@ def scan_lines(file: PhaseFile, start: int, end: int | None, wanted: Collection[
         if header is None:
             odd.append(OddLine(count, offset, before))
             header = _verify_header(line)
-        elif header.id in wanted:
+        elif header.id in ids:
             seen.add(header.id)
         before = header
     return ScanPart(count, behind, odd, seen)
@@ -120,14 +120,14 @@ def _split_parts(file: PhaseFile) -> Iterator[tuple[int, int | None]]:
 
 @contextmanager
 def open_scan(
-    phases: Phases, names: Sequence[str], wanted: Collection[str], jobs: int
+    phases: Phases, names: Sequence[str], ids: Collection[str], jobs: int
 ) -> Iterator[ScanPhase]:
     """Yield a function that returns the parts of a phase, scanned by up to `jobs` processes."""
 
     def alone(name: str) -> Iterator[ScanPart]:
         with phases.open(name) as file:
             for start, end in _split_parts(file):
-                yield scan_lines(file, start, end, wanted)
+                yield scan_lines(file, start, end, ids)
 
     bounds, size = {}, 0
     for name in names if jobs > 1 else ():
@@ -140,14 +140,14 @@ def open_scan(
     if size <= LARGE_BYTES:
         yield alone
         return
-    with _scan_in_processes(phases, wanted, jobs, bounds) as parts:
+    with _scan_in_processes(phases, ids, jobs, bounds) as parts:
         yield parts
 
 
 @contextmanager
 def _scan_in_processes(
     phases: Phases,
-    wanted: Collection[str],
+    ids: Collection[str],
     jobs: int,
     bounds: Mapping[str, Sequence[tuple[int, int | None]]],
 ) -> Iterator[ScanPhase]:
@@ -156,7 +156,7 @@ def _scan_in_processes(
     from multiprocessing import get_context  # noqa: PLC0415 (the same)
 
     pool = ProcessPoolExecutor(
-        jobs, mp_context=get_context("fork"), initializer=_start_process, initargs=(phases, wanted)
+        jobs, mp_context=get_context("fork"), initializer=_start_process, initargs=(phases, ids)
     )
     try:
         todo: dict[str, list[Future[ScanPart]]] = {
@@ -177,19 +177,19 @@ _FORKED_WITH: tuple[Phases, Collection[str]] | None = None
 """The state of a scanning process: what it was forked with."""
 
 
-def _start_process(phases: Phases, wanted: Collection[str]) -> None:
+def _start_process(phases: Phases, ids: Collection[str]) -> None:
     import signal  # noqa: PLC0415 (in such a process alone)
 
     global _FORKED_WITH  # noqa: PLW0603 (a process of a pool has no other way)
-    _FORKED_WITH = phases, wanted
+    _FORKED_WITH = phases, ids
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
 
 
 def _scan_part(name: str, start: int, end: int | None) -> ScanPart:
     assert _FORKED_WITH is not None
-    phases, wanted = _FORKED_WITH
+    phases, ids = _FORKED_WITH
     with phases.open(name) as file:
-        return scan_lines(file, start, end, wanted)
+        return scan_lines(file, start, end, ids)
 
 
 def count_processors() -> int:

@@ -89,9 +89,11 @@ def verify(
     yield from phases.find_unrecorded()
     yield from journal.check_moves(phases.branches)
     yield from journal.find_uncommitted(phases.sizes)
-    for one in find_tape_leftovers(tape):
+    for leftover in find_tape_leftovers(tape):
         yield build_note(
-            FindingKind.LEFTOVER, one.path, "left by an interrupted write: `tape gc` deletes it"
+            FindingKind.LEFTOVER,
+            leftover.path,
+            "left by an interrupted write: `tape gc` deletes it",
         )
     counts.entries += sum(phases.sizes.values())
     counts.phases += len(names)
@@ -100,8 +102,8 @@ def verify(
 
 def _find_links(folder: Folder, prefix: str) -> Iterator[Finding]:
     """Yield a finding for every symbolic link: none is allowed in a tape."""
-    with os.scandir(folder.fd) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+    with os.scandir(folder.fd) as listing:
+        entries = sorted(listing, key=lambda entry: entry.name)
     for entry in entries:
         path = prefix + entry.name
         if entry.is_symlink():
@@ -164,8 +166,8 @@ class PhaseCheck:
                     self._progress(self._lines, 0)
                     for number, offset, before in part.odd:
                         spot = _LinePlace(name, count + number, offset)
-                        for one in self._check_line(spot, file.line_at(offset), before):
-                            yield self._build_line_damage(spot, one)
+                        for fault in self._check_line(spot, file.line_at(offset), before):
+                            yield self._build_line_damage(spot, fault)
                     self._labels -= part.seen
                     count, end = count + part.lines, max(end, part.end)
                 self.sizes[name] = count
@@ -210,7 +212,7 @@ class PhaseCheck:
             self._recorded.add(getattr(lines.decode_line(line).data, "quarantine", None))
         elif line.find(BLOB_KEY, header.data) >= 0:
             wrong = self._blobs.find_wrong_blobs(line[header.data : -1])
-            self._blobless += [(header.id, spot, one) for one in wrong]
+            self._blobless += [(header.id, spot, digest) for digest in wrong]
         return []
 
     def _check_place(
@@ -293,11 +295,11 @@ class PhaseCheck:
             return
         lock = self.branches.get(file.name, "")
         on = self._journal.find_branches_over(file.name, end)
-        found = describe_tail(
+        tail = describe_tail(
             self._tape.folder, _build_entries_path(file.name), lock, end, size, count + 1, on
         )
         if file.size() == size:  # else its writer appended and released the lock meanwhile
-            yield found
+            yield tail
 
     def check_info(self) -> Iterator[Finding]:
         """Yield findings where tape.json contradicts the start entry."""
@@ -341,13 +343,13 @@ class PhaseCheck:
         pending = self._redactions - {entry for entry, _, _ in self._redacted}
         is_stale = has_stale_redaction_mark(self._tape.folder)
         by_whom = f"the next append, or {_REPAIR_HINT}" if is_stale else _REPAIR_HINT
-        for found in find_unredacted_entries(self._tape.phases, pending):
-            message = f"a redaction of entry {found.entry[:12]} was interrupted: {by_whom}"
+        for unredacted in find_unredacted_entries(self._tape.phases, pending):
+            message = f"a redaction of entry {unredacted.entry[:12]} was interrupted: {by_whom}"
             yield build_note(
                 FindingKind.REDACTION,
-                _build_entries_path(found.phase),
+                _build_entries_path(unredacted.phase),
                 message,
-                offset=found.offset,
+                offset=unredacted.offset,
             )
         for name in find_quarantined_copies(self._tape.folder, self._redactions):
             message = f"it holds data of a redacted entry: {by_whom}"
