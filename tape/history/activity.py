@@ -188,10 +188,10 @@ class _ActivityReader:
         self.exchanges.append(Exchange(_build_utterance(entry, content), None))
 
     def _add_answer(self, entry: Entry, answer: Assistant) -> None:
-        said = _build_utterance(entry, answer.content)
-        if said.text:
+        utterance = _build_utterance(entry, answer.content)
+        if utterance.text:
             last = self.exchanges.pop() if self.exchanges else Exchange(None, None)
-            self.exchanges.append(replace(last, answer=said))
+            self.exchanges.append(replace(last, answer=utterance))
         for call in select_tool_calls(answer.content):
             self.open[call.id] = call, NO_JSON
             self.recalled.discard(call.id)
@@ -229,7 +229,7 @@ class _ActivityReader:
         self.recorded.discard(call.id)
         if not (result.is_error or result.files or is_recorded):
             done = parse_file_calls(call, ran)
-            changed = {(one.path, one.op) for one in done if not isinstance(one.work, FileRead)}
+            changed = {(call.path, call.op) for call in done if not isinstance(call.work, FileRead)}
             for path, op in sorted(changed):
                 self._count_file_use(path, op)
 

@@ -123,9 +123,9 @@ class Follower:
         pause = SHORTEST
         while True:
             pause = min(pause * 1.5, LONGEST)
-            for found in self.poll():
+            for event in self.poll():
                 pause = SHORTEST
-                yield found
+                yield event
             sleep(pause)
 
     def poll(self) -> Iterator[Gained | Moved]:

@@ -208,19 +208,19 @@ def split_runs(tree: TapeGraph) -> list[PhaseRun]:
             if joint is not None and joint.key != key:
                 merged[key] = joint
                 cuts[joint.key].add(joint.end)
-    found: list[tuple[PhaseNode, int, int, bool]] = []
+    pieces: list[tuple[PhaseNode, int, int, bool]] = []
     number: dict[ForkPoint, int] = {}
     for key, node in tree.nodes.items():
         start = 0
         for end in sorted(cuts[key]):
-            number[ForkPoint(key, end)] = len(found)
-            found.append((node, start, end, end > tree.reached.get(key, 0)))
+            number[ForkPoint(key, end)] = len(pieces)
+            pieces.append((node, start, end, end > tree.reached.get(key, 0)))
             start = end
     runs = []
-    for node, start, end, undone in found:
+    for node, start, end, undone in pieces:
         joint = ForkPoint(node.key, start) if start else node.base
         other = None if start else merged.get(node.key)
-        parent, second = (number.get(one) if one else None for one in (joint, other))
+        parent, second = (number.get(place) if place else None for place in (joint, other))
         runs.append(PhaseRun(node, start, end, parent, undone, second))
     return runs
 
@@ -246,7 +246,7 @@ def _find_merged_entry(tree: TapeGraph, tape: str, merged: MergedBranch) -> Fork
     return None
 
 
-def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
+def order_newest_first(runs: list[PhaseRun]) -> Iterator[int]:
     """Yield the numbers of runs, what is forked from one or merged it before it, newest tip first.
 
     All children of a fork are together, the one with the newest tip first: so a drawing needs no
@@ -254,10 +254,10 @@ def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
     """
     children: dict[int | None, list[int]] = {}
     mergers: dict[int, list[int]] = {}
-    for number, one in enumerate(found):
-        children.setdefault(one.parent, []).append(number)
-        if one.merged is not None:
-            mergers.setdefault(one.merged, []).append(number)
+    for number, run in enumerate(runs):
+        children.setdefault(run.parent, []).append(number)
+        if run.merged is not None:
+            mergers.setdefault(run.merged, []).append(number)
     roots = children.pop(None, [])
     order = [*roots]
     for number in order:
@@ -265,7 +265,7 @@ def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
     newest: dict[int, str] = {}
     for number in reversed(order):
         tips = [newest[child] for child in children.get(number, [])]
-        newest[number] = max(tips, default=found[number].node.last.time)
+        newest[number] = max(tips, default=runs[number].node.last.time)
     ready = sorted(roots, key=newest.__getitem__)
     opened: set[int] = set()
     drawn: set[int] = set()
@@ -280,7 +280,8 @@ def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
         opened.add(number)
         later = [*children.get(number, []), *mergers.get(number, [])]
         ready += sorted(
-            (one for one in later if one in newest and one not in opened), key=newest.__getitem__
+            (number for number in later if number in newest and number not in opened),
+            key=newest.__getitem__,
         )
 
 

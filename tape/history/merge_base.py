@@ -52,25 +52,25 @@ class MergeBase(NamedTuple):
 
 def read_path_to(tape: Tape, head: Head) -> PathTo:
     """Return the path to a head, also if an earlier part is damaged or missing."""
-    found: list[Segment] = []
+    segments: list[Segment] = []
     try:
         for segment in tape.walk_path_back(head):
-            found.insert(0, segment)
+            segments.insert(0, segment)
     except READ_ERRORS as error:
-        return PathTo(tuple(found), str(error))
-    return PathTo(tuple(found))
+        return PathTo(tuple(segments), str(error))
+    return PathTo(tuple(segments))
 
 
 def find_merge_base(a: PathTo, b: PathTo) -> MergeBase:
     """Return where two paths diverge, each given oldest first."""
-    ends = {_build_segment_key(one): number for number, one in enumerate(a.segments)}
+    ends = {_build_segment_key(segment): number for number, segment in enumerate(a.segments)}
     for at_b in reversed(range(len(b.segments))):
         at_a = ends.get(_build_segment_key(b.segments[at_b]))
         if at_a is not None:
             end = min(a.segments[at_a].end, b.segments[at_b].end)
             return _build_merge_base(a.segments, at_a, end, b.segments, at_b, end)
     broken = tuple(text for text in (a.broken, b.broken) if text)
-    copied = any(one.phase == ORIGIN for one in (*a.segments[:1], *b.segments[:1]))
+    copied = any(segment.phase == ORIGIN for segment in (*a.segments[:1], *b.segments[:1]))
     if copied and not broken:
         pairs = zip(_iter_path_entries(a.segments), _iter_path_entries(b.segments), strict=False)
         same = deque(takewhile(lambda pair: pair[0][2] == pair[1][2], pairs), maxlen=1)

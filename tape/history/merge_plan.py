@@ -206,14 +206,14 @@ def _update_state(state: State, data: Payload) -> State:
 
 def _find_earlier_merges(ours: Sequence[Segment], reasons: set[str]) -> dict[str, Entry]:
     """Return the id of each entry that was merged into a path → the anchor that tells of it."""
-    found: dict[str, Entry] = {}
+    merges: dict[str, Entry] = {}
     for segment in ours:
         first = segment.source.phases.first(segment.phase, describe_missing_blob)
         if segment.start == 0 and first is not None and isinstance(first.data, Anchor):
             merged = first.data.merged
             if merged is not None and merged.reason in reasons:
-                found[merged.entry] = first
-    return found
+                merges[merged.entry] = first
+    return merges
 
 
 def _cut_merged_entries(
@@ -247,8 +247,8 @@ def _list_view_ranges(tape: Tape, head: Head, in_view: set[str]) -> Iterator[Kep
     for number, segment in enumerate(path):
         lines = [*segment.lines()]
         if number == 0 and (anchor := _read_first_anchor(segment, lines)) is not None:
-            for kept in anchor.kept:
-                in_view.update(map(read_id, tape.read_kept_lines(kept)[0]))
+            for kept_range in anchor.kept:
+                in_view.update(map(read_id, tape.read_kept_lines(kept_range)[0]))
             yield from anchor.kept
             del lines[0]
         if lines:

@@ -96,8 +96,8 @@ def collect_merge_facts(
 
 def _list_changed_paths(folders: Iterable[Entry], entries: Iterable[Entry]) -> list[str]:
     """Return the absolute paths that entries changed, sorted, the old ones of renames too."""
-    found = list_file_changes(chain(folders, entries))
-    return sorted({path for one in found for path in (one.path, one.source) if path})
+    changes = list_file_changes(chain(folders, entries))
+    return sorted({path for change in changes for path in (change.path, change.source) if path})
 
 
 def _add_request(requests: list[str], content: Content) -> None:
@@ -123,10 +123,10 @@ def describe_merge(plan: MergePlan, facts: MergeFacts) -> str:
     return f"merged {plan.other.branch!r} ({counts})"
 
 
-def summarize_branch(facts: MergeFacts, given: str | None = None) -> Summary:
-    """Return what a branch did: as `given`, with the files it changed, or by rules."""
-    if given is not None:
-        return Summary(done=(given,), files_changed=facts.files)
+def summarize_branch(facts: MergeFacts, text: str | None = None) -> Summary:
+    """Return what a branch did: as `text`, with the files it changed, or by rules."""
+    if text is not None:
+        return Summary(done=(text,), files_changed=facts.files)
     return summarize_branch_by_rules(facts)
 
 
@@ -134,8 +134,8 @@ def summarize_branch_by_rules(facts: MergeFacts) -> Summary:
     """Return what a branch did, from its prompts, answers, tools and files."""
     done, tools, waiting = [], [], []
     for exchange in facts.activity.exchanges:
-        asked = f'asked "{exchange.prompt.text}"' if exchange.prompt else "answered"
-        done.append(f'{asked} → "{exchange.answer.text}"' if exchange.answer else asked)
+        question = f'asked "{exchange.prompt.text}"' if exchange.prompt else "answered"
+        done.append(f'{question} → "{exchange.answer.text}"' if exchange.answer else question)
     for use in facts.activity.tools:
         tools.append(f"{use.name} {use.calls}" + f" ({use.failed} failed)" * bool(use.failed))
         if use.open:
@@ -163,14 +163,16 @@ def join_merge_summaries(
         is_one = plan.picked == 1
         head += f"; {plan.picked} picked {'entry follows' if is_one else 'entries follow'}"
         head += " word for word"
-    found = join_summaries(earlier, branch, f"on branch {name}", head)
+    summary = join_summaries(earlier, branch, f"on branch {name}", head)
     if facts.both:
-        told = f"Changed on {into} and on {name} since they parted, look before you rely on either:"
-        found = replace(
-            found,
-            critical_context=(*found.critical_context, f"{told} {', '.join(facts.both)}"),
+        warning = (
+            f"Changed on {into} and on {name} since they parted, look before you rely on either:"
         )
-    return found
+        summary = replace(
+            summary,
+            critical_context=(*summary.critical_context, f"{warning} {', '.join(facts.both)}"),
+        )
+    return summary
 
 
 def join_left_summary(earlier: Summary | str, branch: Summary, plan: MergePlan) -> Summary:

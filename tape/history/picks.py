@@ -58,14 +58,14 @@ def choose_picks(
         if read_id(batch[0].line) in seen:  # its answer, which has results of its own there
             notes.append(f"{short} is the result of a call that is in view already")
             continue
-        new = [one for one in batch if read_id(one.line) not in seen]
+        new = [picked for picked in batch if read_id(picked.line) not in seen]
         if len(batch) > 1:
             notes.append(
                 f"{short} was widened to {len(batch)} entries: a call comes with its results"
             )
         elif pick.header.type not in _SENT_TYPES:
             notes.append(f"{short} is of type {pick.header.type}, which no model is sent")
-        seen.update(read_id(one.line) for one in new)
+        seen.update(read_id(picked.line) for picked in new)
         batches.append(new)
     batches.sort(key=lambda batch: (read_header(batch[0].line).time, read_header(batch[0].line).n))
     return names, batches, tuple(notes)
@@ -78,17 +78,17 @@ def _read_picked_lines(tape: Tape, pick: Head, skipped: Callable[[str], None]) -
     lines = [next(back)]
     if isinstance(entry.data, ToolResult):
         call = entry.data.call_id
-        for one in back:
-            lines.insert(0, one)
-            if read_type(one.line) == Assistant.entry_type:
-                answer = decode_line(one.line, one.segment.source.expand).data
+        for picked in back:
+            lines.insert(0, picked)
+            if read_type(picked.line) == Assistant.entry_type:
+                answer = decode_line(picked.line, picked.segment.source.expand).data
                 calls = select_tool_calls(answer.content) if isinstance(answer, Assistant) else ()
-                if any(one.id == call for one in calls):
-                    return _follow_results(tape, pick, lines, {one.id for one in calls})
+                if any(pending.id == call for pending in calls):
+                    return _follow_results(tape, pick, lines, {call.id for call in calls})
         skipped(f"{pick.entry[:8]} is the result of a call that is not on its path")
         return lines[-1:]
     if isinstance(entry.data, Assistant) and (calls := select_tool_calls(entry.data.content)):
-        return _follow_results(tape, pick, lines, {one.id for one in calls})
+        return _follow_results(tape, pick, lines, {call.id for call in calls})
     return lines
 
 
@@ -112,12 +112,12 @@ def _follow_results(
     after = Segment(tape.source, pick.phase, end, pick.end)
     later = [PickedLine(after, offset, line) for offset, line in after.lines()]
     last = len(lines)
-    for place, one in enumerate((*lines, *later), 1):
-        kind = read_type(one.line)
+    for place, picked in enumerate((*lines, *later), 1):
+        kind = read_type(picked.line)
         if place > len(lines) and kind in {"user", "assistant"}:
             break
         if kind == ToolResult.entry_type:
-            data = decode_line(one.line, one.segment.source.expand).data
+            data = decode_line(picked.line, picked.segment.source.expand).data
             if isinstance(data, ToolResult) and data.call_id in calls:
                 last = max(last, place)
     return [*lines, *later][:last]
@@ -126,15 +126,15 @@ def _follow_results(
 def group_ranges(tape: Tape, lines: Sequence[PickedLine]) -> Iterator[KeptRange]:
     """Yield lines as ranges, each of lines that follow each other in one file."""
     run: list[PickedLine] = []
-    for one in lines:
+    for line in lines:
         if run and (
-            one.segment.phase != run[-1].segment.phase
-            or one.segment.source.tape != run[-1].segment.source.tape
-            or one.offset != run[-1].offset + len(run[-1].line) + 1
+            line.segment.phase != run[-1].segment.phase
+            or line.segment.source.tape != run[-1].segment.source.tape
+            or line.offset != run[-1].offset + len(run[-1].line) + 1
         ):
             yield _build_picked_range(tape, run)
             run = []
-        run.append(one)
+        run.append(line)
     if run:
         yield _build_picked_range(tape, run)
 
@@ -151,43 +151,47 @@ def find_foreign_entries(tape: Tape, head: Head, anchor: Anchor) -> set[str]:
     """
     path = [*tape.walk_path_back(head)]
     is_copied = any(segment.phase == ORIGIN for segment in path)
-    found: set[str] = set()
-    for kept in anchor.kept:
-        is_there = is_copied and not tape.phases.folder.has(kept.phase)
-        if not is_there and not _is_on_path(kept, path):
-            found.update(map(read_id, tape.read_kept_lines(kept)[0]))
-    return found
+    foreign: set[str] = set()
+    for kept_range in anchor.kept:
+        is_there = is_copied and not tape.phases.folder.has(kept_range.phase)
+        if not is_there and not _is_on_path(kept_range, path):
+            foreign.update(map(read_id, tape.read_kept_lines(kept_range)[0]))
+    return foreign
 
 
 def list_picked_ends(tape: Tape, segment: Segment) -> list[Head]:
     """Return the newest entry of each range of this tape that a phase's anchor keeps in view."""
     anchor = segment.source.phases.first(segment.phase, describe_missing_blob)
-    found = []
-    for kept in anchor.data.kept if anchor and isinstance(anchor.data, Anchor) else ():
-        if kept.tape in {None, tape.id} and tape.phases.folder.has(kept.phase):
-            lines, _ = tape.read_kept_lines(kept)
-            offset = kept.offset + sum(len(line) + 1 for line in lines[:-1])
-            branch = tape.find_branch(kept.phase)
-            found.append(read_head_at(tape.phases, branch, kept.phase, offset, kept.last))
-    return found
+    ends = []
+    for kept_range in anchor.data.kept if anchor and isinstance(anchor.data, Anchor) else ():
+        if kept_range.tape in {None, tape.id} and tape.phases.folder.has(kept_range.phase):
+            lines, _ = tape.read_kept_lines(kept_range)
+            offset = kept_range.offset + sum(len(line) + 1 for line in lines[:-1])
+            branch = tape.find_branch(kept_range.phase)
+            ends.append(
+                read_head_at(tape.phases, branch, kept_range.phase, offset, kept_range.last)
+            )
+    return ends
 
 
 def require_own_picks(past: Sequence[Segment]) -> None:
     """Raise UsageError if a merge on a path to copy picked entries that are not on it."""
     for segment in past:
         first = segment.source.phases.first(segment.phase, describe_missing_blob)
-        for kept in first.data.kept if first and isinstance(first.data, Anchor) else ():
-            if segment.phase != ORIGIN and not _is_on_path(kept, past):
+        for kept_range in first.data.kept if first and isinstance(first.data, Anchor) else ():
+            if segment.phase != ORIGIN and not _is_on_path(kept_range, past):
                 raise UsageError(
                     f"{segment.phase} of tape {segment.source.tape[:SHORT]}, in the shared past, "
-                    f"keeps entries of {kept.phase} in view: a copy of the past lacks them, so "
-                    "this tape needs that one"
+                    f"keeps entries of {kept_range.phase} in view: a copy of the past lacks them, "
+                    "so this tape needs that one"
                 )
 
 
-def _is_on_path(kept: KeptRange, path: Sequence[Segment]) -> bool:
+def _is_on_path(kept_range: KeptRange, path: Sequence[Segment]) -> bool:
     """Return whether a range is on a path; one without a tape may be in any of them."""
     return any(
-        kept.phase == one.phase and kept.offset < one.end and kept.tape in {None, one.source.tape}
-        for one in path
+        kept_range.phase == segment.phase
+        and kept_range.offset < segment.end
+        and kept_range.tape in {None, segment.source.tape}
+        for segment in path
     )

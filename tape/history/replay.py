@@ -80,27 +80,29 @@ class _TwoReadings(NamedTuple):
 
 def replay_path(tape: Tape, head: Head) -> ReplayResult:
     """Replay the path to a head and compare; raise Damaged where it cannot be followed."""
-    found: list[ReplayDifference] = []
+    differences: list[ReplayDifference] = []
     readings = _TwoReadings([], [])
     before: Header | None = None
     count = 0
     for segment in tape.path(head):
-        for header in _read_both_ways(segment, readings, found):
+        for header in _read_both_ways(segment, readings, differences):
             count += 1
             if header is not None:
-                found += _compare_chain(before, header)
+                differences += _compare_chain(before, header)
                 before = header
     path = readings.strictly
     anchors = [entry for entry in path if isinstance(entry.data, Anchor)]
-    found += _check_anchors(tape, path, anchors)
-    repairs, unanswered = _check_repairs(tape, path, found)
-    messages = _compare_views(tape, readings, found)
-    kept = sum(len(entry.data.kept) for entry in anchors if isinstance(entry.data, Anchor))
-    return ReplayResult(count, len(anchors), kept, repairs, unanswered, messages, tuple(found))
+    differences += _check_anchors(tape, path, anchors)
+    repairs, unanswered = _check_repairs(tape, path, differences)
+    messages = _compare_views(tape, readings, differences)
+    kept_count = sum(len(entry.data.kept) for entry in anchors if isinstance(entry.data, Anchor))
+    return ReplayResult(
+        count, len(anchors), kept_count, repairs, unanswered, messages, tuple(differences)
+    )
 
 
 def _read_both_ways(
-    segment: Segment, readings: _TwoReadings, found: list[ReplayDifference]
+    segment: Segment, readings: _TwoReadings, differences: list[ReplayDifference]
 ) -> Iterator[Header | None]:
     """Read a segment in both ways, entry by entry; yield the header of each line."""
     strictly = segment.entries(lambda _: None)
@@ -113,12 +115,14 @@ def _read_both_ways(
             if not has_valid_data(line, header):
                 line = blank_redacted_data(line, gone())  # noqa: PLW2901 (as other readers take it)
                 if not is_data_redacted(line, header):
-                    found.append(ReplayDifference(header.id, "its data does not match its hash"))
+                    differences.append(
+                        ReplayDifference(header.id, "its data does not match its hash")
+                    )
                     yield header
                     continue
             loosely = _read_entry_loosely(segment, header, line)
         except (Damaged, ValueError, RecursionError) as error:
-            found.append(ReplayDifference(None, f"{segment.phase}: byte {offset}: {error}"))
+            differences.append(ReplayDifference(None, f"{segment.phase}: byte {offset}: {error}"))
             yield None
             continue
         if isinstance(loosely.data, Anchor):
@@ -126,10 +130,14 @@ def _read_both_ways(
         readings.loosely.append(loosely)
         if at < len(strictly) and strictly[at].id == header.id:
             if strictly[at] != loosely:
-                found.append(ReplayDifference(header.id, "the two readers read it differently"))
+                differences.append(
+                    ReplayDifference(header.id, "the two readers read it differently")
+                )
             at += 1
         else:
-            found.append(ReplayDifference(header.id, "only one of the two readers can read it"))
+            differences.append(
+                ReplayDifference(header.id, "only one of the two readers can read it")
+            )
         yield header
 
 
@@ -175,12 +183,12 @@ def _check_anchors(
             if begin < 0 or end >= entry.n or not end - begin + 1 == count > 0:
                 what = f"{name} {count} entries from {first[:12]} to {last[:12]}"
                 yield ReplayDifference(entry.id, f"it {what}, which are not on the path before it")
-        for kept in anchor.kept:
+        for kept_range in anchor.kept:
             wrong: list[str] = []
             try:
-                found = tape.read_kept_range(kept, wrong.append)
+                entries = tape.read_kept_range(kept_range, wrong.append)
                 if anchor.kind == "merge":
-                    picked |= {one.id for one in found if one.id not in depth}
+                    picked |= {entry.id for entry in entries if entry.id not in depth}
             except (Damaged, NotFound) as error:
                 yield ReplayDifference(
                     entry.id, f"the entries it keeps in view cannot be read: {error}"
@@ -197,13 +205,13 @@ def _list_path_ranges(
         return
     if (covers := anchor.covers) is not None:
         yield "covers", covers.first, covers.last, covers.count
-    for one in anchor.kept:
-        if not {one.first, one.last} <= picked:
-            yield "keeps", one.first, one.last, one.count
+    for kept_range in anchor.kept:
+        if not {kept_range.first, kept_range.last} <= picked:
+            yield "keeps", kept_range.first, kept_range.last, kept_range.count
 
 
 def _check_repairs(
-    tape: Tape, path: Sequence[Entry], found: list[ReplayDifference]
+    tape: Tape, path: Sequence[Entry], differences: list[ReplayDifference]
 ) -> tuple[int, int]:
     """Recompute recorded repairs; return how many were compared, and how many were not."""
     since = checked = unanswered = 0
@@ -221,7 +229,7 @@ def _check_repairs(
         again = repair(view(before, _read_kept_entries(tape, before)), target).repair
         recorded = entry.data.injected, entry.data.dropped
         if recorded != ((again.injected, again.dropped) if again else ((), ())):
-            found.append(
+            differences.append(
                 ReplayDifference(entry.id, "the recomputed repair differs from the recorded one")
             )
     return checked, unanswered
@@ -247,19 +255,19 @@ def _read_kept_entries(tape: Tape, path: Sequence[Entry]) -> list[Entry]:
         return []
 
 
-def _compare_views(tape: Tape, readings: _TwoReadings, found: list[ReplayDifference]) -> int:
+def _compare_views(tape: Tape, readings: _TwoReadings, differences: list[ReplayDifference]) -> int:
     """Compare the views at the end and what repair makes of them; return how many messages."""
     path, loosely = readings.strictly, readings.loosely
     anchors = (at for at in reversed(range(len(path))) if isinstance(path[at].data, Anchor))
     strictly = path[next(anchors, 0) :]
     answers = [entry.data for entry in strictly if isinstance(entry.data, Assistant)]
     target = Target(answers[-1].endpoint, answers[-1].api, answers[-1].model) if answers else NOBODY
-    kept = _read_kept_entries(tape, strictly)
-    views = view(strictly, kept), view(loosely, kept)
-    repaired = [repair(one, target) for one in views]
+    kept_entries = _read_kept_entries(tape, strictly)
+    views = view(strictly, kept_entries), view(loosely, kept_entries)
+    repaired = [repair(view, target) for view in views]
     last = strictly[-1].id if strictly else None
     if views[0] != views[1]:
-        found.append(ReplayDifference(last, "the two readers give different views"))
+        differences.append(ReplayDifference(last, "the two readers give different views"))
     if repaired[0] != repaired[1]:
-        found.append(ReplayDifference(last, "the two readers give different messages"))
+        differences.append(ReplayDifference(last, "the two readers give different messages"))
     return len(repaired[0].messages)
