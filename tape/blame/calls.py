@@ -83,12 +83,12 @@ def extract_seen_text(answer: ToolResult) -> str | None:
     if not numbered:
         has_more = bytes(answer.details) not in {bytes(NO_JSON), b"null"} or _NOTICE.search(text)
         return None if has_more else text
-    found = [match for match in numbered if match is not None]
-    rest = "".join(lines[len(found) :]).strip()
-    is_whole = [int(match[1]) for match in found] == list(range(1, len(found) + 1))
-    if not is_whole or len(found) >= _PAGE or (rest and not rest.startswith("<")):
+    matches = [match for match in numbered if match is not None]
+    rest = "".join(lines[len(matches) :]).strip()
+    is_whole = [int(match[1]) for match in matches] == list(range(1, len(matches) + 1))
+    if not is_whole or len(matches) >= _PAGE or (rest and not rest.startswith("<")):
         return None
-    return "".join(f"{match[2]}\n" for match in found)
+    return "".join(f"{match[2]}\n" for match in matches)
 
 
 class FileLocation(NamedTuple):
@@ -373,7 +373,7 @@ class _CallReader:
             case Assistant(content=content):
                 for call in select_tool_calls(content):
                     calls = parse_file_calls(call)
-                    if any(self._has_name(one.path) for one in calls):
+                    if any(self._has_name(call.path) for call in calls):
                         self.waiting[call.id] = place._replace(call=call)
                     place = place._replace(first=place.first + len(calls))
             case Checkpoint(files=files):
@@ -441,14 +441,14 @@ class _CallReader:
         A change is two events: the file was seen as it was before, then written. What was before
         belongs to the old path of a renamed file.
         """
-        found: list[tuple[FileCall, ChangeWork]] = []
+        events: list[tuple[FileCall, ChangeWork]] = []
         calls = parse_file_calls(place.call, self.ran.get(place.call.id, NO_JSON))
-        ops: dict[str, str] = {os.path.basename(one.path): one.op for one in calls}  # noqa: PTH119
+        ops: dict[str, str] = {os.path.basename(call.path): call.op for call in calls}  # noqa: PTH119
         for file in changed:
             op = ops.get(os.path.basename(file.path)) or place.call.name or file.op  # noqa: PTH119
             call = FileCall(op, file.path, FileRead(), file.source)
             if file.source and self._has_name(file.source):
-                found.append((call._replace(path=file.source, source=None), FileDelete()))
+                events.append((call._replace(path=file.source, source=None), FileDelete()))
             if not self._has_name(file.path):
                 continue
             versions = [
@@ -457,17 +457,17 @@ class _CallReader:
             ]
             before, after = versions
             if file.op == "deleted":
-                found.append((call, FileDelete()))
+                events.append((call, FileDelete()))
             elif after is None:
                 return False
             elif not is_link_mode(file.mode):
                 is_new = file.op == "created"
                 if is_new or before is not None:
-                    found.append((call, SeenVersion(before or "", exact=True)))
+                    events.append((call, SeenVersion(before or "", exact=True)))
                     call = call._replace(source=None)
-                found.append((call, FileWrite(after, created=is_new)))
+                events.append((call, FileWrite(after, created=is_new)))
         number = answer.n << 16  # no other call of this answer has it
-        for at, (call, work) in enumerate(found):
+        for at, (call, work) in enumerate(events):
             self._add_event(place._replace(first=number + at), call, work, answer)
         return True
 
@@ -483,16 +483,16 @@ class _CallReader:
         self, place: _CallPlace, call: FileCall, work: ChangeWork, answer: Entry | None
     ) -> None:
         (phase, offset, entry, number, _), around = place, self.around
-        cwd, said, model = around.cwd(phase, offset), answer or entry, None
+        cwd, source_entry, model = around.cwd(phase, offset), answer or entry, None
         where = find_file_location(call.path, cwd, lambda: around.newest_cwd)
         source = call.source and os.path.normpath(os.path.join(cwd, call.source))  # noqa: PTH118
         if isinstance(entry.data, Assistant):
             model = "/".join(filter(None, (entry.data.provider, entry.data.model))) or None
         self.found.append(
             FileEvent(
-                said.time,
+                source_entry.time,
                 self.tape.id,
-                said.n,
+                source_entry.n,
                 entry.id,
                 number,
                 phase.branch,

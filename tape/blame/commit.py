@@ -78,10 +78,12 @@ class Repository:
 
     def read_commit(self, name: str) -> NotedCommit:
         """Return the commit of this name."""
-        found = self.run("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
-        commit = found.decode().strip()
-        told = self.run("show", "-s", "--no-show-signature", "--format=%an <%ae>%n%cI", commit)
-        author, time = told.decode("utf-8", "replace").split("\n")[:2]
+        output = self.run("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
+        commit = output.decode().strip()
+        author_and_time = self.run(
+            "show", "-s", "--no-show-signature", "--format=%an <%ae>%n%cI", commit
+        )
+        author, time = author_and_time.decode("utf-8", "replace").split("\n")[:2]
         return NotedCommit(commit, author, time)
 
     def list_added_lines(self, commit: str) -> Iterator[tuple[str, list[int]]]:
@@ -155,14 +157,20 @@ def write_notes(
         if b"\0" in data:
             continue
         changes = read_file_history(store, index, Path(repository.top, path), skipped, progress)
-        known = [one for one in changes if parse_timestamp(one.by.time) // 1_000_000 <= int(until)]
-        found: dict[tuple[str, bool], tuple[ChangeCause, list[int]]] = {}
-        for one in attribute_lines(data.decode("utf-8", "replace"), known) if known else ():
-            lines = [line for line in added if one.first <= line <= one.last]
-            if one.by is not None and one.doubt != UNKNOWN_RESULT and lines:
-                mixed = one.doubt == PARTIAL_MATCH
-                found.setdefault((one.by.entry, mixed), (one.by, []))[1].extend(lines)
-        for (entry, mixed), (by, lines) in found.items():
+        known = [
+            change
+            for change in changes
+            if parse_timestamp(change.by.time) // 1_000_000 <= int(until)
+        ]
+        by_cause: dict[tuple[str, bool], tuple[ChangeCause, list[int]]] = {}
+        for attributed in attribute_lines(data.decode("utf-8", "replace"), known) if known else ():
+            lines = [line for line in added if attributed.first <= line <= attributed.last]
+            if attributed.by is not None and attributed.doubt != UNKNOWN_RESULT and lines:
+                mixed = attributed.doubt == PARTIAL_MATCH
+                by_cause.setdefault((attributed.by.entry, mixed), (attributed.by, []))[1].extend(
+                    lines
+                )
+        for (entry, mixed), (by, lines) in by_cause.items():
             if by.tape not in sessions:
                 sessions[by.tape] = _read_session(store, by)
             session = sessions[by.tape]._replace(model=by.model)

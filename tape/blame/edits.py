@@ -38,23 +38,23 @@ _LineSpan = tuple[int, int, int, int]
 
 def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int]:
     """Return for each line of `new` its number in `old`, from 0, or NO_ORIGIN."""
-    found = [NO_ORIGIN] * len(new)
+    origins = [NO_ORIGIN] * len(new)
     spans: list[_LineSpan] = [(0, len(old), 0, len(new))]
     while spans:
         a, b, c, d = spans.pop()
         while a < b and c < d and old[a] == new[c]:
-            found[c] = a
+            origins[c] = a
             a, c = a + 1, c + 1
         while a < b and c < d and old[b - 1] == new[d - 1]:
             b, d = b - 1, d - 1
-            found[d] = b
+            origins[d] = b
         if not set(old[a:b]).isdisjoint(new[c:d]):
-            spans += _split_span(old, new, (a, b, c, d), found)
-    return found
+            spans += _split_span(old, new, (a, b, c, d), origins)
+    return origins
 
 
 def _split_span(
-    old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
+    old: Sequence[str], new: Sequence[str], span: _LineSpan, origins: list[int]
 ) -> list[_LineSpan]:
     """Match the lines that are unique on both sides, else all, and return what is between them."""
     a, b, c, d = span
@@ -65,7 +65,7 @@ def _split_span(
         if (b - a) * (d - c) <= MAX_COMPARED_PAIRS:
             matcher = SequenceMatcher(None, old[a:b], new[c:d], autojunk=False)
             for i, j, size in matcher.get_matching_blocks():
-                found[c + j : c + j + size] = range(a + i, a + i + size)
+                origins[c + j : c + j + size] = range(a + i, a + i + size)
         return []
     spans = []
     for i, j in [*anchors, (b, d)]:
@@ -73,7 +73,7 @@ def _split_span(
             spans.append((a, i, c, j))
         a, c = i + 1, j + 1
     for i, j in anchors:
-        found[j] = i
+        origins[j] = i
     return spans
 
 
@@ -146,7 +146,7 @@ def find_step_spans(text: str, step: EditStep, cursor: int = 0) -> list[TextSpan
             line = len(lines) if line is None else line
             if not 0 <= line <= len(lines):
                 return []
-            start = sum(len(one) + 1 for one in lines[:line])
+            start = sum(len(line_text) + 1 for line_text in lines[:line])
             return [TextSpan(start, start, normalize_text(added))]
         case PatchHunk():
             place = _find_hunk_span(text, step, cursor)
@@ -209,10 +209,10 @@ def splice_text(marked: MarkedText[T], place: TextSpan, mark: T) -> tuple[Marked
         region = normalize_text(region + text[place.end : end])
     first = text.count("\n", 0, start)
     old, new = split_lines(text[start:end]), split_lines(region)
-    kept = match_lines(old, new)
+    origins = match_lines(old, new)
     known = marks[first : first + len(old)]
-    gone = set(range(len(old))).difference(kept)
-    inside = [mark if origin == NO_ORIGIN else known[origin] for origin in kept]
+    gone = set(range(len(old))).difference(origins)
+    inside = [mark if origin == NO_ORIGIN else known[origin] for origin in origins]
     whole = MarkedText(
         text[:start] + region + text[end:], marks[:first] + inside + marks[first + len(old) :]
     )
@@ -258,8 +258,8 @@ def _find_line_spans(
 def _find_hunk_span(text: str, hunk: PatchHunk, cursor: int) -> TextSpan | None:
     """Return the first place after the contexts of a hunk where its old lines occur."""
     for context in hunk.contexts:
-        found = _find_first_span(text, [context], [], cursor)
-        cursor = found.end if found else cursor
+        first_span = _find_first_span(text, [context], [], cursor)
+        cursor = first_span.end if first_span else cursor
     old, new = _strip_returns(hunk.old), _strip_returns(hunk.new)
     if not old:
         at = cursor if hunk.contexts else len(text)
@@ -276,9 +276,9 @@ def _find_first_span(text: str, old: list[str], new: list[str], start: int) -> T
     exact = next(_find_line_spans(text, old, new, start), None)
     if exact is not None:
         return exact
-    lines, wanted = split_lines(text[start:]), [_normalize_line(line) for line in old]
+    lines, bare_old = split_lines(text[start:]), [_normalize_line(line) for line in old]
     bare = "".join(f"{_normalize_line(line)}\n" for line in lines)
-    loose = next(_find_line_spans(bare, wanted, []), None)
+    loose = next(_find_line_spans(bare, bare_old, []), None)
     if loose is None:
         return None
     first = bare.count("\n", 0, loose.start)

@@ -85,7 +85,11 @@ class _PathEvents:
 
     def trace_lineage(self, path: str, until: str | None = None) -> list[FileEvent]:
         """Return what was done to a file before a time, and to the file it was before a move."""
-        own = [one for one in self._find_own_events(path) if until is None or one.time < until]
+        own = [
+            own_event
+            for own_event in self._find_own_events(path)
+            if until is None or own_event.time < until
+        ]
         for at in reversed(range(len(own))):
             source = own[at].deed.source
             if source is not None and own[at].known:
@@ -95,15 +99,15 @@ class _PathEvents:
     def _find_own_events(self, path: str) -> list[FileEvent]:
         """Return the events of a file, and of its old path if its project moved."""
         real = self._real(path)
-        names = dict.fromkeys(os.path.basename(one) for one in (path, real))  # noqa: PTH119 (text)
-        found = [event for name in names for event in self._read_events(name)]
+        names = dict.fromkeys(os.path.basename(place) for place in (path, real))  # noqa: PTH119 (text)
+        events = [event for name in names for event in self._read_events(name)]
         own = [
             event
-            for event in found
-            if any(one == path or self._real(one) == real for one in event.deed.where.paths)
+            for event in events
+            if any(place == path or self._real(place) == real for place in event.deed.where.paths)
         ]
         first = min((event.time for event in own), default=None)
-        for event in found:
+        for event in events:
             tail = event.deed.where.tail
             if tail and real.endswith(tail) and (first is None or event.time < first):
                 own.append(event)
@@ -124,15 +128,15 @@ def read_file_history(
 
     @cache
     def read_events(name: str) -> list[FileEvent]:
-        found: dict[tuple[str, int], FileEvent] = {}
+        by_place: dict[tuple[str, int], FileEvent] = {}
         tapes = find_candidate_folders(store, index, name)
         for done, folder in enumerate(tapes):
             progress(done, len(tapes))
             for event in read_file_events(store, folder, name, skipped):
                 key = event.entry, event.place
-                if key not in found or found[key].is_copy:
-                    found[key] = event
-        return list(found.values())
+                if key not in by_place or by_place[key].is_copy:
+                    by_place[key] = event
+        return list(by_place.values())
 
     path = os.path.abspath(file)  # noqa: PTH100 (links stay: a tape may know the file by one)
     changes = []
@@ -140,7 +144,7 @@ def read_file_history(
         e, deed = event, event.deed
         cause = ChangeCause(e.tape, e.branch, e.entry, e.time, e.model, e.prompt, deed.op)
         changes.append(AttributedChange(cause, deed.work, event.known))
-    return changes if any(not isinstance(one.work, SeenVersion) for one in changes) else []
+    return changes if any(not isinstance(change.work, SeenVersion) for change in changes) else []
 
 
 class BlamedFile(NamedTuple):

@@ -68,31 +68,31 @@ class NotedCommit(NamedTuple):
 def group_lines(lines: Iterable[int]) -> list[tuple[int, int]]:
     """Return ascending numbers as ranges: 1 2 3 7 → (1, 3) (7, 7)."""
     numbers = [*lines]
-    ends = [one for one, after in pairwise([*numbers, -1]) if after != one + 1]
-    starts = [one for before, one in pairwise([-1, *numbers]) if before != one - 1]
+    ends = [number for number, after in pairwise([*numbers, -1]) if after != number + 1]
+    starts = [number for before, number in pairwise([-1, *numbers]) if before != number - 1]
     return [*zip(starts, ends, strict=True)]
 
 
 def build_log(commit: NotedCommit, noted: Sequence[NotedLines]) -> str:
     """Return git-ai's authorship log, version 3.0.0."""
-    said: list[str] = []
+    sections: list[str] = []
     sessions: dict[str, Any] = {}
-    for path in sorted({one.path for one in noted}):
+    for path in sorted({lines.path for lines in noted}):
         odd = any(character in path for character in " \t\n")
-        said.append(f'"{path}"' if odd else path)
-        for one in (one for one in noted if one.path == path):
-            key = _hash_words("s_", f"{one.session.tool}:{one.session.id}")
+        sections.append(f'"{path}"' if odd else path)
+        for lines in (lines for lines in noted if lines.path == path):
+            key = _hash_words("s_", f"{lines.session.tool}:{lines.session.id}")
             sessions[key] = {
                 "agent_id": {
-                    "tool": one.session.tool,
-                    "id": one.session.id,
-                    "model": one.session.model or "unknown",
+                    "tool": lines.session.tool,
+                    "id": lines.session.id,
+                    "model": lines.session.model or "unknown",
                 },
                 "human_author": commit.author,
-                "custom_attributes": {"tape": one.session.tape},
+                "custom_attributes": {"tape": lines.session.tape},
             }
-            ranges = [f"{a}-{b}" if b > a else f"{a}" for a, b in group_lines(one.lines)]
-            said.append(f"  {key}::{_hash_words('t_', one.entry)} {','.join(ranges)}")
+            ranges = [f"{a}-{b}" if b > a else f"{a}" for a, b in group_lines(lines.lines)]
+            sections.append(f"  {key}::{_hash_words('t_', lines.entry)} {','.join(ranges)}")
     about = {
         "schema_version": SCHEMA,
         "base_commit_sha": commit.id,
@@ -100,40 +100,44 @@ def build_log(commit: NotedCommit, noted: Sequence[NotedLines]) -> str:
         "sessions": sessions,
         "humans": {},
     }
-    return "\n".join([*said, "---", json.dumps(about, indent=2, ensure_ascii=False), ""])
+    return "\n".join([*sections, "---", json.dumps(about, indent=2, ensure_ascii=False), ""])
 
 
 def is_own_log(text: str) -> bool:
     """Return whether a log is one of ours, or has nothing in it, so that it may be replaced."""
     _, _, about = f"\n{text}".partition("\n---\n")
     try:
-        told = json.loads(about)
-        own = [one["custom_attributes"]["tape"] for one in told["sessions"].values()]
+        metadata = json.loads(about)
+        own = [session["custom_attributes"]["tape"] for session in metadata["sessions"].values()]
     except (ValueError, TypeError, KeyError, AttributeError):
         return False
-    return len(own) == len(told["sessions"]) and not told.get("prompts") and not told.get("humans")
+    return (
+        len(own) == len(metadata["sessions"])
+        and not metadata.get("prompts")
+        and not metadata.get("humans")
+    )
 
 
 def build_trace(commit: NotedCommit, noted: Sequence[NotedLines]) -> dict[str, Any]:
     """Return a trace record of Agent Trace, version 0.1.0."""
     files = []
-    for path in sorted({one.path for one in noted}):
+    for path in sorted({lines.path for lines in noted}):
         conversations = []
-        for one in (one for one in noted if one.path == path):
-            contributor = {"type": "mixed" if one.is_mixed else "ai"}
-            contributor |= {"model_id": one.session.model[:250]} if one.session.model else {}
+        for part in (part for part in noted if part.path == path):
+            contributor = {"type": "mixed" if part.is_mixed else "ai"}
+            contributor |= {"model_id": part.session.model[:250]} if part.session.model else {}
             conversations.append(
                 {
-                    "url": f"tape:{one.session.tape}@{one.entry}",
+                    "url": f"tape:{part.session.tape}@{part.entry}",
                     "contributor": contributor,
                     "ranges": [
                         {"start_line": first, "end_line": last}
-                        for first, last in group_lines(one.lines)
+                        for first, last in group_lines(part.lines)
                     ],
                 }
             )
         files.append({"path": path, "conversations": conversations})
-    sessions = {one.session.tape: f"{one.session.tool}:{one.session.id}" for one in noted}
+    sessions = {part.session.tape: f"{part.session.tool}:{part.session.id}" for part in noted}
     return {
         "version": TRACE_VERSION,
         "id": str(uuid5(NAMESPACE_URL, json.dumps([commit.id, files]))),

@@ -148,12 +148,12 @@ class _FileReplay:
         self.version, self.waiting = version, []
 
     def _has_known_waiting(self) -> bool:
-        return any(self.known[one] for one in self.waiting)
+        return any(self.known[owner] for owner in self.waiting)
 
     def _apply_exact(self, text: str) -> None:
         """Take a text for the file: a record has its bytes."""
         if self.version is None or self.version.text != text or self.waiting:
-            owners = self.past.get(text) or [one or _NOBODY for one in self.find_owners(text)]
+            owners = self.past.get(text) or [owner or _NOBODY for owner in self.find_owners(text)]
             self._set_version(MarkedText(text, owners))
         assert self.version is not None
         self.past[text] = self.version.marks
