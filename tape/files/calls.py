@@ -98,7 +98,7 @@ _AT_END = "*** End of File"
 
 def parse_patches(text: str) -> tuple[FileCall, ...]:
     """Return what the patches in a text do to files; nothing where it holds none."""
-    found: list[FileCall] = []
+    calls: list[FileCall] = []
     for body in _PATCH.findall(f"{text}\n".replace("\r\n", "\n")):
         sections: list[tuple[str, str, list[str]]] = []
         for line in body.split("\n")[:-1]:
@@ -108,8 +108,8 @@ def parse_patches(text: str) -> tuple[FileCall, ...]:
             elif sections:
                 sections[-1][2].append(line)
         for kind, path, lines in sections:
-            found += _convert_patch_section(kind, path, lines)
-    return tuple(found)
+            calls += _convert_patch_section(kind, path, lines)
+    return tuple(calls)
 
 
 def _convert_patch_section(kind: str, path: str, lines: list[str]) -> Iterator[FileCall]:
@@ -178,10 +178,12 @@ def parse_file_calls(call: ToolCall, ran: msgspec.Raw = NO_JSON) -> tuple[FileCa
     if call.args_text is not None and not bytes(ran):
         return parse_named_call(call.name, {"input": call.args_text})
     try:
-        given = msgspec.json.decode(bytes(ran) or bytes(call.args) or b"{}")
+        arguments = msgspec.json.decode(bytes(ran) or bytes(call.args) or b"{}")
     except (ValueError, RecursionError):
-        given = {}
-    return parse_named_call(call.name, given if isinstance(given, dict) else {"input": given})
+        arguments = {}
+    return parse_named_call(
+        call.name, arguments if isinstance(arguments, dict) else {"input": arguments}
+    )
 
 
 def find_command(name: str, arguments: ToolArguments) -> str | None:
@@ -191,11 +193,11 @@ def find_command(name: str, arguments: ToolArguments) -> str | None:
     """
     if _find_tool_parser(name) is not _parse_shell:
         return None
-    for given in map(arguments.get, _COMMAND):
-        if isinstance(given, str):
-            return given
-        if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
-            return str(given[-1]) if given[1:-1] in _SCRIPT_FLAGS else shlex.join(given)
+    for value in map(arguments.get, _COMMAND):
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            return str(value[-1]) if value[1:-1] in _SCRIPT_FLAGS else shlex.join(value)
     return None
 
 
@@ -245,8 +247,8 @@ def _parse_replacements(arguments: ToolArguments) -> Iterator[TextReplacement]:
         count = arguments.get("expected_replacements")
         many = isinstance(count, int) and count > 1
         yield TextReplacement(old, new, many or any(arguments.get(name) is True for name in _EVERY))
-    for given in map(arguments.get, _EDITS):
-        for part in given if isinstance(given, list) else [given]:
+    for value in map(arguments.get, _EDITS):
+        for part in value if isinstance(value, list) else [value]:
             if isinstance(part, dict):
                 yield from _parse_replacements(part)
 
@@ -271,8 +273,8 @@ def _parse_patch_call(arguments: ToolArguments) -> Iterator[FileCall]:
 def _parse_shell(arguments: ToolArguments) -> Iterator[FileCall]:
     """Yield what a patch in a shell command does."""
     for name in _COMMAND:
-        given = arguments.get(name)
-        words = given if isinstance(given, list) else [given]
+        value = arguments.get(name)
+        words = value if isinstance(value, list) else [value]
         command = "\n".join(word for word in words if isinstance(word, str))
         if "apply_patch" in command or "applypatch" in command:
             yield from _parse_patch_call(

@@ -109,7 +109,7 @@ def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion |
     A checkpoint tells of a file as the call found it, or as a restore left it. What was told before
     the session went to another folder is left out, and what was done in another environment.
     """
-    found: dict[str, KnownVersion | None] = {}
+    versions: dict[str, KnownVersion | None] = {}
     entries = [*entries]
     elsewhere = {
         entry.data.call_id
@@ -121,22 +121,22 @@ def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion |
             case Checkpoint(call_id=call_id) | ToolResult(call_id=call_id) if call_id in elsewhere:
                 pass
             case Meta(cwd=str()):
-                found.clear()
+                versions.clear()
             case Checkpoint(files=states):
                 for state in states:
                     after = state.after
                     if isinstance(after, SavedFile):
-                        found[state.path] = _read_saved(after, state.after_mode)
+                        versions[state.path] = _read_saved(after, state.after_mode)
                     else:
-                        found[state.path] = None if after is None else _read_before(state)
+                        versions[state.path] = None if after is None else _read_before(state)
             case ToolResult(files=files):
                 for file in files:
                     if file.source is not None:
-                        found[file.source] = None
-                    found[file.path] = _read_versions(file)[1]
+                        versions[file.source] = None
+                    versions[file.path] = _read_versions(file)[1]
             case _:
                 pass
-    return found
+    return versions
 
 
 def is_link_mode(mode: str | None) -> bool:
@@ -150,8 +150,8 @@ def list_file_changes(entries: Iterable[Entry]) -> list[PathChange]:
     The path of a tape that was forked from another begins there.
     """
     reader = _ChangeReader()
-    found = [change for entry in entries for change in reader.read_entry(entry)]
-    return found + list(reader.read_end())
+    changes = [change for entry in entries for change in reader.read_entry(entry)]
+    return changes + list(reader.read_end())
 
 
 class _ChangeReader:
@@ -175,20 +175,22 @@ class _ChangeReader:
                 for call in select_tool_calls(content):
                     self.calls[call.id] = _OpenCall(call, NO_JSON, None, None, self.cwd)
             case ToolStart(call_id=call_id, args=args) if call_id in self.calls:
-                begun = self.calls[call_id]._replace(start=entry, ran=args)
+                started_call = self.calls[call_id]._replace(start=entry, ran=args)
                 if (other := entry.data.environment) is not None:
                     folder = f"{other.name}:{other.folder}"
-                    begun = begun._replace(cwd=folder, environment=other.name)
-                self.calls[call_id] = begun
+                    started_call = started_call._replace(cwd=folder, environment=other.name)
+                self.calls[call_id] = started_call
             case Checkpoint(why="restore"):
                 yield from self._note_changes(self._read_restore(entry, entry.data))
             case Checkpoint(call_id=str(call_id)) if call_id in self.calls:
                 self.calls[call_id] = self.calls[call_id]._replace(checkpoint=entry.data)
             case ToolResult(call_id=call_id):
-                asked = self.calls.pop(call_id, None)
-                where = None if asked is None else asked.environment
-                made = self._read_result(entry, entry.data, asked)
-                yield from self._note_changes(one._replace(environment=where) for one in made)
+                ended_call = self.calls.pop(call_id, None)
+                where = None if ended_call is None else ended_call.environment
+                changes = self._read_result(entry, entry.data, ended_call)
+                yield from self._note_changes(
+                    change._replace(environment=where) for change in changes
+                )
             case _:
                 pass
 

@@ -96,18 +96,18 @@ def _build_section(
     before: PatchSide | None, after: PatchSide | None, with_bytes: bool
 ) -> Iterator[bytes]:
     """Yield the patch of one file, headers first."""
-    one, two = before or after, after or before
-    assert one is not None
+    first, two = before or after, after or before
+    assert first is not None
     assert two is not None
-    yield b"diff --git %b %b\n" % (quote_path(f"a/{one.path}"), quote_path(f"b/{two.path}"))
+    yield b"diff --git %b %b\n" % (quote_path(f"a/{first.path}"), quote_path(f"b/{two.path}"))
     old, new = before.data if before else b"", after.data if after else b""
     yield from _build_mode_lines(before, after)
-    if one.path != two.path:
-        yield b"rename from %b\nrename to %b\n" % (quote_path(one.path), quote_path(two.path))
+    if first.path != two.path:
+        yield b"rename from %b\nrename to %b\n" % (quote_path(first.path), quote_path(two.path))
     if old == new and before and after:
         return
     hashes = [_hash_version(before), _hash_version(after)]
-    mode = b" " + one.git_mode.encode() if before and one.git_mode == two.git_mode else b""
+    mode = b" " + first.git_mode.encode() if before and first.git_mode == two.git_mode else b""
     if before is None or after is None:
         mode = b""
     binary = is_binary(old) or is_binary(new)
@@ -116,7 +116,7 @@ def _build_section(
     if old == new:  # an empty file that came or went
         return
     names = (
-        quote_path(f"a/{one.path}") if before else b"/dev/null",
+        quote_path(f"a/{first.path}") if before else b"/dev/null",
         quote_path(f"b/{two.path}") if after else b"/dev/null",
     )
     if binary and with_bytes:
@@ -210,11 +210,13 @@ def count_changed_lines(before: bytes, after: bytes) -> tuple[int, int] | None:
     if is_binary(before) or is_binary(after):
         return None
     changes = [
-        one
-        for one in _compare_trimmed(BytesIO(before).readlines(), BytesIO(after).readlines())
-        if one[0] != "equal"
+        opcode
+        for opcode in _compare_trimmed(BytesIO(before).readlines(), BytesIO(after).readlines())
+        if opcode[0] != "equal"
     ]
-    return sum(one[4] - one[3] for one in changes), sum(one[2] - one[1] for one in changes)
+    return sum(opcode[4] - opcode[3] for opcode in changes), sum(
+        opcode[2] - opcode[1] for opcode in changes
+    )
 
 
 def _mark_lines(sign: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -251,7 +253,7 @@ def _group_opcodes(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
             continue
         start = max(i, i_end - CONTEXT_LINES)
         group = [("equal", start, i_end, j_end - (i_end - start), j_end)]
-    if any(one[0] != "equal" for one in group):
+    if any(opcode[0] != "equal" for opcode in group):
         if group[-1][0] == "equal":
             tag, i, i_end, j, j_end = group[-1]
             end = min(i_end, i + CONTEXT_LINES)
@@ -312,11 +314,11 @@ def _find_change_end(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int)
         places: dict[tuple[bytes, ...], int] = {}
         for place in range(j, min(j + ahead, len(new)) + 1):
             places.setdefault(tuple(new[place : place + AGREEING_LINES]), place)
-        found = [
+        ends = [
             (old_end, new_end)
             for old_end in range(i, min(i + ahead, len(old)) + 1)
             if (new_end := places.get(tuple(old[old_end : old_end + AGREEING_LINES]))) is not None
         ]
-        if found:
-            return min(found, key=sum)
+        if ends:
+            return min(ends, key=sum)
     return len(old), len(new)

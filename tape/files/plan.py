@@ -86,7 +86,7 @@ def _plan_file(effect: FileEffect, now: KnownVersion | None) -> FileRestore:
     if not has_bytes and not _is_chmod(now, target):
         why = (target and target.why) or "its bytes from before were not stored"
         return FileRestore(path, "lost", now, target, why)
-    if any(is_same_version(now, one) for one in (effect.after, *effect.restored)):
+    if any(is_same_version(now, version) for version in (effect.after, *effect.restored)):
         return FileRestore(path, "restore", now, target)
     return FileRestore(path, "conflict", now, target, _describe_conflict(effect.after, now))
 

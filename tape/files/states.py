@@ -53,12 +53,12 @@ class NetChange(NamedTuple):
     recorded: bool
 
 
-def is_same_version(one: KnownVersion | None, other: KnownVersion | None) -> bool:
+def is_same_version(first: KnownVersion | None, other: KnownVersion | None) -> bool:
     """Return whether two versions certainly are the same file: its bytes, and its mode if known."""
-    if one is None or other is None:
-        return one is other
-    same_mode = one.mode == other.mode or one.mode is None or other.mode is None
-    return one.digest is not None and one.digest == other.digest and same_mode
+    if first is None or other is None:
+        return first is other
+    same_mode = first.mode == other.mode or first.mode is None or other.mode is None
+    return first.digest is not None and first.digest == other.digest and same_mode
 
 
 def fold_changes(changes: Iterable[PathChange]) -> dict[str, FileEffect]:
@@ -100,16 +100,16 @@ def list_net_changes(changes: Iterable[PathChange]) -> list[NetChange]:
     return _pair_renames(fold_changes(changes))
 
 
-def compare_paths(one: Sequence[PathChange], other: Sequence[PathChange]) -> list[NetChange]:
-    """Return how the files at the end of path `other` differ from those at the end of path `one`.
+def compare_paths(first: Sequence[PathChange], other: Sequence[PathChange]) -> list[NetChange]:
+    """Return how the files at the end of path `other` differ from those at the end of path `first`.
 
     Both are the changes of whole paths that begin alike. What one of them never touched is as it
     was before the other did.
     """
     shared = 0
-    while shared < min(len(one), len(other)) and one[shared] == other[shared]:
+    while shared < min(len(first), len(other)) and first[shared] == other[shared]:
         shared += 1
-    mine, theirs = fold_changes(one[shared:]), fold_changes(other[shared:])
+    mine, theirs = fold_changes(first[shared:]), fold_changes(other[shared:])
     back = {effect.source: path for path, effect in mine.items() if effect.source is not None}
     joined: dict[str, FileEffect] = {}
     for path in (*mine, *(path for path in theirs if path not in mine)):
@@ -136,7 +136,7 @@ def _pair_renames(effects: Mapping[str, FileEffect]) -> list[NetChange]:
         for path, effect in effects.items()
         if not is_same_version(effect.before, effect.after)
     }
-    found: dict[str, NetChange] = {}
+    by_path: dict[str, NetChange] = {}
     moved: set[str] = set()
     for path, effect in left.items():
         source = effect.source
@@ -145,14 +145,14 @@ def _pair_renames(effects: Mapping[str, FileEffect]) -> list[NetChange]:
         if op == "created" and gone is not None and gone.after is None and source not in moved:
             assert source is not None  # `gone` is there
             moved.add(source)
-            found[path] = NetChange(
+            by_path[path] = NetChange(
                 path, "renamed", source, gone.before, effect.after, effect.entry, effect.recorded
             )
         else:
-            found[path] = NetChange(
+            by_path[path] = NetChange(
                 path, op, None, effect.before, effect.after, effect.entry, effect.recorded
             )
-    return [found[path] for path in sorted(found) if path not in moved]
+    return [by_path[path] for path in sorted(by_path) if path not in moved]
 
 
 def name_change(before: KnownVersion | None, after: KnownVersion | None) -> ChangeOp:

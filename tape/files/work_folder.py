@@ -24,14 +24,14 @@ class WorkFolder(NamedTuple):
 
 def find_work_folder(entries: Iterable[Entry]) -> WorkFolder:
     """Return the folder in force after the entries of a path, from its `start` and `meta`."""
-    found = WorkFolder("", None)
+    folder = WorkFolder("", None)
     for entry in entries:
         match entry.data:
             case Start(cwd=cwd, project=project) | Meta(cwd=str(cwd), project=project):
-                found = WorkFolder(cwd, project)
+                folder = WorkFolder(cwd, project)
             case _:
                 pass
-    return found
+    return folder
 
 
 def find_entry_folders(
@@ -51,5 +51,5 @@ def find_entry_folders(
                 pass
     depths = [n for n, _ in folders]
     places = ((entry.id, bisect_right(depths, entry.n)) for entry in entries)
-    found = ((identity, folders[at - 1][1]) for identity, at in places if at)
-    return {identity: folder for identity, folder in found if folder != besides}
+    by_identity = ((identity, folders[at - 1][1]) for identity, at in places if at)
+    return {identity: folder for identity, folder in by_identity if folder != besides}
