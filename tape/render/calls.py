@@ -70,12 +70,12 @@ def render_call(
         first, *more = show_controls(command).split("\n")
         lines = (f"$ {first}", *(f"> {line}" for line in more))
         details = _render_details(arguments, "command")
-        shown = [paint("command", line) for line in lines]
-        return RenderedCall((*shown, *([details] if details else [])), ())
+        painted = [paint("command", line) for line in lines]
+        return RenderedCall((*painted, *([details] if details else [])), ())
     calls = parse_named_call(call.name, arguments)
     if not calls:
-        given = show_controls(bytes(ran or call.args).decode("utf-8", "replace"))
-        return RenderedCall(_split_head(f"→ {name} {given}".rstrip(), paint), ())
+        raw_arguments = show_controls(bytes(ran or call.args).decode("utf-8", "replace"))
+        return RenderedCall(_split_head(f"→ {name} {raw_arguments}".rstrip(), paint), ())
     op = calls[0].op
     paths = "" if op == "patch" else f" {to_single_line(calls[0].path)}"
     details = _render_details(arguments, op)
@@ -91,20 +91,20 @@ def _decode_arguments(call: ToolCall, ran: msgspec.Raw) -> dict[str, object] | N
     if call.args_text is not None and not bytes(ran):
         return None
     try:
-        found = msgspec.json.decode(bytes(ran) or bytes(call.args) or b"{}")
+        arguments = msgspec.json.decode(bytes(ran) or bytes(call.args) or b"{}")
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return arguments if isinstance(arguments, dict) else None
 
 
 def _render_free_call(call: ToolCall, name: str, paint: Paint) -> RenderedCall:
     """Return a call whose arguments are a text, or broken."""
-    given = call.args_text
-    if given is None:
-        given = bytes(call.args).decode("utf-8", "replace")
-    if any(one.op == "patch" for one in parse_file_calls(call)):
-        return RenderedCall((paint("call", f"→ {name}"),), tuple(_paint_patch(given, paint)))
-    return RenderedCall(_split_head(f"→ {name} {show_controls(given)}".rstrip(), paint), ())
+    text = call.args_text
+    if text is None:
+        text = bytes(call.args).decode("utf-8", "replace")
+    if any(file_call.op == "patch" for file_call in parse_file_calls(call)):
+        return RenderedCall((paint("call", f"→ {name}"),), tuple(_paint_patch(text, paint)))
+    return RenderedCall(_split_head(f"→ {name} {show_controls(text)}".rstrip(), paint), ())
 
 
 def _split_head(text: str, paint: Paint) -> tuple[str, ...]:
@@ -114,11 +114,11 @@ def _split_head(text: str, paint: Paint) -> tuple[str, ...]:
 def _render_details(arguments: dict[str, object], op: str) -> str:
     """Return the arguments that the head does not speak of, on one line; "" if there are none."""
     rest = {key: value for key, value in arguments.items() if key not in TOLD_ARGUMENTS[op]}
-    shown = (
+    values = (
         f"{key}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
         for key, value in rest.items()
     )
-    return to_single_line(f"({', '.join(shown)})") if rest else ""
+    return to_single_line(f"({', '.join(values)})") if rest else ""
 
 
 def _render_file_call(call: FileCall, paint: Paint) -> Iterator[str]:

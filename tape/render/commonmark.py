@@ -43,7 +43,7 @@ _SAFE = re.compile(r"[ \t]{0,3}(?:https?://|mailto:|[^\s:&\\)<]{0,300}[/?#) \t])
 
 def fence_code(lines: Sequence[str], about: str = "") -> list[str]:
     """Return lines as a block of code, with a fence longer than any fence in them."""
-    longest = max((len(found[1]) for line in lines if (found := _FENCE.match(line))), default=2)
+    longest = max((len(match[1]) for line in lines if (match := _FENCE.match(line))), default=2)
     fence = "`" * max(3, longest + 1)
     return [fence + about, *lines, fence]
 
@@ -131,24 +131,24 @@ def _contain_line(line: str, tables: bool) -> str:
 
 def _contain_inline(line: str, tables: bool) -> str:
     """Return text with everything outside of inline code made harmless."""
-    made: list[str] = []
+    pieces: list[str] = []
     at = 0
-    while found := _TOKEN.search(line, at):
-        made.append(line[at : found.start()])
-        mark, at = found[0], found.end()
+    while match := _TOKEN.search(line, at):
+        pieces.append(line[at : match.start()])
+        mark, at = match[0], match.end()
         if mark[-1] == "`":
             # backticks of the same number close it in this line, or it is no code
             closed = mark[0] != "\\" and re.compile(rf"(?<!`){mark}(?!`)").search(line, at)
             if closed:
-                piece, at = line[found.start() : closed.end()], closed.end()
-                made.append(re.sub(r"(?<!\\)\|", r"\\|", piece) if tables else piece)
+                piece, at = line[match.start() : closed.end()], closed.end()
+                pieces.append(re.sub(r"(?<!\\)\|", r"\\|", piece) if tables else piece)
             else:
-                made.append("\\`" * mark.count("`"))
+                pieces.append("\\`" * mark.count("`"))
         elif mark == "](":
-            made.append(mark if _SAFE.match(line, at) else "]\\(")
+            pieces.append(mark if _SAFE.match(line, at) else "]\\(")
         else:
-            made.append(_HARMLESS.get(mark, mark))
-    return "".join([*made, line[at:]])
+            pieces.append(_HARMLESS.get(mark, mark))
+    return "".join([*pieces, line[at:]])
 
 
 _HARMLESS = {"<": "&lt;", "]:": "]\\:", "![": "\\!["}

@@ -172,8 +172,8 @@ def _describe_folders_payload(data: Payload) -> str:
     match data:
         case Checkpoint():
             paths = ", ".join(state.path for state in data.files) or "no files"
-            said = f"{'restored' if data.why == 'restore' else 'saved'} {paths}"
-            return "; not covered: ".join((said, *filter(None, [", ".join(data.not_covered)])))
+            sentence = f"{'restored' if data.why == 'restore' else 'saved'} {paths}"
+            return "; not covered: ".join((sentence, *filter(None, [", ".join(data.not_covered)])))
         case AgentStart():
             place = data.branch or (data.tape or "")[:SHORT]
             return f"{data.agent} ({data.kind}) on {place}: {to_single_line(data.task)}"
@@ -196,16 +196,16 @@ def describe_stop(answer: Assistant) -> str:
     return "" if answer.stop_reason in {"stop", "tool_calls"} else f"({answer.stop_reason})"
 
 
-def _describe_rest(data: Payload, body: Sequence[str], shown: int) -> str:
+def _describe_rest(data: Payload, body: Sequence[str], shown_lines: int) -> str:
     """Return how much follows the lines shown; of a result that was cut, how much of the whole."""
     full = data.full if isinstance(data, ToolResult) else None
     if not isinstance(data, ToolResult) or full is None:
-        return f"… {len(body) - shown} more lines"
+        return f"… {len(body) - shown_lines} more lines"
     if isinstance(full, str):
         part = "\n".join(_render_blocks(data.content))
         lines = max(text.rstrip("\n").count("\n") + 1 for text in (part, full))
-        return f"… {max(lines - shown, 0)} more lines"
-    size = sum(len(line.encode("utf-8", "replace")) + 1 for line in body[:shown])
+        return f"… {max(lines - shown_lines, 0)} more lines"
+    size = sum(len(line.encode("utf-8", "replace")) + 1 for line in body[:shown_lines])
     return f"… {max(full.bytes - size, 0)} more bytes"
 
 
@@ -408,14 +408,14 @@ class Conversation:
 
     def take_call(self, result: ToolResult) -> RenderedCall | None:
         """Return the call that a result answers; None where it is not known any more."""
-        found = self._waiting.pop(result.call_id, None)
-        return found and _render_call(*found, self.options.paint)
+        call = self._waiting.pop(result.call_id, None)
+        return call and _render_call(*call, self.options.paint)
 
     def take_waiting(self) -> list[RenderedCall]:
         """Return the calls that got no result."""
-        found = [_render_call(*one, self.options.paint) for one in self._waiting.values()]
+        calls = [_render_call(*call, self.options.paint) for call in self._waiting.values()]
         self._waiting = {}
-        return found
+        return calls
 
     def end(self) -> str:
         """Return the calls that got no result, as `render_turn` does; empty if there are none."""

@@ -32,37 +32,37 @@ if TYPE_CHECKING:
 
 def render_conversation(entries: Iterable[Entry], *, markdown: bool = False) -> Iterator[str]:
     """Yield the lines of a whole conversation; nothing is cut."""
-    shown = Conversation()
+    conversation = Conversation()
     for entry in entries:
         if markdown:
-            yield from render_turn_markdown(shown, entry)
-        elif text := shown.render_turn(entry):
+            yield from render_turn_markdown(conversation, entry)
+        elif text := conversation.render_turn(entry):
             yield from text.split("\n")
     if markdown:
-        yield from render_end_markdown(shown)
-    elif text := shown.end():
+        yield from render_end_markdown(conversation)
+    elif text := conversation.end():
         yield from text.split("\n")
 
 
-def render_turn_markdown(shown: Conversation, entry: Entry) -> Iterator[str]:
+def render_turn_markdown(conversation: Conversation, entry: Entry) -> Iterator[str]:
     """Yield what an entry adds to a conversation, as lines of Markdown."""
     data = entry.data
     if type(data) in {User, Assistant}:
-        yield from render_end_markdown(shown)
+        yield from render_end_markdown(conversation)
     if type(data) in SPOKEN:
         yield from (f"## {escape_markdown(describe_turn(entry))}", "")
-        for part in _render_parts_markdown(shown, data):
+        for part in _render_parts_markdown(conversation, data):
             yield from (*part, "")
-    elif not shown.note_start(data) and not is_silent(data):
+    elif not conversation.note_start(data) and not is_silent(data):
         note = to_single_line(describe_event(entry))
         yield from (f"*{escape_markdown(note)}*", "")
-        if changes := [*render_changes(data, shown.options)]:
+        if changes := [*render_changes(data, conversation.options)]:
             yield from (*fence_code(changes, "diff"), "")
 
 
-def render_end_markdown(shown: Conversation) -> Iterator[str]:
+def render_end_markdown(conversation: Conversation) -> Iterator[str]:
     """Yield the calls that got no result, as lines of Markdown."""
-    for call in shown.take_waiting():
+    for call in conversation.take_waiting():
         for part in _render_call_markdown(call):
             yield from (*part, "")
 
@@ -77,13 +77,13 @@ def _split_lines(parts: Iterable[str]) -> list[str]:
     return [line for part in parts for line in part.split("\n")]
 
 
-def _render_parts_markdown(shown: Conversation, data: Payload) -> Iterator[list[str]]:
+def _render_parts_markdown(conversation: Conversation, data: Payload) -> Iterator[list[str]]:
     """Yield the content of an entry, part by part, as lines of Markdown."""
     match data:
         case ToolResult():
-            yield from render_result_markdown(shown, data, shown.take_call(data))
+            yield from render_result_markdown(conversation, data, conversation.take_call(data))
         case Assistant():
-            for block in shown.note_calls(data).content:  # type: ignore[attr-defined]
+            for block in conversation.note_calls(data).content:  # type: ignore[attr-defined]
                 yield _render_block_markdown(block)
             if describe_stop(data):
                 yield [f"*{escape_markdown(to_single_line(describe_stop(data)))}*"]
@@ -94,7 +94,7 @@ def _render_parts_markdown(shown: Conversation, data: Payload) -> Iterator[list[
 
 
 def render_result_markdown(
-    shown: Conversation, result: ToolResult, call: RenderedCall | None
+    conversation: Conversation, result: ToolResult, call: RenderedCall | None
 ) -> Iterator[list[str]]:
     """Yield a result, part by part, as lines of Markdown: its call, its output, its changes."""
     if call is not None:
@@ -102,7 +102,7 @@ def render_result_markdown(
         yield from _render_call_markdown(call, is_done=is_done)
     yield fence_code(_split_lines(render_parts(result)))
     if result.files:
-        yield fence_code([*render_changes(result, shown.options)], "diff")
+        yield fence_code([*render_changes(result, conversation.options)], "diff")
 
 
 def _render_block_markdown(block: Block) -> list[str]:
@@ -110,5 +110,5 @@ def _render_block_markdown(block: Block) -> list[str]:
         case Text(text=text):
             return contain_markdown(split_visible_lines(text))
         case _:
-            shown = (part for line in render_block(block) for part in split_visible_lines(line))
-            return [f"> {line}".rstrip() for line in contain_markdown(list(shown))]
+            lines = (part for line in render_block(block) for part in split_visible_lines(line))
+            return [f"> {line}".rstrip() for line in contain_markdown(list(lines))]
