@@ -205,9 +205,9 @@ def select_visible_result(content: Content, target: Target) -> Content:
             and block.text
         ):
             return content
-    found = select_visible_blocks(content, target, foreign=True)
-    if found:
-        return found
+    visible = select_visible_blocks(content, target, foreign=True)
+    if visible:
+        return visible
     return tuple(block for block in content if _has_own_wire(block, target)) or _NO_OUTPUT
 
 
