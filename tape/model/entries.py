@@ -155,8 +155,8 @@ class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
         )
 
 
-def _add_counts(one: int | None, other: int | None) -> int | None:
-    return None if one is None and other is None else (one or 0) + (other or 0)
+def _add_counts(first: int | None, other: int | None) -> int | None:
+    return None if first is None and other is None else (first or 0) + (other or 0)
 
 
 class Cost(Struct, frozen=True, gc=False):

@@ -285,8 +285,8 @@ def _upcast_type(kind: str, upcasts: list[Upcast]) -> str:
 
 def read_type(line: bytes) -> str:
     """Return the type in a line, unchecked; "" if there is none."""
-    found = _KIND.search(line, 0, _HEAD)
-    return found[1].decode() if found else ""
+    match = _KIND.search(line, 0, _HEAD)
+    return match[1].decode() if match else ""
 
 
 def has_valid_data(line: bytes, header: Header) -> bool:
@@ -592,7 +592,7 @@ def normalize_payload(payload: Payload) -> tuple[bytes, Payload]:
     if not raws or all(map(_is_compact_json, raws)):  # JSON outside raw fields always is compact
         return data, payload
     if b"\\ud" in data or b"\\uD" in data:  # a lone surrogate, maybe
-        data = re.sub(_ESCAPE, lambda found: rb"\ufffd" if found[1] else found[0], data)
+        data = re.sub(_ESCAPE, lambda escape: rb"\ufffd" if escape[1] else escape[0], data)
     try:
         data = msgspec.json.format(data, indent=-1)
         data.decode()
@@ -685,10 +685,10 @@ def decode_payload(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Pay
             full = re.fullmatch(_BLOB_REF, members.get("full", b""))
             is_long = full is not None and int(full[2]) > READ_BYTES
             members = {
-                key: one
+                key: value
                 if key == "files" or (key == "full" and is_long)
-                else _expand_blobs(one, expand)
-                for key, one in members.items()
+                else _expand_blobs(value, expand)
+                for key, value in members.items()
             }
         if content is not None:
             members["content"] = Raw(msgspec.json.encode(_expand_content(content, expand)))
@@ -702,8 +702,8 @@ def _expand_blobs(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
     if BLOB_KEY not in data:
         return raw
 
-    def text(found: re.Match[bytes]) -> bytes:
-        ref = BlobRef(found[1].decode(), int(found[2]), msgspec.json.decode(found[3]))
+    def text(match: re.Match[bytes]) -> bytes:
+        ref = BlobRef(match[1].decode(), int(match[2]), msgspec.json.decode(match[3]))
         return msgspec.json.encode(expand(ref))
 
     return Raw(re.sub(_BLOB_REF, text, data))
@@ -713,11 +713,11 @@ def _expand_content(content: Raw, expand: Callable[[BlobRef], str]) -> list[Raw]
     """Return content as a list of known blocks: a bare string is text, null is nothing."""
     if bytes(content).startswith(b"{"):
         content = _expand_blobs(content, expand)
-    found = msgspec.json.decode(content, type=list[Raw] | str | None)
-    if isinstance(found, str):
-        return [Raw(msgspec.json.encode(Text(text=found)))]
+    raw_blocks = msgspec.json.decode(content, type=list[Raw] | str | None)
+    if isinstance(raw_blocks, str):
+        return [Raw(msgspec.json.encode(Text(text=raw_blocks)))]
     blocks = []
-    for raw in found or ():
+    for raw in raw_blocks or ():
         whole = raw
         if not isinstance(_decode_known_block(raw), Image | Document | Audio):
             whole = _expand_blobs(raw, expand)

@@ -60,5 +60,5 @@ def read_anchor_summary(anchor: Anchor, cwd: str | None) -> Summary | str:
 def render_anchor_page(anchor: Anchor, time: str) -> bytes:
     """Return the content of ANCHOR.md for an anchor written at `time`, a tape's time text."""
     heading = f"# {anchor.kind} on {anchor.branch}, {shorten_timestamp(time)} UTC"
-    said = render_summary(anchor.summary)
-    return f"{heading}\n\n{said}".rstrip().encode("utf-8", "replace") + b"\n"
+    summary = render_summary(anchor.summary)
+    return f"{heading}\n\n{summary}".rstrip().encode("utf-8", "replace") + b"\n"
