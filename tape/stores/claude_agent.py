@@ -42,16 +42,16 @@ class SessionStore:
     async def load(self, key: Mapping[str, str]) -> list[dict[str, Any]] | None:
         """Return the lines of a transcript; None where it has none."""
         log = self._open(key)
-        return await asyncio.to_thread(lambda: [one.value for one in log.read()] or None)
+        return await asyncio.to_thread(lambda: [item.value for item in log.read()] or None)
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
         """Return {session_id, mtime} of each session; mtime in ms since 1970."""
-        return await asyncio.to_thread(lambda: [one for one, _ in self._list(project_key)])
+        return await asyncio.to_thread(lambda: [session for session, _ in self._list(project_key)])
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
         """Return {session_id, mtime, data} of each session; `data` is the SDK's own."""
-        found = await asyncio.to_thread(lambda: [*self._list(project_key)])
-        return [{**one, "data": summary or {}} for one, summary in found]
+        sessions = await asyncio.to_thread(lambda: [*self._list(project_key)])
+        return [{**session, "data": summary or {}} for session, summary in sessions]
 
     async def delete(self, key: Mapping[str, str]) -> None:
         """Undo the lines of a transcript; without `subpath` those of its sub-agents too."""
@@ -71,8 +71,8 @@ class SessionStore:
         from claude_agent_sdk import fold_session_summary  # noqa: PLC0415 (an extra)
 
         def choose(so_far: list[Any]) -> Iterator[Item]:
-            known = {one.value.get("uuid") for one in so_far if one.kind == "item"} - {None}
-            summaries = [one.value for one in so_far if one.kind == "summary"]
+            known = {item.value.get("uuid") for item in so_far if item.kind == "item"} - {None}
+            summaries = [item.value for item in so_far if item.kind == "summary"]
             new = []
             for entry in entries:
                 if entry.get("uuid") not in known:
@@ -104,11 +104,11 @@ class SessionStore:
                     yield {"session_id": parts[1], "mtime": newest[0] // 1000}, newest[1]
 
     def _list_subkeys(self, key: Mapping[str, str]) -> list[str]:
-        wanted = [key["project_key"], key["session_id"]]
+        prefix = [key["project_key"], key["session_id"]]
         return [
             parts[2]
             for log, parts in self._list_logs()
-            if parts[:2] == wanted and len(parts) > len(wanted) and log.read_newest("item")
+            if parts[:2] == prefix and len(parts) > len(prefix) and log.read_newest("item")
         ]
 
     def _list_logs(self) -> list[tuple[SessionLog, list[str]]]:
@@ -123,22 +123,24 @@ def _read_line(line: Mapping[str, Any]) -> Iterator[Payload]:
         return
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    blocks = [one for one in blocks if isinstance(one, dict)] if isinstance(blocks, list) else []
+    blocks = (
+        [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+    )
     if line.get("type") == "assistant":
-        said = tuple(_read_blocks(blocks))
-        if said:
-            yield Assistant(said, "anthropic", "anthropic-messages", "", str(message.get("model")))
+        turn = tuple(_read_blocks(blocks))
+        if turn:
+            yield Assistant(turn, "anthropic", "anthropic-messages", "", str(message.get("model")))
         return
     for block in blocks:
         if block.get("type") == "tool_result":
             inner = block.get("content")
             text = [{"type": "text", "text": inner}] if isinstance(inner, str) else inner
-            shown: Content = tuple(_read_blocks(text if isinstance(text, list) else []))
+            output: Content = tuple(_read_blocks(text if isinstance(text, list) else []))
             called = str(block.get("tool_use_id"))
-            yield ToolResult(called, "", shown, block.get("is_error") is True)
-    said = tuple(_read_blocks(blocks))
-    if line.get("type") == "user" and said:
-        yield User(said)
+            yield ToolResult(called, "", output, block.get("is_error") is True)
+    turn = tuple(_read_blocks(blocks))
+    if line.get("type") == "user" and turn:
+        yield User(turn)
 
 
 def _read_blocks(blocks: Iterable[Any]) -> Iterator[Block]:

@@ -50,13 +50,13 @@ class TapeSaver(BaseCheckpointSaver[int]):
 
     def get_tuple(self, config: Any) -> CheckpointTuple | None:
         """Return a checkpoint, the newest where the config names none; None if there is none."""
-        wanted = config["configurable"]
-        space = wanted.get("checkpoint_ns", "")
-        thread = self._read(wanted["thread_id"])
-        found = get_checkpoint_id(config) or max(
-            (one for ns, one in thread.checkpoints if ns == space), default=None
+        settings = config["configurable"]
+        space = settings.get("checkpoint_ns", "")
+        thread = self._read(settings["thread_id"])
+        checkpoint_id = get_checkpoint_id(config) or max(
+            (checkpoint_id for ns, checkpoint_id in thread.checkpoints if ns == space), default=None
         )
-        row = {**thread.pruned, **thread.checkpoints}.get((space, found or ""))
+        row = {**thread.pruned, **thread.checkpoints}.get((space, checkpoint_id or ""))
         return None if row is None else thread.build_tuple(row)
 
     def list(
@@ -72,34 +72,38 @@ class TapeSaver(BaseCheckpointSaver[int]):
         ids: Sequence[str] = (
             [named["thread_id"]]
             if config
-            else [one.session for one in list_sessions(self.folder, TOOL)]
+            else [log.session for log in list_sessions(self.folder, TOOL)]
         )
         until = get_checkpoint_id(before) if before else None
         count = 0
         for thread_id in ids:
             thread = self._read(thread_id)
-            for space, one in sorted(thread.checkpoints, reverse=True, key=lambda key: key[1]):
-                if named.get("checkpoint_ns") not in {None, space} or (until and one >= until):
+            for space, checkpoint_id in sorted(
+                thread.checkpoints, reverse=True, key=lambda key: key[1]
+            ):
+                if named.get("checkpoint_ns") not in {None, space} or (
+                    until and checkpoint_id >= until
+                ):
                     continue
-                if named.get("checkpoint_id") not in {None, "", one}:
+                if named.get("checkpoint_id") not in {None, "", checkpoint_id}:
                     continue
-                found = thread.build_tuple(thread.checkpoints[space, one])
-                metadata: Any = found.metadata
+                checkpoint = thread.build_tuple(thread.checkpoints[space, checkpoint_id])
+                metadata: Any = checkpoint.metadata
                 if any(metadata.get(key) != value for key, value in (filter or {}).items()):
                     continue
                 if limit is not None and count >= limit:
                     return
                 count += 1
-                yield found
+                yield checkpoint
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         """Record a checkpoint with the channels that changed; return its config."""
-        wanted = config["configurable"]
+        settings = config["configurable"]
         values = checkpoint["channel_values"]
         row = {
-            "ns": wanted.get("checkpoint_ns", ""),
+            "ns": settings.get("checkpoint_ns", ""),
             "id": checkpoint["id"],
-            "parent": wanted.get("checkpoint_id"),
+            "parent": settings.get("checkpoint_id"),
             "checkpoint": self._dump({**checkpoint, "channel_values": {}}),
             "metadata": self._dump(get_checkpoint_metadata(config, metadata)),
             "values": [
@@ -108,28 +112,34 @@ class TapeSaver(BaseCheckpointSaver[int]):
             ],
             "messages": [],
         }
-        said = values.get("messages") if "messages" in new_versions else ()
-        messages = said if isinstance(said, list) else []
+        value = values.get("messages") if "messages" in new_versions else ()
+        messages = value if isinstance(value, list) else []
 
         def choose(so_far: list[LoggedItem]) -> Iterator[Item]:
-            known = {said for one in so_far for said in one.value.get("messages", ())}
-            told = [one for one in messages if getattr(one, "id", None) and one.id not in known]
-            row["messages"] = [one.id for one in told]
-            payloads = tuple(payload for one in told for payload in rows.read_message(one))
+            known = {message_id for item in so_far for message_id in item.value.get("messages", ())}
+            new_messages = [
+                message
+                for message in messages
+                if getattr(message, "id", None) and message.id not in known
+            ]
+            row["messages"] = [message.id for message in new_messages]
+            payloads = tuple(
+                payload for message in new_messages for payload in rows.read_message(message)
+            )
             yield Item(row, payloads, "checkpoint")
 
         with self._lock:
-            self._log(wanted["thread_id"]).update(choose, *(["checkpoint"] if messages else []))
-        return build_config(wanted["thread_id"], row["ns"], row["id"])
+            self._log(settings["thread_id"]).update(choose, *(["checkpoint"] if messages else []))
+        return build_config(settings["thread_id"], row["ns"], row["id"])
 
     def put_writes(
         self, config: Any, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Record what a task wrote after a checkpoint."""
-        wanted = config["configurable"]
+        settings = config["configurable"]
         row = {
-            "ns": wanted.get("checkpoint_ns", ""),
-            "id": wanted["checkpoint_id"],
+            "ns": settings.get("checkpoint_ns", ""),
+            "id": settings["checkpoint_id"],
             "task": task_id,
             "path": task_path,
             "writes": [
@@ -138,7 +148,7 @@ class TapeSaver(BaseCheckpointSaver[int]):
             ],
         }
         with self._lock:
-            self._log(wanted["thread_id"]).append([Item(row, kind="writes")])
+            self._log(settings["thread_id"]).append([Item(row, kind="writes")])
 
     def delete_thread(self, thread_id: str) -> None:
         """Take all checkpoints of a thread back; they stay on the tape."""
@@ -147,7 +157,7 @@ class TapeSaver(BaseCheckpointSaver[int]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Hide the checkpoints of these runs, and their writes."""
         runs = set(run_ids)
-        for thread_id in [one.session for one in list_sessions(self.folder, TOOL)] if runs else ():
+        for thread_id in [log.session for log in list_sessions(self.folder, TOOL)] if runs else ():
             thread = self._read(thread_id)
             rows = thread.checkpoints.items()
             gone = [k for k, row in rows if self._load(row["metadata"]).get("run_id") in runs]
@@ -156,7 +166,7 @@ class TapeSaver(BaseCheckpointSaver[int]):
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Record all checkpoints and writes of a thread in another one."""
         items = self._log(source_thread_id).read(KINDS)
-        self._log(target_thread_id).append([Item(one.value, kind=one.kind) for one in items])
+        self._log(target_thread_id).append([Item(item.value, kind=item.kind) for item in items])
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """List only the newest checkpoint of each namespace; the others are found by id."""
@@ -166,13 +176,15 @@ class TapeSaver(BaseCheckpointSaver[int]):
                 continue
             thread = self._read(thread_id)
             newest = dict(sorted(thread.checkpoints))
-            kept = set(newest.items())
-            self._hide(thread_id, [key for key in thread.checkpoints if key not in kept], "pruned")
+            newest_keys = set(newest.items())
+            self._hide(
+                thread_id, [key for key in thread.checkpoints if key not in newest_keys], "pruned"
+            )
 
     async def alist(self, config: Any | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
         """Do what `list` does."""
-        for one in await asyncio.to_thread(lambda: [*self.list(config, **options)]):
-            yield one
+        for checkpoint in await asyncio.to_thread(lambda: [*self.list(config, **options)]):
+            yield checkpoint
 
     aget_tuple = rows.build_async(get_tuple)
     aput = rows.build_async(put)

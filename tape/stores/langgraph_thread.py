@@ -36,19 +36,19 @@ class CheckpointThread:
         self.writes: dict[tuple[str, str], dict[tuple[str, int], Any]] = {}
         for kind, row in items:
             if kind in {"removed", "pruned"}:
-                for space, one in row:
-                    found = self.checkpoints.pop((space, one), None)
-                    self.pruned |= {(space, one): found} if kind == "pruned" else {}
+                for space, checkpoint_id in row:
+                    pruned = self.checkpoints.pop((space, checkpoint_id), None)
+                    self.pruned |= {(space, checkpoint_id): pruned} if kind == "pruned" else {}
                 continue
             key = row["ns"], row["id"]
             if kind == "checkpoint":
                 self.checkpoints[key] = row
                 self.values |= {(row["ns"], name, at): value for name, at, value in row["values"]}
                 continue
-            told = self.writes.setdefault(key, {})
+            writes = self.writes.setdefault(key, {})
             for index, channel, value in row["writes"]:
-                if index < 0 or (row["task"], index) not in told:
-                    told[row["task"], index] = row["path"], channel, value
+                if index < 0 or (row["task"], index) not in writes:
+                    writes[row["task"], index] = row["path"], channel, value
 
     def build_tuple(self, row: Any) -> CheckpointTuple:
         """Return what LangGraph calls a checkpoint: the row, its values and its writes."""
@@ -96,10 +96,10 @@ def build_async(method: Any) -> Any:
 def read_message(message: Any) -> Iterator[Payload]:
     """Yield what a message says, as a usual entry."""
     text = message.text if isinstance(message.text, str) else message.text()
-    said: Content = (Text(text),) if text else ()
+    content: Content = (Text(text),) if text else ()
     match message.type:
         case "human":
-            yield User(said)
+            yield User(content)
         case "ai":
             calls = [
                 ToolCall(
@@ -107,10 +107,10 @@ def read_message(message: Any) -> Iterator[Payload]:
                 )
                 for call in message.tool_calls
             ]
-            yield Assistant((*said, *calls), "", TOOL)
+            yield Assistant((*content, *calls), "", TOOL)
         case "tool":
             yield ToolResult(
-                message.tool_call_id, message.name or "", said, message.status == "error"
+                message.tool_call_id, message.name or "", content, message.status == "error"
             )
         case "system":
-            yield Context("system", TOOL, said)
+            yield Context("system", TOOL, content)

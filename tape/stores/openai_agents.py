@@ -42,7 +42,7 @@ class Session:
     async def get_items(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the newest `limit` items, or as many as the settings say, oldest first."""
         most = limit if limit is not None else self.session_settings.limit
-        items = [one.value for one in await asyncio.to_thread(self._log.read)]
+        items = [item.value for item in await asyncio.to_thread(self._log.read)]
         if most is None or most < 0:
             return items
         return items[len(items) - most :] if 0 < most < len(items) else items if most else []
@@ -50,7 +50,7 @@ class Session:
     async def add_items(self, items: list[dict[str, Any]]) -> None:
         """Record items, durably."""
         if items:
-            logged = [Item(one, tuple(_read_item(one))) for one in items]
+            logged = [Item(item, tuple(_read_item(item))) for item in items]
             await _finish_change(asyncio.to_thread(self._log.append, logged))
 
     async def pop_item(self) -> dict[str, Any] | None:

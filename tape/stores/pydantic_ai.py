@@ -37,7 +37,7 @@ class MessageHistory:
 
     def load(self) -> list[Any]:
         """Return all messages (`ModelMessage`), oldest first, for `message_history`."""
-        return self._parse([one.value for one in self._log.read()])
+        return self._parse([item.value for item in self._log.read()])
 
     def add(self, messages: Sequence[Any]) -> None:
         """Record messages, such as `result.new_messages()`; durable when this returns."""
@@ -81,7 +81,7 @@ def _read_message(message: Any) -> Iterator[Payload]:
                 yield Context("system", TOOL, (Text(text),))
             case "user-prompt":
                 pieces = content if isinstance(content, list) else [text]
-                yield User(tuple(Text(one) for one in pieces if isinstance(one, str)))
+                yield User(tuple(Text(piece) for piece in pieces if isinstance(piece, str)))
             case "tool-return" | "retry-prompt" as kind if part.get("tool_name"):
                 failed = kind == "retry-prompt"
                 yield ToolResult(part["tool_call_id"], part["tool_name"], (Text(text),), failed)

@@ -81,12 +81,12 @@ class SessionLog:
 
     def read_path(self, tape: Tape, head: Head, kinds: Iterable[str]) -> list[LoggedItem]:
         """Return the items of these kinds up to a head."""
-        wanted, found = set(kinds), []
+        kinds_asked, items = set(kinds), []
         for line in tape.lines(head):
             if read_type(line) == Custom.entry_type:
                 item = self._decode_item(decode_line(line, tape.blobs.text).data)
-                found += [item] if item is not None and item.kind in wanted else []
-        return found
+                items += [item] if item is not None and item.kind in kinds_asked else []
+        return items
 
     def read_newest(self, kind: str) -> tuple[int, Any] | None:
         """Return when the session was written, in µs since 1970, and the newest item of a kind.
@@ -97,10 +97,10 @@ class SessionLog:
             if tape is None:
                 return None
             head = tape.head(MAIN_BRANCH)
-            found = next(self._walk_back(tape, head, kind), None)
+            newest = next(self._walk_back(tape, head, kind), None)
             if head.header.n == 0:
                 return None
-            return parse_timestamp(head.header.time), None if found is None else found[1].value
+            return parse_timestamp(head.header.time), None if newest is None else newest[1].value
 
     def append(self, items: Iterable[Item]) -> None:
         """Record items, durably; raise WriteFailed where the disk refuses."""
@@ -120,9 +120,9 @@ class SessionLog:
         with self._open() as tape:
             if tape is not None:
                 with tape.writer(MAIN_BRANCH, wait=True) as writer:
-                    found = next(self._walk_back(tape, writer.head, "item"), None)
-                    if found is not None:
-                        steps, item = found
+                    newest = next(self._walk_back(tape, writer.head, "item"), None)
+                    if newest is not None:
+                        steps, item = newest
                         writer.rewind(tape.find_ancestor(writer.head, steps + 1).head, "undo")
                         return item.value
         raise NotFound(f"the session {self.session!r} has no items")
@@ -206,7 +206,7 @@ _RECORDED_BY = re.compile(r"tape/\S+ \(store of (?P<tool>.+)\)\Z")
 
 def list_sessions(folder: str | Path, tool: str) -> list[SessionLog]:
     """Return the sessions of an SDK in a store, cleared ones too."""
-    found = []
+    logs = []
     with open_store(Path(folder)) as (store, _):
         for name in store.folders():
             with suppress(OSError, TapeError), store.open_folder(name) as tape:  # else `tape fsck`
@@ -215,5 +215,5 @@ def list_sessions(folder: str | Path, tool: str) -> list[SessionLog]:
                     first = tape.phases.read_first_lines(tape.phases.names()[0])[0]
                     imported = getattr(decode_line(first).data, "imported", None)
                     if isinstance(imported, ImportedSession):
-                        found.append(SessionLog(folder, tool, imported.session))
-    return found
+                        logs.append(SessionLog(folder, tool, imported.session))
+    return logs
