@@ -308,59 +308,61 @@ def _name_entry(tape: str, entry: str) -> str:
     return f"{tape[:SHORT]}@{entry[:SHORT]}"
 
 
-def _search_store(asked: AgentLibrary, given: SearchArguments) -> ToolAnswer:
-    found = search_entries(*asked.library, given.query, limit=given.offset + given.limit + 1)
-    hits, more = _cut_page(found, given.offset, given.limit)
+def _search_store(library: AgentLibrary, arguments: SearchArguments) -> ToolAnswer:
+    results = search_entries(
+        *library.library, arguments.query, limit=arguments.offset + arguments.limit + 1
+    )
+    hits, more = _cut_page(results, arguments.offset, arguments.limit)
     matches = [
         FoundEntry(
-            ref=_name_entry(one.tape, one.entry),
-            title=one.title,
-            time=one.time,
-            type=one.type,
-            snippet=one.snippet,
-            prompt=None if one.prompt is None else one.prompt.text,
+            ref=_name_entry(hit.tape, hit.entry),
+            title=hit.title,
+            time=hit.time,
+            type=hit.type,
+            snippet=hit.snippet,
+            prompt=None if hit.prompt is None else hit.prompt.text,
         )
-        for one in hits
+        for hit in hits
     ]
     lines = [
-        f"{one.ref}  {render_time(one.time)}  {one.type}  {one.title or ''}\n    {one.snippet}"
-        + (f"\n    prompt: {one.prompt}" if one.prompt else "")
-        for one in matches
+        f"{match.ref}  {render_time(match.time)}  {match.type}  {match.title or ''}"
+        f"\n    {match.snippet}" + (f"\n    prompt: {match.prompt}" if match.prompt else "")
+        for match in matches
     ]
     return ToolAnswer(SearchAnswer(matches, more), _join_lines(lines, more))
 
 
-def _list_log(asked: AgentLibrary, given: LogArguments) -> ToolAnswer:
+def _list_log(library: AgentLibrary, arguments: LogArguments) -> ToolAnswer:
     with ExitStack() as opened:
-        tape, head = asked.find(given.ref, opened)
-        newest: deque[Entry] = deque(maxlen=given.offset + given.limit + 1)
+        tape, head = library.find(arguments.ref, opened)
+        newest: deque[Entry] = deque(maxlen=arguments.offset + arguments.limit + 1)
         for run in tape.read_runs(head):
             newest.extend(run)
-        page, more = _cut_page([*newest][::-1], given.offset, given.limit)
-        shown = [(one, render_entry(one, _LINES_OF_ENTRY)) for one in page]
+        page, more = _cut_page([*newest][::-1], arguments.offset, arguments.limit)
+        rendered = [(entry, render_entry(entry, _LINES_OF_ENTRY)) for entry in page]
         entries = [
             HandedEntry(
-                ref=_name_entry(tape.id, one.id),
-                n=one.n,
-                time=one.time,
-                type=one.type,
+                ref=_name_entry(tape.id, entry.id),
+                n=entry.n,
+                time=entry.time,
+                type=entry.type,
                 text="\n".join(lines[1:]),
             )
-            for one, lines in shown
+            for entry, lines in rendered
         ]
     return ToolAnswer(
-        LogAnswer(entries, more), _join_lines(("\n".join(lines) for _, lines in shown), more)
+        LogAnswer(entries, more), _join_lines(("\n".join(lines) for _, lines in rendered), more)
     )
 
 
-def _show_entry(asked: AgentLibrary, given: ShowArguments) -> ToolAnswer:
+def _show_entry(library: AgentLibrary, arguments: ShowArguments) -> ToolAnswer:
     with ExitStack() as opened:
-        tape, head = asked.find(given.ref, opened)
+        tape, head = library.find(arguments.ref, opened)
         entry, refs = tape.entry(head), tape.refs()
         text = "\n".join(render_entry(entry))
-        end = given.offset + PAGE_CHARS
+        end = arguments.offset + PAGE_CHARS
         more = end if len(text) > end else None
-        part = text[given.offset : end]
+        part = text[arguments.offset : end]
         value = ShowAnswer(
             ref=_name_entry(tape.id, entry.id),
             tape=tape.id,
@@ -378,64 +380,66 @@ def _show_entry(asked: AgentLibrary, given: ShowArguments) -> ToolAnswer:
     return ToolAnswer(value, _join_lines([about, part], more))
 
 
-def _show_context(asked: AgentLibrary, given: LogArguments) -> ToolAnswer:
+def _show_context(library: AgentLibrary, arguments: LogArguments) -> ToolAnswer:
     with ExitStack() as opened:
-        made = build_messages(*asked.find(given.ref, opened), NO_MODEL)[1].messages
-    page, more = _cut_page(made[::-1], given.offset, given.limit)
+        sent = build_messages(*library.find(arguments.ref, opened), NO_MODEL)[1].messages
+    page, more = _cut_page(sent[::-1], arguments.offset, arguments.limit)
     messages = [
-        ContextMessage(one.role, "\n".join(render_content(one.content))[:PAGE_CHARS])
-        for one in page
+        ContextMessage(message.role, "\n".join(render_content(message.content))[:PAGE_CHARS])
+        for message in page
     ]
-    lines = (f"── {one.role}\n{one.text}" for one in messages)
-    return ToolAnswer(ContextAnswer(messages, len(made), more), _join_lines(lines, more))
+    lines = (f"── {message.role}\n{message.text}" for message in messages)
+    return ToolAnswer(ContextAnswer(messages, len(sent), more), _join_lines(lines, more))
 
 
-def _blame_lines(asked: AgentLibrary, given: BlameArguments) -> ToolAnswer:
-    found = blame_file(*asked.library, Path(asked.folder, given.file))
-    page, more = _cut_page(found.ranges, given.offset, given.limit)
+def _blame_lines(library: AgentLibrary, arguments: BlameArguments) -> ToolAnswer:
+    blame = blame_file(*library.library, Path(library.folder, arguments.file))
+    page, more = _cut_page(blame.ranges, arguments.offset, arguments.limit)
     ranges = [
         BlamedLines(
-            first=one.first,
-            last=one.last,
-            lines=found.lines[one.first - 1 : one.last],
-            ref=one.by and _name_entry(one.by.tape, one.by.entry),
-            time=one.by and one.by.time,
-            model=one.by and one.by.model,
-            prompt=one.by and one.by.prompt,
+            first=attributed.first,
+            last=attributed.last,
+            lines=blame.lines[attributed.first - 1 : attributed.last],
+            ref=attributed.by and _name_entry(attributed.by.tape, attributed.by.entry),
+            time=attributed.by and attributed.by.time,
+            model=attributed.by and attributed.by.model,
+            prompt=attributed.by and attributed.by.prompt,
         )
-        for one in page
+        for attributed in page
     ]
     lines = (
-        f"{one.first}-{one.last}  {one.ref or 'not by a session'}"
-        + (f"  {render_time(one.time)}" if one.time else "")
-        + (f"  prompt: {one.prompt}" if one.prompt else "")
-        for one in ranges
+        f"{line_range.first}-{line_range.last}  {line_range.ref or 'not by a session'}"
+        + (f"  {render_time(line_range.time)}" if line_range.time else "")
+        + (f"  prompt: {line_range.prompt}" if line_range.prompt else "")
+        for line_range in ranges
     )
     return ToolAnswer(BlameAnswer(ranges, more), _join_lines(lines, more))
 
 
-def _list_files(asked: AgentLibrary, given: FilesArguments) -> ToolAnswer:
+def _list_files(library: AgentLibrary, arguments: FilesArguments) -> ToolAnswer:
     with ExitStack() as opened:
-        tape, head = asked.find(given.ref, opened)
+        tape, head = library.find(arguments.ref, opened)
         entries = tape.entries(head)
         changes = list_file_changes(entries)
-        order = {one.entry: one.n for one in changes}
+        order = {change.entry: change.n for change in changes}
         folder = find_work_folder(entries).cwd
-        net = sorted(list_net_changes(changes), key=lambda one: (order[one.entry], one.path))
-        chosen = [one for one in net if one.path.endswith(given.file)]
-        page, more = _cut_page(chosen, given.offset, given.limit)
+        net = sorted(
+            list_net_changes(changes), key=lambda change: (order[change.entry], change.path)
+        )
+        chosen = [change for change in net if change.path.endswith(arguments.file)]
+        page, more = _cut_page(chosen, arguments.offset, arguments.limit)
         files = [
             ChangedPath(
-                path=_shorten_path(one.path, folder),
-                op=one.op,
-                source=None if one.source is None else _shorten_path(one.source, folder),
-                ref=_name_entry(tape.id, one.entry),
+                path=_shorten_path(change.path, folder),
+                op=change.op,
+                source=None if change.source is None else _shorten_path(change.source, folder),
+                ref=_name_entry(tape.id, change.entry),
             )
-            for one in page
+            for change in page
         ]
     lines = (
-        f"{one.op}  {f'{one.source} → ' if one.source else ''}{one.path}  {one.ref}"
-        for one in files
+        f"{file.op}  {f'{file.source} → ' if file.source else ''}{file.path}  {file.ref}"
+        for file in files
     )
     return ToolAnswer(FilesAnswer(files, more), _join_lines(lines, more))
 
@@ -444,19 +448,19 @@ def _shorten_path(path: str, folder: str) -> str:
     return relpath(path, folder) if f"{path}/".startswith(f"{folder.rstrip('/')}/") else path
 
 
-def _append_entry(asked: AgentLibrary, given: AppendArguments) -> ToolAnswer:
-    if bool(given.text) == (given.data is not None):
+def _append_entry(library: AgentLibrary, arguments: AppendArguments) -> ToolAnswer:
+    if bool(arguments.text) == (arguments.data is not None):
         raise UsageError("append: give either text, or type and data")
-    found = find_reference(*asked.library, given.ref, asked.folder)
-    if found.reference.names_entry:
+    target = find_reference(*library.library, arguments.ref, library.folder)
+    if target.reference.names_entry:
         raise UsageError("append: entries are added to a branch, not at an entry: use fork")
     with ExitStack() as opened:
-        tape = opened.enter_context(asked.library.store.open_folder(found.folder))
-        writer = opened.enter_context(tape.writer(found.reference.branch))
-        if given.data is None:
-            identity = writer.append(Note(given.text)).id
+        tape = opened.enter_context(library.library.store.open_folder(target.folder))
+        writer = opened.enter_context(tape.writer(target.reference.branch))
+        if arguments.data is None:
+            identity = writer.append(Note(arguments.text)).id
         else:
-            line = msgspec.json.encode({"type": given.type, "data": given.data})
+            line = msgspec.json.encode({"type": arguments.type, "data": arguments.data})
             try:
                 incoming = parse_incoming_entry(line)
             except InvalidEntry as error:
@@ -467,18 +471,18 @@ def _append_entry(asked: AgentLibrary, given: AppendArguments) -> ToolAnswer:
     return ToolAnswer(value, f"added {value.ref} to branch {value.branch}")
 
 
-def _set_label(asked: AgentLibrary, given: LabelArguments) -> ToolAnswer:
+def _set_label(library: AgentLibrary, arguments: LabelArguments) -> ToolAnswer:
     with ExitStack() as opened:
-        tape, head = asked.find(given.ref, opened)
-        tape.label(given.name, head.entry)
-        value = WrittenAnswer(_name_entry(tape.id, head.entry), label=given.name)
-    return ToolAnswer(value, f"{value.ref} is @{given.name} now")
+        tape, head = library.find(arguments.ref, opened)
+        tape.label(arguments.name, head.entry)
+        value = WrittenAnswer(_name_entry(tape.id, head.entry), label=arguments.name)
+    return ToolAnswer(value, f"{value.ref} is @{arguments.name} now")
 
 
-def _fork_branch(asked: AgentLibrary, given: ForkArguments) -> ToolAnswer:
+def _fork_branch(library: AgentLibrary, arguments: ForkArguments) -> ToolAnswer:
     with ExitStack() as opened:
-        tape, head = asked.find(given.ref, opened)
-        branch = tape.fork(head, given.name or None)
+        tape, head = library.find(arguments.ref, opened)
+        branch = tape.fork(head, arguments.name or None)
         value = WrittenAnswer(_name_entry(tape.id, head.entry), branch)
     return ToolAnswer(value, f"branch {branch} begins at {value.ref}")
 

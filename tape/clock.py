@@ -125,8 +125,8 @@ def render_time(time: str) -> str:
             local = _render_local_time(f"{begin}00.000000Z")
             # Long ago some clocks were not whole minutes from UTC.
             minutes[begin] = local[:-2] if local and local.endswith(":00") else None
-        if found := minutes[begin]:
-            return f"{found}{time[17:19]}"
+        if minute := minutes[begin]:
+            return f"{minute}{time[17:19]}"
     return _render_local_time(time) or shorten_timestamp(time)
 
 

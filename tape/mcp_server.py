@@ -110,8 +110,8 @@ def answer_call(
     try:
         value, text = tool.run(arguments)
     except (TapeError, OSError) as error:
-        said = types.TextContent(type="text", text=str(error))
-        return types.CallToolResult(content=[said], is_error=True)
+        content = types.TextContent(type="text", text=str(error))
+        return types.CallToolResult(content=[content], is_error=True)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)],
         structured_content=msgspec.to_builtins(value),

@@ -72,14 +72,14 @@ def find_moved_project(store: Store, index: Index | None, cwd: str) -> MovedProj
     return None
 
 
-def describe_moved_project(found: MovedProject) -> str:
+def describe_moved_project(moved: MovedProject) -> str:
     """Return a line that says what was found, and the command for when the folder did move."""
-    count = len(found.tapes)
+    count = len(moved.tapes)
     worked = "a tape worked" if count == 1 else f"{count} tapes worked"
-    command = f"tape mv {found.tapes[0][:SHORT]} {shlex.quote(found.folder)}"
+    command = f"tape mv {moved.tapes[0][:SHORT]} {shlex.quote(moved.folder)}"
     newest = "" if count == 1 else " for the newest of them"
     return (
-        f"{worked} in {found.was}, which is gone; {found.why}: "
+        f"{worked} in {moved.was}, which is gone; {moved.why}: "
         f"if it is the same project, `{command}` says so{newest}"
     )
 

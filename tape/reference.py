@@ -67,13 +67,13 @@ def parse_reference(text: str) -> Reference:
     if named := _SESSION.match(text):
         rest = parse_reference(text[named.end() :])
         return rest._replace(tape=compute_tape_id(named["tool"], named["session"]))
-    found = _REFERENCE.match(text)
-    if found is None:
+    match = _REFERENCE.match(text)
+    if match is None:
         hint = "; the shell may expand ~ to a folder: quote it, or write :main~N"
         raise UsageError(
             f"{text!r} is not a reference: write {GRAMMAR}{hint if text.startswith('/') else ''}"
         )
-    parts = found.groupdict()
+    parts = match.groupdict()
     moves_ago = None if parts["moves_ago"] is None else int(parts["moves_ago"])
     back, prompts_back = (
         0 if parts[name] is None else int(parts[name] or 1) for name in ("back", "prompts_back")

@@ -79,7 +79,7 @@ def find_reference(store: Store, index: Index | None, text: str, cwd: str) -> Fo
     """
     reference = parse_reference(text)
     try:
-        found = _find_meant_tape(store, index, reference, cwd)
+        place = _find_meant_tape(store, index, reference, cwd)
     except NotFound as error:
         label = find_session_label(text)
         if label is None:
@@ -88,15 +88,15 @@ def find_reference(store: Store, index: Index | None, text: str, cwd: str) -> Fo
         if not places:
             missing = f"{text} has not been imported: `tape import auto` does that"
             raise NotFound(missing) from error
-        found = _require_single_place(store, label, places)
+        place = _require_single_place(store, label, places)
         if reference.branch is not None or reference.entry is not None:
-            found = found._replace(entry=None)
+            place = place._replace(entry=None)
     reference = reference._replace(tape=None)
-    if found.entry is not None:
-        reference = reference._replace(entry=found.entry)
-    if found.branch is not None:
-        reference = reference._replace(branch=found.branch)
-    return FoundReference(found.folder, reference)
+    if place.entry is not None:
+        reference = reference._replace(entry=place.entry)
+    if place.branch is not None:
+        reference = reference._replace(branch=place.branch)
+    return FoundReference(place.folder, reference)
 
 
 def resolve_reference(store: Store, index: Index | None, text: str, cwd: str) -> Hit:
@@ -108,11 +108,11 @@ def resolve_reference(store: Store, index: Index | None, text: str, cwd: str) ->
     return open_found_entry(store, index, find_reference(store, index, text, cwd))
 
 
-def open_found_entry(store: Store, index: Index | None, found: FoundReference) -> Hit:
+def open_found_entry(store: Store, index: Index | None, target: FoundReference) -> Hit:
     """Return the entry of a REF whose tape is found, as `resolve_reference` does."""
-    tape = store.open_folder(found.folder)
+    tape = store.open_folder(target.folder)
     try:
-        hit = _find_in_tape(tape, index, found.reference)
+        hit = _find_in_tape(tape, index, target.reference)
     except BaseException:
         tape.close()
         raise
@@ -186,9 +186,9 @@ def _find_meant_tape(
     # Three hex digits may well be a word that somebody chose as a name; more hardly ever are.
     questions = [*ids, *names] if len(word) >= MIN_SURE_DIGITS else [*names, *ids]
     for ask in questions:
-        found = ask(store, index, word)
-        if found:
-            return _require_single_place(store, word, found)
+        places = ask(store, index, word)
+        if places:
+            return _require_single_place(store, word, places)
     if word == _GIT_HEAD and reference.branch is None:
         return _find_meant_tape(store, index, reference._replace(tape=None), cwd)
     kinds = "tape" if reference.branch else "tape or branch"
@@ -248,21 +248,21 @@ def _find_entries(store: Store, index: Index | None, word: str) -> list[_FoundPl
         return []
 
     def select_readable(index: Index) -> list[_FoundPlace]:
-        found = []
+        entries = []
         for place in index.places(word):
             # a damaged tape must not hide entries of others
             with suppress(OSError, TapeError), store.open_folder(place.folder) as tape:
                 _read_indexed_head(tape, place)
-                found.append((place.phase, place.folder, place.entry))
-        return _list_entries_once(found)
+                entries.append((place.phase, place.folder, place.entry))
+        return _list_entries_once(entries)
 
     def read_entries() -> list[_FoundPlace]:
-        found = []
+        entries = []
         for folder, tape in _open_readable_tapes(store):
             with suppress(OSError, TapeError):  # as above
                 hits = tape.find_own_entries(word)
-                found += [(hit.head.phase, folder, hit.head.entry) for hit in hits]
-        return _list_entries_once(found)
+                entries += [(hit.head.phase, folder, hit.head.entry) for hit in hits]
+        return _list_entries_once(entries)
 
     return ask_index(index, select_readable, read_entries)
 
@@ -275,8 +275,8 @@ def _read_indexed_head(tape: Tape, place: EntryLocation) -> Head:
 
 def _list_entries_once(hits: Iterable[tuple[str, str, str]]) -> list[_FoundPlace]:
     """Return each (phase, folder, id) entry once; one in a copied past only if alone."""
-    found = sorted((phase != ORIGIN, _FoundPlace(folder, entry)) for phase, folder, entry in hits)
-    return list({one.entry: one for _, one in found}.values())
+    places = sorted((phase != ORIGIN, _FoundPlace(folder, entry)) for phase, folder, entry in hits)
+    return list({place.entry: place for _, place in places}.values())
 
 
 def _find_labels(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
@@ -284,12 +284,12 @@ def _find_labels(store: Store, index: Index | None, word: str) -> list[_FoundPla
         return []
 
     def read_labels() -> list[tuple[str, str]]:
-        found = []
+        places = []
         for folder, tape in _open_readable_tapes(store):
             with suppress(OSError, TapeError):  # as above
                 entry = tape.refs().labels.get(word)
-                found += [(folder, entry)] if entry else []
-        return found
+                places += [(folder, entry)] if entry else []
+        return places
 
     labels = ask_index(index, lambda index: index.find_labelled(word), read_labels)
     return [_FoundPlace(folder, entry) for folder, entry in labels]
@@ -306,20 +306,20 @@ def _open_readable_tapes(store: Store) -> Iterator[tuple[str, Tape]]:
             yield folder, tape
 
 
-def _require_single_place(store: Store, word: str, found: list[_FoundPlace]) -> _FoundPlace:
-    if len(found) == 1:
-        return found[0]
-    digits, shown = max(len(word) + 4, 8), []
-    for folder, entry, _ in found[
+def _require_single_place(store: Store, word: str, places: list[_FoundPlace]) -> _FoundPlace:
+    if len(places) == 1:
+        return places[0]
+    digits, lines = max(len(word) + 4, 8), []
+    for folder, entry, _ in places[
         :_MAX_LISTED
     ]:  # enough of each id to be unique, and the tape's title
         row = read_tape_row(store, folder)
         tape = row.id[:digits] if row else folder
         title = f' "{row.title}"' if row and row.title else ""
-        shown.append(f"{entry[:digits]} in {tape}{title}" if entry else f"{tape}{title}")
-    if len(found) > _MAX_LISTED:
-        shown.append(f"{len(found) - _MAX_LISTED} more")
-    raise Ambiguous(word, tuple(shown))
+        lines.append(f"{entry[:digits]} in {tape}{title}" if entry else f"{tape}{title}")
+    if len(places) > _MAX_LISTED:
+        lines.append(f"{len(places) - _MAX_LISTED} more")
+    raise Ambiguous(word, tuple(lines))
 
 
 def _find_entry_hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:

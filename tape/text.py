@@ -80,10 +80,10 @@ def _has_hidden_chars(text: str) -> bool:
 
     Common bytes are removed first: a tenth of the time of a search for all the others.
     """
-    found = text.encode("utf-8", "surrogatepass").translate(None, _COMMON)
-    if not found:
+    uncommon = text.encode("utf-8", "surrogatepass").translate(None, _COMMON)
+    if not uncommon:
         return False
-    rest = found.decode("utf-8", "surrogatepass")
+    rest = uncommon.decode("utf-8", "surrogatepass")
     if rest.isprintable() and _PRINTABLE_HIDDEN.isdisjoint(rest):  # as nearly always
         return False
     return bool(re.search(_HIDDEN, rest))
@@ -92,28 +92,28 @@ def _has_hidden_chars(text: str) -> bool:
 def escape_json_controls(text: str) -> str:
     """Return JSON with the characters of `visible` as JSON escapes, which keeps its meaning."""
 
-    def escape(found: re.Match[str]) -> str:
-        if _is_joiner_needed(found):
-            return found[0]
-        units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    def escape(match: re.Match[str]) -> str:
+        if _is_joiner_needed(match):
+            return match[0]
+        units = match[0].encode("utf-16-be", "surrogatepass").hex()
         return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
     return re.sub(_HIDDEN, escape, text)
 
 
-def _is_joiner_needed(found: re.Match[str]) -> bool:
-    start = found.start()
-    return start > 0 and re.compile(_JOINS).match(found.string, start - 1) is not None
+def _is_joiner_needed(match: re.Match[str]) -> bool:
+    start = match.start()
+    return start > 0 and re.compile(_JOINS).match(match.string, start - 1) is not None
 
 
-def _show_control(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _show_control(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x20:  # noqa: PLR2004 (C0 has pictures of its own)
         return chr(0x2400 + code)
     if code == 0x7F:  # noqa: PLR2004
         return "\u2421"
-    if _is_joiner_needed(found):
-        return found[0]
+    if _is_joiner_needed(match):
+        return match[0]
     return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"<U+{code:04X}>"  # noqa: PLR2004
 
 
@@ -149,30 +149,34 @@ def cut_to_width(text: str, columns: int) -> str:
         return text
     if not re.search(_ODD_WIDTH, text[:columns]):
         return text[: max(columns - 1, 0)].rstrip() + "…"
-    kept, used = [], 1
+    chars, used = [], 1
     for char in text:
         used += _count_columns(char)
         if used > columns:
             break
-        kept.append(char)
-    return "".join(kept).rstrip() + "…"
+        chars.append(char)
+    return "".join(chars).rstrip() + "…"
 
 
-def extract_title(said: str) -> str | None:
+def extract_title(prompt: str) -> str | None:
     """Return the beginning of a prompt in one line, as a title; None if it has no text."""
-    return " ".join(said.split(None, _TITLE)[:_TITLE])[:_TITLE] or None
+    return " ".join(prompt.split(None, _TITLE)[:_TITLE])[:_TITLE] or None
 
 
-def format_count(count: int, one: str, many: str = "") -> str:
+def format_count(count: int, noun: str, many: str = "") -> str:
     """Return a number with its noun, in the plural unless it is 1: "1 entry", "2 entries"."""
     plural = many or (
-        f"{one[:-1]}ies" if one.endswith("y") else f"{one}es" if one.endswith("ch") else f"{one}s"
+        f"{noun[:-1]}ies"
+        if noun.endswith("y")
+        else f"{noun}es"
+        if noun.endswith("ch")
+        else f"{noun}s"
     )
-    return f"{count} {one if count == 1 else plural}"
+    return f"{count} {noun if count == 1 else plural}"
 
 
-def format_names(names: Collection[str], wanted: str) -> str:
-    """Return names with commas between them; of many those most like `wanted`, and how many more.
+def format_names(names: Collection[str], near_to: str) -> str:
+    """Return names with commas between them; of many those like `near_to`, and how many more.
 
     For an error that says what there is instead: "main, try-1, try-2 and 997 more".
     """
@@ -180,7 +184,7 @@ def format_names(names: Collection[str], wanted: str) -> str:
         return ", ".join(names)
     from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
-    near = get_close_matches(wanted, names, _NEAR_NAMES) or [*names][:_NEAR_NAMES]
+    near = get_close_matches(near_to, names, _NEAR_NAMES) or [*names][:_NEAR_NAMES]
     return f"{', '.join(near)} and {len(names) - len(near)} more"
 
 
