@@ -186,7 +186,7 @@ _PATIENCE: ContextVar[LockWait] = ContextVar("patience", default=_USUAL)
 
 @contextmanager
 def limit_lock_wait(seconds: float, report: Callable[[str], None]) -> Iterator[None]:
-    """Wait up to `seconds` for such locks while the block runs, and report the holder by `report`."""
+    """Wait up to `seconds` for such locks while the block runs; `report` gets the holder."""
     before = _PATIENCE.set(LockWait(seconds, report))
     try:
         yield
