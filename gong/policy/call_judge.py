@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..git_programs import GitProgram
+    from .commands.analysis import CommandAnalysis
     from .commands.invocation import Invocation
-    from .commands.judge import CommandJudge
     from .files.tracked_files import ListChanged
 
     FindRule = Callable[[Sequence[PermissionRule]], PermissionRule | None]
@@ -133,7 +133,7 @@ class CallJudge:
     """Returns the programs that the repository names for git and that the user did not trust."""
     list_changed: ListChanged = lambda _top, _words: None
     """Tells which files of a repository a diff of git shows."""
-    commands: dict[str, CommandJudge] = field(default_factory=dict)
+    commands: dict[str, CommandAnalysis] = field(default_factory=dict)
     """Command lines as they were analysed; kept by who asks twice, for rules change nothing."""
     unnamed: dict[str, list[str]] = field(default_factory=dict)
     """What was found of files that a call reads unnamed, by the call; kept by who asks twice."""
@@ -211,7 +211,7 @@ class CallJudge:
         return [*asked, *self._judge_parts(line, judged, uses), *own]
 
     def _judge_parts(
-        self, line: str, judged: CommandJudge, uses: Sequence[Invocation]
+        self, line: str, judged: CommandAnalysis, uses: Sequence[Invocation]
     ) -> list[Ruling]:
         """Judge the parts of a command line by rules and mode."""
         more = (*self._list_other_repositories(judged), *_list_configured_uses(judged))
@@ -276,7 +276,7 @@ class CallJudge:
         secrets = (path for path in paths if self._is_secret(resolve(path)))
         return [self._judge_file("read", path) for path in islice(secrets, 1)]
 
-    def _list_other_repositories(self, judged: CommandJudge) -> Iterator[CommandFinding]:
+    def _list_other_repositories(self, judged: CommandAnalysis) -> Iterator[CommandFinding]:
         """Yield an action for each use of git in another repository, which no word of it shows."""
         for command, uses in judged.uses.items():
             for use in uses:
@@ -286,7 +286,7 @@ class CallJudge:
                         DangerLevel.ASK, command.source, reason, hidden=True, reads=True
                     )
 
-    def _list_git_programs(self, judged: CommandJudge) -> Iterator[CommandFinding]:
+    def _list_git_programs(self, judged: CommandAnalysis) -> Iterator[CommandFinding]:
         """Yield an action for each use of git that may run programs which nobody trusted."""
         commands = [
             command
@@ -308,9 +308,9 @@ class CallJudge:
             return self._build_allowance(rule)
         return self._decide_unnamed(why, lambda: Ruling("ask", why, for_good=False))
 
-    def _judge_danger(self, judged: CommandJudge) -> Ruling | None:
+    def _judge_danger(self, judged: CommandAnalysis) -> Ruling | None:
         """Return what the floor says: nothing, a refusal, or a question that no rule answers."""
-        dangers = [one for one in judged.found if one.level is DangerLevel.DANGEROUS]
+        dangers = [one for one in judged.findings if one.level is DangerLevel.DANGEROUS]
         if not dangers:
             return None
         every = tuple(_list_dangers(dangers))
@@ -325,7 +325,7 @@ class CallJudge:
         return self.mode in {PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS}
 
     def _judge_line(
-        self, line: str, judged: CommandJudge, actions: Sequence[CommandFinding]
+        self, line: str, judged: CommandAnalysis, actions: Sequence[CommandFinding]
     ) -> Ruling | None:
         """Return what is decided about a command line as a whole, None where its parts decide."""
         uses = [use for each in judged.uses.values() for use in each]
@@ -360,7 +360,7 @@ class CallJudge:
         text = format_refusal("headless", self.locale, why=why)
         return Ruling("deny", why, rule.text, "rule", text=text)
 
-    def _judge_locked_readers(self, judged: CommandJudge) -> Ruling:
+    def _judge_locked_readers(self, judged: CommandAnalysis) -> Ruling:
         """Judge a command line that only reads in locked mode: a rule has to name each program."""
         uses = [use for each in judged.uses.values() for use in each]
         rules = [find_touching_rule(self.allow, "", (use,)) for use in uses]
@@ -369,7 +369,7 @@ class CallJudge:
         return self._refuse("locked", "it is a command")
 
     def _find_path_rule(
-        self, rules: Sequence[PermissionRule], judged: CommandJudge
+        self, rules: Sequence[PermissionRule], judged: CommandAnalysis
     ) -> PermissionRule | None:
         """Return a rule about files that a command line writes, or names."""
         written = {path for one in judged.actions for path in (*one.paths, *one.edits)}
@@ -583,7 +583,7 @@ class CallJudge:
         return Ruling("deny", why, text=format_refusal(kind, self.locale, why=why))
 
 
-def _list_configured_uses(judged: CommandJudge) -> Iterator[CommandFinding]:
+def _list_configured_uses(judged: CommandAnalysis) -> Iterator[CommandFinding]:
     """Yield an action for each reading command that a file of its folder makes do more."""
     for command, uses in judged.uses.items():
         for use in uses:

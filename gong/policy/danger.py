@@ -30,7 +30,7 @@ def classify_command(
     `cwd` and `home` are absolute paths; below `cwd` and `roots` files may be read unasked.
     """
     places = PathContext(cwd, home, (cwd, *roots), (cwd,))
-    return choose_worst(judge_command_line(command, places).found)
+    return choose_worst(judge_command_line(command, places).findings)
 
 
 def check_command(command: str, cwd: str, home: str, locale: Locale = "en") -> Verdict:

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from ..git_programs import GitProgram
     from ..tools.tool import PreparedCall
     from .call_judge import CallJudge
+    from .commands.analysis import CommandAnalysis
     from .commands.invocation import PathContext
-    from .commands.judge import CommandJudge
     from .files.tracked_files import ListChanged
 
 
@@ -149,7 +149,7 @@ class PermissionPolicy:
     async def __call__(self, prepared: PreparedCall) -> Verdict:
         """Decide about a call; ask a person where the rules and the mode say so."""
         call_id, name, arguments = prepared.call.id, prepared.tool.name, prepared.values
-        commands: dict[str, CommandJudge] = {}
+        commands: dict[str, CommandAnalysis] = {}
         ruling = _follow_wish(await self.judge_in_time(name, arguments, commands), prepared)
         prepared.only_reads = next((one.only_reads for one in commands.values()), None)
         if ruling.decision == "allow":
@@ -174,7 +174,7 @@ class PermissionPolicy:
         prepared: PreparedCall,
         name: str,
         arguments: dict[str, Any],
-        commands: dict[str, CommandJudge],
+        commands: dict[str, CommandAnalysis],
     ) -> Verdict:
         """Ask about one call at a time: an answer to the one before may answer this one."""
         assert self.ask is not None, "somebody is there to ask"
@@ -221,7 +221,7 @@ class PermissionPolicy:
         self,
         name: str,
         arguments: Mapping[str, Any],
-        commands: dict[str, CommandJudge] | None = None,
+        commands: dict[str, CommandAnalysis] | None = None,
     ) -> Ruling:
         """Judge a call beside the event loop; what takes too long is asked about, or refused.
 
@@ -245,7 +245,7 @@ class PermissionPolicy:
         self,
         name: str,
         arguments: Mapping[str, Any],
-        commands: dict[str, CommandJudge] | None = None,
+        commands: dict[str, CommandAnalysis] | None = None,
     ) -> Ruling:
         """Return what the rules and the mode say about a call; nothing is run, and nobody asked.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ...shell.expansion import Argument
@@ -75,8 +75,14 @@ def find_dangers(use: Invocation) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def _find_rules(name: str) -> tuple[DangerRule, ...]:
-    rules = load_tables().rules
-    return tuple(one for one in rules if has_pattern_match(name, one.commands))
+    if not has_pattern_match(name, _list_rule_commands()):
+        return ()
+    return tuple(rule for rule in load_tables().rules if has_pattern_match(name, rule.commands))
+
+
+@cache
+def _list_rule_commands() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for rule in load_tables().rules for name in rule.commands))
 
 
 def _check_unknown_program(use: Invocation) -> str | None:

@@ -16,10 +16,10 @@ from ...shell.quoting import decode_ansi_c, expand_operator
 from .finding import DangerLevel
 from .invocation import Invocation, PathContext, resolve_cd_target
 from .matching import find_option_value, has_any_option, list_operands
-from .tables import has_pattern_match, load_tables
+from .tables import load_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ...shell.expansion import Arguments, ShellState, SimpleCommand, Word
 
@@ -27,36 +27,10 @@ if TYPE_CHECKING:
     """What each command runs, as far as it was judged."""
 
 
-DECLARING_BUILTINS = {"declare", "export", "local", "readonly", "typeset"}
-"""Builtins whose assignments stay."""
-SETTING_BUILTINS = {"set", "unset", "read", "mapfile", "readarray", *DECLARING_BUILTINS}
-"""Builtins that may do no more than to set variables or options of the shell."""
-
-_OPTION = re.compile(r"[-+][A-Za-z]+|--?|[A-Za-z_]\w*")
-_SET = re.compile(
-    r"[-+][euxfvEoC]+|errexit|nounset|pipefail|xtrace|verbose|noglob|noclobber|errtrace"
-)
-"""Harmless options of `set`: they only stop a script earlier, or show what it does."""
 _MAX_READ = 4  # so many of the lines and words a name may read are looked at
 _PRINTING_OPTION = {"echo": re.compile(r"-[neE]+"), "printf": re.compile(r"--|-v")}
 _WIDE = re.compile(r"(?:^|[\s=])[/~.*-]")
 """What is read matters where it names a place or is an option."""
-_HISTORY = {"HISTFILE": {"", "/dev/null"}, "HISTSIZE": {"0"}, "HISTFILESIZE": {"0"}}
-
-
-def judge_assignment(
-    name: str, values: Iterable[str | None], *, exported: Collection[str], for_program: bool
-) -> tuple[DangerLevel, str]:
-    """Return how dangerous it is to give a variable these values, and why.
-
-    It is a variable of the shell alone, unless it is set `for_program` or is one of the `exported`.
-    """
-    if any(value in _HISTORY.get(name, ()) for value in values):
-        return DangerLevel.DANGEROUS, "turns the history of commands off"
-    own = not for_program and name not in exported and not is_obeyed_variable(name)
-    if own or is_harmless_variable(name):
-        return DangerLevel.SAFE, ""
-    return DangerLevel.ASK, f"sets {name}, which other programs may obey"
 
 
 def judge_redirection(
@@ -92,33 +66,6 @@ def list_input_paths(target: Argument, places: PathContext) -> Iterator[str]:
         yield target.text
     elif not target.text.isdigit():  # a descriptor
         yield from (f"{one}/{target.text}" for one in places.folders if one is not None)
-
-
-def is_harmless_variable(name: str) -> bool:
-    """Whether a variable changes nothing about how programs are found and run."""
-    return has_pattern_match(name, load_tables().words.harmless_variables)
-
-
-def is_obeyed_variable(name: str) -> bool:
-    """Whether a shell obeys a variable, or programs where it is in the environment."""
-    return has_pattern_match(name, load_tables().words.obeyed_variables)
-
-
-def is_only_setting(name: str, arguments: Arguments, exported: Collection[str]) -> bool:
-    """Whether a builtin does no more than to set variables or options of the shell.
-
-    What is set is the shell's own, unless it is one of the `exported` or the builtin exports it.
-    """
-    allowed = _SET if name == "set" else _OPTION
-    if not all(one.known and allowed.fullmatch(one.text) for one in arguments):
-        return False
-    if name == "set":  # alone, or with a bare -o, it prints every variable or option
-        return arguments[-1:] != () and arguments[-1].text[-1:] != "o"
-    names = [one.text for one in list_operands(arguments)]
-    if name == "export" or any("x" in one.text for one in arguments if one.text[:1] == "-"):
-        return bool(names) and all(map(is_harmless_variable, names))
-    obeyed = (one in exported or is_obeyed_variable(one) for one in names)
-    return bool(names) and not any(obeyed)
 
 
 def list_printed_texts(use: Invocation) -> Iterator[str]:

@@ -231,11 +231,16 @@ def find_later_reason(path: str) -> str | None:
     The path is absolute, or begins with a slash and is relative to the folder of the session. On
     many disks `.GIT` is the same as `.git`.
     """
-    small = path.lower()
-    return next((why for why, ends in _list_later_ends() if has_pattern_match(small, ends)), None)
+    small, later = path.lower(), _list_later_ends()
+    if not has_pattern_match(small, later[""]):
+        return None
+    return next(why for why, ends in later.items() if why and has_pattern_match(small, ends))
 
 
 @cache
-def _list_later_ends() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    later = load_tables().later
-    return tuple((why, tuple(f"*{end}".lower() for end in ends)) for why, ends in later.items())
+def _list_later_ends() -> dict[str, tuple[str, ...]]:
+    """Return the patterns of paths by reason, and all of them by the empty reason."""
+    later = {
+        why: tuple(f"*{end}".lower() for end in ends) for why, ends in load_tables().later.items()
+    }
+    return {"": tuple(end for ends in later.values() for end in ends), **later}

@@ -23,8 +23,8 @@ from ..commands.matching import (
     list_operands,
     read_program_name,
 )
-from ..commands.scope import SETTING_BUILTINS
 from ..commands.tables import has_pattern_match, load_tables
+from ..commands.variables import SETTING_BUILTINS
 from ..commands.wrappers import drop_harmless_execs, is_name_reader
 from .links import list_argument_paths, list_starts
 from .real_paths import find_real_path, has_wildcard, match_files
