@@ -31,7 +31,7 @@ from ..model.entries import BlobRef
 from ..model.line import blank_redacted_data, has_valid_data, is_data_redacted, read_header, read_id
 from ..store.blobs import HEAD_CHARACTERS, Blobs
 from ..store.path import Segment, require_root
-from ..store.phase import ORIGIN, parse_phase_number
+from ..store.phase import ORIGIN, order_phases
 from ..store.refs import JOURNAL_NAME, Pin, encode_ref_line, replay_journal
 from ..store.tape import INFO_NAME
 from .secrets import MaskedJson, mask_json, mask_text
@@ -180,7 +180,7 @@ def plan_path(tape: Tape, head: Head) -> ArchivePlan:
             ends += [] if known else list_picked_ends(tape, segment)
     require_own_picks(past)
     parts = [ArchivedPhase(ORIGIN, tuple(past))] if past else []
-    parts += [ArchivedPhase(name, (own[name],)) for name in sorted(own, key=parse_phase_number)]
+    parts += [ArchivedPhase(name, (own[name],)) for name in sorted(own, key=order_phases)]
     refs = _iter_path_refs(tape, head, parts)
     return ArchivePlan(_build_header(tape, head.entry), tuple(parts), tuple(refs))
 

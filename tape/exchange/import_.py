@@ -76,19 +76,27 @@ class TapeDifference(NamedTuple):
     """Number of journal lines: branches, titles, labels."""
 
 
-def find_missing(there: Tape, new: Tape, made: str | None) -> TapeDifference:
-    """Return what `new` has and `there` lacks; `made` is an entry that only the import added.
+class RedactionPhase(NamedTuple):
+    """The phase that an import opened to name what was redacted, and the entries in it."""
+
+    phase: str
+    entries: frozenset[str]
+
+
+def find_missing(there: Tape, new: Tape, made: RedactionPhase | None) -> TapeDifference:
+    """Return what `new` has and `there` lacks; `made` is what only the import added.
 
     Entries are compared by id, so one that was redacted meanwhile is not missing.
     """
-    entries = 0
+    entries, added = 0, made.entries if made else frozenset()
     for phase in new.phases.list_with_origin():
         if phase != ORIGIN or there.phases.has_origin:  # else it is in the tape it was forked from
             both = zip_longest(_iter_entry_ids(new, phase), _iter_entry_ids(there, phase))
-            entries += sum(one is not None and one not in (other, made) for one, other in both)
+            entries += sum(one is not None and one not in (other, *added) for one, other in both)
     old = set(there.folder.read(JOURNAL_NAME).split(b"\n"))
     moves = [line for line in new.folder.read(JOURNAL_NAME).split(b"\n") if line not in old]
-    return TapeDifference(entries, sum(_IMPORT_MOVE not in line for line in moves))
+    own = (_IMPORT_MOVE, f'"phase":"{made.phase}"'.encode() if made else _IMPORT_MOVE)
+    return TapeDifference(entries, sum(not any(name in line for name in own) for line in moves))
 
 
 def _iter_entry_ids(tape: Tape, phase: str) -> Iterator[str]:
@@ -197,10 +205,10 @@ def _refuse_finding(finding: Finding, building: TapeBuilder) -> None:
     raise Damaged(f"{where}: {finding.message}; nothing was imported")
 
 
-def _record_redactions(tape: Tape, *, everywhere: bool) -> str | None:
+def _record_redactions(tape: Tape, *, everywhere: bool) -> RedactionPhase | None:
     """Write a `redact` entry for data that was redacted in the origin, or off the path.
 
-    Returns the id of that entry, None if none is needed.
+    Returns None if none is needed.
     """
     gone: list[str] = []
     named: set[str] = set()
@@ -214,10 +222,13 @@ def _record_redactions(tape: Tape, *, everywhere: bool) -> str | None:
     if not unnamed:
         return None
     with tape.writer() as writer:
-        return writer.append(Redact(unnamed, _REDACT_REASON)).id
+        writer.append(Redact(unnamed, _REDACT_REASON))
+        phase = writer.place.phase
+    ids = [*_iter_entry_ids(tape, phase)]
+    return RedactionPhase(phase, frozenset(ids))
 
 
-def _require_all(store: Store, folder: str, new: Tape, made: str | None) -> None:
+def _require_all(store: Store, folder: str, new: Tape, made: RedactionPhase | None) -> None:
     """Raise TapeError if the tape in the store lacks entries or moves of the file."""
     with store.open_folder(folder) as there:
         lacks = find_missing(there, new, made)

@@ -165,7 +165,11 @@ def record_new_tape(
     """
     with create_scratch_folder(store, identity) as (tapes, name):
         inner = Store(
-            store.tapes / name, clock=store.clock, random=lambda _: identity, durable=False
+            store.tapes / name,
+            clock=store.clock,
+            random=lambda _: identity,
+            durable=False,
+            anonymous=True,
         )
         with inner.create(beginning) as tape, tape.writer() as writer:
             fill(tape, writer)

@@ -303,6 +303,7 @@ class _TapeFiller:
             random=store.random,
             durable=store.durable,
             projection=store.projection,
+            anonymous=True,  # two copies that import one session write the same entries
         )
 
     def fill_new(self, tape: Tape, writer: Writer) -> None:

@@ -37,7 +37,7 @@ from ..clock import parse_timestamp
 from ..errors import Damaged, NewerFormat, NotFound
 from ..model.line import Header, encode_id_prefix, has_valid_data, is_redaction_begun, read_header
 from ..store.path import FSCK_ADVICE
-from ..store.phase import ORIGIN, parse_phase_number
+from ..store.phase import ORIGIN, order_phases
 from .contents import ASKED_OPS, NO_CONTENTS, LineContents, extract_contents, resolve_path
 from .full_text import space_cjk
 from .tables import TALLY_COLUMNS, PhaseTally, select_phase, select_redacted_ids
@@ -98,9 +98,7 @@ def read_runs(
     """
     committed = refs.phases() | {ORIGIN} if only is None else only
     there: dict[str, PhaseTally] = {}
-    for name in (
-        tape.phases.list_with_origin() if only is None else sorted(only, key=parse_phase_number)
-    ):
+    for name in tape.phases.list_with_origin() if only is None else sorted(only, key=order_phases):
         if name in committed:
             with suppress(NotFound), tape.phases.open(name) as file:  # a folder without its file
                 reader = _PhaseReader(tape, file, ChainMap(there, phases), redacted, skipped)

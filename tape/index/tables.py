@@ -150,12 +150,14 @@ def is_entry_id(text: str | None) -> TypeGuard[str]:
 _FACT_COLUMNS = ", ".join(TapeRow._fields[2:])
 _SELECT_TALLY = TALLY_COLUMNS.replace(" last", " lower(hex(last))")
 
+_NUMBERED = "CAST(name AS INTEGER), name"
+"""The order of phases; two copies of a store may have given two of them one number."""
 _OWN_PHASES = f"FROM phases WHERE tape = ?1 AND name <> '{ORIGIN}'"
 
 
 def _build_newest_query(fact: str) -> str:
     """Return the query for a fact in the phase that was written last, of those that have it."""
-    newest = f"{_OWN_PHASES} AND {fact} IS NOT NULL ORDER BY time DESC, CAST(name AS INTEGER)"
+    newest = f"{_OWN_PHASES} AND {fact} IS NOT NULL ORDER BY time DESC, {_NUMBERED}"
     return f"(SELECT {fact} {newest} LIMIT 1)"
 
 
@@ -164,7 +166,7 @@ _UPDATE_HEADS = """
     UPDATE tapes SET branches = ?2,
     updated = coalesce((SELECT max(time) FROM branches WHERE tape = ?1), created) WHERE id = ?1
 """
-_OLDEST_FIRST = "ORDER BY CAST(name AS INTEGER) LIMIT 1"
+_OLDEST_FIRST = f"ORDER BY {_NUMBERED} LIMIT 1"
 _UPDATE_COUNTS = f"""
     UPDATE tapes SET cost = ?2,
     (entries, tokens, input_tokens, output_tokens) = (
@@ -172,12 +174,12 @@ _UPDATE_COUNTS = f"""
         coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0) {_OWN_PHASES}
     ),
     (model, provider) = (
-        SELECT model, provider {_OWN_PHASES} ORDER BY answered DESC, CAST(name AS INTEGER) LIMIT 1
+        SELECT model, provider {_OWN_PHASES} ORDER BY answered DESC, {_NUMBERED} LIMIT 1
     ),
     cwd = coalesce(
-        (SELECT cwd {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1), ''
+        (SELECT cwd {_OWN_PHASES} ORDER BY moved DESC, {_NUMBERED} LIMIT 1), ''
     ),
-    project = (SELECT project {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1),
+    project = (SELECT project {_OWN_PHASES} ORDER BY moved DESC, {_NUMBERED} LIMIT 1),
     git_branch = {_build_newest_query("git_branch")},
     mode = {_build_newest_query("mode")},
     todos = {_build_newest_query("todos")}

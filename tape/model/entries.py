@@ -226,6 +226,10 @@ class Start(Payload, frozen=True, gc=False):
     git: Git | None = None
     origin: Place | None = None
     imported: ImportedSession | None = None
+    machine: str | None = None
+    """The name of the machine it was begun on."""
+    replica: str | None = None
+    """The copy of the store that writes this phase (tape.md §4)."""
 
 
 class Meta(Payload, frozen=True, gc=False):
@@ -247,6 +251,8 @@ class Branch(Payload, frozen=True, gc=False):
     branch: str
     base: Place
     why: str | None = None
+    replica: str | None = None
+    """The copy of the store that writes this phase."""
 
 
 class Summary(Struct, frozen=True, gc=False):
@@ -350,6 +356,8 @@ class Anchor(Payload, frozen=True, kw_only=True, gc=False):
     reason: str = keep_default("")
     state: State = field(default_factory=State)
     other: Raw = NO_JSON
+    replica: str | None = None
+    """The copy of the store that writes this phase."""
 
     @property
     def merged(self) -> MergedBranch | None:

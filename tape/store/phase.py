@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Damaged, NewerFormat, NotFound
 from ..model.entries import Redact
-from ..model.line import Entry, Header, decode_line, read_header, read_type, verify_line
+from ..model.line import (
+    Entry,
+    Header,
+    decode_line,
+    describe_missing_blob,
+    read_header,
+    read_type,
+    verify_line,
+)
 from .disk import Descriptor, sync_file
 
 if TYPE_CHECKING:
@@ -202,7 +210,7 @@ class Phases:
         Names in `known` are left out.
         """
         left = [name for name in self.folder.names() if name not in known and name != ORIGIN]
-        return sorted(filter(_NAME.match, left), key=parse_phase_number)
+        return sorted(filter(_NAME.match, left), key=order_phases)
 
     @property
     def has_origin(self) -> bool:
@@ -255,6 +263,15 @@ class Phases:
         """Return the ids that the redact entries of this tape name; reads every line."""
         return {target for _, data in self.iter_redact_payloads() for target in data.targets}
 
+    def read_replica(self, name: str) -> str | None:
+        """Return the copy of the store that writes a phase; None if its first entry says none."""
+        try:
+            first = self.first(name, describe_missing_blob)
+        except Damaged:
+            return None
+        replica = getattr(first and first.data, "replica", None)
+        return replica if isinstance(replica, str) else None
+
     def first(self, name: str, expand: Callable[[BlobRef], str]) -> Entry | None:
         """Return the first entry of a phase, None if it has none yet; raise Damaged."""
         with self.open(name) as file:
@@ -276,7 +293,12 @@ def parse_phase_number(name: str) -> int:
     return int(name.partition("-")[0])
 
 
-def choose_phase_name(names: list[str], branch: str, began: str = "") -> str:
-    """Return the name of a new phase: the number after the last of `names`, branch, and cause."""
+def order_phases(name: str) -> tuple[int, str]:
+    """Return what to sort phases by: machines may have given one number to two (tape.md §4)."""
+    return parse_phase_number(name), name
+
+
+def choose_phase_name(names: list[str], branch: str, began: str = "", step: int = 1) -> str:
+    """Return the name of a new phase: the last number of `names` plus `step`, branch, and cause."""
     highest = parse_phase_number(names[-1]) if names else 0
-    return f"{highest + 1:04d}-{branch}{'-' + began if began else ''}"
+    return f"{highest + step:04d}-{branch}{'-' + began if began else ''}"

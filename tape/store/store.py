@@ -23,12 +23,14 @@ from ..model.line import FORMAT, JSON_ERRORS, encode_line, encode_payload
 from .disk import Folder, read_file
 from .phase import ENTRIES, ORIGIN, choose_phase_name
 from .refs import MAIN_BRANCH, Head, Journal
+from .replica import name_replica, read_replica
 from .tape import INFO_NAME, Tape, TapeInfo, make_tape_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from .replica import Replica
     from .writer import Projection
 
 
@@ -100,9 +102,25 @@ class Store:
         random: Callable[[int], str] = generate_hex,
         projection: Projection | None = None,
         durable: bool = True,
+        anonymous: bool = False,
     ) -> None:
         self.path, self.clock, self.random = path, clock, random
         self.projection, self.durable = projection, durable
+        self.anonymous = anonymous
+        """Whether tapes are written that name no copy of the store: those that are imported."""
+        self._replica: Replica | None = None
+
+    def replica(self) -> Replica | None:
+        """Return which copy of the store this is, as its writers record it; name it if need be.
+
+        None for an anonymous one. Raises WriteFailed where the store cannot be written.
+        """
+        if self._replica is None and not self.anonymous:
+            self._replica = read_replica(self.path)
+            if self._replica is None:
+                with Folder.open(self.path, durable=self.durable) as home:
+                    self._replica = name_replica(home, self.random)
+        return self._replica
 
     @property
     def tapes(self) -> Path:
@@ -140,6 +158,7 @@ class Store:
         info = TapeInfo(FORMAT, identity, time, beginning.program, place)
         make_tape_folder(folder, msgspec.json.encode(info))
         phase = choose_phase_name([], MAIN_BRANCH, "start")
+        replica = self.replica()
         start = Start(
             tape=identity,
             phase=phase,
@@ -150,6 +169,8 @@ class Store:
             git=beginning.git,
             origin=place,
             imported=beginning.imported,
+            machine=None if replica is None else replica.machine,
+            replica=None if replica is None else replica.id,
         )
         _, line = encode_line(
             Start.entry_type,
@@ -244,7 +265,13 @@ class Store:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(f"no tape in {name}") from error
         try:
-            return Tape(folder, self.open, clock=self.clock, projection=self.projection)
+            return Tape(
+                folder,
+                self.open,
+                clock=self.clock,
+                projection=self.projection,
+                replica=self.replica,
+            )
         except OSError as error:
             folder.close()
             what = f"{error.filename or INFO_NAME}: {error.strerror}"

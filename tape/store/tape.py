@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ..model.line import Entry
     from .disk import Folder
     from .refs import Head, Moves
+    from .replica import Replica
 
 INFO_NAME = "tape.json"
 _FOLDERS = ("phases", "blobs", "locks", "quarantine")
@@ -104,11 +105,12 @@ class Tape:
         *,
         clock: Callable[[], int] = read_clock,
         projection: Projection | None = None,
+        replica: Callable[[], Replica | None] = lambda: None,
     ) -> None:
         self.info = read_tape_info(folder)
         self.id = self.info.id
         self.folder = folder
-        self.clock, self.projection = clock, projection
+        self.clock, self.projection, self.replica = clock, projection, replica
         self.journal = Journal(folder, clock)
         self.phases = Phases(folder.sub("phases"))
         self.blobs = Blobs(folder)

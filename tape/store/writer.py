@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from .disk import Folder
     from .refs import Journal, Moves, Refs
+    from .replica import Replica
 
 Durability = Literal["entry", "barrier", "none"]
 """Sync after every entry, at barriers only, or never."""
@@ -89,6 +90,7 @@ class WritableTape(RedactableTape, Protocol):
     journal: Journal
     clock: Callable[[], int]
     projection: Projection | None
+    replica: Callable[[], Replica | None]
 
 
 class Writer:
@@ -109,6 +111,7 @@ class Writer:
         """Id of the newest entry."""
         self.durability = durability
         self._tape, self._lock = tape, lock
+        self._replica = tape.replica()
         self._n, self._time = head.header.n, parse_timestamp(head.header.time)
         self._at = self._time
         self._fd, self._size = -1, 0
@@ -167,12 +170,25 @@ class Writer:
                 self._open_file(self.head.phase, self.head.end)
                 if self.head.torn:
                     self._cut_tail()
+                elif self._is_foreign(self._phase):
+                    self._close_file()
             # An interrupted redaction shows by its mark, or by its entry at the end.
             if self.head.header.type == Redact.entry_type or self._tape.folder.has(MARK_NAME):
                 resume_redaction(self._tape)
         except BaseException:
             self._release_lock()
             raise
+
+    def _is_foreign(self, phase: str) -> bool:
+        """Return whether another copy of the store writes a phase: this one opens its own."""
+        return self._tape.phases.read_replica(phase) != self._replica_id
+
+    def _choose_phase_name(self, began: str) -> str:
+        names, step = self._tape.phases.names(), 1
+        if self._replica is not None and self._is_foreign(names[-1]):
+            # The copy that wrote it will choose the number after it, perhaps for the same branch.
+            step = self._replica.choose_step(self._tape.id)
+        return choose_phase_name(names, self.branch, began, step)
 
     def _close_file(self) -> None:
         if self._fd >= 0:
@@ -190,6 +206,8 @@ class Writer:
         self.torn = quarantine_bytes(self._tape.folder, f"{self._phase}.{self._size}", tail)
         os.ftruncate(self._fd, self._size)
         self._sync_file()
+        if self._is_foreign(self._phase):
+            self._close_file()
         why = f"{len(tail)} bytes after the last complete line were moved to quarantine"
         self.append(Repair("torn", quarantine=self.torn, why=why))
         self.barrier()
@@ -209,7 +227,7 @@ class Writer:
         if self._fd < 0:
             why = "fork" if self.instead_of else "go-on"
             self._open_phase(
-                lambda phase: Branch(phase=phase, branch=self.branch, base=self.place, why=why), why
+                lambda phase: Branch(phase, self.branch, self.place, why, self._replica_id), why
             )
         header, line = self._encode_next(kind, data)
         try:
@@ -238,6 +256,10 @@ class Writer:
         self._changes.branches.add(self.branch)
 
     @property
+    def _replica_id(self) -> str | None:
+        return None if self._replica is None else self._replica.id
+
+    @property
     def place(self) -> Place:
         """The place of the newest entry."""
         return Place(phase=self._phase, offset=self._offset, entry=self.parent)
@@ -257,7 +279,15 @@ class Writer:
         written_anchor: list[Anchor] = []
 
         def first(phase: str) -> Anchor:
-            written_anchor.append(replace(anchor, phase=phase, branch=self.branch, base=self.place))
+            written_anchor.append(
+                replace(
+                    anchor,
+                    phase=phase,
+                    branch=self.branch,
+                    base=self.place,
+                    replica=self._replica_id,
+                )
+            )
             return written_anchor[-1]
 
         return build_entry(self._open_phase(first, anchor.kind, anchor.kind), written_anchor[-1])
@@ -274,7 +304,7 @@ class Writer:
                 old.close()
                 self.branch = self._lock.name
             # The number is chosen under the lock, so no other program has it.
-            name = choose_phase_name(phases.names(), self.branch, began)
+            name = self._choose_phase_name(began)
             if self._fd >= 0 or not self.head.pinned:  # a pinned entry was synced before its pin
                 phases.sync(self._phase)
             payload = first(name)

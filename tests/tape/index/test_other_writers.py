@@ -74,10 +74,12 @@ def copy_over(store):
         folder = store.tapes / tape.folder.name
     aside = store.path / "aside"
     shutil.copytree(folder, aside / "tapes" / folder.name)
-    shutil.copy(store.path / "store.json", aside)
+    for name in ("store.json", "machine.json"):
+        shutil.copy(store.path / name, aside)
     append(Store(aside))
     for file in (aside / "tapes" / folder.name).rglob("*.jsonl"):
         there = folder / file.relative_to(aside / "tapes" / folder.name)
+        there.parent.mkdir(exist_ok=True)
         shutil.copy2(file, there.with_suffix(".part"))
         there.with_suffix(".part").rename(there)
     shutil.rmtree(aside)

@@ -531,7 +531,7 @@ class TestAtOnce:
         assert len(found(library, "needle", limit=1000)) >= 20 + 120
         left = {p.name for p in library.store.path.iterdir()}
         index = {"index.db", "index.db-wal", "index.db-shm", "index.writers", "index.checked"}
-        assert left <= {"store.json", "tapes", *index}
+        assert left <= {"store.json", "machine.json", "tapes", *index}
 
 
 def test_rebuilding_tells_how_far_it_is(library):

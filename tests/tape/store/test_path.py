@@ -67,7 +67,12 @@ class TestAPath:
         head = tape.head()
         name = "0002-main-compaction"
         anchor = Anchor(
-            phase=name, branch="main", base=head.place, kind="compaction", summary="what was"
+            phase=name,
+            branch="main",
+            base=head.place,
+            kind="compaction",
+            summary="what was",
+            replica=tape.replica().id,
         )
         time = format_timestamp(making.DAY + 10)
         _, line = encode_line("anchor", head.entry, head.header.n + 1, time, encode_payload(anchor))

@@ -19,7 +19,7 @@ def files(folder):
     return {
         str(file.relative_to(folder)): file.read_bytes()
         for file in found
-        if file.parent.name != "locks"
+        if file.parent.name != "locks" and file.name != "machine.json"
     }
 
 
@@ -39,7 +39,11 @@ class TestCreating:
             "format": 1,
             "created": "2026-11-18T11:06:40.000000Z",
         }
-        assert {file.name for file in store.path.iterdir()} == {"store.json", "tapes"}
+        assert {file.name for file in store.path.iterdir()} == {
+            "store.json",
+            "machine.json",
+            "tapes",
+        }
 
     def test_keeps_what_is_known_from_the_start(self, store):
         git = Git("main", "ab" * 20, dirty=True)
@@ -76,7 +80,7 @@ class TestCreating:
         assert (tmp_path / "file").read_text() == ""
 
     def test_never_writes_over_a_tape(self, tmp_path):
-        ids = iter(["cd" * 16, "ab" * 4, "cd" * 16])
+        ids = iter(["cd" * 16, "12" * 4, "ab" * 4, "cd" * 16])
         store = Store(tmp_path, clock=lambda: making.DAY, random=lambda _: next(ids), durable=False)
         with store.create(making.beginning()) as tape:
             making.write(tape, "one")
@@ -108,7 +112,7 @@ class TestOpening:
                 assert found.id == tape.id
 
     def test_of_an_ambiguous_prefix_lists_the_hits(self, tmp_path):
-        ids = iter(["cd" * 16, "ab" * 4, "cd" * 15 + "ef"])
+        ids = iter(["cd" * 16, "12" * 4, "ab" * 4, "cd" * 15 + "ef"])
         store = Store(tmp_path, clock=lambda: making.DAY, random=lambda _: next(ids), durable=False)
         for words in ("one", "two"):
             store.create(making.beginning(words)).close()

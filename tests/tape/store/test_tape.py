@@ -145,6 +145,15 @@ def test_reading_writes_nothing_and_makes_no_lock(store, tape, folder):
 
 def test_the_first_entry_says_how_the_tape_began(tape):
     (start,) = making.entries(tape)
-    assert start.data == Start(tape.id, "0001-main-start", "main", "/src", "test/1")
+    here = tape.replica()
+    assert start.data == Start(
+        tape.id,
+        "0001-main-start",
+        "main",
+        "/src",
+        "test/1",
+        machine=here.machine,
+        replica=here.id,
+    )
     assert (start.n, start.parent_id, start.time) == (0, None, tape.info.created)
     assert [read_header(line).id for line in tape.lines(tape.head())] == [start.id]

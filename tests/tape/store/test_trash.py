@@ -74,7 +74,7 @@ class TestRestoring:
         assert [store.restore(name) for name in gone] == gone
 
     def test_by_a_prefix_of_two_is_ambiguous(self, tmp_path):
-        ids = iter(["ab" * 16, "00" * 4, "ab" * 15 + "cd"])
+        ids = iter(["ab" * 16, "12" * 4, "00" * 4, "ab" * 15 + "cd"])
         store = making.store_in(tmp_path)
         store.random = lambda _: next(ids)
         for words in ("one", "two"):

@@ -200,7 +200,7 @@ class TestTheSecondOpener:
                 second.append(making.say("two"))
         begun = making.entries(tape, "main.2")[-2]
         place = making.at(tape, one.id).place
-        assert begun.data == Branch("0002-main.2", "main.2", place, "fork")
+        assert begun.data == Branch("0002-main.2", "main.2", place, "fork", tape.replica().id)
         assert (folder / MAIN).read_bytes().endswith(b"being writ")
 
     def test_never_takes_a_name_a_branch_has_had(self, tape):
@@ -247,7 +247,7 @@ class TestAPinnedBranch:
             assert list(reader.phases(folder)) == ["0001-main-start"]
             writer.append(making.say("three"))
         begun = making.entries(tape, "b")[2]
-        assert begun.data == Branch("0002-b", "b", base.place, "go-on")
+        assert begun.data == Branch("0002-b", "b", base.place, "go-on", tape.replica().id)
         assert (begun.parent_id, begun.n) == (one.id, 2)
         assert tape.refs().branches["b"][-1].pin is None
         assert reader.faults(folder) == []
@@ -311,7 +311,8 @@ class TestUncommittedPhases:
         assert tape.find_entry(reader.phases(folder)["0002-main"][0].entry["id"]) == []
         tape.fork(tape.head(), "b")
         making.write(tape, "two", branch="b")
-        assert list(reader.phases(folder)) == ["0001-main-start", "0002-main", "0003-b"]
+        *_, uncommitted, newest = tape.phases.names()
+        assert (uncommitted, newest.partition("-")[2]) == ("0002-main", "b")
 
     def test_that_hold_nothing_at_all_are_ignored(self, tape, folder):
         (folder / "phases/0002-main").mkdir()
@@ -423,7 +424,11 @@ class TestAnAnchor:
             after = writer.append(making.say("three"))
         assert list(reader.phases(folder)) == ["0001-main-start", "0002-main-compaction"]
         assert anchor.data == replace(
-            self.ANCHOR, phase="0002-main-compaction", branch="main", base=before.place
+            self.ANCHOR,
+            phase="0002-main-compaction",
+            branch="main",
+            base=before.place,
+            replica=tape.replica().id,
         )
         shown = view(tape.entries(tape.head(), to_anchor=True))
         assert shown.entries == (after,)

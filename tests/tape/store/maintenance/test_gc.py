@@ -72,7 +72,8 @@ def test_the_newest_number_is_not_given_again(store, tape, old):
     tape.fork(tape.head(), "side")
     with tape.writer("side") as writer:
         writer.append(Note("x"))
-    assert tape.phases.names()[-1] == "0004-side"
+    number, _, branch = tape.phases.names()[-1].partition("-")
+    assert (int(number) > 3, branch) == (True, "side")
 
 
 def test_what_an_entry_names_meanwhile_is_kept(store, tape, old):
