@@ -2,8 +2,8 @@
 
 A database holds one chat: blobs named by their SHA-256, and its record in `meta`. Blobs that are
 JSON are the messages; the others are a graph of turns that repeats them, and are left out. Nothing
-of this is published: it is the shape of chats of June to September 2026. `session_databases` gives
-the record as the first line, and then the messages.
+of this is published: it is the shape of chats of June to September 2026. `DATABASE` gives
+the record as the first line, with `meta.json` beside the file, and then the messages.
 
     message, block                    becomes
     --------------------------------  ---------------------------------------------------------
@@ -18,7 +18,10 @@ the record as the first line, and then the messages.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ...model.entries import (
     NO_JSON,
@@ -39,6 +42,7 @@ from ..parsing import (
     to_plain_text,
 )
 from ..wire import drop_fields, encode_json, pack_raw
+from .database import DAMAGED_LINE, SessionDatabase, decode_column, select_objects
 from .steps import (
     NEWEST,
     SourceSession,
@@ -52,7 +56,9 @@ from .steps import (
 )
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from ...model.entries import Block, Payload
     from ..wire import Put, WireObject
@@ -217,3 +223,40 @@ class _StepReader:
             failed or read_text(output.get("type")).startswith("error"),
             details=pack_raw(rest) if rest else NO_JSON,
         )
+
+
+def _read_database(database: sqlite3.Connection, _session: str, file: Path) -> list[bytes]:
+    record: dict[str, Any] = {}
+    for row in select_objects(database, "SELECT value FROM meta ORDER BY key")[0]:
+        value = row["value"]
+        with suppress(ValueError, TypeError):  # it is JSON as it is, or written as hex digits
+            value = bytes.fromhex(value)
+        record = decode_column(value) | record
+    with suppress(OSError):
+        record["chat"] = decode_column(file.with_name("meta.json").read_bytes())
+    rows, all_read = select_objects(database, "SELECT id, data FROM blobs ORDER BY rowid")
+    blobs = {str(row["id"]): _to_bytes(row["data"]) for row in rows}
+    messages = {name: data for name, data in blobs.items() if data[:1] == b"{"}
+    named = _list_prompt_blobs(blobs.get(str(record.get("latestRootBlobId")), b""))
+    whole = set(named) == set(messages)  # the same message may be there twice
+    lines = [messages[name] for name in (named if whole else messages)]
+    header = msgspec.json.encode({"agentId": file.absolute().parent.name, "chat": {}} | record)
+    return [header, *lines, *[DAMAGED_LINE] * (not all_read)]
+
+
+def _to_bytes(data: Any) -> bytes:
+    return data if isinstance(data, bytes) else str(data or "").encode()
+
+
+def _list_prompt_blobs(root: bytes) -> list[str]:
+    """Return the blobs that Cursor's root names as the prompt, field 1 of a Protocol Buffer."""
+    size = 32
+    found: list[str] = []
+    head = bytes([1 << 3 | 2, size])
+    while root.startswith(head) and len(root) >= len(head) + size:
+        found.append(root[len(head) : len(head) + size].hex())
+        root = root[len(head) + size :]
+    return found
+
+
+DATABASE = SessionDatabase("blobs", "data", _read_database, has_one=True)

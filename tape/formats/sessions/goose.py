@@ -1,7 +1,7 @@
 """Sessions of Goose, `~/.local/share/goose/sessions/*.jsonl` or rows of `sessions.db`, → steps.
 
 A file begins with a header; each other line is a message. Since 1.20 both are rows of a database,
-which `session_sources` reads as the same lines.
+which `DATABASE` gives as the same lines.
 
     message, block                becomes
     ----------------------------  -------------------------------------------------------------
@@ -27,6 +27,8 @@ from __future__ import annotations
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ...model.entries import (
     NO_JSON,
     Anchor,
@@ -42,6 +44,7 @@ from ...model.entries import (
 )
 from ..parsing import CallBinder, build_tool_call, to_file_block, to_plain_text
 from ..wire import drop_fields, encode_json, pack_raw
+from .database import DAMAGED_LINE, SessionDatabase, decode_column, read_session_row, select_objects
 from .steps import (
     NEWEST,
     ReadIds,
@@ -56,7 +59,9 @@ from .steps import (
 )
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from msgspec import Raw
 
@@ -253,3 +258,42 @@ def _join_words(message: WireObject) -> str:
 
 def _keep_fields(piece: WireObject, name: str) -> Raw:
     return pack_raw({name: piece[name]}) if piece.get(name) else NO_JSON
+
+
+def _read_database(database: sqlite3.Connection, session: str, _file: Path) -> list[bytes] | None:
+    row = read_session_row(database, "sessions", session)
+    if row is None:
+        return None
+    header = {
+        "working_dir": row.get("working_dir"),
+        "description": row.get("name") or row.get("description"),
+        "created_at": row.get("created_at"),
+        "provider_name": row.get("provider_name"),
+        "model_config": decode_column(row.get("model_config_json")),
+    }
+    query = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
+    messages, all_read = select_objects(database, query, session)
+    lines = [msgspec.json.encode(header)]
+    for message in messages:
+        try:
+            blocks = msgspec.json.decode(message["content_json"])
+        except (msgspec.DecodeError, TypeError):
+            blocks = [{"type": "damaged", "text": str(message["content_json"])}]
+        line = {
+            "id": message.get("message_id"),
+            "role": message["role"],
+            "created": message["created_timestamp"],
+            "content": blocks,
+            "metadata": decode_column(message.get("metadata_json")),
+        }
+        lines.append(msgspec.json.encode(line))
+    return [*lines, *[DAMAGED_LINE] * (not all_read)]
+
+
+DATABASE = SessionDatabase(
+    "sessions",
+    "working_dir",
+    _read_database,
+    "s.updated_at || ' ' || (SELECT count(*) || ' ' || max(t.id)"
+    " FROM messages t WHERE t.session_id = s.id)",
+)

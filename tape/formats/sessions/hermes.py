@@ -45,6 +45,7 @@ from ...model.entries import (
 from ...reference import compute_tape_id
 from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_plain_text
 from ..wire import decode_json, encode_json, pack_raw
+from .database import DAMAGED_LINE, SessionDatabase, decode_column, read_session_row, select_objects
 from .steps import (
     ROOT,
     SourceSession,
@@ -60,7 +61,9 @@ from .steps import (
 )
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from ...model.entries import Block, Payload
     from ..wire import Put, WireObject
@@ -185,7 +188,7 @@ class _StepReader:
         return None if number is None else f"#{number}"
 
     def _convert(self, row: WireObject) -> Iterator[Payload]:
-        content = _decode_column(row.get("content"))
+        content = _decode_value(row.get("content"))
         role = read_text(row.get("role"))
         if self._is_summary(row):
             yield from self._convert_summary(content)
@@ -237,12 +240,12 @@ class _StepReader:
         kept = {
             name: value
             for name in _REASONING
-            if (value := _decode_column(row.get(name), plain=True))
+            if (value := _decode_value(row.get(name), plain=True))
         }
         if thought or kept:
             blocks.append(Thinking(thought, wire=pack_raw(kept) if kept else NO_JSON))
         blocks += self._read_blocks(content)
-        calls = _decode_column(row.get("tool_calls"), plain=True)
+        calls = _decode_value(row.get("tool_calls"), plain=True)
         for call in map(read_object, read_list(calls)):
             asked, given = read_object(call.get("function")), call.get("id") or call.get("call_id")
             name = to_plain_text(asked.get("name") or "")
@@ -286,7 +289,7 @@ class _StepReader:
         return begun
 
 
-def _decode_column(value: Any, *, plain: bool = False) -> Any:
+def _decode_value(value: Any, *, plain: bool = False) -> Any:
     """Return a column that may hold JSON as text: marked as such, or `plain`."""
     if not isinstance(value, str) or not (plain or value.startswith(_STRUCTURED)):
         return value
@@ -294,3 +297,29 @@ def _decode_column(value: Any, *, plain: bool = False) -> Any:
         return decode_json(value.removeprefix(_STRUCTURED))
     except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError):
         return value
+
+
+def _read_database(database: sqlite3.Connection, session: str, _file: Path) -> list[bytes] | None:
+    row = read_session_row(database, "sessions", session)
+    if row is None:
+        return None
+    query = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
+    messages, all_read = select_objects(database, query, session)
+    query = "SELECT * FROM sessions WHERE parent_session_id = ? ORDER BY started_at, id"
+    children, _ = select_objects(database, query, session)
+    agents = [
+        {name: child.get(name) for name in ("id", "started_at", "ended_at", "end_reason")}
+        for child in children
+        if decode_column(child.get("model_config")).get("_delegate_from") == session
+    ]
+    line = msgspec.json.encode({**row, "messages": messages, "agents": agents})
+    return [line, *[DAMAGED_LINE] * (not all_read)]
+
+
+DATABASE = SessionDatabase(
+    "sessions",
+    "started_at",
+    _read_database,
+    "coalesce(s.title, '') || ' ' || (SELECT count(*) || ' ' || max(t.id) || ' ' ||"
+    " total(t.active) || ' ' || total(t.compacted) FROM messages t WHERE t.session_id = s.id)",
+)

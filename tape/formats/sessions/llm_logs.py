@@ -1,9 +1,9 @@
 """Conversations of Simon Willison's llm, `~/.config/io.datasette.llm/logs.db`, → steps.
 
-`exchange/session_databases` gives a conversation as lines: {"llm_session", "name", "model"}, then a
-line for each message, {"llm_message", "parent", "role", "parts", "turn"}. Their ids are the hashes
-of the message store (0.36 and newer), so a conversation that went two ways is a tree; older rows of
-`responses` are one after the other. `turn` is the model call that ended with the message.
+`DATABASE` gives a conversation as lines: {"llm_session", "name", "model"}, then a line for each
+message, {"llm_message", "parent", "role", "parts", "turn"}. Their ids are the hashes of the message
+store (0.36 and newer), so a conversation that went two ways is a tree; older rows of `responses`
+are one after the other. `turn` is the model call that ended with the message.
 
     message, part                becomes
     ---------------------------  --------------------------------------------------------------
@@ -16,7 +16,10 @@ of the message store (0.36 and newer), so a conversation that went two ways is a
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ...model.entries import (
     NO_JSON,
@@ -31,6 +34,7 @@ from ...model.entries import (
 )
 from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_plain_text
 from ..wire import encode_json, pack_raw
+from .database import SessionDatabase, has_table, read_session_row, select_objects
 from .steps import (
     ROOT,
     ReadIds,
@@ -45,7 +49,9 @@ from .steps import (
 )
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from ...model.entries import Block, Payload
     from ..wire import Put, WireObject
@@ -181,3 +187,141 @@ class _StepReader:
         failed = bool(part.get("exception"))
         blocks = (Text(to_plain_text(part.get("output") or "")), *pictures)
         return ToolResult(call.id, call.name or name or "", blocks, failed)
+
+
+_TURN = ("model", "resolved_model", "input_tokens", "output_tokens", "datetime_utc")
+
+
+def _read_database(database: sqlite3.Connection, session: str, _file: Path) -> list[bytes] | None:
+    conversation = read_session_row(database, "conversations", session)
+    if has_table(database, "threads"):
+        thread = read_session_row(database, "threads", session)
+        if thread is not None:
+            facts = {"llm_session": session, "name": thread["name"], "time": thread["datetime_utc"]}
+            return [encode_json(one) for one in (facts, *_list_messages(database, session))]
+    if conversation is None:
+        return None
+    facts = {"llm_session": session, "name": conversation["name"], "model": conversation["model"]}
+    return [encode_json(one) for one in (facts, *_list_responses(database, session))]
+
+
+def _list_messages(database: sqlite3.Connection, thread: str) -> Iterator[WireObject]:
+    """Yield the messages that turns of a thread ended with, each after its parent."""
+    turns, _ = select_objects(
+        database, "SELECT * FROM turns WHERE thread_id = ? ORDER BY datetime_utc, id", thread
+    )
+    seen: set[str] = set()
+    for turn in turns:
+        chain: list[WireObject] = []
+        digest = turn["tip_message_hash"]
+        while digest is not None and digest not in seen:
+            seen.add(digest)
+            rows, _ = select_objects(database, "SELECT * FROM messages WHERE hash = ?", digest)
+            chain += rows
+            digest = rows[0]["parent_hash"] if rows else None
+        for message in reversed(chain):
+            is_tip = message["hash"] == turn["tip_message_hash"]
+            yield {
+                "llm_message": message["hash"],
+                "parent": message["parent_hash"],
+                "role": message["role"],
+                "parts": _list_parts(database, message["hash"]),
+                "turn": {name: turn[name] for name in _TURN} if is_tip else None,
+            }
+
+
+def _list_parts(database: sqlite3.Connection, message: str) -> list[WireObject]:
+    """Return the parts of a message, with the fragments and attachments that they name."""
+    rows, _ = select_objects(
+        database, "SELECT * FROM parts WHERE message_hash = ? ORDER BY position", message
+    )
+    parts = []
+    for row in rows:
+        part: WireObject = msgspec.json.decode(row["payload"]) if row["payload"] else {}
+        part["type"] = row["type"]
+        if row["text"] is not None:
+            part["text"] = row["text"]
+        for piece in part.pop("text_ref", ()):
+            literal = piece.get("literal")
+            text = _find_fragment(database, piece["fragment"]) if literal is None else literal
+            part["text"] = part.get("text", "") + text
+        if isinstance(part.get("attachment"), dict):
+            part["attachment"] = _read_attachment(database, part["attachment"].get("id"))
+        if isinstance(part.get("attachments"), list):
+            names = [one.get("id") for one in part["attachments"]]
+            part["attachments"] = [_read_attachment(database, one) for one in names]
+        parts.append(part)
+    return parts
+
+
+def _find_fragment(database: sqlite3.Connection, fragment: object) -> str:
+    row = database.execute("SELECT content FROM fragments WHERE id = ?", (fragment,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _read_attachment(database: sqlite3.Connection, identity: object) -> WireObject:
+    rows, _ = select_objects(database, "SELECT * FROM attachments WHERE id = ?", identity)
+    if not rows:
+        return {}
+    content = rows[0].pop("content")
+    if isinstance(content, bytes):
+        rows[0]["content"] = b64encode(content).decode()
+    return rows[0]
+
+
+def _list_responses(database: sqlite3.Connection, conversation: str) -> Iterator[WireObject]:
+    """Yield the prompt and the answer of each response of an older conversation."""
+    rows, _ = select_objects(
+        database,
+        "SELECT * FROM responses WHERE conversation_id = ? ORDER BY datetime_utc, id",
+        conversation,
+    )
+    parent = system = ""
+    for row in rows:
+        prompt = [
+            {"type": "tool_result", **one}
+            for one in _select_of(database, "tool_results", row["id"])
+        ]
+        words = [
+            *(_find_fragment(database, one["fragment_id"])
+              for one in _select_of(database, "prompt_fragments", row["id"])),
+            row["prompt"] or "",
+        ]  # fmt: skip
+        text = "\n".join(filter(None, words))
+        prompt += [{"type": "text", "text": text}] if text or not prompt else []
+        prompt += [
+            {"type": "attachment", "attachment": _read_attachment(database, one["attachment_id"])}
+            for one in _select_of(database, "prompt_attachments", row["id"])
+        ]
+        answer: list[WireObject] = []
+        if row.get("reasoning"):
+            answer.append({"type": "reasoning", "text": row["reasoning"]})
+        answer.append({"type": "text", "text": row["response"] or ""})
+        for call in _select_of(database, "tool_calls", row["id"]):
+            arguments = msgspec.json.decode(call["arguments"])
+            answer.append({"type": "tool_call", **call, "arguments": arguments})
+        turn = {name: row.get(name) for name in _TURN}
+        steps: list[tuple[str, list[WireObject], WireObject | None]] = [
+            ("user", prompt, None),
+            ("assistant", answer, turn),
+        ]
+        if row["system"] and row["system"] != system:
+            system = row["system"]
+            steps.insert(0, ("system", [{"type": "text", "text": system}], None))
+        for role, parts, model_call in steps:
+            name = f"{row['id']}:{role}"
+            message = {"llm_message": name, "parent": parent, "role": role, "parts": parts}
+            yield {**message, "turn": model_call}
+            parent = name
+
+
+def _select_of(database: sqlite3.Connection, table: str, response: str) -> list[WireObject]:
+    """Return the rows of a table that belong to a response, in their order."""
+    if not has_table(database, table):
+        return []
+    order = "id" if table.startswith("tool_") else '"order"'
+    query = f"SELECT * FROM {table} WHERE response_id = ? ORDER BY {order}"  # noqa: S608
+    return select_objects(database, query, response)[0]
+
+
+DATABASE = SessionDatabase("conversations", "model", _read_database, also="threads")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..wire import WireObject
+    from .database import SessionDatabase
     from .outline import TapeOutline
     from .steps import SourceSession
 
@@ -36,6 +37,15 @@ class SessionReader(Protocol):
 def load_reader(tool: str) -> SessionReader:
     """Return the reader of an agent."""
     return cast("SessionReader", import_module(f"{__package__}.{SESSION_FORMATS[tool].reader}"))
+
+
+def load_databases() -> dict[str, SessionDatabase]:
+    """Return the database of each agent that has one, in the order of the registry."""
+    return {
+        tool: import_module(f"{__package__}.{row.reader}").DATABASE
+        for tool, row in SESSION_FORMATS.items()
+        if any(pattern.endswith(".db") for pattern in row.files)
+    }
 
 
 class LoadedWriter(Protocol):

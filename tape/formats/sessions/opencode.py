@@ -11,12 +11,15 @@
     snapshot
     anything else              custom `opencode.<type>`, whole
 
-A session that was reverted ends before the message it names; what came after is a branch.
+Rows of the database become the document of `opencode export`. A session that was
+reverted ends before the message it names; what came after is a branch.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ...model.entries import (
     NO_JSON,
@@ -38,6 +41,7 @@ from ...model.entries import (
 from ...reference import compute_tape_id
 from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_plain_text
 from ..wire import encode_json, pack_raw
+from .database import DAMAGED_LINE, SessionDatabase, decode_column, read_session_row, select_objects
 from .steps import (
     ROOT,
     ReadIds,
@@ -52,7 +56,9 @@ from .steps import (
 )
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from ...model.entries import Block, Payload
     from ..wire import Put, WireObject
@@ -251,3 +257,46 @@ def _read_usage(tokens: WireObject) -> Usage:
         cache_write=writes or None,
         total=given + said + thoughts + reads + writes,
     )
+
+
+def _read_database(database: sqlite3.Connection, session: str, _file: Path) -> list[bytes] | None:
+    row = read_session_row(database, "session", session)
+    if row is None:
+        return None
+    parts: dict[str, list[Any]] = {}
+    found, all_parts = select_objects(
+        database, "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id", session
+    )
+    for part in found:
+        decoded = {**decode_column(part["data"]), "id": part["id"]}
+        parts.setdefault(part["message_id"], []).append(decoded)
+    found, all_messages = select_objects(
+        database, "SELECT id, data FROM message WHERE session_id = ? ORDER BY id", session
+    )
+    messages = [
+        {
+            "info": {**decode_column(message["data"]), "id": message["id"]},
+            "parts": parts.get(message["id"], []),
+        }
+        for message in found
+    ]
+    info = {
+        "id": session,
+        "title": row.get("title"),
+        "directory": row.get("directory"),
+        "version": row.get("version"),
+        "parentID": row.get("parent_id"),
+        "time": {"created": row.get("time_created"), "updated": row.get("time_updated")},
+        "revert": decode_column(row.get("revert")),
+    }
+    line = msgspec.json.encode({"info": info, "messages": messages})
+    return [line, *[DAMAGED_LINE] * (not (all_parts and all_messages))]
+
+
+DATABASE = SessionDatabase(
+    "session",
+    "id",
+    _read_database,
+    "s.time_updated || ' ' || (SELECT count(*) || ' ' || max(t.time_updated)"
+    " FROM part t WHERE t.session_id = s.id)",
+)

@@ -32,7 +32,7 @@ class SessionFormat(NamedTuple):
     title: str
     """Name of the agent, for people."""
     reader: str
-    """Module in this room with `is_session_line` and `read_session`."""
+    """Module in this room with `is_session_line`, `read_session`; `DATABASE` if a file is one."""
     folders: tuple[str, ...] = ()
     """Where sessions are kept: the first one whose variable is set, `~` is home."""
     files: tuple[str, ...] = ()
