@@ -251,24 +251,27 @@ class PermissionPolicy:
 
         `commands` holds command lines that were analysed, and takes what is analysed now.
         """
+        from .access import AccessRules  # noqa: PLC0415 (as above)
         from .call_judge import CallJudge  # noqa: PLC0415 (as above)
+        from .command_judge import CommandJudge  # noqa: PLC0415 (as above)
+        from .file_judge import FileJudge  # noqa: PLC0415 (as above)
 
         granted = tuple(self.granted)
         run = self.run_rules
         allow = (*self.rules.allow, *granted, *run.allow)
         rules = replace(self.rules, deny=(*self.rules.deny, *run.deny)) if run.deny else self.rules
-        judge = CallJudge(
-            self.places,
-            self.mode,
-            rules,
-            allow,
-            granted,
-            self.locale,
-            self.own_folders,
-            find_git_programs=self.find_git_programs,
-            list_changed=self.list_changed,
-            commands={} if commands is None else commands,
+        access = AccessRules(self.mode, rules, allow, granted, self.locale)
+        places = self.places
+        files = FileJudge(access, places, self.own_folders)
+        line = CommandJudge(
+            access,
+            places,
+            files,
+            self.find_git_programs,
+            self.list_changed,
+            {} if commands is None else commands,
         )
+        judge = CallJudge(access, files, line)
         parts = judge.judge(name, arguments)
         ruling = self._choose_ruling(parts)
         if ruling.decision != "ask":
@@ -300,7 +303,7 @@ class PermissionPolicy:
                 more = tuple(map(parse_rule, texts))
             except ConfigurationError:
                 continue
-            again = replace(judge, allow=(*judge.allow, *more))
+            again = judge.allow_more(more)
             if self._choose_ruling(again.judge(name, arguments)).decision == "allow":
                 return texts
         return ()
@@ -332,7 +335,7 @@ def _list_reasons(asked: Sequence[Ruling]) -> tuple[str, ...]:
 
 def _load_judge() -> None:
     """Load what every judgement needs: modules, tables, the grammar of bash."""
-    from . import call_judge  # noqa: F401, PLC0415 (a tenth of the time of a start)
+    from . import call_judge, command_judge  # noqa: F401, PLC0415 (a tenth of the time of a start)
     from .danger import classify_command  # noqa: PLC0415 (the same)
 
     classify_command("true", "/", "/")
