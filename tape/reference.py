@@ -93,10 +93,22 @@ def build_session_label(tool: str, session: str) -> str:
     return name if is_label else compute_tape_id(tool, session)
 
 
-def find_session_label(text: str) -> str | None:
-    """Return the label of the session that a REF names; None if it names none."""
+def build_session_branch(tool: str, session: str) -> str:
+    """Return how the branches of such a session are called there, before a hyphen and a number."""
+    return f"{tool}-{compute_tape_id(tool, session)[:8]}"
+
+
+class SessionName(NamedTuple):
+    """A session of another agent, by the agent's own id."""
+
+    tool: str
+    session: str
+
+
+def find_session_name(text: str) -> SessionName | None:
+    """Return the session that a REF names; None if it names none."""
     named = _SESSION.match(text)
-    return build_session_label(named["tool"], named["session"]) if named else None
+    return SessionName(named["tool"], named["session"]) if named else None
 
 
 def split_range(text: str) -> tuple[str, str] | None:

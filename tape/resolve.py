@@ -28,7 +28,9 @@ from .index.library import ask_index, list_tapes, read_tape_row
 from .reference import (
     MIN_SURE_DIGITS,
     Reference,
-    find_session_label,
+    build_session_branch,
+    build_session_label,
+    find_session_name,
     is_id_prefix,
     parse_reference,
 )
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from .index.projection import Index
     from .index.reader import TapeRow
     from .index.tables import EntryLocation
+    from .reference import SessionName
     from .store.refs import Head
     from .store.store import Store
     from .store.tape import Tape
@@ -81,9 +84,10 @@ def find_reference(store: Store, index: Index | None, text: str, cwd: str) -> Fo
     try:
         place = _find_meant_tape(store, index, reference, cwd)
     except NotFound as error:
-        label = find_session_label(text)
-        if label is None:
+        name = find_session_name(text)
+        if name is None:
             raise
+        label = build_session_label(*name)
         places = _find_labels(store, index, label)
         if not places:
             missing = f"{text} has not been imported: `tape import auto` does that"
@@ -91,12 +95,37 @@ def find_reference(store: Store, index: Index | None, text: str, cwd: str) -> Fo
         place = _require_single_place(store, label, places)
         if reference.branch is not None or reference.entry is not None:
             place = place._replace(entry=None)
+        else:
+            place = _find_session_branch(store, index, name, place)
     reference = reference._replace(tape=None)
     if place.entry is not None:
         reference = reference._replace(entry=place.entry)
     if place.branch is not None:
         reference = reference._replace(branch=place.branch)
     return FoundReference(place.folder, reference)
+
+
+def _find_session_branch(
+    store: Store, index: Index | None, name: SessionName, place: _FoundPlace
+) -> _FoundPlace:
+    """Return the branch of a session on the tape of another one, whose newest entry is labelled.
+
+    The entry itself, where no branch of the session ends or continues there: imports of earlier
+    versions made none for a session that has nothing of its own.
+    """
+    stem = f"{build_session_branch(*name)}-"
+    with store.open_folder(place.folder) as tape:
+        branches = tape.refs().branches
+        own = [branch for branch in reversed(branches) if branch.startswith(stem)]
+        for branch in own:
+            pin = branches[branch][0].pin
+            if pin is not None and pin.entry == place.entry:
+                return place._replace(entry=None, branch=branch)
+        hits = _find_entry_hits(tape, index, place.entry or "") if own else []
+        for branch in own:
+            if any(move.phase == hit.head.phase for hit in hits for move in branches[branch][1:]):
+                return place._replace(entry=None, branch=branch)
+    return place
 
 
 def resolve_reference(store: Store, index: Index | None, text: str, cwd: str) -> Hit:

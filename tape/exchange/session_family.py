@@ -1,8 +1,8 @@
 """Which tape may hold the history that a session of another agent begins with.
 
 A fork, and with some agents every resumed session, is a file that repeats its parent's history.
-The one that is imported first has the tape; the others are labels on it, and branches where they
-continued:
+The one that is imported first has the tape; the others are branches of it, with a label where they
+end:
 
     parent   1─2─3─4        tape of the parent   1─2─3─4   main
     fork     1─2─5                                  └5     codex-3f2a9c1b-1, label codex-ID

@@ -46,7 +46,7 @@ from ..model.entries import (
     join_texts,
 )
 from ..model.line import encode_payload, read_header
-from ..reference import build_session_label
+from ..reference import build_session_branch, build_session_label
 from ..store.refs import choose_branch_name, find_head, make_ref_name, read_head_at
 from ..store.store import Store
 from .recorded_tape import record_new_tape
@@ -258,7 +258,7 @@ class _TapeFiller:
     def __init__(self, session: SourceSession, *, is_guest: bool = False) -> None:
         self.session = session
         self.label = build_session_label(session.tool, session.id)
-        self.branches = f"{session.tool}-{session.tape_id[:8]}"
+        self.branches = build_session_branch(session.tool, session.id)
         """How the branches of a session on the tape of another one are called."""
         self.is_guest = is_guest
         """The tape is that of another session, which has the beginning of this one."""
@@ -287,6 +287,8 @@ class _TapeFiller:
         """Entry → first entries of the branches from it."""
         self.heads: dict[str, str] = {}
         """Newest entry of a branch → the branch."""
+        self.ends_of_branches: dict[str, str] = {}
+        """Branch → its newest entry, when the tape was read."""
         self.open_answers: dict[str, tuple[str, _Spot]] = {}
         """Entry before the newest of a branch, where that is an answer → the branch, and that."""
         self.writers: dict[str, Writer] = {}
@@ -347,7 +349,7 @@ class _TapeFiller:
         if self.is_guest:
             self.heads = {
                 entry: branch
-                for entry, branch in self.heads.items()
+                for branch, entry in self.ends_of_branches.items()
                 if branch.startswith(f"{self.branches}-")
             }
             self.open_answers.clear()
@@ -438,6 +440,7 @@ class _TapeFiller:
         for branch in refs.branches:
             head = find_head(refs, self.tape.phases, branch)
             self.heads.setdefault(head.entry, branch)
+            self.ends_of_branches[branch] = head.entry
             if head.header.type == Assistant.entry_type:
                 spot = _Spot(head.entry, head.header.n, head.phase, head.offset)
                 before = head.header.parent_id or ""
@@ -573,10 +576,7 @@ class _TapeFiller:
                 del self.heads[spot.id]
         for writer in self.writers.values():
             writer.barrier()
-        name = choose_branch_name(self.tape.refs(), self.branches) if self.is_guest else None
-        return self._keep_writer(
-            self.tape.writer(self.tape.fork(self._read_head(spot), name, why="import"))
-        )
+        return self._keep_writer(self.tape.writer(self._fork_own_branch(spot)))
 
     def _keep_writer(self, writer: Writer) -> Writer:
         if len(self.writers) >= _MAX_WRITERS:
@@ -590,12 +590,24 @@ class _TapeFiller:
         return read_head_at(self.tape.phases, branch, spot.phase, spot.offset, spot.id)
 
     def _move_label(self) -> None:
-        """Label the newest entry of a session on the tape of another one."""
+        """Label the newest entry of a session on the tape of another one, on a branch of its own.
+
+        Where people have continued that branch, the label and the branch stay as they are.
+        """
         end = self.ends[self.newest]
         if self.session.newest is not None:
             end = self.ends.get(self.session.newest, end)
-        if self.tape.refs().labels.get(self.label) != end.id:
-            self.tape.label(self.label, end.id)
+        refs = self.tape.refs()
+        has_branch = any(branch.startswith(f"{self.branches}-") for branch in refs.branches)
+        if has_branch and refs.labels.get(self.label) == end.id:
+            return
+        if end.id not in self.heads:
+            self._fork_own_branch(end)
+        self.tape.label(self.label, end.id)
+
+    def _fork_own_branch(self, spot: _Spot) -> str:
+        name = choose_branch_name(self.tape.refs(), self.branches) if self.is_guest else None
+        return self.tape.fork(self._read_head(spot), name, why="import")
 
     def _move_names(self) -> None:
         """Make the branch of the newest step the current one, and give the tape its title."""
@@ -605,7 +617,7 @@ class _TapeFiller:
             end = self.ends.get(self.session.newest, end)
         branch = self.heads.get(end.id)
         if branch is None:  # the session went back to an earlier step
-            branch = self.tape.fork(self._read_head(end), why="import")
+            branch = self._fork_own_branch(end)
         if branch != refs.current:
             self.tape.switch(branch)
         if self.session.title and self.session.title != refs.title:
