@@ -338,7 +338,7 @@ class _TapeFiller:
                         closing.callback(writer.close)
         if self.is_guest:
             self._move_label()
-        elif self.added > before or not known:
+        elif self.added > before or not known or self._is_at_earlier_step():
             self._move_names()
 
     def begin(self, tape: Tape) -> None:
@@ -589,15 +589,21 @@ class _TapeFiller:
         branch = self.tape.find_branch(spot.phase)
         return read_head_at(self.tape.phases, branch, spot.phase, spot.offset, spot.id)
 
+    def _find_end(self) -> _Spot:
+        """Return the entry at which the session is."""
+        end = self.ends[self.newest]
+        return end if self.session.newest is None else self.ends.get(self.session.newest, end)
+
+    def _is_at_earlier_step(self) -> bool:
+        """Return whether the session is at an earlier step, where no branch ends yet."""
+        return self.session.newest is not None and self._find_end().id not in self.heads
+
     def _move_label(self) -> None:
         """Label the newest entry of a session on the tape of another one, on a branch of its own.
 
         Where people have continued that branch, the label and the branch stay as they are.
         """
-        end = self.ends[self.newest]
-        if self.session.newest is not None:
-            end = self.ends.get(self.session.newest, end)
-        refs = self.tape.refs()
+        refs, end = self.tape.refs(), self._find_end()
         has_branch = any(branch.startswith(f"{self.branches}-") for branch in refs.branches)
         if has_branch and refs.labels.get(self.label) == end.id:
             return
@@ -611,10 +617,7 @@ class _TapeFiller:
 
     def _move_names(self) -> None:
         """Make the branch of the newest step the current one, and give the tape its title."""
-        refs = self.tape.refs()
-        end = self.ends[self.newest]
-        if self.session.newest is not None:
-            end = self.ends.get(self.session.newest, end)
+        refs, end = self.tape.refs(), self._find_end()
         branch = self.heads.get(end.id)
         if branch is None:  # the session went back to an earlier step
             branch = self._fork_own_branch(end)

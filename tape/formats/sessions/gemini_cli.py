@@ -1,7 +1,9 @@
 """Chats of Gemini CLI, `~/.gemini/tmp/PROJECT/chats/session-*.json` or `.jsonl`, → steps.
 
 A chat is one JSON document with `messages`, or since 0.40 a header and a message on each line; a
-line `{"$set":{…}}` changes the header, and a message that stands there again replaces the first.
+line `{"$set":{…}}` changes the header and may bring messages, and a message that stands there again
+replaces the first. A line `{"$rewindTo":ID}` ends the branch before that message, or before the
+first one where none has this id: what follows begins another branch.
 
     message                          becomes
     -------------------------------  ----------------------------------------------------------
@@ -16,6 +18,7 @@ line `{"$set":{…}}` changes the header, and a message that stands there again 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -35,8 +38,8 @@ from ..parsing import CallBinder, build_tool_call, to_plain_text
 from ..wire import drop_fields, encode_json, pack_raw
 from .steps import (
     COVERED,
-    NEWEST,
     REPEATED,
+    ROOT,
     SourceSession,
     SourceStep,
     decode_object,
@@ -72,12 +75,13 @@ def is_session_line(value: WireObject) -> bool:
 
 def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
     """Return the session in a chat; `name` is the file's name without its ending."""
-    header, messages, damaged, left_out = _read_chat(read_lines())
+    chat = _read_chat(read_lines())
+    header = chat.header
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        made.damaged = damaged
-        made.left_out.update(left_out)
-        return _StepReader(made, put).read(header, messages)
+        made.damaged = chat.damaged
+        made.left_out.update(chat.left_out)
+        return _StepReader(made, put).read(chat)
 
     made = SourceSession(
         TOOL,
@@ -87,43 +91,86 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         cwd=next((one for one in read_list(header.get("directories")) if read_text(one)), None),
         created=read_time(header.get("startTime") or header.get("start_time")),
         title=read_text(header.get("summary")) or None,
+        newest=chat.find_newest_step(),
     )
     return made
 
 
-def _read_chat(lines: Iterable[bytes]) -> tuple[WireObject, list[Any], int, Counter[str]]:
-    """Return the header of a chat, its messages, how many lines are lost, and what is left out.
+@dataclass
+class _Message:
+    """A message of a chat, in its last version."""
 
-    Of a message that is written again only the last version counts.
-    """
+    step: str
+    """Id of its step."""
+    parent: str
+    """Id of the step it follows."""
+    value: Any
+
+
+class _Chat:
+    """The header of a chat, and its messages as a tree."""
+
+    def __init__(self) -> None:
+        self.header: WireObject = {}
+        self.messages: list[_Message] = []
+        self.current: dict[str, _Message] = {}
+        """Id → message of the current branch."""
+        self.damaged = 0
+        """Lines that are lost."""
+        self.left_out: Counter[str] = Counter()
+
+    def add(self, value: Any) -> None:
+        """Add a message; of one that is written again only the last version counts."""
+        number = len(self.messages)
+        given = read_text(read_object(value).get("id"))
+        before = self.current.get(given or f"#{number}")
+        if before is not None:
+            self.left_out[REPEATED if before.value == value else COVERED] += 1
+            before.value = value
+            return
+        message = _Message(f"{given or 'message'}#{number}", self._find_end(), value)
+        self.messages.append(message)
+        self.current[given or f"#{number}"] = message
+
+    def rewind(self, identity: str) -> None:
+        """Leave the branch before a message; before the first one where none has this id."""
+        ids = [*self.current]
+        for gone in ids[ids.index(identity) if identity in ids else 0 :]:
+            del self.current[gone]
+
+    def find_newest_step(self) -> str | None:
+        """Return the step at which the chat is; None if that is the last one of all."""
+        end = self._find_end()
+        return None if not self.messages or end == self.messages[-1].step else end
+
+    def _find_end(self) -> str:
+        return next(reversed(self.current.values())).step if self.current else ROOT
+
+
+def _read_chat(lines: Iterable[bytes]) -> _Chat:
+    chat = _Chat()
     data = b"\n".join(lines)
     whole = decode_object(data)
-    messages: dict[str, Any] = {}
-    damaged = 0
-    left_out: Counter[str] = Counter()
     if whole is not None and ("messages" in whole or "history" in whole):
-        given = read_list(whole.get("messages") or whole.get("history"))
-        for number, message in enumerate(given):
-            identity = read_text(read_object(message).get("id")) or f"#{number}"
-            if identity in messages:
-                left_out[REPEATED if messages[identity] == message else COVERED] += 1
-            messages[identity] = message
-        return whole, [*messages.values()], 0, left_out
-    header: WireObject = {}
-    for number, line in enumerate(filter(bytes.strip, data.split(b"\n"))):
+        chat.header = whole
+        for message in read_list(whole.get("messages") or whole.get("history")):
+            chat.add(message)
+        return chat
+    for line in filter(bytes.strip, data.split(b"\n")):
         value = decode_object(line)
         if value is None:
-            damaged += 1
+            chat.damaged += 1
         elif isinstance(value.get("$set"), dict):
-            header.update(value["$set"])
-        elif not header and "type" not in value:
-            header = value
+            chat.header.update(value["$set"])
+            for message in read_list(value["$set"].get("messages")):
+                chat.add(message)
+        elif isinstance(value.get("$rewindTo"), str):
+            chat.rewind(value["$rewindTo"])
+        elif not chat.header and "type" not in value:
+            chat.header = value
         else:
-            identity = read_text(value.get("id")) or f"#{number}"
-            if identity in messages:
-                left_out[REPEATED if messages[identity] == value else COVERED] += 1
-            messages[identity] = value
-    return header, [*messages.values()], damaged, left_out
+            chat.add(value)
+    return chat
 
 
 class _StepReader:
@@ -133,15 +180,14 @@ class _StepReader:
         self.session = session
         self.reader = GeminiReader(put, CallBinder())
 
-    def read(self, header: WireObject, messages: list[Any]) -> Iterator[SourceStep]:
+    def read(self, chat: _Chat) -> Iterator[SourceStep]:
         """Yield a step for each message."""
-        model = read_text(read_object(header.get("meta")).get("model"))
-        for number, value in enumerate(messages):
-            message = read_object(value)
+        model = read_text(read_object(chat.header.get("meta")).get("model"))
+        for one in chat.messages:
+            message = read_object(one.value)
             time = read_time(message.get("timestamp") or message.get("ts"))
-            payloads = tuple(self._convert(message, model) if message else self._keep(value))
-            identity = read_text(message.get("id")) or "message"
-            yield SourceStep(f"{identity}#{number}", NEWEST, time, payloads)
+            payloads = tuple(self._convert(message, model) if message else self._keep(one.value))
+            yield SourceStep(one.step, one.parent, time, payloads)
 
     def _keep(self, value: Any) -> list[Payload]:
         return [self.session.keep_whole("message", value)]

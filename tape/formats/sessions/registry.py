@@ -98,6 +98,7 @@ _ROWS = (
         "gemini_cli",
         folders=("~/.gemini",),
         files=("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl"),
+        branches="after a rewind",
     ),
     SessionFormat(
         "opencode",

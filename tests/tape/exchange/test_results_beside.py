@@ -129,7 +129,7 @@ def test_a_fork_shares_the_result_that_is_beside_its_parent(saved):
     saved.path = saved.path.with_stem(saved.lines.session)
     saved.path.write_bytes(saved.lines.data)
     again = saved.bring()
-    assert (again.id, again.added, again.branches) == (first.id, 0, 1)
+    assert (again.id, again.added, again.branches) == (first.id, 0, 2)
 
 
 @pytest.mark.parametrize("is_own", [True, False])

@@ -20,7 +20,13 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
-from tests.tape.formats.sessions.lines import write_lines
+from tape.store.store import Store
+from tests.tape.formats.sessions.lines import (
+    describe_branches,
+    read_lines,
+    store_session,
+    write_lines,
+)
 
 CALL = {
     "id": "read-1",
@@ -227,3 +233,41 @@ def test_an_answer_is_an_answer_in_every_document():
         read_document(DOCUMENT),
     ):
         assert sum(isinstance(one, Assistant) for one in list_payloads(session)) == 1
+
+
+def say(identity, words):
+    return {"id": identity, "type": "user", "content": words}
+
+
+def list_branches(tmp_path, *lines):
+    """Return the words on each branch of the tape of a chat of Gemini CLI."""
+    session = read_lines("gemini", write_lines(HEADER, *lines))
+    store = Store(tmp_path, durable=False)
+    found = describe_branches(store, store_session(store, session).id)
+    with store.open(session.tape_id) as tape:
+        current = tape.refs().current
+    return current, {
+        name: [words for kind, words in said if kind == "User"] for name, said in found.items()
+    }
+
+
+def test_what_gemini_rewound_is_another_branch(tmp_path):
+    """`$rewindTo` takes back its message too; what follows it begins a branch."""
+    shared, gone = say("m1", "one"), say("m2", "two")
+    _, branches = list_branches(tmp_path, shared, gone, say("m3", "three"))
+    assert branches == {"main": ["one", "two", "three"]}
+    rewound = [shared, gone, say("m3", "three"), {"$rewindTo": "m2"}]
+    current, branches = list_branches(tmp_path, *rewound)
+    assert branches == {"main": ["one", "two", "three"], current: ["one"]}
+    again = [*rewound, say("m4", "four"), say("m2", "two again")]
+    current, branches = list_branches(tmp_path, *again)
+    assert branches == {"main": ["one", "two", "three"], current: ["one", "four", "two again"]}
+    current, branches = list_branches(tmp_path, *again, {"$rewindTo": "nosuch"}, say("m5", "five"))
+    assert branches[current] == ["five"]
+    assert len(branches) == 3
+
+
+def test_messages_that_gemini_sets_are_added_once():
+    lines = [say("m1", "one"), {"$set": {"messages": [say("m1", "one"), say("m2", "two")]}}]
+    session = read_lines("gemini", write_lines(HEADER, *lines))
+    assert [join_texts(one.content) for one in list_payloads(session)] == ["one", "two"]
