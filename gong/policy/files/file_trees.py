@@ -69,11 +69,11 @@ def list_tree(tree: FileTree, *, every: bool) -> Iterator[str]:
     looked_at = 0
     while waiting and looked_at < MAX_MATCHES:
         folder, outer = waiting.popleft()
-        found = _list_folder(folder, hidden=tree.hidden)
-        looked_at += len(found.files) + len(found.links) + len(found.folders)
-        rules = extend_ignore_rules(folder, found.special, outer) if not tree.ignored else None
-        names = found.files if every else choose_names(folder, found.files)
-        for name in sorted((*names, *(found.links if tree.links else ()))):
+        listing = _list_folder(folder, hidden=tree.hidden)
+        looked_at += len(listing.files) + len(listing.links) + len(listing.folders)
+        rules = extend_ignore_rules(folder, listing.special, outer) if not tree.ignored else None
+        names = listing.files if every else choose_names(folder, listing.files)
+        for name in sorted((*names, *(listing.links if tree.links else ()))):
             path = f"{folder}/{name}"
             if _is_left_out(tree, name, path, rules, is_dir=False):
                 continue
@@ -81,7 +81,7 @@ def list_tree(tree: FileTree, *, every: bool) -> Iterator[str]:
                 yield path
         waiting += (
             (f"{folder}/{name}", rules)
-            for name in sorted(found.folders)
+            for name in sorted(listing.folders)
             if not _is_left_out(tree, name, f"{folder}/{name}", rules, is_dir=True)
         )
 
@@ -97,24 +97,24 @@ class _Listed(NamedTuple):
 
 
 def _list_folder(folder: str, *, hidden: bool) -> _Listed:
-    found = _Listed([], [], [], set())
+    listing = _Listed([], [], [], set())
     try:
         with os.scandir(folder) as entries:
-            for one in entries:
-                name = one.name
+            for entry in entries:
+                name = entry.name
                 if name in {".git", IGNORE_FILE}:
-                    found.special.add(name)
+                    listing.special.add(name)
                 if name[:1] == "." and not hidden:
                     continue
-                if one.is_symlink():
-                    found.links.append(name)
-                elif not one.is_dir(follow_symlinks=False):
-                    found.files.append(name)
+                if entry.is_symlink():
+                    listing.links.append(name)
+                elif not entry.is_dir(follow_symlinks=False):
+                    listing.files.append(name)
                 elif name not in PASSED_FOLDERS:
-                    found.folders.append(name)
+                    listing.folders.append(name)
     except (OSError, ValueError):
         pass
-    return found
+    return listing
 
 
 def _is_left_out(
@@ -128,7 +128,7 @@ def _is_left_out(
 
 
 def _has_match(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name.lower(), one.lower()) for one in patterns)
+    return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 
 def choose_names(folder: str, names: Iterable[str]) -> list[str]:
@@ -138,7 +138,7 @@ def choose_names(folder: str, names: Iterable[str]) -> list[str]:
         return names
     if _compile_endings().search("\0".join(names) + "\0") is None:
         return []
-    return [one for one in names if may_hold_credentials(f"{folder}/{one}")]
+    return [name for name in names if may_hold_credentials(f"{folder}/{name}")]
 
 
 def may_hold_credentials(path: str) -> bool:
@@ -157,7 +157,7 @@ def may_hold_credentials(path: str) -> bool:
 def _compile_hints() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return what fits the names of sensitive files, and the folders of which all are."""
     places = load_tables().places
-    split = [one.rpartition("/") for one in (*places.sensitive, *places.secrets)]
+    split = [place.rpartition("/") for place in (*places.sensitive, *places.secrets)]
     names = [translate(end) for _, _, end in split if end.strip("*[]!")]
     folders = [
         re.escape(start.rpartition("/")[2]) for start, _, end in split if not end.strip("*[]")
@@ -170,8 +170,8 @@ def _compile_endings() -> re.Pattern[str]:
     """Return what is found in names, each with a zero behind it, where one of them may fit."""
     places = load_tables().places
     fixed = set()
-    for one in (*places.sensitive, *places.secrets):
-        name = one.rpartition("/")[2]
+    for place in (*places.sensitive, *places.secrets):
+        name = place.rpartition("/")[2]
         parts = re.split(r"\*|\?|\[[^\]]*\]", name)
         longest = max(parts, key=len)
         if longest:

@@ -46,10 +46,10 @@ class TrackedFile(NamedTuple):
     def is_changed(self) -> bool:
         """Whether the file on the disk may differ from what was last recorded."""
         try:
-            found = os.stat(self.path)  # noqa: PTH116 (a path as git has it)
+            status = os.stat(self.path)  # noqa: PTH116 (a path as git has it)
         except OSError:
             return True
-        same = found.st_size & 0xFFFFFFFF == self.size and int(found.st_mtime) == self.mtime
+        same = status.st_size & 0xFFFFFFFF == self.size and int(status.st_mtime) == self.mtime
         return not same
 
 
@@ -62,8 +62,8 @@ def list_tracked_credentials(folder: str) -> Iterator[TrackedFile]:
     names = (f"{place}/index", *glob(f"{escape_glob(place)}/sharedindex.*"))  # noqa: PTH207
     for name in names:
         with suppress(OSError):
-            found = os.stat(name)  # noqa: PTH116
-            for entry in _read_index(name, found.st_mtime_ns, found.st_size):
+            status = os.stat(name)  # noqa: PTH116
+            for entry in _read_index(name, status.st_mtime_ns, status.st_size):
                 yield entry._replace(path=f"{repository.top}/{entry.path}")
 
 
@@ -72,15 +72,15 @@ def _read_index(name: str, _mtime: int, _size: int) -> tuple[TrackedFile, ...]:
     """Return the files of an index, by their paths in the repository; raises OSError."""
     with open(name, "rb") as file:  # noqa: PTH123
         data = file.read()
-    found = []
+    tracked = []
     for entry, path in _list_entries(data):
         mtime, size = (
-            int.from_bytes(data[entry + one.start : entry + one.stop], "big")
-            for one in (_MTIME, _SIZE)
+            int.from_bytes(data[entry + field.start : entry + field.stop], "big")
+            for field in (_MTIME, _SIZE)
         )
         oid = data[entry + _OBJECT.start : entry + _OBJECT.stop].hex()
-        found.append(TrackedFile(os.fsdecode(path), mtime, size, oid))
-    return tuple(found)
+        tracked.append(TrackedFile(os.fsdecode(path), mtime, size, oid))
+    return tuple(tracked)
 
 
 def escape_glob(path: str) -> str:
@@ -102,15 +102,15 @@ def _list_entries(data: bytes) -> Iterator[tuple[int, bytes]]:
                 yield entries[path], path
     elif version in _WHOLE_PATHS:
         for start, end in _find_ends(data):
-            found = _find_entry(data, start, end)
-            if found is not None and _is_named(data[found[1] : end]):
-                yield found[0], data[found[1] : end]
+            place = _find_entry(data, start, end)
+            if place is not None and _is_named(data[place[1] : end]):
+                yield place[0], data[place[1] : end]
 
 
 def _find_ends(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield where names that may be wanted begin, and where their paths end, each end once."""
     dotted, others = _compile_hints()
-    starts = {one.start() for one in dotted.finditer(data)}
+    starts = {match.start() for match in dotted.finditer(data)}
     for hint in others:
         at = data.find(hint)
         while at >= 0:
@@ -155,16 +155,16 @@ def _compile_hints() -> tuple[re.Pattern[bytes], tuple[bytes, ...]]:
     """
     places = load_tables().places
     hints = set()
-    for one in (*places.sensitive, *places.secrets):
-        tail = one.removeprefix("*")
+    for place in (*places.sensitive, *places.secrets):
+        tail = place.removeprefix("*")
         fixed = max(re.split(r"\*|\?|\[[^\]]*\]", tail), key=len)
-        if one[:1] == "*":  # those of the system are in no repository
+        if place[:1] == "*":  # those of the system are in no repository
             hints.add((fixed + "\0" if tail.endswith(fixed) else fixed).removeprefix("/"))
-    dotted = sorted(one[1:] for one in hints if one[:1] == ".")
-    by_letter = groupby(dotted, key=lambda one: one[:1])
+    dotted = sorted(hint[1:] for hint in hints if hint[:1] == ".")
+    by_letter = groupby(dotted, key=lambda hint: hint[:1])
     parts = [
-        f"{re.escape(letter)}(?:{'|'.join(re.escape(one[1:]) for one in words)})"
+        f"{re.escape(letter)}(?:{'|'.join(re.escape(hint[1:]) for hint in words)})"
         for letter, words in by_letter
     ]
-    others = tuple(sorted(one.encode() for one in hints if one[:1] != "."))
+    others = tuple(sorted(hint.encode() for hint in hints if hint[:1] != "."))
     return re.compile(f"\\.(?:{'|'.join(parts)})".encode()), others

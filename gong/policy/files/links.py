@@ -81,12 +81,14 @@ def find_linked_paths(
     it.
     """
     uses = tuple(uses)
-    made = dict(_list_made_links(uses))
+    links = dict(_list_made_links(uses))
     opened = (path for use in uses for path in _list_opened_paths(use, match))
-    given = (each for one in inputs for each in (match(one) if has_wildcard(one) else (one,)))
+    input_paths = (
+        each for path in inputs for each in (match(path) if has_wildcard(path) else (path,))
+    )
     resolver = LinkResolver()
-    for path in dict.fromkeys((*given, *opened)):
-        led = _follow_made_link(path, made) if made else path
+    for path in dict.fromkeys((*input_paths, *opened)):
+        led = _follow_made_link(path, links) if links else path
         if led != path:
             yield led
         plain = os.path.normpath(path)
@@ -108,8 +110,8 @@ def find_followed_paths(
         options = _FOLLOWS.get(use.name, ())
         if not has_any_option(use.arguments, options):
             continue
-        named = [path for one in use.arguments for path in list_argument_paths(use, one)]
-        folders = [one for one in named if os.path.isdir(one)]  # noqa: PTH112
+        named = [path for argument in use.arguments for path in list_argument_paths(use, argument)]
+        folders = [path for path in named if os.path.isdir(path)]  # noqa: PTH112
         if not folders and use.name not in _NEEDS_FOLDER:
             folders = [*list_starts(use)]
         for folder in dict.fromkeys(folders):
@@ -126,16 +128,16 @@ def _walk_links(top: str, roots: Sequence[str], deep: bool) -> Iterator[str]:
             continue
         seen.add(place)
         with suppress(OSError, ValueError), os.scandir(folder) as entries:
-            for one in sorted(entries, key=lambda entry: entry.name):
+            for child in sorted(entries, key=lambda entry: entry.name):
                 looked_at += 1
-                is_link = one.is_symlink()
-                if not _is_program(one.path) if is_link else behind and not one.is_dir():
-                    yield one.path
-                if one.name in PASSED_FOLDERS or not one.is_dir():
+                is_link = child.is_symlink()
+                if not _is_program(child.path) if is_link else behind and not child.is_dir():
+                    yield child.path
+                if child.name in PASSED_FOLDERS or not child.is_dir():
                     continue
-                real = find_real_path(one.path) if is_link else ""
+                real = find_real_path(child.path) if is_link else ""
                 if deep or not is_link or any(is_inside(real, root) for root in roots):
-                    waiting.append((one.path, behind or is_link))
+                    waiting.append((child.path, behind or is_link))
 
 
 def list_starts(use: Invocation) -> Iterator[str]:
@@ -155,11 +157,11 @@ def _list_opened_paths(use: Invocation, match: Match) -> Iterator[str]:
         yield from list_starts(use)
     shows = use.name in _SHOWS_LINKS and not has_any_option(use.arguments, _FOLLOWS_NAMED)
     if use.name == "git":
-        given = list_operands(use.arguments, load_tables().valued.get("git", ()))
+        operands = list_operands(use.arguments, load_tables().valued.get("git", ()))
         reads = {*_GIT_OPENS, "--no-index"}
-        shows = reads.isdisjoint(one.text for one in (*given[:1], *use.arguments))
-    for one in use.arguments:
-        for path in list_argument_paths(use, one, match):
+        shows = reads.isdisjoint(argument.text for argument in (*operands[:1], *use.arguments))
+    for argument in use.arguments:
+        for path in list_argument_paths(use, argument, match):
             if shows and (use.name == "git" or not os.path.isdir(path)):  # noqa: PTH112
                 yield os.path.dirname(path)  # noqa: PTH120
             elif is_known or not _is_program(path):
@@ -189,7 +191,7 @@ def list_argument_paths(
     if not argument.known:
         return
     for text in dict.fromkeys(_split_argument(argument.text)):
-        starts = [""] if text[:1] == "/" else [f"{one}/" for one in list_starts(use)]
+        starts = [""] if text[:1] == "/" else [f"{start}/" for start in list_starts(use)]
         for start in starts:
             path = f"{start}{text}"
             yield from match(path) if argument.glob else (path,)
@@ -208,8 +210,12 @@ def _list_made_links(uses: Iterable[Invocation]) -> Iterator[tuple[str, str]]:
     for use in uses:
         if use.name != "ln" or not has_any_option(use.arguments, ("-s", "--symbolic")):
             continue
-        given = [one.text for one in list_operands(use.arguments) if one.known and one.text]
-        *targets, last = given or [""]
+        operands = [
+            operand.text
+            for operand in list_operands(use.arguments)
+            if operand.known and operand.text
+        ]
+        *targets, last = operands or [""]
         for start in list_starts(use):
             name = os.path.join(start, last)  # noqa: PTH118
             for target in targets or [last]:
@@ -220,9 +226,9 @@ def _list_made_links(uses: Iterable[Invocation]) -> Iterator[tuple[str, str]]:
                 yield os.path.normpath(place), os.path.join(folder, target)  # noqa: PTH118
 
 
-def _follow_made_link(path: str, made: dict[str, str]) -> str:
+def _follow_made_link(path: str, links: dict[str, str]) -> str:
     plain = os.path.normpath(path)
-    for name, target in made.items():
+    for name, target in links.items():
         if is_inside(plain, name):
             return f"{target}{plain[len(name) :]}"
     return path

@@ -23,22 +23,24 @@ def list_meant_paths(path: str, start: str, home: str) -> list[str]:
         others += filter(None, (_find_by_look(exact), _find_by_look(plain)))
     folder = posixpath.dirname(exact)
     new = {build_mixed_spelling(exact)} if _is_there(folder) else set()
-    return list(dict.fromkeys((plain, *(one for one in others if one in new or _is_there(one)))))
+    return list(
+        dict.fromkeys((plain, *(name for name in others if name in new or _is_there(name))))
+    )
 
 
 def _find_by_look(path: str) -> str | None:
     """Return the only path whose names read like these; None where there is none."""
     at = "/"
     for name in path.strip("/").split("/"):
-        wanted = posixpath.join(at, name)
-        if not _is_there(wanted):
+        candidate = posixpath.join(at, name)
+        if not _is_there(candidate):
             alike = None
             with suppress(OSError, ValueError):
                 alike = find_alike(name, os.listdir(at)) if may_look_alike(name) else None  # noqa: PTH208
             if alike is None:
                 return None
-            wanted = posixpath.join(at, alike)
-        at = wanted
+            candidate = posixpath.join(at, alike)
+        at = candidate
     return at
 
 

@@ -63,29 +63,29 @@ def find_own_changes(
     actions: Iterable[CommandFinding], uses: Sequence[Invocation], folders: Sequence[str]
 ) -> Iterator[str]:
     """Yield the paths in gong's own folders that a command line may change, each once."""
-    found = [path for action in actions for path in action.paths]
+    paths = [path for action in actions for path in action.paths]
     for use in uses:
-        for one in list_written_files(use):
-            found += list_argument_paths(use, one)
+        for target in list_written_files(use):
+            paths += list_argument_paths(use, target)
         if use.name not in load_tables().own and not _is_only_reading(use):
-            found += _list_named_paths(use)
-            found += _list_reached_paths(use, folders)
-        found += _find_mentioned_folders(use, folders)
-    for path in dict.fromkeys(map(posixpath.normpath, found)):
+            paths += _list_named_paths(use)
+            paths += _list_reached_paths(use, folders)
+        paths += _find_mentioned_folders(use, folders)
+    for path in dict.fromkeys(map(posixpath.normpath, paths)):
         matches = match_files(path) if has_wildcard(path) else (path,)
-        yield from (one for one in matches if is_own_file(one, folders))
+        yield from (path for path in matches if is_own_file(path, folders))
 
 
 def _list_places(folders: Sequence[str]) -> set[str]:
-    return {place for one in folders for place in (one, find_real_path(one))}
+    return {place for folder in folders for place in (folder, find_real_path(folder))}
 
 
 def _is_only_reading(use: Invocation) -> bool:
     """Whether a program is known to change no file, wherever those are that it is given."""
     tables, arguments = load_tables(), use.arguments
     if use.name == "xargs":
-        given = list_operands(arguments, tables.wrappers["xargs"].valued)
-        return not given or is_name_reader(given[0])
+        operands = list_operands(arguments, tables.wrappers["xargs"].valued)
+        return not operands or is_name_reader(operands[0])
     if use.name == "find":
         arguments = drop_harmless_execs(arguments, use.places)
     elif use.name in tables.wrappers or use.name in SETTING_BUILTINS:
@@ -97,36 +97,42 @@ def _list_named_paths(use: Invocation) -> Iterator[str]:
     """Yield the paths that a program is given, but for those it copies, and where it runs."""
     copies = use.name in load_tables().words.copiers and use.name != "mv"
     if not copies or (use.name == "ln" and not has_any_option(use.arguments, ("-s",))):
-        for one in use.arguments:
-            yield from list_argument_paths(use, one)
+        for argument in use.arguments:
+            yield from list_argument_paths(use, argument)
     yield from list_starts(use)
     if use.name == "xargs":
         for before in use.before:
-            for one in before.arguments:
-                yield from list_argument_paths(before, one)
+            for argument in before.arguments:
+                yield from list_argument_paths(before, argument)
 
 
 def _list_reached_paths(use: Invocation, folders: Sequence[str]) -> Iterator[str]:
     """Yield own folders, or paths in them, that are reached through a folder above them."""
     name, words = use.name, load_tables().words
-    every = [each for one in use.arguments for each in list_argument_paths(use, one)]
-    given = [*map(posixpath.normpath, every if name != "rsync" else every[-1:])]
+    every = [each for argument in use.arguments for each in list_argument_paths(use, argument)]
+    paths = [*map(posixpath.normpath, every if name != "rsync" else every[-1:])]
     if name in _UNPACKERS and not has_any_option(use.arguments, _INTO):
-        given += list_starts(use)
+        paths += list_starts(use)
     own = _list_places(folders)
-    above = [one for one in own if any(is_inside(one, each) and one != each for each in given)]
+    above = [
+        folder
+        for folder in own
+        if any(is_inside(folder, each) and folder != each for each in paths)
+    ]
     if not above:
         return
     recursive = has_any_option(use.arguments, _TAKES_FOLDERS)
-    finds = any(one.text in _CHANGES_FOUND for one in use.arguments)
+    finds = any(argument.text in _CHANGES_FOUND for argument in use.arguments)
     removes = name in words.removers or name in {"chmod", "chown", "chgrp"}
     if (name in _UNPACKERS and _is_unpacking(use)) or (removes and recursive) or finds:
         yield from above
     elif name == "mv" or (name in {"cp", "install"} and recursive):
         if name == "mv":
-            yield from (one for one in above if any(is_inside(one, each) for each in given[:-1]))
-        copied = list_copied_files(given)
-        is_known = all(map(os.path.lexists, given[:-1]))
+            yield from (
+                folder for folder in above if any(is_inside(folder, each) for each in paths[:-1])
+            )
+        copied = list_copied_files(paths)
+        is_known = all(map(os.path.lexists, paths[:-1]))
         yield from above if copied is None or not is_known else copied
 
 
@@ -141,14 +147,14 @@ def _is_unpacking(use: Invocation) -> bool:
 
 def _find_mentioned_folders(use: Invocation, folders: Sequence[str]) -> Iterator[str]:
     """Yield own folders that stand in a text which a program may run, or write."""
-    runs_tool = use.name == "gong" and [one.text for one in use.arguments[:1]] == ["tool"]
+    runs_tool = use.name == "gong" and [argument.text for argument in use.arguments[:1]] == ["tool"]
     if not runs_tool and not has_pattern_match(use.name, load_tables().words.interpreters):
         return
     if is_reading_anywhere(use.name, use.arguments, use.places):
         return
     for own in folders:
         ends = own.removeprefix(use.places.home.rstrip("/"))
-        for text in (*(one.text for one in use.arguments), *use.given):
+        for text in (*(argument.text for argument in use.arguments), *use.given):
             if f"{ends}/" in f"{text}/" or f'{ends}"' in text or f"{ends}'" in text:
                 yield own
 
@@ -156,20 +162,22 @@ def _find_mentioned_folders(use: Invocation, folders: Sequence[str]) -> Iterator
 def find_own_command(actions: Iterable[CommandFinding], uses: Iterable[Invocation]) -> str | None:
     """Return a command of gong or tape that changes what gong may do, or what it kept."""
     tables = load_tables()
-    words = (one for action in actions for one in action.words)
-    if setting := next((one for one in words if one.startswith(_SETTINGS)), None):
+    words = (word for action in actions for word in action.words)
+    if setting := next((word for word in words if word.startswith(_SETTINGS)), None):
         return setting
     for use in uses:
         name, arguments = use.name, use.arguments
-        texts = [one.text for one in arguments]
+        texts = [argument.text for argument in arguments]
         if has_pattern_match(name, tables.words.interpreters) and texts[:1] == ["-m"]:
             name, arguments = "".join(texts[1:_MODULE_WORDS]), arguments[_MODULE_WORDS:]
         elif name in _RUNNERS and arguments:
             name, arguments = read_program_name(arguments[0]), arguments[1:]
         if name == "gong" and arguments[:1] and arguments[0].text == "tape":
             name, arguments = "tape", arguments[1:]
-        given = [one.text for one in list_operands(arguments, tables.valued.get(name, ()))]
-        options = [one.text for one in arguments if one.text not in given]
-        if has_pattern_match(" ".join((*given, *options)), tables.own.get(name, ())):
-            return f"{name} {' '.join(one.text for one in arguments)}"
+        operands = [
+            operand.text for operand in list_operands(arguments, tables.valued.get(name, ()))
+        ]
+        options = [argument.text for argument in arguments if argument.text not in operands]
+        if has_pattern_match(" ".join((*operands, *options)), tables.own.get(name, ())):
+            return f"{name} {' '.join(argument.text for argument in arguments)}"
     return None

@@ -66,8 +66,8 @@ class LinkResolver:
         real = self._folders.get(folder)
         if real is None:
             real = self._folders[folder] = find_real_path(folder or "/")
-        found = f"{real.rstrip('/')}/{name}"
-        return find_real_path(found) if os.path.islink(found) else found  # noqa: PTH114
+        place = f"{real.rstrip('/')}/{name}"
+        return find_real_path(place) if os.path.islink(place) else place  # noqa: PTH114
 
 
 def list_names(path: str, folders: Sequence[str]) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ def is_in_other_repository(use: Invocation, start: str) -> bool:
     """
     own = find_repository(start)
     for folder in list_git_folders(use):
-        found = None if folder is None else find_repository(folder)
-        if folder is None or found != own or (found is not None and found.is_bare):
+        repository = None if folder is None else find_repository(folder)
+        if folder is None or repository != own or (repository is not None and repository.is_bare):
             return True
     return False
 
@@ -46,9 +46,10 @@ def list_git_folders(use: Invocation) -> tuple[str | None, ...]:
             continue
         where = value.text if value.known and not value.glob else None
         folders = tuple(
-            None if where is None or one is None else posixpath.join(one, where) for one in folders
+            None if where is None or folder is None else posixpath.join(folder, where)
+            for folder in folders
         )
-    return tuple(None if one is None else find_real_path(one) for one in folders)
+    return tuple(None if folder is None else find_real_path(folder) for folder in folders)
 
 
 def find_repository(folder: str) -> GitFolder | None:

@@ -85,8 +85,8 @@ def find_unnamed_files(
                 yield from (file.path for file in list_tracked_credentials(folder))
         if _is_showing(use.name):
             yield from _choose_matches(_find_matches(use, match), every=every)
-    given = (each for one in inputs if has_wildcard(one) for each in match(one))
-    yield from _choose_matches(given, every=every)
+    matches = (each for path in inputs if has_wildcard(path) for each in match(path))
+    yield from _choose_matches(matches, every=every)
     yield from find_linked_paths(uses, inputs, roots, match)
     yield from find_followed_paths(uses, roots, deep=deep)
     for tree in dict.fromkeys(trees):
@@ -98,7 +98,7 @@ def find_unnamed_files(
 
 def _choose_matches(paths: Iterable[str], *, every: bool) -> Iterator[str]:
     """Yield those of many paths that may matter by their names."""
-    return (one for one in paths if every or may_hold_credentials(one))
+    return (path for path in paths if every or may_hold_credentials(path))
 
 
 def find_searched_files(folder: str, glob: str | None, *, every: bool) -> Iterator[str]:
@@ -141,17 +141,17 @@ def _is_showing(name: str) -> bool:
 
 def _find_matches(use: Invocation, match: Match) -> Iterator[str]:
     """Yield what wildcards stand for."""
-    for one in use.arguments:
-        if one.known and one.glob and one.text[:1] != "-":
-            for path in use.places.paths(one):
+    for argument in use.arguments:
+        if argument.known and argument.glob and argument.text[:1] != "-":
+            for path in use.places.paths(argument):
                 yield from match(path)
 
 
 def _list_trees(use: Invocation) -> Iterator[FileTree]:
     """Yield the folders whose files a program reads."""
     if use.name in _GREPS:
-        given = has_any_option(use.arguments, _RECURSIVE)
-        if given or _find_value(use, "-d", "--directories") == "recurse":
+        is_recursive = has_any_option(use.arguments, _RECURSIVE)
+        if is_recursive or _find_value(use, "-d", "--directories") == "recurse":
             yield from _build_grep_trees(use)
     elif use.name in _SEARCHERS:
         yield from _build_search_trees(use)
@@ -159,9 +159,9 @@ def _list_trees(use: Invocation) -> Iterator[FileTree]:
         yield from _build_trees(list_operands(use.arguments), use, FileTree(""))
     elif use.name in {"find", "fd", "fdfind"} and _is_running_reader(use.arguments):
         yield from _build_find_trees(use)
-    elif use.name == "git" and any(one.text == "--untracked" for one in use.arguments):
-        ignored = any(one.text == "--no-exclude-standard" for one in use.arguments)
-        yield from (FileTree(one, ignored=ignored) for one in list_starts(use))
+    elif use.name == "git" and any(argument.text == "--untracked" for argument in use.arguments):
+        ignored = any(argument.text == "--no-exclude-standard" for argument in use.arguments)
+        yield from (FileTree(start, ignored=ignored) for start in list_starts(use))
     elif use.name == "xargs" and use.before and _is_running_reader(use.arguments):
         first = use.before[0]
         if first.name in _FINDERS:
@@ -170,94 +170,102 @@ def _list_trees(use: Invocation) -> Iterator[FileTree]:
 
 def _is_running_reader(arguments: Arguments) -> bool:
     """Whether a program that shows files is among the words: what find or xargs runs."""
-    return any(one.known and _is_showing(read_program_name(one)) for one in arguments)
+    return any(
+        argument.known and _is_showing(read_program_name(argument)) for argument in arguments
+    )
 
 
 def _build_trees(operands: Arguments, use: Invocation, like: FileTree) -> Iterator[FileTree]:
-    for one in operands:
-        if one.known:
-            for path in use.places.paths(one):
-                paths = iglob(path) if one.glob else (path,)  # noqa: PTH207
+    for operand in operands:
+        if operand.known:
+            for path in use.places.paths(operand):
+                paths = iglob(path) if operand.glob else (path,)  # noqa: PTH207
                 yield from (like._replace(folder=each) for each in paths if os.path.isdir(each))  # noqa: PTH112
 
 
 def _build_grep_trees(use: Invocation) -> Iterator[FileTree]:
     explicit = has_any_option(use.arguments, _EXPLICIT)
-    given = list_operands(use.arguments, _GREP_VALUED)[0 if explicit else 1 :]
+    operands = list_operands(use.arguments, _GREP_VALUED)[0 if explicit else 1 :]
     only = tuple(_find_values(use.arguments, ("--include",)))
     without = tuple(_find_values(use.arguments, ("--exclude", "--exclude-dir")))
     links = has_any_option(use.arguments, ("-R", "--dereference-recursive"))
     like = FileTree("", links=links, only=only, without=without)
-    if given:
-        yield from _build_trees(given, use, like)
+    if operands:
+        yield from _build_trees(operands, use, like)
     else:
-        yield from (like._replace(folder=one) for one in list_starts(use))
+        yield from (like._replace(folder=start) for start in list_starts(use))
 
 
 def _build_search_trees(use: Invocation) -> Iterator[FileTree]:
     explicit = has_any_option(use.arguments, _EXPLICIT)
-    given = list_operands(use.arguments, _RG_VALUED)[0 if explicit else 1 :]
-    if any(one.text in {"--files", "--type-list"} for one in use.arguments):
+    operands = list_operands(use.arguments, _RG_VALUED)[0 if explicit else 1 :]
+    if any(argument.text in {"--files", "--type-list"} for argument in use.arguments):
         return
-    texts = {one.text for one in use.arguments}
-    loose = sum(one.count("u") for one in texts if one[:1] == "-" != one[1:2])  # -u, -uu, -nuu
+    texts = {argument.text for argument in use.arguments}
+    loose = sum(text.count("u") for text in texts if text[:1] == "-" != text[1:2])  # -u, -uu, -nuu
     globs = tuple(_find_values(use.arguments, ("-g", "--glob", "--iglob")))
     like = FileTree(
         "",
-        hidden=loose > 1 or bool(texts & _HIDDEN_TOO) or any(one[:1] == "." for one in globs),
+        hidden=loose > 1
+        or bool(texts & _HIDDEN_TOO)
+        or any(pattern[:1] == "." for pattern in globs),
         ignored=loose > 0 or bool(texts & _IGNORED_TOO),
         links=bool(texts & {"-L", "--follow", "-f"}),
-        only=tuple(one.rpartition("/")[2] for one in globs if one[:1] != "!" and "{" not in one),
-        without=tuple(one[1:].strip("/") for one in globs if one[:1] == "!"),
+        only=tuple(
+            pattern.rpartition("/")[2]
+            for pattern in globs
+            if pattern[:1] != "!" and "{" not in pattern
+        ),
+        without=tuple(pattern[1:].strip("/") for pattern in globs if pattern[:1] == "!"),
     )
-    if given:
-        yield from _build_trees(given, use, like)
+    if operands:
+        yield from _build_trees(operands, use, like)
     elif not (use.before or use.given or use.read):  # else it searches its input
-        yield from (like._replace(folder=one) for one in list_starts(use))
+        yield from (like._replace(folder=start) for start in list_starts(use))
 
 
 def _build_find_trees(use: Invocation) -> Iterator[FileTree]:
     """Yield what a program that lists files lists."""
-    texts = [one.text for one in use.arguments]
+    texts = [argument.text for argument in use.arguments]
     if use.name == "ls":
         hidden = has_any_option(use.arguments, ("-a", "-A", "--all", "--almost-all", "-f"))
         is_given = bool(list_operands(use.arguments))  # `ls -d .*`
-        yield from (FileTree(one, hidden=hidden or is_given) for one in list_starts(use))
+        yield from (FileTree(start, hidden=hidden or is_given) for start in list_starts(use))
         return
     if use.name != "find":
         others = has_any_option(use.arguments, ("-o", "-i", "--others", "--ignored"))
-        standard = any(one == "--exclude-standard" for one in texts)
+        standard = any(text == "--exclude-standard" for text in texts)
         all_hidden = others if use.name == "git" else has_any_option(use.arguments, _FD_HIDDEN)
         all_ignored = has_any_option(use.arguments, _FD_IGNORED)
         if use.name == "git":
             all_ignored = others and (not standard or has_any_option(use.arguments, ("-i",)))
         like = FileTree("", hidden=all_hidden, ignored=all_ignored)
-        yield from (like._replace(folder=one) for one in list_starts(use))
+        yield from (like._replace(folder=start) for start in list_starts(use))
         return
-    end = next((i for i, one in enumerate(texts) if one[:1] in {"-", "(", "!"}), len(texts))
+    end = next((i for i, text in enumerate(texts) if text[:1] in {"-", "(", "!"}), len(texts))
     only: tuple[str, ...] = ()
     if not _NOT_ALL & {*texts[end:]}:
-        named = [after for one, after in pairwise(texts) if one in _NAME_TESTS]
+        named = [after for test, after in pairwise(texts) if test in _NAME_TESTS]
         only = tuple(named[:1])
     like = FileTree("", only=only)
     if end:
         yield from _build_trees(use.arguments[:end], use, like)
     else:
-        yield from (like._replace(folder=one) for one in list_starts(use))
+        yield from (like._replace(folder=start) for start in list_starts(use))
 
 
 def _find_value(use: Invocation, *options: str) -> str:
-    found = (find_option_value(use.arguments, one) for one in options)
-    return next((one.text for one in found if one is not None), "")
+    values = (find_option_value(use.arguments, option) for option in options)
+    return next((value.text for value in values if value is not None), "")
 
 
 def _find_values(arguments: Arguments, options: tuple[str, ...]) -> Iterator[str]:
     """Yield every value of some options, glued to them or after them."""
     left: Argument | None = None
-    for one in arguments:
+    for argument in arguments:
         if left is not None and left.text in options:
-            yield one.text
-        name, mark, value = one.text.partition("=")
+            yield argument.text
+        name, mark, value = argument.text.partition("=")
         if mark and name in options:
             yield value
-        left = one
+        left = argument

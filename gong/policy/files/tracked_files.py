@@ -64,7 +64,7 @@ _PLAIN = re.compile(
 )
 """Options that change how a diff looks, and not what is compared."""
 _REVISION = re.compile(r"[\w.@][\w./@{}~^+-]*")
-_UNDOING = {f"--no-{one[2:]}" for one in (*_NO_CONTENT, *_ONLY_NAMES)} - {"--no-no-patch"}
+_UNDOING = {f"--no-{option[2:]}" for option in (*_NO_CONTENT, *_ONLY_NAMES)} - {"--no-no-patch"}
 _BRACED = re.compile(r"\{[^}]*\}")
 _OBJECT = re.compile(r"[0-9a-f]{4,64}")
 _EXCLUDED = re.compile(r":(?:[!^]|\((?:[a-z,]+,)?exclude(?:,[a-z,]+)?\))/?")
@@ -81,17 +81,17 @@ class _Chosen(NamedTuple):
 
     def has(self, path: str, folder: str) -> bool:
         """Return whether a file is among them."""
-        if any(_is_chosen(path, one, folder) for one in self.without):
+        if any(_is_chosen(path, pattern, folder) for pattern in self.without):
             return False
-        return not self.paths or any(_is_chosen(path, one, folder) for one in self.paths)
+        return not self.paths or any(_is_chosen(path, pattern, folder) for pattern in self.paths)
 
 
 def find_shown_files(use: Invocation, list_changed: ListChanged) -> Iterator[str]:
     """Yield the tracked files with credentials whose content a use of git may show."""
-    given = list_operands(use.arguments, load_tables().valued.get("git", ()))
-    if use.name != "git" or not given:
+    operands = list_operands(use.arguments, load_tables().valued.get("git", ()))
+    if use.name != "git" or not operands:
         return
-    command = given[0].text
+    command = operands[0].text
     for folder in list_git_folders(use):
         if folder is None:
             continue
@@ -105,9 +105,9 @@ def find_shown_files(use: Invocation, list_changed: ListChanged) -> Iterator[str
 
 
 def _find_objects(use: Invocation, folder: str) -> Iterator[str]:
-    wanted = [one.text for one in use.arguments if _OBJECT.fullmatch(one.text)]
-    for file in list_tracked_credentials(folder) if wanted else ():
-        if any(file.oid.startswith(one) for one in wanted):
+    prefixes = [argument.text for argument in use.arguments if _OBJECT.fullmatch(argument.text)]
+    for file in list_tracked_credentials(folder) if prefixes else ():
+        if any(file.oid.startswith(prefix) for prefix in prefixes):
             yield file.path
 
 
@@ -117,15 +117,17 @@ def _find_compared(
     """Yield the files that are chosen, of a diff only those that it shows."""
     words = _list_compared(command, use, chosen)
     top = locate_repository(folder) or folder
-    told = list_changed(top, words) if words else None
-    if told is not None:
-        yield from (one for one in told if is_credentials_path(one) and chosen.has(one, folder))
+    changed = list_changed(top, words) if words else None
+    if changed is not None:
+        yield from (
+            path for path in changed if is_credentials_path(path) and chosen.has(path, folder)
+        )
         if command != "status":
             return
-    for one in list_tracked_credentials(folder):
-        is_compared = words is None or (words and told is None) or one.is_changed
-        if is_compared and chosen.has(one.path, folder):
-            yield one.path
+    for tracked in list_tracked_credentials(folder):
+        is_compared = words is None or (words and changed is None) or tracked.is_changed
+        if is_compared and chosen.has(tracked.path, folder):
+            yield tracked.path
 
 
 def _list_compared(command: str, use: Invocation, chosen: _Chosen) -> tuple[str, ...] | None:
@@ -134,7 +136,7 @@ def _list_compared(command: str, use: Invocation, chosen: _Chosen) -> tuple[str,
     None where all may be shown.
     """
     staged = has_any_option(use.arguments, ("--cached", "--staged"))
-    options = (one.text for one in list_options(use.arguments))
+    options = (option.text for option in list_options(use.arguments))
     if command not in {"diff", "show", "status"} or not all(map(_PLAIN.fullmatch, options)):
         return None
     if not all(map(_REVISION.fullmatch, chosen.revisions)):
@@ -149,29 +151,29 @@ def _list_compared(command: str, use: Invocation, chosen: _Chosen) -> tuple[str,
 
 
 def _is_showing_content(command: str, use: Invocation) -> bool:
-    texts = [one.text for one in use.arguments]
-    asked = any(map(_PATCH.fullmatch, texts))
+    texts = [argument.text for argument in use.arguments]
+    has_patch_option = any(map(_PATCH.fullmatch, texts))
     if not _UNDOING.isdisjoint(texts):  # `-l --no-files-with-matches`
-        return command in {*_SHOWING, "grep"} or asked
+        return command in {*_SHOWING, "grep"} or has_patch_option
     if command == "grep":
         return not _is_naming_only(use)
     if command == "status":
-        return any(re.fullmatch(r"-v+|--verbose", one) for one in texts)
+        return any(re.fullmatch(r"-v+|--verbose", text) for text in texts)
     if command in _SHOWING:
-        return asked or not _is_quiet(use)
-    return command in _SHOWING_PATCHES and asked
+        return has_patch_option or not _is_quiet(use)
+    return command in _SHOWING_PATCHES and has_patch_option
 
 
 def _is_quiet(use: Invocation) -> bool:
     """Whether a diff is told to show no content."""
-    texts = [one.text for one in use.arguments]
+    texts = [argument.text for argument in use.arguments]
     return "-s" in texts or has_any_option(use.arguments, _NO_CONTENT)
 
 
 def _is_naming_only(use: Invocation) -> bool:
     """Whether git grep prints names or counts: `-l`, also `-nl`, but not the value in `-el`."""
-    for one in use.arguments:
-        for letter in one.text[1:] if one.text[:1] == "-" != one.text[1:2] else "":
+    for argument in use.arguments:
+        for letter in argument.text[1:] if argument.text[:1] == "-" != argument.text[1:2] else "":
             if letter in _GREP_VALUED:
                 break
             if letter in _NAME_LETTERS:
@@ -181,38 +183,40 @@ def _is_naming_only(use: Invocation) -> bool:
 
 def _choose_files(command: str, use: Invocation, folder: str) -> _Chosen | None:
     """Return which files are chosen; None where each is named, so that its name is judged."""
-    texts = [one.text for one in use.arguments]
+    texts = [argument.text for argument in use.arguments]
     named = _list_named_words(command, use)
-    revisions = [one for one in named if not os.path.lexists(f"{folder}/{one}")]
-    paths = [one for one in named if one not in revisions]
+    revisions = [word for word in named if not os.path.lexists(f"{folder}/{word}")]
+    paths = [word for word in named if word not in revisions]
     if "--" in texts:
         paths = texts[texts.index("--") + 1 :]
-        revisions = [one for one in named if one not in paths]
-    inside = {one: path for one in revisions if (path := _split_revision(one)) is not None}
+        revisions = [word for word in named if word not in paths]
+    inside = {
+        revision: path for revision in revisions if (path := _split_revision(revision)) is not None
+    }
     if inside and inside.keys() == {*revisions} and not paths:
         if command == "show":
             return None  # `git show REV:FILE` shows this file, or what a folder is called
         top = locate_repository(folder) or folder
         paths = [path if path[:2] == "./" else f"{top}/{path}" for path in inside.values()]
-    without = [_EXCLUDED.sub("", one) for one in paths if _EXCLUDED.match(one)]
-    kept = [one for one in paths if not _EXCLUDED.match(one)]
-    if command == "grep" and not kept:
-        kept = ["."]  # below the folder it runs in
-    return _Chosen(kept, without, revisions)
+    without = [_EXCLUDED.sub("", path) for path in paths if _EXCLUDED.match(path)]
+    included = [path for path in paths if not _EXCLUDED.match(path)]
+    if command == "grep" and not included:
+        included = ["."]  # below the folder it runs in
+    return _Chosen(included, without, revisions)
 
 
 def _list_named_words(command: str, use: Invocation) -> list[str]:
     """Return the revisions and paths, without the subcommand, a pattern, or values of options."""
     explicit = has_any_option(use.arguments, ("-e", "-f"))
     skip = 2 if command == "grep" and not explicit else 1
-    given = list_operands(use.arguments, load_tables().valued.get("git", ()))[skip:]
+    operands = list_operands(use.arguments, load_tables().valued.get("git", ()))[skip:]
     flags = (_FLAGS, _GREP_FLAGS) if command == "grep" else (_FLAGS,)
     words = []
-    for left, one in pairwise((Argument(""), *use.arguments)):
+    for left, argument in pairwise((Argument(""), *use.arguments)):
         is_option = left.text[:1] == "-" and "=" not in left.text and left.text != "--"
         is_flag = any(flag.fullmatch(left.text) for flag in flags)
-        if one in given and (is_flag or not is_option):
-            words.append(one.text)
+        if argument in operands and (is_flag or not is_option):
+            words.append(argument.text)
     return words
 
 
@@ -224,9 +228,9 @@ def _split_revision(word: str) -> str | None:
     return path if mark and revision else None
 
 
-def _is_chosen(path: str, wanted: str, folder: str) -> bool:
+def _is_chosen(path: str, pattern: str, folder: str) -> bool:
     """Return whether a path of git's command line may choose a file; magic chooses all."""
-    if wanted[:1] == ":":
+    if pattern[:1] == ":":
         return True
-    place = os.path.normpath(os.path.join(folder, wanted))  # noqa: PTH118
+    place = os.path.normpath(os.path.join(folder, pattern))  # noqa: PTH118
     return path == place or path.startswith(f"{place}/") or fnmatchcase(path, place)
