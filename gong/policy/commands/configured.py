@@ -37,10 +37,10 @@ def find_extending_file(use: Invocation) -> str | None:
     for folder in use.places.folders:
         if folder is None:
             return reader.configs[0]
-        for one in (Path(folder), *Path(folder).parents):
+        for above in (Path(folder), *Path(folder).parents):
             for name in reader.configs:
-                if _has_setting(one / name, reader.unless):
-                    return str(one / name)
+                if _has_setting(above / name, reader.unless):
+                    return str(above / name)
     return None
 
 
@@ -50,10 +50,10 @@ def _find_named_version(use: Invocation) -> str | None:
     for folder in use.places.folders:
         if folder is None and files:
             return next(iter(files))
-        for one in (Path(folder), *Path(folder).parents) if folder is not None else ():
+        for above in (Path(folder), *Path(folder).parents) if folder is not None else ():
             for name, pattern in files.items():
-                if _has_setting(one / name, pattern):
-                    return str(one / name)
+                if _has_setting(above / name, pattern):
+                    return str(above / name)
     return None
 
 
@@ -73,7 +73,7 @@ def _find_shadowing_module(folder: str | None) -> str | None:
     if folder is None:
         return "the folder"
     try:
-        names = sorted(one.name for one in Path(folder).iterdir())
+        names = sorted(child.name for child in Path(folder).iterdir())
     except OSError:
         return folder
     for name in names:

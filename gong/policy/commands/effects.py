@@ -88,8 +88,10 @@ def build_write_action(
     paths = places.paths(target)
     sure = target.text.startswith("/") or len(paths) == len(places.folders) == 1
     known = target.known and not target.glob and bool(target.text) and sure
-    shown = paths if known else places.match_paths(target) if target.glob else ()
-    return CommandFinding(DangerLevel.ASK, source, reason, "write", paths=shown, hidden=not known)
+    paths_written = paths if known else places.match_paths(target) if target.glob else ()
+    return CommandFinding(
+        DangerLevel.ASK, source, reason, "write", paths=paths_written, hidden=not known
+    )
 
 
 def build_run_action(
@@ -105,9 +107,9 @@ def build_run_action(
     """
     name = _format_program(first, use.places)
     removing = _find_removing_words(use)
-    told = () if removing is None else (removing or (name,))
-    telling = (_format_word(one) for one in _list_telling_words(use))
-    shown = tuple(dict.fromkeys((*before, *told, *telling)))
+    removal = () if removing is None else (removing or (name,))
+    telling = (_format_word(word) for word in _list_telling_words(use))
+    words = tuple(dict.fromkeys((*before, *removal, *telling)))
     code = bool(before) or _is_code(use)
     is_fed_code = _is_running_texts(use) and _is_fed(use)
     if is_fed_code:
@@ -119,10 +121,10 @@ def build_run_action(
         reason,
         "run",
         words=(*before, name, *map(_format_word, use.arguments)),
-        shown=shown,
+        shown=words,
         hidden=hidden,
         destructive=removing is not None,
-        edits=() if hidden or shown else _list_edited_files(use),
+        edits=() if hidden or words else _list_edited_files(use),
         code=code,
         reads=not before and _is_reader(use),
     )
@@ -148,21 +150,27 @@ def _format_program(first: Argument, places: PathContext) -> str:
 def _has_hidden_words(use: Invocation) -> bool:
     """Whether a word is unknown, or leads out of the folders from a folder that no word names."""
     left = ""
-    for one in use.arguments:
-        if not one.known and not (left in _MESSAGES and use.name in {"git", "gh", "glab", "hub"}):
+    for argument in use.arguments:
+        if not argument.known and not (
+            left in _MESSAGES and use.name in {"git", "gh", "glab", "hub"}
+        ):
             return True
-        left = one.text
+        left = argument.text
     if use.places.folders == (use.places.start,):
         return False
     return any(
-        one.text[:1] != "/" and not use.places.is_readable(one)
-        for one in _list_paths(use.arguments)
+        path.text[:1] != "/" and not use.places.is_readable(path)
+        for path in _list_paths(use.arguments)
     )
 
 
 def _is_fed(use: Invocation) -> bool:
     """Whether a program is given more than its words: a pipe, a text, a file, a substitution."""
-    named = (one for one in use.arguments if one.text.startswith(("/dev/fd/", "/dev/stdin")))
+    named = (
+        argument
+        for argument in use.arguments
+        if argument.text.startswith(("/dev/fd/", "/dev/stdin"))
+    )
     return bool(use.given or use.before or use.read or any(named))
 
 
@@ -183,10 +191,10 @@ def _is_running_texts(use: Invocation) -> bool:
 
 def _list_paths(arguments: Arguments) -> Iterator[Argument]:
     """Yield what may be a path among the arguments and the values glued to options."""
-    for one in arguments:
-        for text in {one.text, one.text.partition("=")[2]}:
+    for argument in arguments:
+        for text in {argument.text, argument.text.partition("=")[2]}:
             if text[:1] != "-" and "://" not in text and text and _LOOKS_LIKE_PATH.search(text):
-                yield one._replace(text=text)
+                yield argument._replace(text=text)
 
 
 def is_guarded(argument: Argument, places: PathContext) -> bool:
@@ -198,8 +206,8 @@ def is_guarded(argument: Argument, places: PathContext) -> bool:
 
 def _find_reader(use: Invocation) -> ReadOnlyCommand | None:
     tables = load_tables()
-    given = list_operands(use.arguments, tables.valued.get(use.name, ()))
-    two = f"{use.name} {given[0].text}" if given else use.name
+    operands = list_operands(use.arguments, tables.valued.get(use.name, ()))
+    two = f"{use.name} {operands[0].text}" if operands else use.name
     return tables.find_reader(two) or tables.find_reader(use.name)
 
 
@@ -209,7 +217,7 @@ def _is_reader(use: Invocation) -> bool:
     return (
         reader is not None
         and reader.opens
-        and not any(has_option(one, bad) for bad in reader.never for one in use.arguments)
+        and not any(has_option(argument, bad) for bad in reader.never for argument in use.arguments)
         and reader.options is None
     )
 
@@ -218,16 +226,23 @@ def _list_telling_words(use: Invocation) -> Iterator[Argument]:
     """Yield the arguments that a rule has to show: they lead elsewhere, or change what runs."""
     reader, name = _find_reader(use), use.name
     module = use.arguments[1].text if use.arguments[1:] and use.arguments[0].text == "-m" else name
-    for one in use.arguments:
-        paths = [*_list_paths((one,))]
+    for argument in use.arguments:
+        paths = [*_list_paths((argument,))]
         elsewhere = any(
             not use.places.is_readable(each) or is_guarded(each, use.places) for each in paths
         )
-        guarded = one.text[:1] != "-" and is_guarded(one, use.places)
-        more = reader is not None and any(has_option(one, bad) for bad in reader.never)
-        makes = name in _MAKES and _MAKE_WORDS.fullmatch(one.text)
-        if elsewhere or guarded or more or makes or name in _SCRIPTS or is_choosing(one, module):
-            yield one
+        guarded = argument.text[:1] != "-" and is_guarded(argument, use.places)
+        more = reader is not None and any(has_option(argument, bad) for bad in reader.never)
+        makes = name in _MAKES and _MAKE_WORDS.fullmatch(argument.text)
+        if (
+            elsewhere
+            or guarded
+            or more
+            or makes
+            or name in _SCRIPTS
+            or is_choosing(argument, module)
+        ):
+            yield argument
 
 
 def is_choosing(argument: Argument, name: str) -> bool:
@@ -255,26 +270,27 @@ def _find_removing_words(use: Invocation) -> tuple[str, ...] | None:
     """Return the words by which a use removes something; nothing more than its name: ()."""
     if use.name in _REMOVERS:
         return ()
-    texts = [one.text for one in use.arguments]
+    texts = [argument.text for argument in use.arguments]
     if use.name in {"find", "fd", "fdfind"}:
         return ("-delete",) if "-delete" in texts else None
-    given = [
-        one.text for one in list_operands(use.arguments, load_tables().valued.get(use.name, ()))
+    operands = [
+        operand.text
+        for operand in list_operands(use.arguments, load_tables().valued.get(use.name, ()))
     ]
-    if use.name == "git" and given:
-        return _find_git_removal(given[0], use.arguments)
+    if use.name == "git" and operands:
+        return _find_git_removal(operands[0], use.arguments)
     if not _SERVICES.fullmatch(use.name):
         return None
-    found = [one for one in given[:3] if _SERVICE_REMOVES.fullmatch(one)]
-    return tuple(map(shlex.quote, found)) or None
+    verbs = [word for word in operands[:3] if _SERVICE_REMOVES.fullmatch(word)]
+    return tuple(map(shlex.quote, verbs)) or None
 
 
 def _find_git_removal(subcommand: str, arguments: Arguments) -> tuple[str, ...] | None:
     options = _GIT_REMOVES.get(subcommand)
     if options is None or options == ():
         return None if options is None else (subcommand,)
-    met = [shlex.quote(one.text) for one in arguments if one.text in options]
-    paths = subcommand == "checkout" and any(_FILE.search(one.text) for one in arguments)
+    met = [shlex.quote(argument.text) for argument in arguments if argument.text in options]
+    paths = subcommand == "checkout" and any(_FILE.search(argument.text) for argument in arguments)
     return (subcommand, *met) if met or paths else None
 
 
@@ -301,11 +317,11 @@ def _is_code(use: Invocation) -> bool:
 
 def _list_edited_files(use: Invocation) -> tuple[str, ...]:
     """Return the files a plain command for files changes; nothing for other programs."""
-    given = list_operands(use.arguments)
+    operands = list_operands(use.arguments)
     if use.name not in _FILE_COMMANDS or has_any_option(
         use.arguments, ["-t", "--target-directory"]
     ):
         return ()
-    if any(one.glob for one in given):
+    if any(operand.glob for operand in operands):
         return ()
-    return tuple(path for one in given for path in use.places.paths(one))
+    return tuple(path for operand in operands for path in use.places.paths(operand))

@@ -58,7 +58,7 @@ class CommandFinding(NamedTuple):
     @property
     def removes(self) -> bool:
         """Whether it removes something, or runs what does."""
-        return self.destructive or any(one.removes for one in self.inner)
+        return self.destructive or any(finding.removes for finding in self.inner)
 
     @property
     def text(self) -> str:

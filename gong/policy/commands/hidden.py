@@ -65,25 +65,25 @@ _MAX_TEXT = 64_000
 def find_hidden_commands(use: Invocation) -> Iterator[str]:
     """Yield the texts that may be commands the program runs, each at most once."""
     sure = _list_sed_commands(use) if use.name in _SEDS else ()
-    found = dict.fromkeys(
+    texts = dict.fromkeys(
         (*sure, *(part for text in _list_suspect_texts(use) for part in split_suspect_parts(text)))
     )
-    yield from list(found)[: 4 * _MAX_PARTS]
+    yield from list(texts)[: 4 * _MAX_PARTS]
 
 
 def _list_suspect_texts(use: Invocation) -> Iterator[str]:
     words = load_tables().words
     if use.name in words.databases:
         for text in (*_list_argument_texts(use), *use.given):
-            yield from (found[1] or found[2] for found in _ESCAPE.finditer(text))
+            yield from (match[1] or match[2] for match in _ESCAPE.finditer(text))
     elif use.name == "git":
         yield from _list_git_texts(use)
     elif has_pattern_match(use.name, words.interpreters) and any(
-        EXECUTES_COMMANDS.search(one) for one in (*_list_argument_texts(use), *use.given)
+        EXECUTES_COMMANDS.search(text) for text in (*_list_argument_texts(use), *use.given)
     ):
         yield from (*_list_argument_texts(use), *use.given)
     elif use.name not in _SEDS and can_run_input(use.name):
-        printed = (text for one in use.inside for text in list_printed_texts(one))
+        printed = (text for inner in use.inside for text in list_printed_texts(inner))
         for whole in (*_list_argument_texts(use), *use.given, *printed):
             # A crontab begins with times, a makefile spells $ twice
             text = whole[:_MAX_TEXT]
@@ -128,36 +128,36 @@ _SPAWNING_PROGRAMS = {
 
 def _list_argument_texts(use: Invocation) -> Iterator[str]:
     """Yield the arguments that are no messages, and what is glued to an option."""
-    for left, one in pairwise((Argument(""), *use.arguments)):
-        if not (_MESSAGES.match(one.text) or _MESSAGES.fullmatch(left.text)):
-            yield one.text
-            if one.text[:1] == "-" != one.text[1:2]:
-                yield one.text[2:]
+    for left, argument in pairwise((Argument(""), *use.arguments)):
+        if not (_MESSAGES.match(argument.text) or _MESSAGES.fullmatch(left.text)):
+            yield argument.text
+            if argument.text[:1] == "-" != argument.text[1:2]:
+                yield argument.text[2:]
 
 
 def _list_git_texts(use: Invocation) -> Iterator[str]:
-    given = list_operands(use.arguments, load_tables().valued.get("git", ()))
-    runs = bool(given) and given[0].text in _GIT_RUNS
-    for left, one in pairwise((Argument(""), *use.arguments)):
-        if _MESSAGES.match(one.text) or _GIT_MESSAGES.fullmatch(left.text):
+    operands = list_operands(use.arguments, load_tables().valued.get("git", ()))
+    runs = bool(operands) and operands[0].text in _GIT_RUNS
+    for left, argument in pairwise((Argument(""), *use.arguments)):
+        if _MESSAGES.match(argument.text) or _GIT_MESSAGES.fullmatch(left.text):
             continue
-        if one.text.startswith("ext::"):
-            yield one.text.partition("::")[2].replace("% ", " ")
-        elif runs or _GIT_OPTIONS.match(left.text) or _GIT_OPTIONS.match(one.text):
-            yield one.text
-            yield one.text[2:]
+        if argument.text.startswith("ext::"):
+            yield argument.text.partition("::")[2].replace("% ", " ")
+        elif runs or _GIT_OPTIONS.match(left.text) or _GIT_OPTIONS.match(argument.text):
+            yield argument.text
+            yield argument.text[2:]
 
 
 def _list_sed_commands(use: Invocation) -> Iterator[str]:
     """Yield what `e` and `s///e` of sed run; without a command, `e` runs what it reads."""
-    for one in use.arguments:
-        script = _SED_OPTION.sub("", one.text, count=1)
-        for found in _SUBSTITUTED.finditer(script):
-            if "e" in found[4]:
-                text = re.sub(r"\\(.)", r"\1", found[3])
+    for argument in use.arguments:
+        script = _SED_OPTION.sub("", argument.text, count=1)
+        for match in _SUBSTITUTED.finditer(script):
+            if "e" in match[4]:
+                text = re.sub(r"\\(.)", r"\1", match[3])
                 yield from (text, *use.given, *(text + each for each in use.given))
-        for found in _EXECUTED.finditer(script):
-            yield from (found[1],) if found[1] else use.given
+        for match in _EXECUTED.finditer(script):
+            yield from (match[1],) if match[1] else use.given
 
 
 def split_suspect_parts(text: str) -> Iterator[str]:
@@ -166,19 +166,19 @@ def split_suspect_parts(text: str) -> Iterator[str]:
         return
     plain = _LEADING.sub("", text)
     if len(_MARKS.findall(plain)) > _MAX_MARKS:
-        yield from [one for one in plain.split("\n") if _is_suspect(one)][:_MAX_MARKS]
+        yield from [line for line in plain.split("\n") if _is_suspect(line)][:_MAX_MARKS]
         return
     yield plain
-    literals = [one or other for one, other in _LITERAL.findall(text)]
+    literals = [single or other for single, other in _LITERAL.findall(text)]
     if 1 < len(literals) <= _MAX_PARTS:
         yield " ".join(literals)
     if text.count("\n") < _MAX_PARTS:
-        shreds = [one.strip() for one in _MARKS.split(text)]
-        yield from [one for one in shreds if one != plain and _is_suspect(one)][:_MAX_PARTS]
-        ends = [found.end() for found in _MARKS.finditer(text)][:_MAX_PARTS]
-        tails = (text[one:].rstrip("'\")") for one in ends)
+        shreds = [shred.strip() for shred in _MARKS.split(text)]
+        yield from [shred for shred in shreds if shred != plain and _is_suspect(shred)][:_MAX_PARTS]
+        ends = [match.end() for match in _MARKS.finditer(text)][:_MAX_PARTS]
+        tails = (text[end:].rstrip("'\")") for end in ends)
         yield from filter(_is_suspect, tails)
-    yield from [one for one in literals if _is_suspect(one)][:_MAX_PARTS]
+    yield from [literal for literal in literals if _is_suspect(literal)][:_MAX_PARTS]
 
 
 def _is_suspect(text: str) -> bool:
@@ -192,13 +192,13 @@ def _is_suspect(text: str) -> bool:
 @cache
 def _compile_program_names() -> re.Pattern[str]:
     """Return what fits a name of a program that a rule is about, or that hides others."""
-    names = {one for rule in load_tables().rules for one in rule.commands}
+    names = {name for rule in load_tables().rules for name in rule.commands}
     names |= {
         *load_tables().words.shells,
         *load_tables().words.downloaders,
         *load_tables().words.removers,
     }
-    plain = sorted(re.escape(one.strip("*")) for one in names)
+    plain = sorted(re.escape(name.strip("*")) for name in names)
     return re.compile(rf"(?<![\w-])(?:{'|'.join(plain)})(?![a-z])|:\(\)")
 
 
@@ -235,8 +235,10 @@ class WrittenFiles:
         later: list[str] = []
         for use in uses:
             own = (*targets, *(list_operands(use.arguments) if use.name == "tee" else ()))
-            paths = [path for one in own for path in use.places.paths(one)]
-            if any(one.name in load_tables().words.downloaders for one in (use, *use.before)):
+            paths = [path for target in own for path in use.places.paths(target)]
+            if any(
+                program.name in load_tables().words.downloaders for program in (use, *use.before)
+            ):
                 self.fetched |= {*paths, *_resolve_paths(list_download_targets(use), use.places)}
             elif use.name in _PASSES_ON:
                 written = (*use.given, *list_printed_texts(use))
@@ -251,9 +253,9 @@ class WrittenFiles:
         read = {
             *paths,
             *(
-                one
-                for one in _resolve_paths(list_input_files(use), use.places)
-                if not one.lower().endswith(_PROSE)
+                path
+                for path in _resolve_paths(list_input_files(use), use.places)
+                if not path.lower().endswith(_PROSE)
             ),
         }
         texts = (text for path in read for text in self.texts.get(path, ()))
@@ -265,16 +267,16 @@ def list_download_targets(use: Invocation) -> Iterator[Argument]:
     if use.name not in _VALUED:
         return
     valued = _VALUED[use.name]
-    for one, after in pairwise((*use.arguments, Argument(""))):
-        letters = one.text[1:] if one.text[:1] == "-" != one.text[1:2] else ""
+    for argument, after in pairwise((*use.arguments, Argument(""))):
+        letters = argument.text[1:] if argument.text[:1] == "-" != argument.text[1:2] else ""
         if letters[-1:] == ("o" if use.name == "curl" else "O"):
             yield after
     for option in ("-o", "--output") if use.name == "curl" else ("-O", "--output-document"):
         value = find_option_value(use.arguments, option)
         if value is not None:
             yield value
-    for one in list_operands(use.arguments, valued):
-        yield one._replace(text=one.text.split("?")[0].rstrip("/").rsplit("/", 1)[-1])
+    for operand in list_operands(use.arguments, valued):
+        yield operand._replace(text=operand.text.split("?")[0].rstrip("/").rsplit("/", 1)[-1])
 
 
 def list_run_scripts(first: Argument, use: Invocation) -> Iterator[Argument]:
@@ -283,9 +285,11 @@ def list_run_scripts(first: Argument, use: Invocation) -> Iterator[Argument]:
     if "/" in first.text:
         yield first
     runs = use.name in words.shells or use.name in _SOURCES
-    if runs or any(use.name.startswith(one.rstrip("*")) for one in words.interpreters):
-        given = list_operands(use.arguments, _SHELL_VALUED)
-        yield from given[:1] or use.read
+    if runs or any(
+        use.name.startswith(interpreter.rstrip("*")) for interpreter in words.interpreters
+    ):
+        operands = list_operands(use.arguments, _SHELL_VALUED)
+        yield from operands[:1] or use.read
 
 
 def list_input_files(use: Invocation) -> Iterator[Argument]:
@@ -297,4 +301,4 @@ def list_input_files(use: Invocation) -> Iterator[Argument]:
 
 
 def _resolve_paths(arguments: Iterator[Argument] | Arguments, places: PathContext) -> set[str]:
-    return {path for one in arguments if one.text for path in places.paths(one)}
+    return {path for argument in arguments if argument.text for path in places.paths(argument)}

@@ -73,7 +73,9 @@ class PathContext:
 
     def _is_vital_path(self, path: str, argument: Argument) -> bool:
         parts = path.split("/")
-        wild = next((i for i, one in enumerate(parts) if argument.glob and _WILD.search(one)), None)
+        wild = next(
+            (i for i, part in enumerate(parts) if argument.glob and _WILD.search(part)), None
+        )
         if wild is None:
             return self._is_precious_path(path, known=argument.known)
         own_folders = (self.start, self.home, *self._list_histories(path))
@@ -82,13 +84,13 @@ class PathContext:
         folder = "/".join(parts[:wild]) or "/"
         if self._is_system_path(folder) or folder == "/" or folder == self.home.rpartition("/")[0]:
             return True
-        every = all(_ONLY_WILD.fullmatch(one) for one in parts[wild:])
+        every = all(_ONLY_WILD.fullmatch(part) for part in parts[wild:])
         return every and self._is_precious_path(folder, known=argument.known)
 
     def _is_precious_path(self, path: str, *, known: bool) -> bool:
         if any(is_inside(own, path) for own in (self.start, self.home)):
             return True
-        if any(fnmatchcase(path, f"{self.home}/{one}") for one in _load_place_table().home):
+        if any(fnmatchcase(path, f"{self.home}/{pattern}") for pattern in _load_place_table().home):
             return True
         if path in self._list_histories(path):
             return True
@@ -102,11 +104,11 @@ class PathContext:
         """Return the folders of git around the session whose loss loses what was committed."""
         if "/." not in path:  # `*` means no hidden file
             return ()
-        folder, found = self.start, []
+        folder, histories = self.start, []
         while folder not in {"", "/"}:
-            found += [f"{folder}/.git{end}" for end in ("", "/objects", "/refs")]
+            histories += [f"{folder}/.git{end}" for end in ("", "/objects", "/refs")]
             folder = folder.rpartition("/")[0]
-        return tuple(found)
+        return tuple(histories)
 
     def _is_system_path(self, path: str) -> bool:
         """Whether a path belongs to the system, and is not of the session or a home."""
@@ -117,7 +119,7 @@ class PathContext:
         if is_inside(path, _SHARED_MEMORY) and path != _SHARED_MEMORY:
             return False
         names = _load_place_table()
-        return path in names.tops or any(is_inside(path, one) for one in names.system)
+        return path in names.tops or any(is_inside(path, place) for place in names.system)
 
     def _is_owned_folder(self, folder: str) -> bool:
         """Whether the content of a folder is the user's, even if the folder is the system's."""
@@ -138,12 +140,14 @@ class PathContext:
             return paths
         text = argument.text
         starts = (
-            ("",) if text[:1] == "/" else [f"{one}/" for one in self.folders if one is not None]
+            ("",)
+            if text[:1] == "/"
+            else [f"{folder}/" for folder in self.folders if folder is not None]
         )
-        found = (f"{start}{text}".rpartition("/") for start in starts)
+        split = (f"{start}{text}".rpartition("/") for start in starts)
         real = (
             _normalize_path(f"{self.resolve(each)}/{name}")
-            for folder, _, name in found
+            for folder, _, name in split
             for each in self._match_folders(folder)
         )
         return tuple(dict.fromkeys((*paths, *real)))
@@ -153,7 +157,7 @@ class PathContext:
         paths = self.paths(argument)
         if self.match is None or not argument.glob:
             return paths
-        return tuple(each for one in paths for each in self.match(one)) or paths
+        return tuple(each for path in paths for each in self.match(path)) or paths
 
     def _match_folders(self, folder: str) -> Iterable[str]:
         if self.match is None or not _WILD.search(folder):
@@ -180,7 +184,7 @@ class PathContext:
         names = _load_place_table()
         if self.is_harmless_device(path):
             return False
-        if any(is_inside(path, f"{self.home}/{one}") for one in names.keys):
+        if any(is_inside(path, f"{self.home}/{key}") for key in names.keys):
             return True
         if is_inside(path, _SHARED_MEMORY):
             return False
@@ -211,7 +215,7 @@ class PathContext:
         if any(map(_compile_patterns(patterns).match, paths)):
             return True
         return argument.glob and any(
-            _can_match_hidden(path, one) for path in paths for one in patterns
+            _can_match_hidden(path, pattern) for path in paths for pattern in patterns
         )
 
     def find_later_reason(self, path: str) -> str | None:
@@ -266,9 +270,12 @@ def _can_match_hidden(path: str, pattern: str) -> bool:
 
 def _can_match_folder(pattern: str, folder: str) -> bool:
     """Whether wildcards of a path may stand for a folder or for one it is in."""
-    wanted, parts = pattern.split("/"), folder.split("/")
-    fits = all(fnmatchcase(part, one) for part, one in zip(parts, wanted, strict=False))
-    return len(wanted) <= len(parts) and pattern.count("*") <= _MAX_STARS and fits
+    pattern_parts, parts = pattern.split("/"), folder.split("/")
+    fits = all(
+        fnmatchcase(part, pattern_part)
+        for part, pattern_part in zip(parts, pattern_parts, strict=False)
+    )
+    return len(pattern_parts) <= len(parts) and pattern.count("*") <= _MAX_STARS and fits
 
 
 def is_inside(path: str, folder: str) -> bool:

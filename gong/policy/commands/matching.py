@@ -50,15 +50,25 @@ def is_limited_to_files(arguments: Arguments, places: PathContext) -> bool:
 
     Of `dd` only what `of=` names is written; of others each operand may be.
     """
-    if any(_DEVICE.search(one.text) for one in arguments if not one.text.startswith("if=")):
+    if any(
+        _DEVICE.search(argument.text)
+        for argument in arguments
+        if not argument.text.startswith("if=")
+    ):
         return False
-    outputs = [one._replace(text=one.text[3:]) for one in arguments if one.text[:3] == "of="]
-    operands = [one for one in arguments if one.text[:1] != "-" and "=" not in one.text]
+    outputs = [
+        argument._replace(text=argument.text[3:])
+        for argument in arguments
+        if argument.text[:3] == "of="
+    ]
+    operands = [
+        argument for argument in arguments if argument.text[:1] != "-" and "=" not in argument.text
+    ]
     named = outputs or operands
     return (
         bool(named)
-        and all(one.known for one in arguments)
-        and all(_is_plain_file(one, places) for one in named)
+        and all(argument.known for argument in arguments)
+        and all(_is_plain_file(operand, places) for operand in named)
     )
 
 
@@ -79,25 +89,31 @@ def is_limited_to_paths(arguments: Arguments, places: PathContext) -> bool:
 
     `arguments` are those after `git`.
     """
-    if any(_ELSEWHERE.match(one.text) or not one.known for one in arguments):
+    if any(_ELSEWHERE.match(argument.text) or not argument.known for argument in arguments):
         return False
-    start = next((i for i, one in enumerate(arguments) if one.text == "clean"), None)
+    start = next((i for i, argument in enumerate(arguments) if argument.text == "clean"), None)
     if start is None:
         return False
-    found: list[Argument] = []
+    paths: list[Argument] = []
     left = list(arguments[start + 1 :])
     while left:
-        one = left.pop(0)
-        if one.text == "--":
-            found += left
+        argument = left.pop(0)
+        if argument.text == "--":
+            paths += left
             break
-        if one.text[:1] != "-":
-            found.append(one)
-        elif one.text in {"--exclude", "--exclud", "--exclu", "--excl", "--exc", "--ex", "--e"} or (
-            one.text[:2] != "--" and one.text[-1:] == "e"
-        ):
+        if argument.text[:1] != "-":
+            paths.append(argument)
+        elif argument.text in {
+            "--exclude",
+            "--exclud",
+            "--exclu",
+            "--excl",
+            "--exc",
+            "--ex",
+            "--e",
+        } or (argument.text[:2] != "--" and argument.text[-1:] == "e"):
             del left[:1]  # a pattern that is left alone
-    return bool(found) and all(_is_workspace_path(one, places) for one in found)
+    return bool(paths) and all(_is_workspace_path(path, places) for path in paths)
 
 
 def _is_workspace_path(argument: Argument, places: PathContext) -> bool:
@@ -113,7 +129,7 @@ def _is_workspace_path(argument: Argument, places: PathContext) -> bool:
 def is_help_request(arguments: Arguments, words: int) -> bool:
     """Whether a program is only asked for its help or version, after at most so many words."""
     *before, last = arguments or (Argument(""),)
-    plain = all(one.known and _SUBCOMMAND_WORD.fullmatch(one.text) for one in before)
+    plain = all(argument.known and _SUBCOMMAND_WORD.fullmatch(argument.text) for argument in before)
     return last.known and last.text in _HELP and plain and len(before) <= words
 
 
@@ -129,24 +145,28 @@ _LEAST = 3  # characters of an abbreviated option such as --f
 
 def list_options(arguments: Arguments) -> Arguments:
     """Return the arguments that are options, those before `--`."""
-    return tuple(one for one in _cut_at_dashes(arguments) if one.text[:1] == "-" != one.text)
+    return tuple(
+        argument
+        for argument in _cut_at_dashes(arguments)
+        if argument.text[:1] == "-" != argument.text
+    )
 
 
 def list_operands(arguments: Arguments, valued: Iterable[str] = ()) -> Arguments:
     """Return the arguments that are no options, nor the values of options in `valued`."""
     before = _cut_at_dashes(arguments)
-    found = [
-        one
-        for left, one in zip_longest((None, *before), before)
-        if one is not None
-        and (one.text[:1] != "-" or one.text == "-")
+    operands = [
+        argument
+        for left, argument in zip_longest((None, *before), before)
+        if argument is not None
+        and (argument.text[:1] != "-" or argument.text == "-")
         and (left is None or left.text not in valued)
     ]
-    return (*found, *arguments[len(before) + 1 :])
+    return (*operands, *arguments[len(before) + 1 :])
 
 
 def _cut_at_dashes(arguments: Arguments) -> Arguments:
-    end = next((i for i, one in enumerate(arguments) if one.text == "--"), len(arguments))
+    end = next((i for i, argument in enumerate(arguments) if argument.text == "--"), len(arguments))
     return arguments[:end]
 
 
@@ -166,20 +186,22 @@ def has_option(argument: Argument, option: str) -> bool:
     return name == option
 
 
-def has_any_option(arguments: Arguments, wanted: Iterable[str]) -> bool:
+def has_any_option(arguments: Arguments, options: Iterable[str]) -> bool:
     """Whether one of the options is given."""
-    return any(has_option(one, option) for option in wanted for one in list_options(arguments))
+    return any(
+        has_option(argument, option) for option in options for argument in list_options(arguments)
+    )
 
 
 def find_option_value(arguments: Arguments, option: str) -> Argument | None:
     """Return the value of an option, glued to it or the argument after it."""
-    for one, after in zip_longest(arguments, arguments[1:]):
-        if one.text == option:
+    for argument, after in zip_longest(arguments, arguments[1:]):
+        if argument.text == option:
             return after
-        if one.text.startswith(f"{option}=") and option.startswith("--"):
-            return one._replace(text=one.text.partition("=")[2])
-        if len(option) == _SHORT and one.text.startswith(option):
-            return one._replace(text=one.text[_SHORT:])
+        if argument.text.startswith(f"{option}=") and option.startswith("--"):
+            return argument._replace(text=argument.text.partition("=")[2])
+        if len(option) == _SHORT and argument.text.startswith(option):
+            return argument._replace(text=argument.text[_SHORT:])
     return None
 
 
@@ -193,29 +215,31 @@ def is_rule_met(
 
     `valued` holds the options that take the next argument.
     """
-    given = list_operands(arguments, valued)
-    if not _has_words(given, rule.words) or is_help_request(arguments, len(rule.words)):
+    operands = list_operands(arguments, valued)
+    if not _has_words(operands, rule.words) or is_help_request(arguments, len(rule.words)):
         return False
     if (rule.spares == "files" and is_limited_to_files(arguments, places)) or (
         rule.spares == "paths" and is_limited_to_paths(arguments, places)
     ):
         return False
-    rest = given[len(rule.words) :]
+    rest = operands[len(rule.words) :]
     if rule.keeps_last and len(rest) > 1 and not has_any_option(arguments, _TARGET_OPTIONS):
         rest = rest[:-1]
-    texts = [one.text for one in arguments if one not in given[: len(rule.words)]]
+    texts = [argument.text for argument in arguments if argument not in operands[: len(rule.words)]]
     return (
         (not rule.options or has_any_option(arguments, rule.options))
         and (not rule.operands or any(has_pattern_match(text, rule.operands) for text in texts))
-        and (rule.place is None or any(is_in_place(one, rule.place, places) for one in rest))
+        and (
+            rule.place is None or any(is_in_place(operand, rule.place, places) for operand in rest)
+        )
         and not has_any_option(arguments, rule.unless)
     )
 
 
-def _has_words(given: Arguments, words: tuple[str, ...]) -> bool:
-    return len(given) >= len(words) and all(
-        has_pattern_match(one.text, tuple(word.split("|")))
-        for one, word in zip(given, words, strict=False)
+def _has_words(operands: Arguments, words: tuple[str, ...]) -> bool:
+    return len(operands) >= len(words) and all(
+        has_pattern_match(operand.text, tuple(word.split("|")))
+        for operand, word in zip(operands, words, strict=False)
     )
 
 
@@ -241,8 +265,8 @@ def is_only_reading(name: str, arguments: Arguments, places: PathContext) -> boo
     if name == "tar" or is_script_program(name):
         find = find_listed_archive if name == "tar" else partial(find_script_files, name)
         files = find(arguments)
-        return files is not None and all(_is_readable_file(one, places) for one in files)
-    if name in _EVALUATES and any(one.glob for one in arguments):
+        return files is not None and all(_is_readable_file(file, places) for file in files)
+    if name in _EVALUATES and any(argument.glob for argument in arguments):
         return False  # of a file named `-v`, and one after it, they run what is in its brackets
     if is_plain_calculation(name, arguments) or is_local_request(name, arguments):
         return True
@@ -250,7 +274,7 @@ def is_only_reading(name: str, arguments: Arguments, places: PathContext) -> boo
     if files is None:
         files = find_queried_database(name, arguments)
     if files is not None:
-        return all(_is_readable_file(one, places) for one in files)
+        return all(_is_readable_file(file, places) for file in files)
     return _is_within_reader(name, arguments, places)
 
 
@@ -299,13 +323,15 @@ def _is_reading_named(
 ) -> bool:
     """Whether what a reader's words name may be read unasked; `name` has its subcommand."""
     if program == "git" and any(
-        _VERIFIES.search(one.text) or any(has_option(one, bad) for bad in _RUNS)
-        for one in arguments
+        _VERIFIES.search(argument.text) or any(has_option(argument, bad) for bad in _RUNS)
+        for argument in arguments
     ):
         return False  # it may run gpg, or a program of the configuration
-    globs = (one for one in arguments if one.glob)  # names of files, whatever they are given to
-    chosen = (one._replace(glob=True) for one in _list_chosen_files(program, arguments))
-    if not all(_is_readable_file(one, places) for one in globs) or any(
+    globs = (
+        argument for argument in arguments if argument.glob
+    )  # names of files, whatever they are given to
+    chosen = (name._replace(glob=True) for name in _list_chosen_files(program, arguments))
+    if not all(_is_readable_file(pattern, places) for pattern in globs) or any(
         map(places.is_sensitive, chosen)
     ):
         return False
@@ -326,32 +352,34 @@ _BINARY_TOOLS = {"strings", "nm", "objdump", "readelf", "size", "addr2line", "c+
 
 def _is_given_lists(program: str, arguments: Arguments) -> bool:
     """Whether a program reads the names of its files from a file: nobody sees which they are."""
-    if program not in _LISTING and any(has_option(one, two) for one in arguments for two in _LISTS):
+    if program not in _LISTING and any(
+        has_option(argument, two) for argument in arguments for two in _LISTS
+    ):
         return True
     if program == "file" and has_any_option(arguments, ("-f",)):
         return True
-    return program in _BINARY_TOOLS and any(one.text[:1] == "@" for one in arguments)
+    return program in _BINARY_TOOLS and any(argument.text[:1] == "@" for argument in arguments)
 
 
 def _find_lead(arguments: Arguments, places: PathContext) -> bool | None:
     """Return whether `cd` may be followed where no path tells it; None where a path does."""
-    given = list_operands(arguments)
-    if not given:
+    operands = list_operands(arguments)
+    if not operands:
         return places.is_readable(Argument(places.home))
-    if [one.text for one in arguments] == ["-"]:
+    if [argument.text for argument in arguments] == ["-"]:
         return True  # to a folder that is unknown to the commands after it
-    return False if any(one.text == "-" for one in given) else None
+    return False if any(operand.text == "-" for operand in operands) else None
 
 
 def _list_chosen_files(program: str, arguments: Arguments) -> Iterator[Argument]:
     """Yield the names of files that options choose, and those git takes out of a commit."""
-    for left, one in pairwise((*arguments[:1], *arguments)):
-        if left.text in _CHOOSING or one.text.startswith(_CHOOSING):
-            yield one._replace(text=one.text.rpartition("=")[2])
-        if one.text[:2] == "-g" and program == "rg":
-            yield one._replace(text=one.text[_SHORT:])
-        if program == "git" and ":" in one.text:
-            yield one._replace(text=one.text.rpartition(":")[2])
+    for left, argument in pairwise((*arguments[:1], *arguments)):
+        if left.text in _CHOOSING or argument.text.startswith(_CHOOSING):
+            yield argument._replace(text=argument.text.rpartition("=")[2])
+        if argument.text[:2] == "-g" and program == "rg":
+            yield argument._replace(text=argument.text[_SHORT:])
+        if program == "git" and ":" in argument.text:
+            yield argument._replace(text=argument.text.rpartition(":")[2])
 
 
 def is_version_request(name: str, arguments: Arguments) -> bool:
@@ -365,8 +393,8 @@ def is_version_request(name: str, arguments: Arguments) -> bool:
         return False
     return (
         name in {*words.version, *words.read, *words.look}
-        or any(name == one.partition(" ")[0] for one in load_tables().readers)
-        or any(name in one.commands for one in load_tables().rules)
+        or any(name == reader.partition(" ")[0] for reader in load_tables().readers)
+        or any(name in rule.commands for rule in load_tables().rules)
     )
 
 
@@ -387,47 +415,50 @@ def _split_subcommand(
         arguments = arguments[2:]
     if not arguments or not arguments[0].known:
         return name, arguments
-    two = f"{name} {' '.join(one.text for one in arguments[:2])}"
+    two = f"{name} {' '.join(argument.text for argument in arguments[:2])}"
     if two in load_tables().readers and arguments[1:2] and arguments[1].known:
         return two, arguments[2:]
-    one = f"{name} {arguments[0].text}"
-    if one not in load_tables().readers and name in load_tables().readers:
+    subcommand = f"{name} {arguments[0].text}"
+    if subcommand not in load_tables().readers and name in load_tables().readers:
         return name, arguments
-    return one, arguments[1:]
+    return subcommand, arguments[1:]
 
 
 def _is_within_limits(reader: ReadOnlyCommand, arguments: Arguments) -> bool:
-    given = list_operands(arguments, reader.valued)
+    operands = list_operands(arguments, reader.valued)
     limited = bool(
         reader.never or reader.options is not None or reader.operands or reader.forbidden
     )
     if (limited or reader.needs) and any(
-        not one.known or (one.glob and one.text[:1] in "*?[") for one in arguments
+        not argument.known or (argument.glob and argument.text[:1] in "*?[")
+        for argument in arguments
     ):
         return False
     # a name of the folder may be an option, or one operand more: `uniq *` writes the second
     too_many = reader.most is not None and (
-        len(given) > reader.most or any(one.glob for one in given)
+        len(operands) > reader.most or any(operand.glob for operand in operands)
     )
     if too_many or any(
-        has_pattern_match(one.text, reader.forbidden)
-        or any(has_option(one, bad) for bad in reader.never)
-        for one in arguments
+        has_pattern_match(argument.text, reader.forbidden)
+        or any(has_option(argument, bad) for bad in reader.never)
+        for argument in arguments
     ):
         return False
-    if reader.operands and not all(has_pattern_match(one.text, reader.operands) for one in given):
+    if reader.operands and not all(
+        has_pattern_match(operand.text, reader.operands) for operand in operands
+    ):
         return False
-    if reader.needs and not any(one.text in reader.needs for one in arguments):
+    if reader.needs and not any(argument.text in reader.needs for argument in arguments):
         return False
     return reader.options is None or all(
-        _is_allowed_option(one, reader.options) for one in list_options(arguments)
+        _is_allowed_option(option, reader.options) for option in list_options(arguments)
     )
 
 
 def _is_allowed_option(argument: Argument, allowed: tuple[str, ...]) -> bool:
     if has_pattern_match(argument.text, allowed):
         return True
-    letters = {one[1] for one in allowed if len(one) == _SHORT}
+    letters = {option[1] for option in allowed if len(option) == _SHORT}
     return argument.text[:2] != "--" and set(argument.text[1:]) <= letters
 
 
@@ -435,16 +466,16 @@ def _is_opening_readable(
     name: str, reader: ReadOnlyCommand, arguments: Arguments, places: PathContext
 ) -> bool:
     explicit = name in _SEARCHERS and has_any_option(arguments, _EXPLICIT)
-    given = list_operands(arguments, reader.valued)[0 if explicit else reader.skip :]
+    operands = list_operands(arguments, reader.valued)[0 if explicit else reader.skip :]
     glued = [
-        one._replace(text=text)
-        for one in list_options(arguments)
-        for text in (one.text.partition("=")[2], one.text[_SHORT:])
-        if text.startswith("/") or ".." in text or places.is_sensitive(one._replace(text=text))
+        option._replace(text=text)
+        for option in list_options(arguments)
+        for text in (option.text.partition("=")[2], option.text[_SHORT:])
+        if text.startswith("/") or ".." in text or places.is_sensitive(option._replace(text=text))
     ]
-    if any(not one.known for one in arguments):
+    if any(not argument.known for argument in arguments):
         return False
-    return all(_is_readable_file(one, places) for one in (*given, *glued))
+    return all(_is_readable_file(file, places) for file in (*operands, *glued))
 
 
 def _is_readable_file(argument: Argument, places: PathContext) -> bool:

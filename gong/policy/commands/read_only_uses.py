@@ -37,7 +37,10 @@ def is_script_program(name: str) -> bool:
 
 def find_script_files(name: str, arguments: Arguments) -> Arguments | None:
     """Return the files a use of sed or awk reads, None when it may do more than to print."""
-    if any(not one.known or (one.glob and one.text[:1] in "*?[") for one in arguments):
+    if any(
+        not argument.known or (argument.glob and argument.text[:1] in "*?[")
+        for argument in arguments
+    ):
         return None
     return _find_sed_files(arguments) if name == "sed" else _find_awk_files(arguments)
 
@@ -46,13 +49,13 @@ def _find_sed_files(arguments: Arguments) -> Arguments | None:
     scripts: list[Argument] = []
     others: list[Argument] = []
     left = iter(arguments)
-    for one in left:
-        if one.text in _SED_OPTIONS:
+    for argument in left:
+        if argument.text in _SED_OPTIONS:
             continue
-        if one.text[:1] != "-" or one.text == "-":
-            others.append(one)
+        if argument.text[:1] != "-" or argument.text == "-":
+            others.append(argument)
             continue
-        letters, mark, glued = one.text[1:].partition("e")
+        letters, mark, glued = argument.text[1:].partition("e")
         if not set(letters) <= _SED_LETTERS:
             return None
         if mark:
@@ -62,7 +65,7 @@ def _find_sed_files(arguments: Arguments) -> Arguments | None:
             scripts.append(script)
     if not scripts:
         scripts, others = others[:1], others[1:]
-    parts = [part for one in scripts for part in re.split(r"[;\n]", one.text)]
+    parts = [part for script in scripts for part in re.split(r"[;\n]", script.text)]
     return tuple(others) if scripts and all(map(_SED.fullmatch, parts)) else None
 
 
@@ -73,7 +76,7 @@ def _find_awk_files(arguments: Arguments) -> Arguments | None:
     if not left or left[0].text[:1] == "-" or _AWK_DOES_MORE.search(left[0].text):
         return None
     files = left[1:]
-    return None if any(one.text[:1] == "-" != one.text for one in files) else tuple(files)
+    return None if any(file.text[:1] == "-" != file.text for file in files) else tuple(files)
 
 
 _TAR_KEYS = re.compile(r"-?[tvzjJ]*f?")
@@ -97,15 +100,15 @@ def find_listed_archive(arguments: Arguments) -> Arguments | None:
     lists, archives, rest = False, [], list(arguments)
     keys = rest[:1]  # the first argument may be keys without a dash
     while rest:
-        one = rest.pop(0)
-        text = one.text
-        if not one.known or one.glob:
+        argument = rest.pop(0)
+        text = argument.text
+        if not argument.known or argument.glob:
             return None
         if text.startswith("--file="):
-            archives.append(one._replace(text=text.partition("=")[2]))
+            archives.append(argument._replace(text=text.partition("=")[2]))
         elif text in _TAR_OPTIONS:
             lists |= text in {"-t", "--list"}
-        elif (keys == [one] and not lists) or text[:1] == "-":
+        elif (keys == [argument] and not lists) or text[:1] == "-":
             if not _TAR_KEYS.fullmatch(text):
                 return None
             lists |= "t" in text
@@ -148,9 +151,9 @@ _CODE_ARGUMENTS = 2
 
 def is_plain_calculation(name: str, arguments: Arguments) -> bool:
     """Whether a use of Python or Node prints values that its own text makes, and no more."""
-    if len(arguments) != _CODE_ARGUMENTS or not all(one.known for one in arguments):
+    if len(arguments) != _CODE_ARGUMENTS or not all(argument.known for argument in arguments):
         return False
-    option, text = (one.text for one in arguments)
+    option, text = (argument.text for argument in arguments)
     if name in {"node", "nodejs"}:
         return option in {"-p", "-e"} and _NODE_VALUE.fullmatch(text) is not None
     return option == "-c" and _PYTHON.fullmatch(name) is not None and _is_pure_python(text)
@@ -161,13 +164,13 @@ def _is_pure_python(text: str) -> bool:
         nodes = [*ast.walk(ast.parse(text))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    names = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
+    names = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     return all(
-        isinstance(one, _PURE_NODES)
-        and (not isinstance(one, ast.Name) or (one.id in _PURE_CALLS and id(one) in names))
-        and (not isinstance(one, ast.Call) or isinstance(one.func, ast.Name))
-        and (not isinstance(one, ast.keyword) or one.arg in {"sep", "end", "key", "reverse"})
-        for one in nodes
+        isinstance(node, _PURE_NODES)
+        and (not isinstance(node, ast.Name) or (node.id in _PURE_CALLS and id(node) in names))
+        and (not isinstance(node, ast.Call) or isinstance(node.func, ast.Name))
+        and (not isinstance(node, ast.keyword) or node.arg in {"sep", "end", "key", "reverse"})
+        for node in nodes
     )
 
 
@@ -176,13 +179,13 @@ def find_library_tool_files(name: str, arguments: Arguments) -> Arguments | None
 
     Python looks for modules in the folder first: what lies there is for the caller to judge.
     """
-    if _PYTHON.fullmatch(name) is None or not all(one.known for one in arguments):
+    if _PYTHON.fullmatch(name) is None or not all(argument.known for argument in arguments):
         return None
-    if [one.text for one in arguments[:_CODE_ARGUMENTS]] != ["-m", "json.tool"]:
+    if [argument.text for argument in arguments[:_CODE_ARGUMENTS]] != ["-m", "json.tool"]:
         return None
     rest = arguments[_CODE_ARGUMENTS:]
-    files = tuple(one for one in rest if one.text[:1] != "-" or one.text == "-")
-    options = {one.text for one in rest} - {one.text for one in files}
+    files = tuple(argument for argument in rest if argument.text[:1] != "-" or argument.text == "-")
+    options = {argument.text for argument in rest} - {file.text for file in files}
     return files if len(files) <= 1 and options <= _JSON_TOOL_OPTIONS else None
 
 
@@ -205,18 +208,20 @@ _SQLITE_DOES_MORE = re.compile(
 
 def find_queried_database(name: str, arguments: Arguments) -> Arguments | None:
     """Return the file that `sqlite3 -readonly FILE QUERY` asks, None for any other use."""
-    if name != "sqlite3" or not all(one.known and not one.glob for one in arguments):
+    if name != "sqlite3" or not all(argument.known and not argument.glob for argument in arguments):
         return None
-    given = [one for one in arguments if one.text[:1] != "-"]
-    options = {one.text.replace("--", "-", 1) for one in arguments if one.text[:1] == "-"}
-    if len(given) < _CODE_ARGUMENTS or "-readonly" not in options or options - _SQLITE_OPTIONS:
+    operands = [argument for argument in arguments if argument.text[:1] != "-"]
+    options = {
+        argument.text.replace("--", "-", 1) for argument in arguments if argument.text[:1] == "-"
+    }
+    if len(operands) < _CODE_ARGUMENTS or "-readonly" not in options or options - _SQLITE_OPTIONS:
         return None
     reads = all(
-        _SQLITE_READS.fullmatch(one.text) and not _SQLITE_DOES_MORE.search(one.text)
-        for one in given[1:]
+        _SQLITE_READS.fullmatch(operand.text) and not _SQLITE_DOES_MORE.search(operand.text)
+        for operand in operands[1:]
     )
-    is_address = given[0].text.startswith(("file:", ":"))
-    return (given[0],) if reads and not is_address else None
+    is_address = operands[0].text.startswith(("file:", ":"))
+    return (operands[0],) if reads and not is_address else None
 
 
 _LOCAL = re.compile(
@@ -244,9 +249,11 @@ def is_local_request(name: str, arguments: Arguments) -> bool:
 
     A redirection is not followed (curl), and the answer goes to the output.
     """
-    if name not in {"curl", "wget"} or not all(one.known and not one.glob for one in arguments):
+    if name not in {"curl", "wget"} or not all(
+        argument.known and not argument.glob for argument in arguments
+    ):
         return False
-    addresses, prints, left = 0, name == "curl", iter(one.text for one in arguments)
+    addresses, prints, left = 0, name == "curl", iter(argument.text for argument in arguments)
     for text in left:
         if _LOCAL.fullmatch(text):
             addresses += 1

@@ -222,7 +222,7 @@ def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
 @lru_cache(maxsize=1024)
 def has_reading_subcommands(name: str) -> bool:
     """Whether the readers name subcommands of a program, as `git log`."""
-    return any(one.startswith(f"{name} ") for one in load_tables().readers)
+    return any(reader.startswith(f"{name} ") for reader in load_tables().readers)
 
 
 def find_later_reason(path: str) -> str | None:

@@ -93,17 +93,17 @@ def find_inner_commands(name: str, arguments: Arguments) -> Iterator[InnerComman
         yield from _find_in_wrapper(wrapper, name, arguments)
     if name == "alias":
         yield from (
-            InnerCommand(text=one._replace(text=one.text.partition("=")[2]))
-            for one in arguments
-            if "=" in one.text
+            InnerCommand(text=argument._replace(text=argument.text.partition("=")[2]))
+            for argument in arguments
+            if "=" in argument.text
         )
     if name == "env":
         yield from _find_in_split_string(arguments)
     yield from _find_in_options(name, arguments)
-    for one in arguments:
-        found = _EMBEDDED.fullmatch(one.text)
-        if found:
-            yield InnerCommand(text=one._replace(text=found[1] or found[2] or found[3]))
+    for argument in arguments:
+        match = _EMBEDDED.fullmatch(argument.text)
+        if match:
+            yield InnerCommand(text=argument._replace(text=match[1] or match[2] or match[3]))
 
 
 def _find_in_options(name: str, arguments: Arguments) -> Iterator[InnerCommand]:
@@ -122,11 +122,11 @@ def _find_in_options(name: str, arguments: Arguments) -> Iterator[InnerCommand]:
 
 def _find_in_split_string(arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield what `env -S` makes of a text and the arguments after it."""
-    for index, one in enumerate(arguments):
-        short = _SPLIT.fullmatch(one.text)
-        glued = short[1] if short else one.text.partition("--split-string=")[2]
-        bare = one.text == "--split-string" or (short is not None and not glued)
-        first = arguments[index + 1 : index + 2] if bare else (one._replace(text=glued),)
+    for index, argument in enumerate(arguments):
+        short = _SPLIT.fullmatch(argument.text)
+        glued = short[1] if short else argument.text.partition("--split-string=")[2]
+        bare = argument.text == "--split-string" or (short is not None and not glued)
+        first = arguments[index + 1 : index + 2] if bare else (argument._replace(text=glued),)
         if bare or glued:
             rest = arguments[index + 1 + bare :]
             quoted = (each._replace(text=shlex.quote(each.text)) for each in rest)
@@ -136,18 +136,18 @@ def _find_in_split_string(arguments: Arguments) -> Iterator[InnerCommand]:
 
 def _find_in_shell(arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield the text after `-c`, however it is clustered: `-lc`, `-ec`."""
-    rest, clear, told = arguments, True, False
+    rest, clear, has_code_option = arguments, True, False
     while rest and rest[0].text[:1] in {"-", "+"} and rest[0].text not in {"-", "--"}:
-        one = rest[0].text
-        letters = one[1:] if not one.startswith("--") else ""
-        told |= "c" in letters
-        clear &= one in _PLAIN_SHELL or (
-            bool(letters) and one[0] == "-" and {f"-{each}" for each in letters} <= _PLAIN_SHELL
+        option = rest[0].text
+        letters = option[1:] if not option.startswith("--") else ""
+        has_code_option |= "c" in letters
+        clear &= option in _PLAIN_SHELL or (
+            bool(letters) and option[0] == "-" and {f"-{each}" for each in letters} <= _PLAIN_SHELL
         )
-        rest = rest[2 if one in _SHELL_VALUED else 1 :]
+        rest = rest[2 if option in _SHELL_VALUED else 1 :]
     if rest[:1] and rest[0].text in {"-", "--"}:
         rest = rest[1:]
-    if told and rest:
+    if has_code_option and rest:
         yield InnerCommand(text=rest[0], positional=rest[1:], clear=clear)
 
 
@@ -167,12 +167,12 @@ def _find_in_wrapper(
     else:
         rest, assigned = _skip_to_command(wrapper, arguments)
         own = arguments[: len(arguments) - len(rest)]
-        found = (find_option_value(own, one) for one in _FOLDERS.get(name, ()))
-        folder = next((one for one in found if one is not None), None)
+        values = (find_option_value(own, option) for option in _FOLDERS.get(name, ()))
+        folder = next((value for value in values if value is not None), None)
         clear = wrapper.clear and not has_any_option(own, _MORE.get(name, ()))
         if wrapper.plain is not None:
-            options = (one.text for one in own if one.text[:1] == "-")
-            clear = clear and all(has_pattern_match(one, wrapper.plain) for one in options)
+            options = (argument.text for argument in own if argument.text[:1] == "-")
+            clear = clear and all(has_pattern_match(option, wrapper.plain) for option in options)
         if rest and wrapper.text:
             yield InnerCommand(text=_join_to_text(rest), assigned=assigned, clear=clear)
         elif rest:
@@ -181,10 +181,10 @@ def _find_in_wrapper(
 
 def _find_after_marks(wrapper: WrapperCommand, arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield the arguments after each mark, up to the `;` or `+` that ends them."""
-    starts = [i + 1 for i, one in enumerate(arguments) if one.text in wrapper.after]
+    starts = [i + 1 for i, argument in enumerate(arguments) if argument.text in wrapper.after]
     for start in starts:
         rest = arguments[start + wrapper.skip :]
-        end = next((i for i, one in enumerate(rest) if one.text in {";", "+"}), len(rest))
+        end = next((i for i, argument in enumerate(rest) if argument.text in {";", "+"}), len(rest))
         if rest[:end]:
             joined = (
                 InnerCommand(text=_join_to_text(rest[:end]))
@@ -201,12 +201,12 @@ def _skip_to_command(
     assigned: list[tuple[str, str]] = []
     skip, rest = wrapper.skip, arguments
     while rest:
-        one = rest[0]
-        found = _ASSIGNMENT.fullmatch(one.text) if wrapper.assigns else None
-        if one.text.startswith("-") and one.text != "-":
-            rest = rest[2 if one.text in wrapper.valued else 1 :]
-        elif found:
-            assigned.append((found[1], found[2]))
+        argument = rest[0]
+        match = _ASSIGNMENT.fullmatch(argument.text) if wrapper.assigns else None
+        if argument.text.startswith("-") and argument.text != "-":
+            rest = rest[2 if argument.text in wrapper.valued else 1 :]
+        elif match:
+            assigned.append((match[1], match[2]))
             rest = rest[1:]
         elif skip:
             skip, rest = skip - 1, rest[1:]
@@ -217,9 +217,9 @@ def _skip_to_command(
 
 def _join_to_text(arguments: Arguments) -> Argument:
     return Argument(
-        " ".join(one.text for one in arguments),
-        all(one.known for one in arguments),
-        inside=tuple(command for one in arguments for command in one.inside),
+        " ".join(argument.text for argument in arguments),
+        all(argument.known for argument in arguments),
+        inside=tuple(command for argument in arguments for command in argument.inside),
     )
 
 
@@ -258,17 +258,17 @@ def drop_harmless_execs(arguments: Arguments, places: PathContext) -> Arguments:
     left: list[Argument] = []
     rest = list(arguments)
     while rest:
-        one = rest.pop(0)
-        given = [*takewhile(lambda each: each.text not in {";", "+"}, rest)]
+        argument = rest.pop(0)
+        words = [*takewhile(lambda each: each.text not in {";", "+"}, rest)]
         if (
-            one.text != "-exec"
-            or len(given) == len(rest)
-            or not given
-            or not is_name_reader(given[0])
+            argument.text != "-exec"
+            or len(words) == len(rest)
+            or not words
+            or not is_name_reader(words[0])
         ):
-            left.append(one)
+            left.append(argument)
         else:
-            del rest[: len(given) + 1]
+            del rest[: len(words) + 1]
     return arguments if _has_sensitive_names(arguments, places) else tuple(left)
 
 
@@ -286,26 +286,29 @@ def is_harmless_xargs(use: Invocation) -> bool:
 
 def is_listing_files(use: Invocation) -> bool:
     """Whether the command before it only lists files."""
-    if not use.before or any(one.read or one.given for one in (use, *use.before)):
+    if not use.before or any(program.read or program.given for program in (use, *use.before)):
         return False
     first, *others = use.before
     if not _is_allowed_use(first, _LISTERS) or _has_sensitive_names(first.arguments, first.places):
         return False
-    if first.name == "git" and [one.text for one in first.arguments[:1]] != ["ls-files"]:
+    if first.name == "git" and [argument.text for argument in first.arguments[:1]] != ["ls-files"]:
         return False
     return all(
-        _is_allowed_use(one, _FILTERS) and len(list_operands(one.arguments)) == (one.name == "grep")
-        for one in others
+        _is_allowed_use(other, _FILTERS)
+        and len(list_operands(other.arguments)) == (other.name == "grep")
+        for other in others
     )
 
 
 def _is_allowed_use(use: Invocation, table_of: dict[str, re.Pattern[str]]) -> bool:
     pattern = table_of.get(use.name)
     return pattern is not None and all(
-        one.known and pattern.fullmatch(one.text) for one in use.arguments
+        argument.known and pattern.fullmatch(argument.text) for argument in use.arguments
     )
 
 
 def _has_sensitive_names(arguments: Arguments, places: PathContext) -> bool:
     """Whether names that often hold credentials are asked for."""
-    return any(places.is_sensitive(one._replace(glob=True)) for one in arguments if one.text)
+    return any(
+        places.is_sensitive(argument._replace(glob=True)) for argument in arguments if argument.text
+    )
