@@ -35,10 +35,10 @@ def classify_command(
 
 def check_command(command: str, cwd: str, home: str, locale: Locale = "en") -> Verdict:
     """Refuse a dangerous command; no rule or mode overrides a refusal."""
-    found = classify_command(command, cwd, home)
-    if found.level < DangerLevel.DANGEROUS:
+    worst = classify_command(command, cwd, home)
+    if worst.level < DangerLevel.DANGEROUS:
         return Verdict(allowed=True)
-    return Verdict(allowed=False, text=format_danger([found.description], locale))
+    return Verdict(allowed=False, text=format_danger([worst.description], locale))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,11 +38,11 @@ async def judge_in_time(
     modules and tables takes longer than most judgements, once in a program.
     """
     done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    begun: list[float] = []
+    starts: list[float] = []
 
     def judge_prepared() -> T:
         prepare()
-        begun.append(time.thread_time())
+        starts.append(time.thread_time())
         return judge()
 
     thread = threading.Thread(
@@ -51,7 +51,7 @@ async def judge_in_time(
     thread.start()
     while not done.done():
         await asyncio.wait({done}, timeout=LIMIT_SECONDS)
-        if done.done() or not begun or _measure_seconds(thread) - begun[0] < LIMIT_SECONDS:
+        if done.done() or not starts or _measure_seconds(thread) - starts[0] < LIMIT_SECONDS:
             continue
         _stop_thread(thread)
         await asyncio.wait({done}, timeout=_GRACE_SECONDS)

@@ -89,7 +89,7 @@ class PermissionRule:
             text, ends = text.removesuffix(" *"), "(?: .*)?"
         text = _PLAIN_QUOTES.sub(r"'\1'", text)  # words are compared in single quotes
         parts = re.split(r"(\\\*|\*)", text)
-        whole = "".join(_COMMAND_PARTS.get(one) or re.escape(one) for one in parts)
+        whole = "".join(_COMMAND_PARTS.get(part) or re.escape(part) for part in parts)
         return re.compile(whole.strip() + ends, re.DOTALL)
 
     @cached_property
@@ -110,15 +110,15 @@ _COMMAND_PARTS = {"\\*": r"\*", "*": ".*"}
 
 def parse_rule(text: str) -> PermissionRule:
     """Return a rule from its text; raises ConfigurationError where it is none."""
-    found = _RULE.fullmatch(text)
-    if found is None:
+    match = _RULE.fullmatch(text)
+    if match is None:
         raise ConfigurationError(
             f"{text!r} is not a rule: write Tool or Tool(pattern), such as Bash(npm test:*)"
         )
-    pattern = found[2].strip() if found[2] is not None else None
+    pattern = match[2].strip() if match[2] is not None else None
     if pattern == "":
-        raise ConfigurationError(f"{text!r} has an empty pattern: write {found[1]} for every call")
-    return PermissionRule(text.strip(), find_family(found[1]), pattern)
+        raise ConfigurationError(f"{text!r} has an empty pattern: write {match[1]} for every call")
+    return PermissionRule(text.strip(), find_family(match[1]), pattern)
 
 
 def escape_pattern(text: str) -> str:
@@ -151,14 +151,14 @@ def is_action_covered(
             continue
         if not rule.is_exact and not _is_showing(rule, action):
             continue
-        if rule.is_exact or all(is_action_covered(rules, one) for one in action.inner):
+        if rule.is_exact or all(is_action_covered(rules, inner) for inner in action.inner):
             return rule
     return None
 
 
 def _is_showing(rule: PermissionRule, action: CommandFinding) -> bool:
     """Whether a rule with a wildcard shows the words that it has to."""
-    words = {word for one in action.shown for word in one.split()}
+    words = {word for text in action.shown for word in text.split()}
     return words <= rule.shown_words
 
 
@@ -174,13 +174,13 @@ def find_touching_rule(
 
     texts = {line.strip()}
     for use in uses:
-        name, words = use.name, [one.text for one in use.arguments]
+        name, words = use.name, [argument.text for argument in use.arguments]
         texts.add(" ".join((name, *words)))
-        given = list_operands(use.arguments, load_tables().valued.get(name, ()))
-        texts.add(" ".join((name, *(one.text for one in given))))
+        operands = list_operands(use.arguments, load_tables().valued.get(name, ()))
+        texts.add(" ".join((name, *(operand.text for operand in operands))))
     for rule in rules:
         if rule.tool == "bash" and (
-            rule.is_open or any(rule.command_pattern.fullmatch(one) for one in texts)
+            rule.is_open or any(rule.command_pattern.fullmatch(text) for text in texts)
         ):
             return rule
     return None
@@ -220,8 +220,8 @@ def _compile_path_pattern(pattern: str, cwd: str, home: str, *, below: bool) -> 
         rest = f"/**/{pattern}"
     else:
         rest = f"/{pattern}"
-    parts = [one for one in re.split(r"(\\.|/\*\*(?=/|$)|\*\*|\*|\?|\[[^\]/]+\])", rest) if one]
-    whole = "".join(_translate_path_part(one) for one in parts)
+    parts = [part for part in re.split(r"(\\.|/\*\*(?=/|$)|\*\*|\*|\?|\[[^\]/]+\])", rest) if part]
+    whole = "".join(_translate_path_part(part) for part in parts)
     ends = "(?:/.*)?" if below else ""
     return re.compile(re.escape(anchor.rstrip("/")) + whole.rstrip("/") + ends, re.DOTALL)
 
@@ -251,7 +251,7 @@ def is_tool_covered(rule: PermissionRule, name: str) -> bool:
     """Whether a rule is about a tool of no family; servers' names may come with `mcp__` or not."""
     if rule.pattern is not None and not rule.is_open:
         return False
-    own, name = (one.lower().removeprefix("mcp__") for one in (rule.tool, name))
+    own, name = (text.lower().removeprefix("mcp__") for text in (rule.tool, name))
     own = own.removesuffix("__*")
     return own in {name, "*"} or ("__" in name and name.startswith(f"{own}__"))
 
@@ -260,17 +260,17 @@ def is_skill_covered(rule: PermissionRule, skill: str) -> bool:
     """Whether a rule is about a skill: `Skill`, `Skill(commit)`, `Skill(git:*)`."""
     if rule.tool != "skill" or rule.pattern is None:
         return is_tool_covered(rule, "skill")
-    wanted = rule.pattern.removesuffix(":*").removesuffix("*").rstrip()
+    prefix = rule.pattern.removesuffix(":*").removesuffix("*").rstrip()
     skill = skill.lstrip("/").removeprefix("skill:")
-    return skill == wanted or (rule.pattern.endswith("*") and skill.startswith(wanted))
+    return skill == prefix or (rule.pattern.endswith("*") and skill.startswith(prefix))
 
 
 def is_domain_covered(rule: PermissionRule, host: str) -> bool:
     """Whether a rule for fetching is about a host."""
     if rule.is_open:
         return True
-    wanted = (rule.pattern or "").removeprefix("domain:").strip().lower().removeprefix("*.")
-    return host == wanted or host.endswith(f".{wanted}")
+    domain = (rule.pattern or "").removeprefix("domain:").strip().lower().removeprefix("*.")
+    return host == domain or host.endswith(f".{domain}")
 
 
 # what is offered

@@ -40,4 +40,6 @@ READING = Ruling("allow", by="reading")
 
 def choose_strictest(parts: Sequence[Ruling]) -> Ruling:
     """Return the first ruling of the highest severity; what only reads is the least of all."""
-    return max(parts, key=lambda one: (SEVERITY[one.decision], one != READING), default=READING)
+    return max(
+        parts, key=lambda ruling: (SEVERITY[ruling.decision], ruling != READING), default=READING
+    )
