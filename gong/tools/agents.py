@@ -68,20 +68,20 @@ def _describe_report(report: AgentReport) -> TaskDetails:
     )
 
 
-def _encode_json(shown: dict[str, Any]) -> str:
-    return msgspec.json.encode(shown).decode()
+def _encode_json(value: dict[str, Any]) -> str:
+    return msgspec.json.encode(value).decode()
 
 
-def _build_json(shown: dict[str, Any], report: AgentReport) -> ToolOutcome:
-    return ToolOutcome.from_text(_encode_json(shown), _describe_report(report))
+def _build_json(value: dict[str, Any], report: AgentReport) -> ToolOutcome:
+    return ToolOutcome.from_text(_encode_json(value), _describe_report(report))
 
 
 async def _show_part(
-    shown: str, whole: str, result: ToolOutcome, context: ToolContext
+    text: str, whole: str, result: ToolOutcome, context: ToolContext
 ) -> ToolOutcome:
     """Return a result that shows a text, and keeps all of it where that is more."""
-    result = replace(result, content=(Text(shown),))
-    if shown == whole:
+    result = replace(result, content=(Text(text),))
+    if text == whole:
         return result
     full = await keep_full_output(whole, context.storage)
     return replace(result, full=full.text, kept=full.blob)
@@ -160,9 +160,9 @@ async def run_wait(
         "turns_used": report.turns_used,
         "status": report.status,
     }
-    shown = {**whole, "output": limit_text(report.output, limits)}
-    result = _build_json(shown, report)
-    return await _show_part(_encode_json(shown), _encode_json(whole), result, context)
+    limited = {**whole, "output": limit_text(report.output, limits)}
+    result = _build_json(limited, report)
+    return await _show_part(_encode_json(limited), _encode_json(whole), result, context)
 
 
 class CloseArguments(Struct, frozen=True):
@@ -210,10 +210,12 @@ async def run_task(
     details = _describe_report(report)
     if report.status == "running":  # its type always runs in the background
         return ToolOutcome.from_text(_STARTED.format(report.agent), details)
-    said = report.output or "(it ended without words)"
+    output = report.output or "(it ended without words)"
     start = "" if report.success else f"{report.agent} {report.status}: "
     result = ToolOutcome((), details, is_error=not report.success)
-    return await _show_part(f"{start}{limit_text(said, limits)}", f"{start}{said}", result, context)
+    return await _show_part(
+        f"{start}{limit_text(output, limits)}", f"{start}{output}", result, context
+    )
 
 
 class TaskOutputArguments(Struct, frozen=True):
@@ -237,11 +239,11 @@ async def run_task_output(
         return ToolOutcome.error(_NO_AGENTS)
     report = await agents.wait(arguments.task_id, seconds)
     calls = format_count(report.turns_used, "model call")
-    shown, whole = (
+    text, whole = (
         f"{output}\n\n[{report.agent} {report.status}, {calls}]".strip()
         for output in (limit_text(report.output, limits), report.output)
     )
-    return await _show_part(shown, whole, ToolOutcome((), _describe_report(report)), context)
+    return await _show_part(text, whole, ToolOutcome((), _describe_report(report)), context)
 
 
 _IN_TURN = {"send_input", "close_agent"}

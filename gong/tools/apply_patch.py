@@ -103,11 +103,11 @@ async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) 
         return ToolOutcome.error(f"{hunks}. {UNCHANGED_TEXT}")
     if not hunks:
         return ToolOutcome.error("No files were modified. The patch names no file.")
-    found = await resolve_patch_paths(hunks, folder, context.env)
-    if isinstance(found, PatchFailures):
-        return _build_patch_error(found.texts)
-    async with hold_locks(found.real.values()):
-        return await _apply_hunks(hunks, found, context)
+    paths = await resolve_patch_paths(hunks, folder, context.env)
+    if isinstance(paths, PatchFailures):
+        return _build_patch_error(paths.texts)
+    async with hold_locks(paths.real.values()):
+        return await _apply_hunks(hunks, paths, context)
 
 
 def _parse_arguments(
@@ -128,15 +128,15 @@ async def find_patch_targets(
     hunks, folder = _parse_arguments(arguments)
     if isinstance(hunks, InvalidPatch):
         return ()
-    found = await resolve_patch_paths(hunks, folder, env)
-    return () if isinstance(found, PatchFailures) else tuple(dict.fromkeys(found.real.values()))
+    paths = await resolve_patch_paths(hunks, folder, env)
+    return () if isinstance(paths, PatchFailures) else tuple(dict.fromkeys(paths.real.values()))
 
 
 async def _apply_hunks(
-    hunks: Sequence[Hunk], found: PatchPaths, context: ToolContext
+    hunks: Sequence[Hunk], paths: PatchPaths, context: ToolContext
 ) -> ToolOutcome:
     env = context.env
-    files = await _read_files(found, env)
+    files = await _read_files(paths, env)
 
     def read(path: str) -> bytes | None:
         data = files[path]
@@ -144,27 +144,27 @@ async def _apply_hunks(
             raise data
         return data
 
-    planned = await asyncio.to_thread(plan_patch, hunks, read, found.real.__getitem__)
+    planned = await asyncio.to_thread(plan_patch, hunks, read, paths.real.__getitem__)
     if isinstance(planned, PatchFailures):
         return _build_patch_error(planned.texts)
-    if context.files and (unknown := await _find_unknown(planned.changes, found, context.files)):
+    if context.files and (unknown := await _find_unknown(planned.changes, paths, context.files)):
         return _build_patch_error(unknown)
     try:
-        refused = await env.change_files(planned.changes, found.root)
+        refused = await env.change_files(planned.changes, paths.root)
     except OSError as error:
         return ToolOutcome.error(f"{error}. {UNCHANGED_TEXT}")
     if refused:
-        return ToolOutcome.error(_describe_change_refusal(refused, found.real))
+        return ToolOutcome.error(_describe_change_refusal(refused, paths.real))
     if context.files:
         await asyncio.to_thread(context.files.note_changes, planned.changes)
     details = await asyncio.to_thread(
         lambda: ApplyPatchDetails(tuple(map(_build_file_details, planned.operations)))
     )
     lines = dict.fromkeys(
-        f"{letter} {one.destination or one.path}"
+        f"{letter} {operation.destination or operation.path}"
         for letter in ("A", "M", "D")
-        for one in planned.operations
-        if _LETTERS[one.op] == letter
+        for operation in planned.operations
+        if _LETTERS[operation.op] == letter
     )
     return ToolOutcome.from_text(
         "\n".join(("Success. Updated the following files:", *lines, *planned.notes)), details
@@ -172,14 +172,14 @@ async def _apply_hunks(
 
 
 async def _read_files(
-    found: PatchPaths, env: ExecutionEnvironment
+    paths: PatchPaths, env: ExecutionEnvironment
 ) -> dict[str, bytes | OSError | None]:
     """Return what is in each file now; None where there is none."""
     files: dict[str, bytes | OSError | None] = {}
-    for path in found.real.values():
+    for path in paths.real.values():
         try:
-            why = await explain_oversize(env, path, found.root)
-            files[path] = OSError(why) if why else await env.read_file(path, found.root)
+            why = await explain_oversize(env, path, paths.root)
+            files[path] = OSError(why) if why else await env.read_file(path, paths.root)
         except FileNotFoundError:
             files[path] = None
         except OSError as error:
@@ -188,17 +188,17 @@ async def _read_files(
 
 
 async def _find_unknown(
-    changes: Sequence[FileUpdate], found: PatchPaths, known: KnownFiles
+    changes: Sequence[FileUpdate], paths: PatchPaths, known: KnownFiles
 ) -> tuple[str, ...]:
     """Return a refusal for each change of a file that the model does not know."""
-    names = {place: path for path, place in found.real.items()}
-    befores = [one.before for one in changes]
+    names = {place: path for path, place in paths.real.items()}
+    befores = [change.before for change in changes]
     digests = await asyncio.to_thread(
         lambda: [None if before is None else hash_bytes(before) for before in befores]
     )
     refusals = (
-        known.describe_refusal(one.path, digest, names[one.path])
-        for one, digest in zip(changes, digests, strict=True)
+        known.describe_refusal(change.path, digest, names[change.path])
+        for change, digest in zip(changes, digests, strict=True)
     )
     return tuple(filter(None, refusals))
 
@@ -206,18 +206,18 @@ async def _find_unknown(
 def _build_patch_error(texts: Sequence[str]) -> ToolOutcome:
     rest = len(texts) - SHOWN_FAILURES
     more = (f"... and {rest} more",) if rest > 0 else ()
-    shown = "\n\n".join((*texts[:SHOWN_FAILURES], *more, _RETRY_TEXT))
+    text = "\n\n".join((*texts[:SHOWN_FAILURES], *more, _RETRY_TEXT))
     full = keep_full_text("\n\n".join((*texts, _RETRY_TEXT))) if more else None
-    return ToolOutcome((Text(shown),), is_error=True, full=full)
+    return ToolOutcome((Text(text),), is_error=True, full=full)
 
 
 def _describe_change_refusal(refused: ChangeRefusal, real: Mapping[str, str]) -> str:
     names = {place: path for path, place in real.items()}
-    said = describe_os_error(refused.error, names.get(refused.path, refused.path))
+    error = describe_os_error(refused.error, names.get(refused.path, refused.path))
     if not refused.left:
-        return f"{said}. {UNCHANGED_TEXT}"
+        return f"{error}. {UNCHANGED_TEXT}"
     left = ", ".join(names.get(path, path) for path in refused.left)
-    return f"{said}. Not all could be undone: look at {left}, and at *.old files beside it."
+    return f"{error}. Not all could be undone: look at {left}, and at *.old files beside it."
 
 
 def _build_file_details(operation: FileOperation) -> PatchedFileDetails:

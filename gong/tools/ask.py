@@ -45,9 +45,13 @@ async def run_ask_user(arguments: AskArguments, context: ToolContext) -> ToolOut
     answers = await context.dialogue.ask(context.call_id, arguments.questions)
     if answers is None:
         return ToolOutcome.from_text(DECIDE_YOURSELF, AskDetails({}))
-    given = {text: tuple(chosen) for text, chosen in answers.items()}
-    lines = [f"{text}\n→ {'; '.join(chosen) or '(no answer)'}" for text, chosen in given.items()]
-    return ToolOutcome.from_text("The user answered:\n\n" + "\n\n".join(lines), AskDetails(given))
+    chosen_labels = {text: tuple(chosen) for text, chosen in answers.items()}
+    lines = [
+        f"{text}\n→ {'; '.join(chosen) or '(no answer)'}" for text, chosen in chosen_labels.items()
+    ]
+    return ToolOutcome.from_text(
+        "The user answered:\n\n" + "\n\n".join(lines), AskDetails(chosen_labels)
+    )
 
 
 ASK_TOOL = AgentTool(
@@ -102,11 +106,11 @@ async def run_exit_plan_mode(arguments: ExitPlanArguments, context: ToolContext)
         return ToolOutcome.error(_NO_PERSON)
     decision = await context.dialogue.request_approval(context.call_id, arguments.plan)
     details = PlanDetails(decision.approved, decision.mode, decision.reason)
-    said = f"\nReason: {decision.reason}" if decision.reason else ""
+    reason = f"\nReason: {decision.reason}" if decision.reason else ""
     if decision.approved:
-        text = f"The plan is approved. The permission mode is {decision.mode} now.{said}"
+        text = f"The plan is approved. The permission mode is {decision.mode} now.{reason}"
         return ToolOutcome.from_text(text, details)
-    text = f"The plan is not approved; the permission mode is {decision.mode}.{said}"
+    text = f"The plan is not approved; the permission mode is {decision.mode}.{reason}"
     return ToolOutcome(ToolOutcome.from_text(text).content, details, is_error=True)
 
 

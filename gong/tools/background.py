@@ -108,7 +108,7 @@ class BackgroundCommands:
     @property
     def running(self) -> list[BackgroundCommand]:
         """Those that have not ended, oldest first."""
-        return [one for one in self._commands.values() if one.status == "running"]
+        return [command for command in self._commands.values() if command.status == "running"]
 
     def start(
         self, command: str, full_command: str, timeout_ms: int | None, context: ToolContext
@@ -118,19 +118,19 @@ class BackgroundCommands:
         `full_command` is what bash runs: the command after the configured prefix.
         """
         if len(self.running) >= MAX_RUNNING:
-            ids = ", ".join(one.shell_id for one in self.running)
+            ids = ", ".join(command.shell_id for command in self.running)
             return ToolOutcome.error(
                 f"{MAX_RUNNING} commands run in the background already ({ids}), which is the"
                 " maximum: wait for one with bash_output, or end one with kill_shell."
             )
-        one = BackgroundCommand(f"bg_{len(self._commands) + 1}", command)
-        self._commands[one.shell_id] = one
-        quiet = replace(context, update=one.add_output)
-        one.task = asyncio.create_task(self._follow(one, full_command, timeout_ms, quiet))
+        started = BackgroundCommand(f"bg_{len(self._commands) + 1}", command)
+        self._commands[started.shell_id] = started
+        quiet = replace(context, update=started.add_output)
+        started.task = asyncio.create_task(self._follow(started, full_command, timeout_ms, quiet))
         return ToolOutcome.from_text(
-            f"Started in the background as {one.shell_id}. You get a message when it ends;"
+            f"Started in the background as {started.shell_id}. You get a message when it ends;"
             " bash_output shows what it has written, kill_shell ends it.",
-            one.details,
+            started.details,
         )
 
     async def read(self, shell_id: str, seconds: float) -> ToolOutcome:
@@ -138,26 +138,26 @@ class BackgroundCommands:
 
         Waits for its end, so many seconds at most.
         """
-        one = self._commands.get(shell_id)
-        if one is None:
+        running = self._commands.get(shell_id)
+        if running is None:
             return self._build_unknown_error(shell_id)
-        if seconds and one.task is not None and one.status == "running":
-            await asyncio.wait({one.task}, timeout=seconds)
-        if one in self._untold:
-            self._untold.remove(one)
-        text = one.read_output().rstrip("\n") or "(no new output)"
-        return ToolOutcome.from_text(f"{text}\n\n[{one.describe_status()}]", one.details)
+        if seconds and running.task is not None and running.status == "running":
+            await asyncio.wait({running.task}, timeout=seconds)
+        if running in self._untold:
+            self._untold.remove(running)
+        text = running.read_output().rstrip("\n") or "(no new output)"
+        return ToolOutcome.from_text(f"{text}\n\n[{running.describe_status()}]", running.details)
 
     async def kill(self, shell_id: str) -> ToolOutcome:
         """End all processes of a command and wait for that."""
-        one = self._commands.get(shell_id)
-        if one is None:
+        running = self._commands.get(shell_id)
+        if running is None:
             return self._build_unknown_error(shell_id)
-        if one.status != "running":
-            text = f"{one.shell_id} had ended already: {one.describe_status()}."
-            return ToolOutcome.from_text(text, one.details)
-        await one.stop()
-        return ToolOutcome.from_text(f"{one.shell_id} is ended.", one.details)
+        if running.status != "running":
+            text = f"{running.shell_id} had ended already: {running.describe_status()}."
+            return ToolOutcome.from_text(text, running.details)
+        await running.stop()
+        return ToolOutcome.from_text(f"{running.shell_id} is ended.", running.details)
 
     def take_ended(self) -> list[BackgroundCommand]:
         """Return the commands that have ended since the last use, which the model is to learn."""
@@ -166,10 +166,10 @@ class BackgroundCommands:
 
     async def close(self) -> None:
         """End all of them."""
-        await asyncio.gather(*(one.stop() for one in self.running))
+        await asyncio.gather(*(command.stop() for command in self.running))
 
     def _build_unknown_error(self, shell_id: str) -> ToolOutcome:
-        there = ", ".join(one.shell_id for one in self.running) or "none"
+        there = ", ".join(command.shell_id for command in self.running) or "none"
         return ToolOutcome.error(
             f"No background command {shell_id} in this session; running: {there}."
             " A command ends with the session that started it.",
@@ -177,30 +177,30 @@ class BackgroundCommands:
         )
 
     async def _follow(
-        self, one: BackgroundCommand, command: str, timeout_ms: int | None, context: ToolContext
+        self, running: BackgroundCommand, command: str, timeout_ms: int | None, context: ToolContext
     ) -> None:
         try:
             finished = await execute_command(command, timeout_ms, context)
         except asyncio.CancelledError:
-            one.end("killed", None)
+            running.end("killed", None)
             raise
         except Exception as error:  # noqa: BLE001 - it failed as a tool would; the model is told
-            one.add_output(str(error) or type(error).__name__)
-            one.end("failed", None)
+            running.add_output(str(error) or type(error).__name__)
+            running.end("failed", None)
         else:
-            kept = await finished.settle(cut=finished.done.total_bytes > MAX_BYTES)
+            output = await finished.settle(cut=finished.done.total_bytes > MAX_BYTES)
             done = finished.done
             _, kind = classify_ending(done, "late" if done.timed_out else None)
             status: CommandStatus = "failed" if kind else "completed"
-            one.end("timed out" if done.timed_out else status, done.exit_code, kept.location)
-        self._untold.append(one)
+            running.end("timed out" if done.timed_out else status, done.exit_code, output.location)
+        self._untold.append(running)
 
 
 def describe_ended(command: BackgroundCommand) -> str:
     """Return what the model is told of a command that has ended."""
-    shown = " ".join(command.command.split())[:200]
+    shown_command = " ".join(command.command.split())[:200]
     return (
-        f"The background command {command.shell_id} ({shown}) has ended: "
+        f"The background command {command.shell_id} ({shown_command}) has ended: "
         f"{command.describe_status()}. bash_output shows its output."
     )
 

@@ -64,7 +64,7 @@ async def run_bash(
     finished = await execute_command(command, timeout_ms, context)
     done, text = finished.done, finished.text
     cut = truncate_tail(text.removesuffix("\n"), *tuning.caps("bash"))
-    kept = await finished.settle(cut=cut.truncated)
+    output = await finished.settle(cut=cut.truncated)
     if cut.truncated:
         limit, size = format_size(cut.max_bytes or 0), format_size(done.total_bytes)
         total = finished.total_lines
@@ -73,13 +73,13 @@ async def run_bash(
             part = f"last {limit} of line {total}, {size} in all"
         elif cut.truncated_by != "lines":
             part = f"{part} ({limit} limit), {size} in all"
-        text = f"{cut.content}\n\n[Showing {part}. {kept.location}]"
+        text = f"{cut.content}\n\n[Showing {part}. {output.location}]"
     late = f"Command timed out after {timeout_ms / 1000:g} seconds" if done.timed_out else None
     ending, kind = classify_ending(done, late)
     if ending is not None:
         text = "\n\n".join(filter(None, (text.rstrip("\n"), ending)))
     details = CommandDetails(arguments.command, done.exit_code, done.duration_ms, cut.truncated)
-    return build_command_result(text or "(no output)", details, kept, kind)
+    return build_command_result(text or "(no output)", details, output, kind)
 
 
 def _apply_timeouts(tuning: ToolSettings, context: ToolContext) -> ToolSettings:
@@ -105,11 +105,11 @@ def add_command_prefix(command: str, prefix: str) -> str:
 
 
 def build_command_result(
-    text: str, details: CommandDetails, kept: KeptOutput, kind: ErrorKind | None
+    text: str, details: CommandDetails, output: KeptOutput, kind: ErrorKind | None
 ) -> ToolOutcome:
     """Return the result of a command; it is an error where it has a kind."""
     failed = kind is not None
-    return ToolOutcome((Text(text),), details, failed, kept.text, kept.blob, kind=kind)
+    return ToolOutcome((Text(text),), details, failed, output.text, output.blob, kind=kind)
 
 
 def _choose_timeout_ms(seconds: float | None, tuning: ToolSettings) -> int:
@@ -196,8 +196,8 @@ async def run_shell(
 ) -> ToolOutcome:
     """Run the command and return its output, exit code and duration."""
     tuning = _apply_timeouts(tuning, context)
-    wanted = arguments.timeout_ms or tuning.default_timeout_ms or default_ms
-    timeout_ms = min(wanted, tuning.max_timeout_ms)
+    timeout = arguments.timeout_ms or tuning.default_timeout_ms or default_ms
+    timeout_ms = min(timeout, tuning.max_timeout_ms)
     command = add_command_prefix(arguments.command, tuning.command_prefix)
     if arguments.run_in_background:
         limit_ms = timeout_ms if arguments.timeout_ms else None
@@ -205,19 +205,19 @@ async def run_shell(
     finished = await execute_command(command, timeout_ms, context)
     done, text = finished.done, finished.text.removesuffix("\n")
     chars = finished.total_chars - finished.ends_a_line
-    shown = limit_joined_ends(finished.head, text, chars, finished.total_lines, limits)
-    kept = await finished.settle(cut=shown != text)
-    facts = (f"exit code {done.exit_code}", f"{done.duration_ms} ms", kept.location)
+    limited = limit_joined_ends(finished.head, text, chars, finished.total_lines, limits)
+    output = await finished.settle(cut=limited != text)
+    facts = (f"exit code {done.exit_code}", f"{done.duration_ms} ms", output.location)
     late = None
     if done.timed_out:
         late = (
             f"[ERROR: Command timed out after {timeout_ms}ms. Partial output is shown above.\n"
             "You can retry with a longer timeout by setting the timeout_ms parameter.]"
         )
-    parts = (shown.rstrip("\n"), f"[{', '.join(filter(None, facts))}]", late)
-    details = CommandDetails(arguments.command, done.exit_code, done.duration_ms, shown != text)
+    parts = (limited.rstrip("\n"), f"[{', '.join(filter(None, facts))}]", late)
+    details = CommandDetails(arguments.command, done.exit_code, done.duration_ms, limited != text)
     _, kind = classify_ending(done, late)
-    return build_command_result("\n\n".join(filter(None, parts)), details, kept, kind)
+    return build_command_result("\n\n".join(filter(None, parts)), details, output, kind)
 
 
 def build_shell_tool(

@@ -61,14 +61,14 @@ def build_diff(change: FileReplacement) -> LineDiff:
     window = _DiffWindow.from_change(change)
     opcodes = compare_lines(window.old, window.new)
     width = len(str(window.first + max(len(window.old), len(window.new))))
-    shown: list[str] = []
+    rows: list[str] = []
 
     def show(sign: str, lines: Sequence[bytes], start: int, end: int) -> None:
         for number, line in enumerate(lines[start:end], window.first + start):
             text = line.decode("utf-8", "replace")
             missing = "" if text.endswith("\n") else "\n\\ No newline at end of file"
             text = text.removesuffix("\n").removesuffix("\r")
-            shown.append(f"{sign} {number:>{width}} {text}{missing}")
+            rows.append(f"{sign} {number:>{width}} {text}{missing}")
 
     for tag, old_start, old_end, start, end in opcodes:
         if tag != "equal":
@@ -80,7 +80,7 @@ def build_diff(change: FileReplacement) -> LineDiff:
         before = end if end == len(window.new) else max(end - CONTEXT_LINES, after)
         show(" ", window.new, start, after)
         if after < before:
-            shown.append(f"  {'':>{width}} ...")
+            rows.append(f"  {'':>{width}} ...")
         show(" ", window.new, before, end)
     first = next(start for tag, _, _, start, _ in opcodes if tag != "equal")
-    return LineDiff(tuple(shown), window.first + first)
+    return LineDiff(tuple(rows), window.first + first)

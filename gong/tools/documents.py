@@ -72,10 +72,10 @@ def _render_output(output: Mapping[str, Any]) -> Iterator[str]:
     if "text" in output:
         yield _join_source(output["text"])
     forms = output.get("data", {})
-    text = next((forms[one] for one in _TEXTS if forms.get(one)), None)
+    text = next((forms[name] for name in _TEXTS if forms.get(name)), None)
     if text is not None:
         yield _join_source(text) if isinstance(text, str | list) else json.dumps(text)
-    yield from (f"[{one}]" for one in forms if one.startswith("image/"))
+    yield from (f"[{name}]" for name in forms if name.startswith("image/"))
 
 
 def _join_source(lines: str | list[str]) -> str:
@@ -118,8 +118,8 @@ def _extract_text(path: str, data: bytes, stop: Event) -> str:
             lines = page.extract_text().strip().split("\n")
             pages.append("\n".join(line.rstrip() for line in lines))
     except Exception as error:
-        said = str(error) or type(error).__name__
-        raise UnreadablePdf(f"{what} that is damaged or locked: {said}. {_ADVICE}") from error
+        reason = str(error) or type(error).__name__
+        raise UnreadablePdf(f"{what} that is damaged or locked: {reason}. {_ADVICE}") from error
     if not any(pages):
         raise UnreadablePdf(
             f"{what} without text, {len(pages)} pages of pictures perhaps."

@@ -186,22 +186,22 @@ def build_change(data: bytes, wish: ReplaceRequest) -> TextChange | str:
             f"{wish.old_name} is empty: name the text to replace in {path},"
             " or use write for all of it."
         )
-    found = find_text(file.text, wish.old)
-    if not found.spans:
+    places = find_text(file.text, wish.old)
+    if not places.spans:
         return (
             f"Could not find the exact text in {path}."
             " The old text must match exactly including all whitespace and newlines."
         )
-    if found.total > 1 and not wish.every:
+    if places.total > 1 and not wish.every:
         return (
-            f"Found {found.total} occurrences of the text in {path}. The text must be unique."
+            f"Found {places.total} occurrences of the text in {path}. The text must be unique."
             " Please provide more context to make it unique."
         )
-    made = replace_spans(file, found.spans, wish.new, data)
+    replacement = replace_spans(file, places.spans, wish.new, data)
     # The file keeps its own line ends: texts that differ in nothing else change nothing.
-    if is_same_text(wish.old, wish.new) or made.after == data:
+    if is_same_text(wish.old, wish.new) or replacement.after == data:
         return f"No changes made to {path}. The replacement produced identical content."
-    return TextChange(made, len(found.spans), found.exact)
+    return TextChange(replacement, len(places.spans), places.exact)
 
 
 class EditArguments(Struct, frozen=True):
@@ -219,10 +219,10 @@ async def run_edit(arguments: EditArguments, context: ToolContext) -> ToolOutcom
     wish = ReplaceRequest(
         arguments.path, arguments.old_text, arguments.new_text, every=False, old_name="oldText"
     )
-    made = await replace_text(context, wish)
-    if not isinstance(made, EditDetails):
-        return made
-    return ToolOutcome.from_text(f"Successfully replaced text in {arguments.path}.", made)
+    details = await replace_text(context, wish)
+    if not isinstance(details, EditDetails):
+        return details
+    return ToolOutcome.from_text(f"Successfully replaced text in {arguments.path}.", details)
 
 
 EDIT_TOOL = AgentTool(

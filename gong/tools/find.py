@@ -58,12 +58,12 @@ async def run_find(
     caps: OutputCaps = NO_LINE_CAPS,
 ) -> ToolOutcome:
     """Return the paths, folders with "/", in the order of their names."""
-    found = await find_paths(context.env, arguments.path, arguments.pattern)
-    if isinstance(found, ToolOutcome):
-        return found
+    paths = await find_paths(context.env, arguments.path, arguments.pattern)
+    if isinstance(paths, ToolOutcome):
+        return paths
     more = describe_limit_reached(arguments.limit, "results", "limit")
     manner = PathDisplay(arguments.pattern, caps, arguments.limit, more)
-    return await show_paths(context, found, manner)
+    return await show_paths(context, paths, manner)
 
 
 async def find_paths(
@@ -87,20 +87,20 @@ class PathDisplay(NamedTuple):
 
 
 async def show_paths(
-    context: ToolContext, found: Sequence[ListedPath], manner: PathDisplay
+    context: ToolContext, listed: Sequence[ListedPath], manner: PathDisplay
 ) -> ToolOutcome:
     """Return the first results."""
     pattern, caps, limit, more = manner
-    if not found:
+    if not listed:
         return ToolOutcome.from_text(NO_FILES_TEXT, FindDetails(pattern, 0, truncated=False))
-    names = [format_entry(one.path, is_dir=one.is_dir) for one in found]
-    notices = (more,) if len(found) > limit else ()
-    shown = cut_with_notices("\n".join(names[:limit]), caps, notices)
-    details = FindDetails(pattern, min(len(found), limit), truncated=shown.noted)
-    if not shown.noted:
-        return ToolOutcome((Text(shown.content),), details)
+    names = [format_entry(entry.path, is_dir=entry.is_dir) for entry in listed]
+    notices = (more,) if len(listed) > limit else ()
+    page = cut_with_notices("\n".join(names[:limit]), caps, notices)
+    details = FindDetails(pattern, min(len(listed), limit), truncated=page.noted)
+    if not page.noted:
+        return ToolOutcome((Text(page.content),), details)
     full = await keep_full_output("\n".join(names), context.storage)
-    return ToolOutcome((Text(shown.content),), details, full=full.text, kept=full.blob)
+    return ToolOutcome((Text(page.content),), details, full=full.text, kept=full.blob)
 
 
 def format_entry(path: str, *, is_dir: bool) -> str:
@@ -169,9 +169,9 @@ async def run_ls(
         else f"{limit} entries limit reached, {rest} more entries."
         f" Use limit={len(entries)} to see all."
     )
-    shown = Text(f"{cut.content}\n\n[{notice}]")
+    block = Text(f"{cut.content}\n\n[{notice}]")
     full = await keep_full_output("\n".join(names), context.storage)
-    return ToolOutcome((shown,), details, full=full.text, kept=full.blob)
+    return ToolOutcome((block,), details, full=full.text, kept=full.blob)
 
 
 async def list_folder(

@@ -91,10 +91,10 @@ class MatchDisplay(NamedTuple):
 
 
 async def show_matches(
-    context: ToolContext, found: GrepMatches, search: Search, manner: MatchDisplay
+    context: ToolContext, grep_result: GrepMatches, search: Search, manner: MatchDisplay
 ) -> ToolOutcome:
     """Return the lines with their files and numbers, and others around each."""
-    matches = found.matches
+    matches = grep_result.matches
     details = SearchDetails(
         search.pattern,
         len({match.path for match in matches.found}),
@@ -110,7 +110,7 @@ async def show_matches(
         by_path.setdefault(match.path, {})[match.line] = match.at
     for path, starts in by_path.items():
         content = await _read_lines_around(
-            context.env, posixpath.join(found.folder, path), starts, manner.context
+            context.env, posixpath.join(grep_result.folder, path), starts, manner.context
         )
         for number, line in content.items():
             sign = ":" if number in starts else "-"
@@ -125,16 +125,16 @@ async def show_matches(
         f"Some lines truncated to {MAX_LINE_CHARS} chars."
         f" Use {manner.read_name} tool to see full lines"
     )
-    shown = cut_with_notices(
+    page = cut_with_notices(
         text,
         manner.caps,
         (*((limited,) if matches.limited else ()), *((binary,) if binary else ())),
         (shortened,) if is_shortened else (),
     )
-    is_part = shown.cut.truncated or is_shortened
+    is_part = page.cut.truncated or is_shortened
     full = await whole.keep() if is_part else FullOutput()
     return ToolOutcome(
-        (Text(shown.content),),
+        (Text(page.content),),
         replace(details, truncated=matches.limited or is_part),
         full=full.text,
         kept=full.blob,
@@ -169,17 +169,19 @@ async def _read_lines_around(
     env: ExecutionEnvironment, path: str, numbers: Iterable[int], context: int
 ) -> dict[int, str]:
     """Return lines and so many around each, in order; a line that matched and is gone is empty."""
-    wanted = {
+    numbers_around = {
         near for number in numbers for near in range(max(1, number - context), number + context + 1)
     }
-    found: dict[int, str] | None = None
+    known_lines: dict[int, str] | None = None
     with suppress(OSError):  # it may be gone since it was searched
         if read := getattr(env, "read_lines", None):  # an environment of others may not have it
-            found = await read(path, sorted(wanted))
-        if found is None:
+            known_lines = await read(path, sorted(numbers_around))
+        if known_lines is None:
             content = split_text_lines(await env.read_file(path))
-            found = {one: content[one - 1] for one in wanted if one <= len(content)}
-    lines = {**dict.fromkeys(numbers, ""), **(found or {})}
+            known_lines = {
+                number: content[number - 1] for number in numbers_around if number <= len(content)
+            }
+    lines = {**dict.fromkeys(numbers, ""), **(known_lines or {})}
     return {
         number: lines[number].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         for number in sorted(lines)
@@ -230,10 +232,10 @@ async def run_grep(
         literal=arguments.literal,
         limit=arguments.limit,
     )
-    found = await search_path(context.env, arguments.path, search)
-    if not isinstance(found, GrepMatches):
-        return found
-    return await show_matches(context, found, search, MatchDisplay(arguments.context, caps))
+    result = await search_path(context.env, arguments.path, search)
+    if not isinstance(result, GrepMatches):
+        return result
+    return await show_matches(context, result, search, MatchDisplay(arguments.context, caps))
 
 
 def build_grep_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:

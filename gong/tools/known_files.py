@@ -86,15 +86,15 @@ def collect_shown_files(entries: Iterable[Entry], resolve: Callable[[str], str])
     `resolve` returns the absolute path that a model means. Times are microseconds since 1970.
     """
     calls: dict[str, ToolCall] = {}
-    shown: dict[str, int] = {}
+    times: dict[str, int] = {}
     for entry in entries:
         if isinstance(entry.data, Assistant):
             calls |= {call.id: call for call in select_tool_calls(entry.data.content)}
         elif isinstance(entry.data, ToolResult) and not entry.data.is_error:
             call = calls.get(entry.data.call_id)
             for file in parse_file_calls(call) if call is not None else ():
-                shown[os.path.realpath(resolve(file.path))] = parse_timestamp(entry.time)
-    return shown
+                times[os.path.realpath(resolve(file.path))] = parse_timestamp(entry.time)
+    return times
 
 
 def _find_change_time(path: str) -> float:

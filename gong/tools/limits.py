@@ -143,10 +143,10 @@ def choose_family_limits(name: str, settings: ToolSettings = DEFAULT_SETTINGS) -
     """Return the limits of a tool variant; settings, under either name, override the table."""
     listed = FAMILY_LIMIT_NAMES.get(name, name)
     limits = FAMILY_LIMITS[listed]
-    for one in (listed, name):
+    for label in (listed, name):
         limits = limits._replace(
-            chars=settings.output_limits.get(one, limits.chars),
-            lines=settings.line_limits.get(one, limits.lines),
+            chars=settings.output_limits.get(label, limits.chars),
+            lines=settings.line_limits.get(label, limits.lines),
         )
     return limits
 
@@ -204,7 +204,7 @@ def _truncate_text(
     lines = data.split(b"\n")
     few = max_lines is None or len(lines) <= max_lines
     whole = few and (max_bytes is None or len(data) <= max_bytes)
-    kept, count, size = data, 0, -1
+    kept_bytes, count, size = data, 0, -1
     for line in lines if direction == "head" else reversed(lines):
         size += 1 + len(line)
         if count == max_lines or (max_bytes is not None and size > max_bytes):
@@ -212,18 +212,18 @@ def _truncate_text(
         count += 1
     partial = direction == "tail" and not count
     if partial:
-        kept, count = _cut_bytes(lines[-1], max_bytes or 0, "tail"), 1
+        kept_bytes, count = _cut_bytes(lines[-1], max_bytes or 0, "tail"), 1
     elif not whole:
-        kept = b"\n".join(lines[:count] if direction == "head" else lines[-count:])
+        kept_bytes = b"\n".join(lines[:count] if direction == "head" else lines[-count:])
     by_lines = count == max_lines and not partial
     return TruncatedText(
-        content=kept.decode("utf-8", "surrogatepass"),
+        content=kept_bytes.decode("utf-8", "surrogatepass"),
         truncated=not whole,
         truncated_by=None if whole else "lines" if by_lines else "bytes",
         total_lines=len(lines),
         total_bytes=len(data),
         output_lines=count,
-        output_bytes=len(kept),
+        output_bytes=len(kept_bytes),
         last_line_partial=partial,
         first_line_exceeds_limit=not count,
         max_lines=max_lines,
@@ -278,8 +278,8 @@ def keep_full_text(text: str, rest: str = "the rest is not saved", size: int | N
     if size <= MAX_KEPT_BYTES:
         return text
     start = _cut_bytes(encode_text(text[:MAX_KEPT_BYTES]), MAX_KEPT_BYTES, "head")
-    shown = start.decode("utf-8", "surrogatepass")
-    return f"{shown}\n\n[{MAX_KEPT_BYTES} of {size} bytes: {rest}]"
+    beginning = start.decode("utf-8", "surrogatepass")
+    return f"{beginning}\n\n[{MAX_KEPT_BYTES} of {size} bytes: {rest}]"
 
 
 class NotedText(NamedTuple):
@@ -429,12 +429,12 @@ class LinesAndBytesStrategy:
         total = count_bytes(content)
         lines, limit = content.removesuffix("\n"), config.max_bytes
         left = _truncate_text(lines, config.max_lines, limit, config.direction)
-        kept = left.content
+        text = left.content
         if left.first_line_exceeds_limit:
-            kept = _cut_bytes(encode_text(content), limit, "head").decode("utf-8", "surrogatepass")
+            text = _cut_bytes(encode_text(content), limit, "head").decode("utf-8", "surrogatepass")
         if left.truncated_by == "bytes" or total > limit:
-            return KeptText(kept, removed_bytes=total - count_bytes(kept))
-        return KeptText(kept, removed_lines=left.total_lines - left.output_lines)
+            return KeptText(text, removed_bytes=total - count_bytes(text))
+        return KeptText(text, removed_lines=left.total_lines - left.output_lines)
 
 
 class JsonItemsStrategy(LinesAndBytesStrategy):
@@ -461,8 +461,8 @@ class JsonItemsStrategy(LinesAndBytesStrategy):
             count += 1
         if not count:
             return super().truncate(content, config)
-        kept = items[-count:] if tail else items[:count]
-        return KeptText(_dump_items(kept), removed_lines=len(items) - count)
+        items_left = items[-count:] if tail else items[:count]
+        return KeptText(_dump_items(items_left), removed_lines=len(items) - count)
 
 
 def _parse_items(content: str) -> list[Any]:

@@ -126,11 +126,11 @@ class FolderStorage:
 
     def _delete_old_files(self, before: float) -> int:
         try:
-            found = [entry for entry in os.scandir(self.directory) if entry.is_file()]
+            files = [entry for entry in os.scandir(self.directory) if entry.is_file()]
         except OSError:  # nothing was kept yet
             return 0
         deleted = 0
-        for entry in found:
+        for entry in files:
             with suppress(OSError):  # somebody else deletes, too
                 if entry.stat().st_mtime < before:
                     Path(entry.path).unlink()
@@ -196,11 +196,11 @@ class TapeStorage:
         with Path(path).open("rb") as file:
             if os.fstat(file.fileno()).st_size:
                 with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages:
-                    kept = self._put_blob(memoryview(pages))
+                    blob = self._put_blob(memoryview(pages))
             else:
-                kept = self._put_blob(b"")
+                blob = self._put_blob(b"")
         Path(path).unlink(missing_ok=True)
-        return kept
+        return blob
 
     def _put_blob(self, data: bytes | memoryview) -> str:
         digest = self._blobs.put(data).hash  # type: ignore[arg-type]  # any buffer will do

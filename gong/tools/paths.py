@@ -39,13 +39,13 @@ async def locate_path(env: ExecutionEnvironment, path: str) -> str:
     ValueError for what no system takes as a path, OSError for one that is too long.
     """
     exact, plain = _resolve_both(env, path)
-    for one in list_spellings(exact, plain):
-        if await _has_path(env, one):
-            return one
-    for one in dict.fromkeys((exact, plain)):
-        found = await _find_by_look(env, one)
-        if found is not None:
-            return found
+    for spelling in list_spellings(exact, plain):
+        if await _has_path(env, spelling):
+            return spelling
+    for candidate in dict.fromkeys((exact, plain)):
+        match = await _find_by_look(env, candidate)
+        if match is not None:
+            return match
     return plain
 
 
@@ -85,9 +85,9 @@ async def locate_new_path(env: ExecutionEnvironment, path: str) -> str:
     of `locate_path`.
     """
     exact, plain = _resolve_both(env, path)
-    for one in (exact, plain):
-        if await _has_path(env, one):
-            return one
+    for candidate in (exact, plain):
+        if await _has_path(env, candidate):
+            return candidate
     mixed = build_mixed_spelling(exact)
     folder = posixpath.dirname(exact)
     if folder != posixpath.dirname(plain) and await _has_path(env, folder):
@@ -116,8 +116,8 @@ async def _find_by_look(env: ExecutionEnvironment, path: str) -> str | None:
     start = base if is_inside_folder(path, base) and path != base else "/"
     at = start
     for name in path[len(start) :].strip("/").split("/"):
-        wanted = posixpath.join(at, name)
-        if not await _has_path(env, wanted):
+        candidate = posixpath.join(at, name)
+        if not await _has_path(env, candidate):
             if not may_look_alike(name):
                 return None
             try:
@@ -127,8 +127,8 @@ async def _find_by_look(env: ExecutionEnvironment, path: str) -> str | None:
             alike = find_alike(name, [entry.name for entry in entries])
             if alike is None:
                 return None
-            wanted = posixpath.join(at, alike)
-        at = wanted
+            candidate = posixpath.join(at, alike)
+        at = candidate
     return at
 
 
@@ -140,7 +140,7 @@ def may_look_alike(name: str) -> bool:
 def find_alike(name: str, names: Iterable[str]) -> str | None:
     """Return the only one of some names that reads like this one; None where none does, or more."""
     look = _normalize_name(name)
-    alike = [one for one in names if _normalize_name(one) == look]
+    alike = [name for name in names if _normalize_name(name) == look]
     return alike[0] if len(alike) == 1 else None
 
 

@@ -158,9 +158,9 @@ def _find_fitting_version(whole: Image, original: PictureSize) -> ResizedPicture
             flat = Image.alpha_composite(white, picture).convert("RGB")
         for quality in QUALITIES:
             jpeg = _encode_picture(flat, "JPEG", quality=quality)
-            made = (png, "image/png") if len(png) <= len(jpeg) else (jpeg, "image/jpeg")
-            if count_base64_bytes(made[0]) <= MAX_PICTURE_BYTES:
-                return ResizedPicture(*made, size, original)
+            encoded = (png, "image/png") if len(png) <= len(jpeg) else (jpeg, "image/jpeg")
+            if count_base64_bytes(encoded[0]) <= MAX_PICTURE_BYTES:
+                return ResizedPicture(*encoded, size, original)
     raise ValueError(f"at {size.width}x{size.height} it is still too large")
 
 

@@ -60,7 +60,7 @@ async def show_picture(path: str, data: bytes, mime: str, context: ToolContext) 
             path, f"[Picture {what}]", _ShownPicture(data, mime, size), context
         )
     try:
-        made = await asyncio.to_thread(resize_picture, data, size)
+        resized = await asyncio.to_thread(resize_picture, data, size)
     except PillowMissing:
         return ToolOutcome.error(
             f"Cannot show {what}: models take {PICTURE_LIMITS}. Install what makes it smaller:"
@@ -68,13 +68,13 @@ async def show_picture(path: str, data: bytes, mime: str, context: ToolContext) 
         )
     except ValueError as error:
         return ToolOutcome.error(f"Cannot show {what}: {error}.")
-    shown = _describe_picture(made.mime, made.size, made.data)
+    description = _describe_picture(resized.mime, resized.size, resized.data)
     # How places in what is shown become places of the file.
-    factor = made.original.width / made.size.width
+    factor = resized.original.width / resized.size.width
     scale = f" Multiply coordinates by {factor:.2f} for those of the file." if factor != 1 else ""
-    said = f"[Picture {what}, shown as {shown}.{scale}]"
+    caption = f"[Picture {what}, shown as {description}.{scale}]"
     return await _build_picture_result(
-        path, said, _ShownPicture(made.data, made.mime, made.size), context, len(data)
+        path, caption, _ShownPicture(resized.data, resized.mime, resized.size), context, len(data)
     )
 
 
@@ -88,19 +88,19 @@ class _ShownPicture(NamedTuple):
 
 async def _build_picture_result(
     path: str,
-    said: str,
-    shown: _ShownPicture,
+    caption: str,
+    picture: _ShownPicture,
     context: ToolContext,
     original_size: int | None = None,
 ) -> ToolOutcome:
-    data, mime, size = shown
+    data, mime, size = picture
     digest = hashlib.sha256(data).hexdigest()
     temporary = build_temporary_path(context.env.temporary_directory)
     # A file that has the hash as its name, or a blob on a tape.
     with TemporaryDirectory(prefix="gong-picture-") as folder:
         file = Path(folder, digest)
         await asyncio.to_thread(file.write_bytes, data)
-        kept = await (context.storage or FolderStorage(temporary)).adopt(str(file))
+        stored_blob = await (context.storage or FolderStorage(temporary)).adopt(str(file))
     details = PictureDetails(
         path=path,
         mime=mime,
@@ -109,10 +109,10 @@ async def _build_picture_result(
         byte_size=len(data),
         original_size=original_size or len(data),
         resized=original_size is not None,
-        kept=kept,
+        kept=stored_blob,
     )
     blob = BlobRef(digest, len(data))
-    return ToolOutcome((Text(said), Image(blob=blob, mime=mime)), details)
+    return ToolOutcome((Text(caption), Image(blob=blob, mime=mime)), details)
 
 
 def _describe_picture(mime: str, size: PictureSize | None, data: bytes) -> str:

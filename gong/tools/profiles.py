@@ -102,8 +102,10 @@ def apply_profile(
     if chosen.id == "default":
         equipped.replace_built_in(build_grep_tool(tuning))
     else:
-        found = next(one for one in build_searching_tools(tuning) if one.name == "grep_search")
-        equipped.replace_built_in(replace(found, name="grep"))
+        search_tool = next(
+            tool for tool in build_searching_tools(tuning) if tool.name == "grep_search"
+        )
+        equipped.replace_built_in(replace(search_tool, name="grep"))
     others = (
         name for name in tools.active if name not in _PROFILE_TOOLS or name in tools.registered
     )

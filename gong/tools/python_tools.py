@@ -23,21 +23,21 @@ GROUP = "gong.tools"
 
 def load_python_tools(names: Sequence[str]) -> list[AgentTool]:
     """Return the tools that these names stand for, in their order; raises ConfigurationError."""
-    found: list[AgentTool] = []
+    loaded: list[AgentTool] = []
     for name in names:
         try:
-            made = load_object(name, GROUP)
-            if callable(made) and not isinstance(made, AgentTool):
-                made = made()
+            value = load_object(name, GROUP)
+            if callable(value) and not isinstance(value, AgentTool):
+                value = value()
         except Exception as error:
             kind = type(error).__name__
             raise ConfigurationError(f"python_tools: {name}: {kind}: {error}") from error
-        tools = [made] if isinstance(made, AgentTool) else made
+        tools = [value] if isinstance(value, AgentTool) else value
         if not isinstance(tools, Iterable) or isinstance(tools, str):
             raise ConfigurationError(f"python_tools: {name} is no AgentTool, and not several")
         listed = [*tools]
-        wrong = next((one for one in listed if not isinstance(one, AgentTool)), None)
+        wrong = next((tool for tool in listed if not isinstance(tool, AgentTool)), None)
         if wrong is not None:
             raise ConfigurationError(f"python_tools: {name}: {wrong!r} is no AgentTool")
-        found += listed
-    return found
+        loaded += listed
+    return loaded

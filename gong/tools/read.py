@@ -82,13 +82,13 @@ async def run_read(
     page = await load_page(arguments.path, start, arguments.limit, context)
     if isinstance(page, ToolOutcome):
         return page
-    shown = _show_page(page, start, arguments.path, caps)
-    if shown is None:
+    result = _show_page(page, start, arguments.path, caps)
+    if result is None:
         return ToolOutcome.from_text(page.text)
-    if not shown.details.truncated:
-        return ToolOutcome((Text(shown.text),), shown.details)
+    if not result.details.truncated:
+        return ToolOutcome((Text(result.text),), result.details)
     full = await keep_page(page, page.text, arguments.path, context)
-    return ToolOutcome((Text(shown.text),), shown.details, full=full.text, kept=full.blob)
+    return ToolOutcome((Text(result.text),), result.details, full=full.text, kept=full.blob)
 
 
 async def load_page(
@@ -145,10 +145,10 @@ async def _load_large_page(
     if read_page is None:
         return None
     try:
-        found = await locate_path(context.env, path)
-        page = await read_page(found, start, limit, _LARGEST_PAGE)
+        place = await locate_path(context.env, path)
+        page = await read_page(place, start, limit, _LARGEST_PAGE)
         if page is not None and not page.is_binary and context.files:
-            context.files.note_digest(await context.env.real_path(found), page.digest)
+            context.files.note_digest(await context.env.real_path(place), page.digest)
     except (OSError, ValueError):
         return None  # reading it as usual says what is wrong
     if page is None:
@@ -225,12 +225,12 @@ class FileContent(NamedTuple):
 async def read_content(path: str, context: ToolContext) -> FileContent | ToolOutcome:
     """Return the text of a file; a result for a picture, or for what cannot be read."""
     try:
-        found = await locate_path(context.env, path)
-        if size := await measure_oversize(context.env, found):
+        place = await locate_path(context.env, path)
+        if size := await measure_oversize(context.env, place):
             return _refuse_size(path, size)
-        data = await context.env.read_file(found)
+        data = await context.env.read_file(place)
         if context.files:
-            context.files.note(await context.env.real_path(found), data)
+            context.files.note(await context.env.real_path(place), data)
     except (OSError, ValueError) as error:
         if isinstance(error, IsADirectoryError):
             return ToolOutcome.error(f"{describe_os_error(error, path)}. List it with ls.")
@@ -240,16 +240,16 @@ async def read_content(path: str, context: ToolContext) -> FileContent | ToolOut
     kind = detect_picture_type(data)
     if kind is not None:
         return await show_picture(path, data, kind, context)
-    return await _decode_content(data, path, found)
+    return await _decode_content(data, path, place)
 
 
-async def _decode_content(data: bytes, path: str, found: str) -> FileContent | ToolOutcome:
+async def _decode_content(data: bytes, path: str, place: str) -> FileContent | ToolOutcome:
     if is_pdf(data):
         try:
             return FileContent(await extract_pdf_text(path, data), "pdf")
         except UnreadablePdf as error:
             return ToolOutcome.error(str(error))
-    if found.endswith(".ipynb") and (cells := render_notebook(data)) is not None:
+    if place.endswith(".ipynb") and (cells := render_notebook(data)) is not None:
         return FileContent(cells, "utf-8")
     file = decode_text_file(data)
     if file is None:
@@ -285,9 +285,9 @@ async def keep_page(page: Page, text: str, path: str, context: ToolContext) -> F
     if page.size <= _LARGEST_PAGE:
         return await keep_full_output(text, context.storage, rest)
     if isinstance(context.storage, TapeStorage) and page.size <= MAX_STORED_BYTES:
-        kept = await _store_large_page(page, path, context, context.storage)
-        if kept is not None:
-            return FullOutput(None, kept)
+        blob = await _store_large_page(page, path, context, context.storage)
+        if blob is not None:
+            return FullOutput(None, blob)
     return FullOutput(keep_full_text(text, rest, page.size))
 
 
@@ -301,13 +301,13 @@ async def _store_large_page(
         spill.take(piece if page.start or spill.total_bytes else piece.removeprefix(BOM))
 
     try:
-        found = await locate_path(context.env, path)
+        place = await locate_path(context.env, path)
         read_page: ReadPage = context.env.read_page  # type: ignore[attr-defined]
-        again = await read_page(found, page.start, page.lines, 0, on_piece=take)
-        kept = spill.keep()
-        if again is None or again.page_digest != page.digest or kept is None:
+        again = await read_page(place, page.start, page.lines, 0, on_piece=take)
+        file = spill.keep()
+        if again is None or again.page_digest != page.digest or file is None:
             return None
-        return await storage.reference(await storage.adopt(kept))
+        return await storage.reference(await storage.adopt(file))
     except Exception:  # noqa: BLE001 - whatever fails, the file has it all
         return None
     finally:

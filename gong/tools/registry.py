@@ -118,7 +118,9 @@ def _flatten_schema(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
     for key in ("items", "additionalProperties"):
         if isinstance(flat.get(key), dict):
             flat[key] = _flatten_schema(flat[key], definitions)
-    choices = [_flatten_schema(one, definitions) for one in flat.get("anyOf", ()) if one != _NULL]
+    choices = [
+        _flatten_schema(choice, definitions) for choice in flat.get("anyOf", ()) if choice != _NULL
+    ]
     if not choices:
         return flat
     rest = {key: value for key, value in flat.items() if key != "anyOf"}
@@ -216,7 +218,7 @@ class ToolRegistry:
         self._require_known((name,))
         del self._tools[name]
         if self._chosen is not None:
-            self._chosen = tuple(one for one in self._chosen if one != name)
+            self._chosen = tuple(chosen for chosen in self._chosen if chosen != name)
 
     def get(self, name: str) -> AgentTool | None:
         """Return the tool of that name, active or not."""
@@ -238,25 +240,25 @@ class ToolRegistry:
             raise ConfigurationError(
                 f"Unknown preset of tools: {name}. Try {', '.join(TOOL_PRESETS)}."
             )
-        return tuple(one for one in TOOL_PRESETS[name] if one in self._tools)
+        return tuple(tool for tool in TOOL_PRESETS[name] if tool in self._tools)
 
     def validate(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the names once each; ConfigurationError when one is unknown or none is given."""
-        wanted = tuple(dict.fromkeys(names))
-        if not wanted:
+        known = tuple(dict.fromkeys(names))
+        if not known:
             raise ConfigurationError("No tools given. Name at least one of them.")
-        self._require_known(wanted)
-        return wanted
+        self._require_known(known)
+        return known
 
     def set_active(self, names: Iterable[str]) -> None:
         """Choose the active tools, from the next call on; refused as `validate` says.
 
         They are no longer those of a profile, and stay when the model changes.
         """
-        wanted = self.validate(names)
+        chosen = self.validate(names)
         if self.profile is not None:
             self._of_profile = (self._chosen, self.profile)
-        self._chosen, self.profile, self.tolerated = wanted, None, frozenset()
+        self._chosen, self.profile, self.tolerated = chosen, None, frozenset()
 
     def forget_choice(self) -> bool:
         """Let the tools of a profile be active again; return whether they ever were."""
@@ -284,7 +286,7 @@ class ToolRegistry:
         """Find the tool and check the arguments; a result when the call cannot run."""
         if call.name not in self._tools or call.name not in {*self.active, *self.tolerated}:
             known = ", ".join(self.active) or "none"
-            by_lower = {one.lower(): one for one in self.active}
+            by_lower = {name.lower(): name for name in self.active}
             near = get_close_matches(call.name.lower(), by_lower, n=1)
             hint = f"did you mean {by_lower[near[0]]}? " if near else ""
             text = f"Unknown tool: {call.name}: {hint}the tools there are: {known}"
@@ -296,9 +298,9 @@ class ToolRegistry:
             value = coerce_value(value, schema) if tool.schema is None else {"value": value}
             arguments = msgspec.convert(value, tool.arguments, strict=False)
         except (ValueError, RecursionError) as error:
-            said = f"Invalid arguments for tool: {tool.name}: {error}."
+            problem = f"Invalid arguments for tool: {tool.name}: {error}."
             expected = "a JSON object" if tool.schema else describe_fields(schema)
-            text = f"{said} Expected: {expected}"
+            text = f"{problem} Expected: {expected}"
             return ToolOutcome.error(text, kind="ValidationError")
         except BaseException as error:  # noqa: BLE001 - of the tool's own arguments
             return build_failure(tool.name, error)
@@ -326,8 +328,8 @@ class ToolRegistry:
         result = check_outcome(tool.name, answered)
         if tool.limits is not None:
             text = join_texts(result.content)
-            shown = text if result.is_measured else limit_text(text, tool.limits)
-            return result if shown == text else result.replace_text(shown, text)
+            limited = text if result.is_measured else limit_text(text, tool.limits)
+            return result if limited == text else result.replace_text(limited, text)
         about = TruncationContext(
             tool_name=tool.name,
             session_id=context.session,

@@ -54,17 +54,17 @@ async def run_tape_search(arguments: TapeSearchArguments, context: ToolContext) 
     if context.tape is None:
         return ToolOutcome.error(_NO_TAPE)
     try:
-        found = await asyncio.to_thread(context.tape.search, arguments.query, arguments.limit)
+        matches = await asyncio.to_thread(context.tape.search, arguments.query, arguments.limit)
     except TapeError as error:
         return ToolOutcome.error(f"{error}", kind="ValidationError")
     lines = []
-    for entry, time, kind, snippet in found:
+    for entry, time, kind, snippet in matches:
         place = f"{entry[:SHORT_ID_DIGITS]}  {shorten_timestamp(time)[:16]}"
         lines.append(f"{place}  {kind}: {snippet}")
     text = "\n".join((*lines, "[tape_read ENTRY shows one in full]"))
     nothing = "No entry of this tape contains these words. Try other words, or fewer."
     return ToolOutcome.from_text(
-        text if found else nothing, TapeSearchDetails(arguments.query, len(found))
+        text if matches else nothing, TapeSearchDetails(arguments.query, len(matches))
     )
 
 

@@ -155,12 +155,12 @@ class NormalizedText:
         return None if column is None else self._source_starts[line] + column
 
 
-def find_lookalike_spans(text: str, wanted: str) -> list[Span]:
-    """Return where `text` contains something that looks like `wanted`, without overlaps.
+def find_lookalike_spans(text: str, old_text: str) -> list[Span]:
+    """Return where `text` contains something that looks like `old_text`, without overlaps.
 
-    Blanks at the end of `wanted` are found as they are or not at all at the end of a line.
+    Blanks at the end of `old_text` are found as they are or not at all at the end of a line.
     """
-    lines = wanted.replace("\r\n", "\n").split("\n")
+    lines = old_text.replace("\r\n", "\n").split("\n")
     looks = "\n".join(map(_normalize_line, lines))
     if not _NEEDLESS.sub("", looks):
         return []
@@ -170,8 +170,8 @@ def find_lookalike_spans(text: str, wanted: str) -> list[Span]:
     if text.isascii() and not _has_unseen(text):  # it looks as it is
         return [Span(*match.span()) for match in pattern.finditer(text)]
     view = NormalizedText(text)
-    found = (view.source(Span(*match.span())) for match in pattern.finditer(view.text))
-    return [span for span in found if span is not None]
+    spans = (view.source(Span(*match.span())) for match in pattern.finditer(view.text))
+    return [span for span in spans if span is not None]
 
 
 def _has_unseen(text: str) -> bool:
@@ -182,7 +182,9 @@ def _has_unseen(text: str) -> bool:
 def _normalize_line(line: str) -> str:
     line = line.rstrip(_BLANKS)
     return (
-        line if line.isascii() else _CLUSTER.sub(lambda found: _normalize_cluster(found[0]), line)
+        line
+        if line.isascii()
+        else _CLUSTER.sub(lambda cluster: _normalize_cluster(cluster[0]), line)
     )
 
 
@@ -199,20 +201,20 @@ class _ColumnMap:
         """Where each cluster begins in the look."""
         self._spans = [(0, 0, 0)]
         """Where each begins in the line, and where it ends in the look and in the line."""
-        shown = source = 0
-        for found in _CLUSTER.finditer(line):
-            shown += found.start() - source
-            source = found.end()
-            self._begins.append(shown)
-            shown += len(_normalize_cluster(found[0]))
-            self._spans.append((found.start(), shown, source))
+        column = source = 0
+        for cluster in _CLUSTER.finditer(line):
+            column += cluster.start() - source
+            source = cluster.end()
+            self._begins.append(column)
+            column += len(_normalize_cluster(cluster[0]))
+            self._spans.append((cluster.start(), column, source))
 
     def source(self, column: int) -> int | None:
         """Return the column of the line that is `column` of its look; None inside a cluster."""
         cluster = bisect_right(self._begins, column) - 1
-        begin, shown, source = self._spans[cluster]
-        if column >= shown:
-            return source + column - shown
+        begin, look_start, source = self._spans[cluster]
+        if column >= look_start:
+            return source + column - look_start
         return begin if column == self._begins[cluster] else None
 
 
@@ -241,17 +243,17 @@ class TextPlaces(NamedTuple):
     """Whether the spans hold the text as it is, but for line ends."""
 
 
-def find_text(text: str, wanted: str) -> TextPlaces:
-    """Return the occurrences of `wanted` in `text`; similar ones count too for uniqueness.
+def find_text(text: str, old_text: str) -> TextPlaces:
+    """Return the occurrences of `old_text` in `text`; similar ones count too for uniqueness.
 
     What is found as it is is never taken for something that only looks like it.
     """
-    wanted = strip_byte_order_mark(wanted)
-    parts = map(re.escape, _to_unix_line_ends(wanted).split("\n"))
+    old_text = strip_byte_order_mark(old_text)
+    parts = map(re.escape, _to_unix_line_ends(old_text).split("\n"))
     # A carriage return that is looked for is not the one of a line end.
     pattern = "\r?\n".join(part.replace("\\\r", "\\\r(?!\n)") for part in parts)
     exact = [Span(*match.span()) for match in re.finditer(pattern, text)]
-    similar = find_lookalike_spans(text, wanted)
+    similar = find_lookalike_spans(text, old_text)
     # Similar places that overlap no exact one; both lists are in order
     ends = [other.end for other in exact]
     count = 0
@@ -273,8 +275,8 @@ def replace_spans(
     line_end = "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
     new = _to_unix_line_ends(new).replace("\n", line_end)
     first, last = spans[0].start, spans[-1].end
-    kept = (text[one.end : other.start] for one, other in pairwise(spans))
-    middle = new + "".join(part + new for part in kept)
+    gaps = (text[span.end : other.start] for span, other in pairwise(spans))
+    middle = new + "".join(part + new for part in gaps)
     start = len(file.mark) + len(file.encode_piece(text[:first]))
     old_end = start + len(file.encode_piece(text[first:last]))
     put_in = file.encode_piece(middle)
@@ -282,9 +284,9 @@ def replace_spans(
     return FileReplacement(before, after, start, old_end, start + len(put_in))
 
 
-def is_same_text(one: str, other: str) -> bool:
+def is_same_text(first: str, other: str) -> bool:
     """Whether two texts differ in nothing but their line ends."""
-    return _to_unix_line_ends(one) == _to_unix_line_ends(other)
+    return _to_unix_line_ends(first) == _to_unix_line_ends(other)
 
 
 def _to_unix_line_ends(text: str) -> str:

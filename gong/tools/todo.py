@@ -33,7 +33,7 @@ class TodoDetails(Struct, frozen=True):
 
 def render_todos(todos: Sequence[Todo]) -> str:
     """Return a list as lines, such as `[x] Read the code`."""
-    return "\n".join(f"{_MARKS[one.status]} {' '.join(one.content.split())}" for one in todos)
+    return "\n".join(f"{_MARKS[todo.status]} {' '.join(todo.content.split())}" for todo in todos)
 
 
 async def run_todo(arguments: TodoArguments, context: ToolContext) -> ToolOutcome:
@@ -44,7 +44,7 @@ async def run_todo(arguments: TodoArguments, context: ToolContext) -> ToolOutcom
     context.dialogue.record_todos(todos)
     if not todos:
         return ToolOutcome.from_text("The todo list is empty now.", TodoDetails(()))
-    working = sum(one.status == "in_progress" for one in todos)
+    working = sum(todo.status == "in_progress" for todo in todos)
     advice = "\n\n(Keep only one of them in progress at a time.)" if working > 1 else ""
     return ToolOutcome.from_text(
         f"The todo list is now:\n{render_todos(todos)}{advice}", TodoDetails(todos)

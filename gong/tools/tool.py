@@ -114,8 +114,8 @@ def check_outcome(name: str, result: object) -> ToolOutcome:
     if wrong := _find_fault(result):
         return ToolOutcome.error(f"Tool error ({name}): {wrong}")
     content = tuple(
-        replace(one, text=replace_surrogates(one.text)) if isinstance(one, Text) else one
-        for one in result.content
+        replace(block, text=replace_surrogates(block.text)) if isinstance(block, Text) else block
+        for block in result.content
     )
     full = None if result.full is None else replace_surrogates(result.full)
     if (content, full) == (result.content, result.full):
@@ -134,9 +134,9 @@ def build_failure(name: str, error: BaseException, what: str = "") -> ToolOutcom
         (FileNotFoundError, "FileNotFound"),
         (PermissionError, "PermissionDenied"),
     )
-    kind = next((kind for one, kind in kinds if isinstance(error, one)), None)
-    said = replace_surrogates(str(error) or type(error).__name__)
-    return ToolOutcome.error(f"Tool error ({name}): {what}{said}", kind=kind)
+    kind = next((kind for error_type, kind in kinds if isinstance(error, error_type)), None)
+    message = replace_surrogates(str(error) or type(error).__name__)
+    return ToolOutcome.error(f"Tool error ({name}): {what}{message}", kind=kind)
 
 
 def _find_fault(result: ToolOutcome) -> str:
@@ -144,7 +144,7 @@ def _find_fault(result: ToolOutcome) -> str:
     content: object = result.content
     if not isinstance(content, tuple | list):
         return f"its content is {type(content).__name__}, not blocks"
-    wrong = next((one for one in content if not isinstance(one, Block)), None)
+    wrong = next((block for block in content if not isinstance(block, Block)), None)
     if wrong is not None:
         return f"its content holds {type(wrong).__name__}, not blocks"
     full: object = result.full
@@ -308,7 +308,9 @@ async def find_call_targets(
         raise TargetsUnknown(
             build_failure(tool.name, error, "its find_targets failed: ")
         ) from error
-    if not isinstance(targets, list | tuple) or not all(isinstance(one, str) for one in targets):
+    if not isinstance(targets, list | tuple) or not all(
+        isinstance(target, str) for target in targets
+    ):
         text = f"Tool error ({tool.name}): its find_targets returned no list of paths"
         raise TargetsUnknown(ToolOutcome.error(text))
     return targets

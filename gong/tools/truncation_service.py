@@ -142,21 +142,25 @@ class TruncationService:
             if not config.enabled or not self._strategy.needs_truncation(content, config):
                 self._emit_event("skipped", content, content, context)
                 return WholeText(content)
-            kept = self._strategy.truncate(content, config)
+            remaining = self._strategy.truncate(content, config)
             storage = self._storage or context.storage or self._open_own_storage()
             path = await storage.save(content, context.tool_name)
         except Exception as error:  # noqa: BLE001 - whatever fails, the text is more than the cut
-            said = str(error) or type(error).__name__
-            self._emit_event("error", content, content, context, error=said)
+            reason = str(error) or type(error).__name__
+            self._emit_event("error", content, content, context, error=reason)
             return WholeText(content)
-        removed = f"{kept.removed_lines} lines"
-        if kept.removed_bytes is not None:
-            removed = f"{kept.removed_bytes} bytes"
+        removed = f"{remaining.removed_lines} lines"
+        if remaining.removed_bytes is not None:
+            removed = f"{remaining.removed_bytes} bytes"
         notice = _NOTICE.format(removed=removed, path=path)
-        parts = (kept.content, notice) if config.direction == "head" else (notice, kept.content)
-        shown = "\n\n".join(parts)
-        self._emit_event("truncated", content, shown, context, output_path=path)
-        return CutText(shown, path, kept.removed_lines, kept.removed_bytes)
+        parts = (
+            (remaining.content, notice)
+            if config.direction == "head"
+            else (notice, remaining.content)
+        )
+        text = "\n\n".join(parts)
+        self._emit_event("truncated", content, text, context, output_path=path)
+        return CutText(text, path, remaining.removed_lines, remaining.removed_bytes)
 
     async def cleanup(self) -> int:
         """Delete saved files that are too old; return how many were deleted."""

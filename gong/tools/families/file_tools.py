@@ -56,27 +56,29 @@ async def _run_read_file(
     arguments: ReadFileArguments, context: ToolContext, *, limits: OutputLimits
 ) -> ToolOutcome:
     start = max((arguments.offset or 1) - 1, 0)
-    found = await load_page(arguments.file_path, start, arguments.limit, context)
-    if isinstance(found, ToolOutcome):
-        return found
-    page = split_lines(found.text)
-    text = _number_page(page, start, found.total)
-    shown = limit_text(text, limits)
-    if len(page) == found.total and shown == text:
+    content = await load_page(arguments.file_path, start, arguments.limit, context)
+    if isinstance(content, ToolOutcome):
+        return content
+    page = split_lines(content.text)
+    text = _number_page(page, start, content.total)
+    limited = limit_text(text, limits)
+    if len(page) == content.total and limited == text:
         return ToolOutcome.from_text(text)
     details = ReadDetails(
         path=arguments.file_path,
-        line_count=found.total,
-        truncated=shown != text,
-        encoding=found.encoding,
-        truncated_by=("chars" if len(text) > limits.chars else "lines") if shown != text else None,
+        line_count=content.total,
+        truncated=limited != text,
+        encoding=content.encoding,
+        truncated_by=("chars" if len(text) > limits.chars else "lines")
+        if limited != text
+        else None,
         total_lines=len(page),
-        output_lines=len(_NUMBERED.findall(shown)),
+        output_lines=len(_NUMBERED.findall(limited)),
     )
-    if shown == text:
-        return ToolOutcome((Text(shown),), details)
-    full = await keep_page(found, text, arguments.file_path, context)
-    return ToolOutcome((Text(shown),), details, full=full.text, kept=full.blob)
+    if limited == text:
+        return ToolOutcome((Text(limited),), details)
+    full = await keep_page(content, text, arguments.file_path, context)
+    return ToolOutcome((Text(limited),), details, full=full.text, kept=full.blob)
 
 
 def _number_page(page: Sequence[str], start: int, line_count: int) -> str:
@@ -115,10 +117,10 @@ async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContex
     size = left_out = 0
     content: FileContent | ToolOutcome
     named: dict[str, ToolOutcome | None] = {}
-    for wanted in arguments.paths:
-        meant = await _expand_pattern(wanted, context)
+    for pattern in arguments.paths:
+        meant = await _expand_pattern(pattern, context)
         if isinstance(meant, ToolOutcome):
-            named[wanted] = meant
+            named[pattern] = meant
         else:
             named |= {path: None for path in meant if path not in named}
     for path, refused in named.items():
@@ -135,21 +137,21 @@ async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContex
     if left_out:
         enough = format_size(READ_MANY_BYTES)
         parts.append(f"[{left_out} more files left out after {enough}. Name fewer at once.]\n")
-    said = "\n".join(parts) or NO_FILES_TEXT
+    body = "\n".join(parts) or NO_FILES_TEXT
     details = ReadManyDetails(tuple(read), tuple(failed), left_out)
-    return ToolOutcome((Text(said), *pictures), details, is_error=bool(failed) and not read)
+    return ToolOutcome((Text(body), *pictures), details, is_error=bool(failed) and not read)
 
 
-async def _expand_pattern(wanted: str, context: ToolContext) -> Sequence[str] | ToolOutcome:
-    if not set("*?[{") & set(wanted):
-        return (wanted,)
+async def _expand_pattern(pattern: str, context: ToolContext) -> Sequence[str] | ToolOutcome:
+    if not set("*?[{") & set(pattern):
+        return (pattern,)
     with suppress(OSError, ValueError):  # reading it says what is wrong
-        if await context.env.file_exists(await locate_path(context.env, wanted)):
-            return (wanted,)
-    found = await find_paths(context.env, ".", wanted)
-    if isinstance(found, ToolOutcome):
-        return found
-    return [one.path for one in found if not one.is_dir]
+        if await context.env.file_exists(await locate_path(context.env, pattern)):
+            return (pattern,)
+    paths = await find_paths(context.env, ".", pattern)
+    if isinstance(paths, ToolOutcome):
+        return paths
+    return [entry.path for entry in paths if not entry.is_dir]
 
 
 def build_reading_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
@@ -225,12 +227,12 @@ async def _replace_in_file(
 ) -> ToolOutcome:
     path, old, new = arguments.file_path, arguments.old_string, arguments.new_string
     wish = ReplaceRequest(path, old, new, arguments.every, "old_string")
-    made = await replace_text(context, wish)
-    if isinstance(made, ToolOutcome):
-        return made
-    times = "1 occurrence" if made.replacements == 1 else f"{made.replacements} occurrences"
-    loosely = "" if made.exact else " It matched but for blanks, quotes or dashes."
-    return ToolOutcome.from_text(f"Successfully replaced {times} in {path}.{loosely}", made)
+    details = await replace_text(context, wish)
+    if isinstance(details, ToolOutcome):
+        return details
+    times = "1 occurrence" if details.replacements == 1 else f"{details.replacements} occurrences"
+    loosely = "" if details.exact else " It matched but for blanks, quotes or dashes."
+    return ToolOutcome.from_text(f"Successfully replaced {times} in {path}.{loosely}", details)
 
 
 def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:

@@ -96,42 +96,42 @@ async def _run_grep_search(
         ignore_case=arguments.case_insensitive,
         limit=max(COUNTED_MATCHES, arguments.max_results) if by_file else arguments.max_results,
     )
-    found = await search_path(context.env, arguments.path, search)
-    if not isinstance(found, GrepMatches):
-        return found
-    if by_file and found.matches.found:
-        return await _show_matching_files(arguments, context, found, limits)
+    result = await search_path(context.env, arguments.path, search)
+    if not isinstance(result, GrepMatches):
+        return result
+    if by_file and result.matches.found:
+        return await _show_matching_files(arguments, context, result, limits)
     manner = MatchDisplay(0, _to_caps(limits), "max_results", "read_file")
-    return await show_matches(context, found, search, manner)
+    return await show_matches(context, result, search, manner)
 
 
 async def _show_matching_files(
     arguments: GrepSearchArguments,
     context: ToolContext,
-    found: GrepMatches,
+    grep_result: GrepMatches,
     limits: OutputLimits,
 ) -> ToolOutcome:
     """Return the files that match, or how many lines of each do."""
-    counts = Counter(match.path for match in found.matches.found)
+    counts = Counter(match.path for match in grep_result.matches.found)
     limit, counted = arguments.max_results, arguments.output_mode == "count"
     every = [
         f"{format_path(path)}:{n}" if counted else format_path(path) for path, n in counts.items()
     ]
-    matches = found.matches
+    matches = grep_result.matches
     notices = []
     if len(counts) > limit:
         notices.append(describe_limit_reached(limit, "files", "max_results"))
     if matches.limited:
         seen = len(matches.found)
         notices.append(f"Stopped after {seen} matches: there may be more. Refine pattern")
-    shown = cut_with_notices("\n".join(every[:limit]), _to_caps(limits), notices)
+    page = cut_with_notices("\n".join(every[:limit]), _to_caps(limits), notices)
     details = SearchDetails(
-        arguments.pattern, len(counts), len(matches.found), truncated=shown.noted
+        arguments.pattern, len(counts), len(matches.found), truncated=page.noted
     )
-    if shown.cut.output_lines == len(every):
-        return ToolOutcome((Text(shown.content),), details)
+    if page.cut.output_lines == len(every):
+        return ToolOutcome((Text(page.content),), details)
     full = await keep_full_output("\n".join(every), context.storage)
-    return ToolOutcome((Text(shown.content),), details, full=full.text, kept=full.blob)
+    return ToolOutcome((Text(page.content),), details, full=full.text, kept=full.blob)
 
 
 class GlobArguments(Struct, frozen=True):
@@ -144,11 +144,11 @@ class GlobArguments(Struct, frozen=True):
 async def _run_glob(
     arguments: GlobArguments, context: ToolContext, *, limits: OutputLimits
 ) -> ToolOutcome:
-    found = await find_paths(context.env, arguments.path, arguments.pattern)
-    if isinstance(found, ToolOutcome):
-        return found
-    files = [one for one in found if not one.is_dir]
-    newest_first = sorted(files, key=lambda one: (-one.changed_ns, one.path))
+    paths = await find_paths(context.env, arguments.path, arguments.pattern)
+    if isinstance(paths, ToolOutcome):
+        return paths
+    files = [entry for entry in paths if not entry.is_dir]
+    newest_first = sorted(files, key=lambda entry: (-entry.changed_ns, entry.path))
     limit = limits.lines or len(files)
     more = f"{limit} newest of {len(files)} files shown. Refine pattern or path to see others"
     manner = PathDisplay(arguments.pattern, _to_caps(limits), limit, more)

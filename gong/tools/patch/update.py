@@ -126,10 +126,10 @@ def seek_lines(
     if not pattern:
         return SeekMatch(start, "")
     if at_end and last > start:
-        found = _seek_in_passes(lines, pattern, last)
+        match = _seek_in_passes(lines, pattern, last)
         # Models mark the end of the file where it is not: then it is an ordinary place.
-        if found:
-            return found
+        if match:
+            return match
     return _seek_in_passes(lines, pattern, start)
 
 
@@ -181,12 +181,12 @@ def quote_lines(lines: Sequence[str]) -> str:
 
 
 def describe_difference(
-    lines: SeekLines, wanted: Sequence[str], new: Sequence[str], cursor: int
+    lines: SeekLines, expected: Sequence[str], new: Sequence[str], cursor: int
 ) -> str:
-    """Return where in the file `wanted`, found nowhere from `cursor` on, may be meant."""
+    """Return where in the file `expected`, found nowhere from `cursor` on, may be meant."""
     if not lines.texts:
         return "The file is empty."
-    before = seek_lines(lines, wanted, 0)
+    before = seek_lines(lines, expected, 0)
     if before:
         return (
             f"They stand at line {before.start + 1}, above the place reached: line {cursor + 1}."
@@ -195,49 +195,49 @@ def describe_difference(
     done = seek_lines(lines, new, 0) if len(new) > 1 else None
     if done:
         return f"The lines it would put in stand at line {done.start + 1}: it may be done already."
-    place = _find_nearest(lines, wanted, cursor)
+    place = _find_nearest(lines, expected, cursor)
     return (
         "Nothing in the file is like them."
         if place is None
-        else _describe_nearest(lines, wanted, place)
+        else _describe_nearest(lines, expected, place)
     )
 
 
-def _describe_nearest(lines: SeekLines, wanted: Sequence[str], place: _NearestPlace) -> str:
-    there = lines.texts[place.start : place.start + len(wanted)]
+def _describe_nearest(lines: SeekLines, expected: Sequence[str], place: _NearestPlace) -> str:
+    there = lines.texts[place.start : place.start + len(expected)]
     differing = next(
         n
-        for n, text in enumerate(wanted)
+        for n, text in enumerate(expected)
         if n >= len(there) or normalize_line(text) != normalize_line(there[n])
     )
     number = place.start + differing + 1
     end = place.start + min(len(there), SHOWN_LINES)
     width = len(str(end))
-    shown = (f"{n + 1:>{width}} {_cut_line(lines.texts[n])}" for n in range(place.start, end))
-    listing = "\n".join(shown)
+    rows = (f"{n + 1:>{width}} {_cut_line(lines.texts[n])}" for n in range(place.start, end))
+    listing = "\n".join(rows)
     got = repr(_cut_line(there[differing])) if differing < len(there) else "the end of the file"
     return (
-        f"Nearest in the file, {place.agreeing} of {len(wanted)} lines agree:\n"
+        f"Nearest in the file, {place.agreeing} of {len(expected)} lines agree:\n"
         f"{listing}\n"
         f"The first difference is at line {number}:\n"
-        f"  expected {_cut_line(wanted[differing])!r}\n"
+        f"  expected {_cut_line(expected[differing])!r}\n"
         f"  got      {got}"
     )
 
 
-def _find_nearest(lines: SeekLines, wanted: Sequence[str], cursor: int) -> _NearestPlace | None:
+def _find_nearest(lines: SeekLines, expected: Sequence[str], cursor: int) -> _NearestPlace | None:
     """Return the place where most lines agree, the nearest to `cursor` of several."""
-    votes = _count_votes(lines, [normalize_line(line) for line in wanted])
+    votes = _count_votes(lines, [normalize_line(line) for line in expected])
     if votes:
-        index, agreeing = max(votes.items(), key=lambda one: (one[1], -abs(one[0] - cursor)))
+        index, agreeing = max(votes.items(), key=lambda vote: (vote[1], -abs(vote[0] - cursor)))
         return _NearestPlace(index, agreeing)
-    return _find_similar_line(lines, wanted, cursor)
+    return _find_similar_line(lines, expected, cursor)
 
 
-def _count_votes(lines: SeekLines, wanted: Sequence[str]) -> Counter[int]:
-    """Return start lines, each with how many lines agree if `wanted` begins there.
+def _count_votes(lines: SeekLines, expected: Sequence[str]) -> Counter[int]:
+    """Return start lines, each with how many lines agree if `expected` begins there.
 
-    Each line of `wanted` votes for the start that its own places in the file imply:
+    Each line of `expected` votes for the start that its own places in the file imply:
 
         file    0 a   1 b   2 c   3 a   4 x   5 c
         wanted  a, b, c
@@ -246,28 +246,28 @@ def _count_votes(lines: SeekLines, wanted: Sequence[str]) -> Counter[int]:
     Line 0 has three votes, line 3 two.
     """
     places = defaultdict(list)
-    telling = {line for line in wanted if line}
+    telling = {line for line in expected if line}
     for number, line in enumerate(lines.plain):
         if line in telling:
             places[line].append(number)
     votes: Counter[int] = Counter()
-    for offset, line in enumerate(wanted):
-        found = places.get(line, ())
-        if len(found) <= COMMON_LINES:
-            votes.update(place - offset for place in found if place >= offset)
+    for offset, line in enumerate(expected):
+        starts = places.get(line, ())
+        if len(starts) <= COMMON_LINES:
+            votes.update(place - offset for place in starts if place >= offset)
     return votes
 
 
 def _find_similar_line(
-    lines: SeekLines, wanted: Sequence[str], cursor: int
+    lines: SeekLines, expected: Sequence[str], cursor: int
 ) -> _NearestPlace | None:
-    """Return the place of the line that is most like the first telling one of `wanted`."""
-    offset = next((n for n, line in enumerate(wanted) if line.strip()), None)
+    """Return the place of the line that is most like the first telling one of `expected`."""
+    offset = next((n for n, line in enumerate(expected) if line.strip()), None)
     if offset is None:
         return None
     start = max(0, min(cursor, len(lines.texts) - COMPARED_LINES))
     window = [line[:SHOWN_CHARACTERS] for line in lines.texts[start : start + COMPARED_LINES]]
-    alike = get_close_matches(wanted[offset][:SHOWN_CHARACTERS], window, n=1)
+    alike = get_close_matches(expected[offset][:SHOWN_CHARACTERS], window, n=1)
     if not alike:
         return None
     return _NearestPlace(max(0, start + window.index(alike[0]) - offset), 0)
@@ -326,7 +326,7 @@ def patch_file(data: bytes, hunk: UpdateFile) -> PatchedFile:
             notes.append(f"{hunk.path}:{place.start + 1} matched apart from {place.overlooked}.")
     whole, merged, done = file.whole, [], 0
     # For the same reason the places may be out of order; `sorted` keeps the order of equal ones.
-    for place in sorted(placed, key=lambda one: one.start):
+    for place in sorted(placed, key=lambda placement: placement.start):
         merged += whole[done : place.start] + place.lines
         done = max(done, place.end)
     return PatchedFile(file.join_lines(merged + whole[done:]), tuple(failures), tuple(notes))
@@ -368,9 +368,9 @@ def _find_contexts_end(chunk: Chunk, lines: SeekLines, cursor: int) -> int | str
     lines are still to be found below it.
     """
     for context in chunk.contexts:
-        found = seek_lines(lines, (context,), cursor)
-        if found:
-            cursor = found.start + 1
+        match = seek_lines(lines, (context,), cursor)
+        if match:
+            cursor = match.start + 1
         elif not (_RANGE.fullmatch(context) or (chunk.old and seek_lines(lines, (context,), 0))):
             return context
     return cursor
@@ -396,8 +396,8 @@ def _drop_last_blank(body: Sequence[ChunkLine]) -> Sequence[ChunkLine]:
     Models put a blank line between chunks, or take the end of the file for one.
     """
     place = max(n for n, line in enumerate(body) if line.sign != "+")
-    kept = [ChunkLine("+", "")] if body[place].sign == " " else []
-    changed = [*body[:place], *kept, *body[place + 1 :]]
+    blank = [ChunkLine("+", "")] if body[place].sign == " " else []
+    changed = [*body[:place], *blank, *body[place + 1 :]]
     last = max((n for n, line in enumerate(changed) if line.sign != "-"), default=None)
     if last is not None and changed[last] == ChunkLine("+", ""):
         del changed[last]
