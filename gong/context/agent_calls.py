@@ -70,9 +70,9 @@ def _read_agent_calls(
 ) -> Iterator[tuple[str, Entry]]:
     if started.tape is not None:
         with open_tape(started.tape) as own:
-            found = _add_calls(read_tape_entries(own, warn), own, open_tape, warn, seen, whole=True)
-            yield from ((branch, entry) for branch, entry in found if extract_model_call(entry))
+            calls = _add_calls(read_tape_entries(own, warn), own, open_tape, warn, seen, whole=True)
+            yield from ((branch, entry) for branch, entry in calls if extract_model_call(entry))
         return
     path = read_path_entries(tape, tape.head(started.branch), warn)
-    found = _add_calls(path, tape, open_tape, warn, seen, whole=False)
-    yield from ((branch, entry) for branch, entry in found if extract_model_call(entry))
+    calls = _add_calls(path, tape, open_tape, warn, seen, whole=False)
+    yield from ((branch, entry) for branch, entry in calls if extract_model_call(entry))

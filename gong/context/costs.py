@@ -238,7 +238,7 @@ def suggest_savings(
             f"{long} of {len(calls)} calls sent more than {_LONG_PROMPT:,} tokens: /compact, or a "
             "new session for a new task, makes them shorter."
         )
-    cached = [one for one in calls if one.spend.usage.cache_read is not None]
+    cached = [call for call in calls if call.spend.usage.cache_read is not None]
     sent, read = sum(map(_count_prompt, cached)), total.usage.cache_read or 0
     if len(cached) >= _MIN_CALLS and read * 2 < sent:
         hints.append(
@@ -261,14 +261,14 @@ def _suggest_model(
     for call in calls:
         key = call.provider, call.model
         spent[key] = spent.get(key, Spend()) + call.spend
-    (provider, model), most = max(spent.items(), key=lambda one: one[1].cost or 0.0)
-    for one in models:
-        if one.provider != provider or one.price is None or not one.can("tools"):
+    (provider, model), most = max(spent.items(), key=lambda row: row[1].cost or 0.0)
+    for candidate in models:
+        if candidate.provider != provider or candidate.price is None or not candidate.can("tools"):
             continue
-        dollars = one.price.compute_cost(most.usage)
-        if (one.context_window or 0) > window and 0 < dollars * 2 <= (most.cost or 0.0):
+        dollars = candidate.price.compute_cost(most.usage)
+        if (candidate.context_window or 0) > window and 0 < dollars * 2 <= (most.cost or 0.0):
             yield (
-                f"With {one.id} the tokens of {provider}/{model} would cost about "
+                f"With {candidate.id} the tokens of {provider}/{model} would cost about "
                 f"{format_money(dollars)} instead of {format_cost(most)}: use it for easy tasks "
                 "and sub-agents."
             )

@@ -71,7 +71,7 @@ class Instructions(NamedTuple):
     @property
     def names(self) -> list[str]:
         """The names of the files, in order."""
-        return [one.name for one in self.files]
+        return [file.name for file in self.files]
 
 
 def read_instructions(
@@ -119,8 +119,8 @@ def render_instructions(instructions: Instructions) -> str:
     if not instructions.files:
         return ""
     parts = [
-        f'<instructions from="{one.path}">\n{one.text.strip(chr(10))}\n</instructions>'
-        for one in instructions.files
+        f'<instructions from="{file.path}">\n{file.text.strip(chr(10))}\n</instructions>'
+        for file in instructions.files
     ]
     about = (
         "Instructions of the user and of the project. Where two of them disagree, the later one"
@@ -158,20 +158,20 @@ class _InstructionReader:
         imported: list[str] = []
         if path.name in _IMPORTING_NAMES or depth:
             # each `@path` outside of code, once and in order
-            found = (
-                one["path"].rstrip(_PATH_END) for one in _IMPORT.finditer(_CODE.sub(" ", text))
+            names = (
+                match["path"].rstrip(_PATH_END) for match in _IMPORT.finditer(_CODE.sub(" ", text))
             )
-            imported = [*dict.fromkeys(name for name in found if name)]
+            imported = [*dict.fromkeys(name for name in names if name)]
             for name in imported:
                 self._add_import(path, name, is_own=is_own, depth=depth + 1)
         rest = text
         for name in imported:
             rest = rest.replace(f"@{name}", "")
         if rest.strip():
-            shown = os.path.relpath(path, self.folder)
+            shown_name = os.path.relpath(path, self.folder)
             if not path.is_relative_to(self.root) and path.is_relative_to(self.home):
-                shown = f"~/{path.relative_to(self.home)}"
-            self.files.append(InstructionFile(str(path), shown, text))
+                shown_name = f"~/{path.relative_to(self.home)}"
+            self.files.append(InstructionFile(str(path), shown_name, text))
 
     def _add_import(self, by: Path, name: str, *, is_own: bool, depth: int) -> None:
         named = self.home + name[1:] if name.startswith("~/") else name
@@ -216,19 +216,19 @@ def _read_text(path: str) -> str:
 def _fit_files(files: list[InstructionFile]) -> tuple[tuple[InstructionFile, ...], list[str]]:
     """Return the files that fit, the last one first, and a remark on what does not."""
     left, fitting, cut = MAX_INSTRUCTION_BYTES, [], []
-    for one in reversed(files):
-        data = one.text.encode()
+    for file in reversed(files):
+        data = file.text.encode()
         if len(data) > left:
-            cut.append(one.name)
+            cut.append(file.name)
             if len(cut) > 1:  # the marker is there already, and there is no room
                 continue
-            begun = data[:left].decode("utf-8", "ignore")
-            one = one._replace(text=f"{begun}\n{TRUNCATION_MARKER}")  # noqa: PLW2901
+            beginning = data[:left].decode("utf-8", "ignore")
+            file = file._replace(text=f"{beginning}\n{TRUNCATION_MARKER}")  # noqa: PLW2901
             data = data[:left]
             left = 0
         else:
             left -= len(data)
-        fitting.append(one)
+        fitting.append(file)
     names = ", ".join(reversed(cut))
     remarks = [f"instructions are longer than 32 KB: {names} is cut or left out"] if cut else []
     return tuple(reversed(fitting)), remarks

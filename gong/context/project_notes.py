@@ -46,16 +46,16 @@ def describe_project(folder: Path) -> str:
     paragraphs = _read_paragraphs(folder)
     name, description = _read_metadata(folder)
     title = _find_title(paragraphs) or name or folder.name
-    prose = (one for one in paragraphs if not one.startswith(_NO_PROSE))
+    prose = (paragraph for paragraph in paragraphs if not paragraph.startswith(_NO_PROSE))
     introduction = dict.fromkeys(filter(None, (description, next(prose, ""))))
     sections = [f"# {title}", *introduction]
     commands = list(dict.fromkeys(_list_commands(folder)))[:_MAX_ROWS]
     if commands:
-        sections.append("## Commands\n\n" + "\n".join(f"- `{one}`" for one in commands))
+        sections.append("## Commands\n\n" + "\n".join(f"- `{command}`" for command in commands))
     folders = sorted(
-        one.name
-        for one in folder.iterdir()
-        if one.is_dir() and one.name[0] != "." and one.name not in _IGNORED_FOLDERS
+        child.name
+        for child in folder.iterdir()
+        if child.is_dir() and child.name[0] != "." and child.name not in _IGNORED_FOLDERS
     )
     if folders:
         rows = "\n".join(f"- `{name}/`" for name in folders[:_MAX_ROWS])
@@ -69,16 +69,16 @@ def _read_paragraphs(folder: Path) -> list[str]:
     text = "\n\n".join(_read_text(file) for file in sorted(folder.glob("README*")))
     marked = re.sub(r"^(.+)\n=+[ \t]*$", r"\n# \1\n", text, flags=re.MULTILINE)
     marked = re.sub(r"^(#{1,6} .*)$", r"\n\1\n", marked, flags=re.MULTILINE)
-    lines = (" ".join(one.split()) for one in re.split(r"\n\s*\n", marked))
-    return [one for one in lines if one]
+    lines = (" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", marked))
+    return [line for line in lines if line]
 
 
 def _find_title(paragraphs: list[str]) -> str:
     """Return the text of the first heading; empty where words stand before it, or none."""
-    for one in paragraphs:
-        if one.startswith("# "):
-            return _LINK.sub(r"\1", one).strip("# ")
-        if not one.startswith(_NO_PROSE):
+    for paragraph in paragraphs:
+        if paragraph.startswith("# "):
+            return _LINK.sub(r"\1", paragraph).strip("# ")
+        if not paragraph.startswith(_NO_PROSE):
             break
     return ""
 
@@ -94,8 +94,8 @@ def _read_metadata(folder: Path) -> tuple[str, str]:
 
     def find_text(name: str) -> str:
         texts = (table.get(name) for table in tables)
-        found = (" ".join(one.split()) for one in texts if isinstance(one, str))
-        return next(filter(None, found), "")
+        lines = (" ".join(text.split()) for text in texts if isinstance(text, str))
+        return next(filter(None, lines), "")
 
     return find_text("name"), find_text("description")
 
@@ -121,10 +121,10 @@ def _list_commands(folder: Path) -> Iterator[str]:
 def _read_json(file: Path) -> dict[str, Any]:
     """Return the object in a file; an empty one where it cannot be read."""
     try:
-        found = json.loads(_read_text(file) or "{}")
+        document = json.loads(_read_text(file) or "{}")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
@@ -137,8 +137,8 @@ def _read_toml(file: Path) -> dict[str, Any]:
 
 def _get_table(document: Any, name: str) -> dict[str, Any]:
     """Return a table of a document; an empty one where there is none."""
-    found = document.get(name) if isinstance(document, dict) else None
-    return found if isinstance(found, dict) else {}
+    table = document.get(name) if isinstance(document, dict) else None
+    return table if isinstance(table, dict) else {}
 
 
 def _read_text(file: Path) -> str:

@@ -107,10 +107,10 @@ async def find_repository(
 
     Git is started only where the files show a repository, or `environ` names one.
     """
-    found = None
+    repository = None
     with suppress(OSError):  # files above the folder may be closed to us, and not to git
-        found = await _read_repository_files(env)
-        if found is None and "GIT_DIR" not in environ:
+        repository = await _read_repository_files(env)
+        if repository is None and "GIT_DIR" not in environ:
             return None
     reader = GitStatusReader()
     try:
@@ -118,10 +118,10 @@ async def find_repository(
             _STATUS_COMMAND, timeout_ms=_STATUS_TIMEOUT_MS, on_output=reader.read_chunk
         )
     except (ConfigurationError, OSError):  # such as: there is no shell, which may not be needed
-        return found
+        return repository
     if result.exit_code == 0 and not result.timed_out:
         return reader.build_repository()
-    return found and found._replace(commits=tuple(reader.commits))
+    return repository and repository._replace(commits=tuple(reader.commits))
 
 
 class GitStatusReader:
@@ -170,8 +170,8 @@ async def _read_repository_files(env: ExecutionEnvironment) -> GitRepository | N
             if is_folder or (await _read_git_line(env, git)).startswith(_GITDIR_PREFIX):
                 return await _read_git_head(env, git)
         if all([await env.file_exists(str(place / name)) for name in _BARE_ENTRIES]):
-            found = await _read_git_head(env, place)
-            return found._replace(dirty=False)  # nothing is checked out, so there are no changes
+            head = await _read_git_head(env, place)
+            return head._replace(dirty=False)  # nothing is checked out, so there are no changes
     return None
 
 

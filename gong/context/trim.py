@@ -106,8 +106,8 @@ def find_cut(
     # The end itself always fits: what is after it has no tokens.
     fits = next(place for place, end in enumerate(ends) if ends[-1] - end <= keep_tokens)
     spoken = (place for place, entry in enumerate(entries) if type(entry.data) in _SPOKEN_PAYLOADS)
-    begun = next(spoken, len(entries))
-    if fits <= begun:
+    first_turn = next(spoken, len(entries))
+    if fits <= first_turn:
         return None
     turns = [place for place, entry in enumerate(entries) if is_turn_start(entry.data)]
     # Entries before the first prompt, of a turn whose beginning is covered, are a turn as well.
@@ -119,7 +119,7 @@ def find_cut(
         if is_sent_answer(entries[place].data)
     }
     free = find_borders(entries)
-    legal = [place for place in sorted({*turns, *large}) if free[place] and place > begun]
+    legal = [place for place in sorted({*turns, *large}) if free[place] and place > first_turn]
     if not legal:
         return None
     # If nothing legal fits, keeping too much is better than to cut a call from its result.
@@ -284,17 +284,17 @@ def iter_elided_messages(
     if not less:
         yield from messages
         return
-    asked: Counter[str] = Counter()
+    seen_ids: Counter[str] = Counter()
     contents = {}
     for pair in pair_calls(entries):
-        asked[pair.id] += 1
+        seen_ids[pair.id] += 1
         if pair.result in less:
-            contents[pair.id, asked[pair.id]] = less[pair.result]
-    asked.clear()
+            contents[pair.id, seen_ids[pair.id]] = less[pair.result]
+    seen_ids.clear()
     for message in messages:
         if message.role == "assistant":
-            asked.update({call.id for call in select_tool_calls(message.content)})
-        content = message.call_id and contents.get((message.call_id, asked[message.call_id]))
+            seen_ids.update({call.id for call in select_tool_calls(message.content)})
+        content = message.call_id and contents.get((message.call_id, seen_ids[message.call_id]))
         yield replace(message, content=content) if content else message
 
 
@@ -321,17 +321,17 @@ class _ElisionRules(NamedTuple):
 
 def _read_elision_rules(entries: Sequence[Entry]) -> _ElisionRules:
     """Read the decisions; ignore those that are malformed or for entries out of view."""
-    found = []
+    rules = []
     for entry in entries:
         data = entry.data
         if type(data) is Custom and data.kind in REDUCTION_KINDS:
             with suppress(msgspec.MsgspecError):
-                found.append((data.kind, msgspec.json.decode(data.data, type=Elision)))
-    if not found:
+                rules.append((data.kind, msgspec.json.decode(data.data, type=Elision)))
+    if not rules:
         return _ElisionRules()
     places = {entry.id: place for place, entry in enumerate(entries)}
-    reaches = [places.get(one.to, -1) for kind, one in found if kind == ELIDED]
-    limits = ((places.get(one.to, -1), one.limit) for kind, one in found if kind == TRUNCATED)
+    reaches = [places.get(rule.to, -1) for kind, rule in rules if kind == ELIDED]
+    limits = ((places.get(rule.to, -1), rule.limit) for kind, rule in rules if kind == TRUNCATED)
     return _ElisionRules(
         max(reaches, default=-1), tuple((to, limit) for to, limit in limits if limit)
     )
@@ -395,7 +395,9 @@ def micro_compact(
     for place, message in enumerate(messages):
         content = message.get("content")
         blocks: list[Any] = content if isinstance(content, list) else []
-        results = [isinstance(one, dict) and one.get("type") == "tool_result" for one in blocks]
+        results = [
+            isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks
+        ]
         if message.get("role") == "tool":
             changed.append((place, {**message, "content": placeholder}))
         elif any(results):

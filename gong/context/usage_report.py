@@ -80,7 +80,7 @@ def measure_context_usage(
     """
     tools = len(request.tools)
     files = [
-        UsageShare("instructions", one.name, count_text_tokens(one.text)) for one in instructions
+        UsageShare("instructions", file.name, count_text_tokens(file.text)) for file in instructions
     ]
     own = count_text_tokens(request.system) - sum(part.tokens for part in files)
     parts = [
