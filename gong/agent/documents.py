@@ -87,17 +87,17 @@ def record_output(
     """
     if len(output) > _MAX_OUTPUT:
         output = f"{output[:_MAX_OUTPUT]}\n… {len(output) - _MAX_OUTPUT} more characters"
-    shown = [clean_words(one) for one in (command, output.rstrip()) if one]
-    said = "\n".join(("$ " + shown[0], *shown[1:], f"[{end}]"))
+    texts = [clean_words(text) for text in (command, output.rstrip()) if text]
+    transcript = "\n".join(("$ " + texts[0], *texts[1:], f"[{end}]"))
     document = None
     if not shared:
-        recorder.append(Note(said))
+        recorder.append(Note(transcript))
     elif now:
-        document = AttachedDocument(f"The user ran this command:\n{said}")
+        document = AttachedDocument(f"The user ran this command:\n{transcript}")
         record_documents(recorder, [document])
     else:
         waits = secrets.token_hex(4)
-        document = AttachedDocument(f"The user ran this command:\n{said}", id=f"o_{waits}")
+        document = AttachedDocument(f"The user ran this command:\n{transcript}", id=f"o_{waits}")
         record_waiting_outputs(recorder, [document])
     recorder.barrier()
     return None if now else document
@@ -105,9 +105,9 @@ def record_output(
 
 def record_waiting_outputs(recorder: Recorder, documents: Sequence[AttachedDocument]) -> None:
     """Record those documents that are outputs, and wait."""
-    for one in documents:
-        if one.id:
-            data = msgspec.json.encode(_WaitingOutput(one.id, one.text))
+    for document in documents:
+        if document.id:
+            data = msgspec.json.encode(_WaitingOutput(document.id, document.text))
             recorder.append(Custom(COMMAND, Raw(data)))
 
 
@@ -119,8 +119,8 @@ def find_waiting_outputs(path: Sequence[Entry]) -> list[AttachedDocument]:
             continue
         with suppress(msgspec.MsgspecError):  # another program's entry under our name
             if entry.data.kind == COMMAND:
-                found = msgspec.json.decode(entry.data.data, type=_WaitingOutput)
-                waiting[found.id] = AttachedDocument(found.text, id=found.id)
+                output = msgspec.json.decode(entry.data.data, type=_WaitingOutput)
+                waiting[output.id] = AttachedDocument(output.text, id=output.id)
             elif entry.data.kind == DELIVERED:
                 waiting.pop(msgspec.json.decode(entry.data.data, type=_DeliveryMark).id, None)
     return [*waiting.values()]

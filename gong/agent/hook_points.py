@@ -73,7 +73,7 @@ class SessionHooks:
         `cwd` is the folder in which commands run, `tapes` the folder of the store's tapes, `agent`
         the id and type of the sub-agent whose session it is.
         """
-        self.dispatcher = HookDispatcher([_wrap_hook(one) for one in hooks])
+        self.dispatcher = HookDispatcher([_wrap_hook(hook) for hook in hooks])
         self.cwd, self.tapes, self._agent = cwd or str(Path.cwd()), tapes, agent
         self._find_mode: Callable[[], str] = lambda: "default"
         self._recorder: Recorder | None = None
@@ -129,7 +129,7 @@ class SessionHooks:
         self._has_started = True
         if self.prepares:
             await self._ask("setup", {"trigger": "init"})
-        is_new = not any(isinstance(one.data, Assistant) for one in recorder.path)
+        is_new = not any(isinstance(entry.data, Assistant) for entry in recorder.path)
         await self._ask("session_start", {"source": "startup" if is_new else "resume"})
 
     async def begin_run(
@@ -143,14 +143,14 @@ class SessionHooks:
             system = build_system()
             value = {"prompt": prompt, "system": system, "messages": []}
             changed = (await self._ask("before_agent", value, _check_start)).value
-        self._contexts += [_read_injected(one) for one in changed["messages"]]
+        self._contexts += [_read_injected(text) for text in changed["messages"]]
         self._system = changed["system"] if changed["system"] != system else None
         return str(changed["prompt"])
 
     def record_contexts(self, recorder: Recorder) -> None:
         """Record the text that hooks added for the model."""
-        for one in self._contexts:
-            recorder.append(one)
+        for context in self._contexts:
+            recorder.append(context)
         self._contexts.clear()
 
     async def change_request(self, recorder: Recorder, request: Request) -> Request:
@@ -164,7 +164,7 @@ class SessionHooks:
         outcome = await self._ask("context", value, _check_messages)
         if outcome.value == value:
             return request
-        messages = tuple(_read_message(one) for one in outcome.value["messages"])
+        messages = tuple(_read_message(message) for message in outcome.value["messages"])
         return replace_fields(request, messages=messages)
 
     async def check_call(
@@ -180,24 +180,24 @@ class SessionHooks:
         if not self.dispatcher.wants("tool_call"):
             return prepared
         call, value = prepared.call, _describe_call(prepared)
-        made = prepared
+        latest = prepared
 
         def accept(changed: dict[str, Any]) -> None:
-            nonlocal made
+            nonlocal latest
             raw = Raw(encode_json(changed["args"]))
             name = prepared.tool.name
             again = prepare(replace_fields(call, name=name, args=raw, args_text=None))
             if isinstance(again, ToolOutcome):
                 raise ValueError(join_texts(again.content))  # noqa: TRY004 (of the arguments)
-            made = again
+            latest = again
 
         outcome = await self._ask("tool_call", value, accept)
         if outcome.decision == "ask":
-            return replace(made, wish="ask", wish_reason=outcome.reason)
+            return replace(latest, wish="ask", wish_reason=outcome.reason)
         if outcome.decision == "allow":
-            return replace(made, wish="allow", wish_reason=outcome.reason)
+            return replace(latest, wish="allow", wish_reason=outcome.reason)
         if outcome.decision != "block":
-            return made
+            return latest
         approval = Approval(call.id, "deny", by="hook", rule=outcome.hook, reason=outcome.reason)
         recorder.append(approval)
         reason = outcome.reason or "no reason was given"
@@ -262,8 +262,8 @@ class SessionHooks:
         """Return whether a hook has more for the agent to do, and record it; else the run ends."""
         if not self.dispatcher.wants("stop"):
             return False
-        answers = (one.data for one in reversed(recorder.path))
-        last = next((one for one in answers if isinstance(one, Assistant)), None)
+        answers = (entry.data for entry in reversed(recorder.path))
+        last = next((answer for answer in answers if isinstance(answer, Assistant)), None)
         text = join_texts(last.content) if last else ""
         outcome = await self._ask("stop", {"text": text, "active": self._stop_blocks > 0})
         if outcome.decision != "block" or self._stop is not None:
@@ -370,8 +370,8 @@ class SessionHooks:
 
     def _report_block(self, hook: str, did: str, reason: str) -> None:
         """Say which hook decided, and the begin of its reason."""
-        said = shorten_to_width(to_single_line(reason), _REASON_COLUMNS)
-        self._emit(events.Warn(f"hook {hook} {did}{f': {said}' if said else ''}"))
+        reason_text = shorten_to_width(to_single_line(reason), _REASON_COLUMNS)
+        self._emit(events.Warn(f"hook {hook} {did}{f': {reason_text}' if reason_text else ''}"))
 
     def _facts(self) -> SessionFacts:
         recorder = self._recorder
@@ -405,19 +405,19 @@ class _EventTally:
 
     def describe_event(self, event: events.Event) -> dict[str, Any]:
         """Return an event as JSON, with what is added to it."""
-        told: dict[str, Any] = _to_json(event)
+        payload: dict[str, Any] = _to_json(event)
         match event:
             case events.TurnStart():
                 self._calls = []
             case events.ToolExecutionStart():
-                self._calls.append({key: told.get(key) for key in ("call_id", "name", "args")})
+                self._calls.append({key: payload.get(key) for key in ("call_id", "name", "args")})
             case events.TurnEnd():
-                told["calls"] = self._calls
+                payload["calls"] = self._calls
             case events.RunEnd():
-                told["steps"] = event.turns
+                payload["steps"] = event.turns
             case _:
                 pass
-        return told
+        return payload
 
 
 def _to_json(value: Any) -> Any:
@@ -425,8 +425,8 @@ def _to_json(value: Any) -> Any:
     return msgspec.json.decode(encode_json(value))
 
 
-def _wrap_hook(one: Hook | object) -> Hook:
-    return one if hasattr(one, "wants") and hasattr(one, "answer") else PythonHook(one)  # type: ignore[return-value]
+def _wrap_hook(hook: Hook | object) -> Hook:
+    return hook if hasattr(hook, "wants") and hasattr(hook, "answer") else PythonHook(hook)  # type: ignore[return-value]
 
 
 def _describe_call(prepared: PreparedCall) -> dict[str, Any]:
@@ -436,8 +436,8 @@ def _describe_call(prepared: PreparedCall) -> dict[str, Any]:
     if prepared.tool.name == call.name and call.args_text is None:
         with suppress(ValueError):  # repaired arguments are shown as they will be used
             written = set(msgspec.json.decode(call.args, type=dict[str, Any]))
-    given = {name: args[name] for name in args if name in written and args[name] is not None}
-    return {"tool": prepared.tool.name, "args": given, "call_id": call.id}
+    visible_args = {name: args[name] for name in args if name in written and args[name] is not None}
+    return {"tool": prepared.tool.name, "args": visible_args, "call_id": call.id}
 
 
 def _describe_rule(rule: str) -> dict[str, Any]:
@@ -484,13 +484,13 @@ def _check_input(value: dict[str, Any]) -> None:
 def _check_start(value: dict[str, Any]) -> None:
     if not isinstance(value["prompt"], str) or not isinstance(value["system"], str):
         raise TypeError("prompt and system are texts")
-    for one in value["messages"]:
-        _read_injected(one)
+    for text in value["messages"]:
+        _read_injected(text)
 
 
 def _check_messages(value: dict[str, Any]) -> None:
-    for one in value["messages"]:
-        _read_message(one)
+    for message in value["messages"]:
+        _read_message(message)
 
 
 def _check_result(value: dict[str, Any]) -> None:

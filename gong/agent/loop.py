@@ -87,7 +87,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
         if is_over or not hooks.settle_turn(context.recorder):
             return RunOutcome(stop)
         turns, state.turns = turns + 1, state.turns + 1
-        begun = context.setup.clock()
+        started_at = context.setup.clock()
         has_person = context.dialogue is not None and context.dialogue.has_person
         setup = context.setup
         await update_tools(setup.sources, setup.tools, emit, has_person=has_person)
@@ -106,7 +106,7 @@ async def run_loop(context: RunContext) -> RunOutcome:
             names = ", ".join(call.name for call in calls)
             context.emit(events.AgentState("tool_calling", names, turns))
             await run_tools(context, calls, is_cut=stop == "length")
-        elapsed_ms = context.measure_elapsed_ms(begun)
+        elapsed_ms = context.measure_elapsed_ms(started_at)
         context.emit(events.TurnEnd(turns, len(calls), elapsed_ms))
         if calls and _is_going_in_circles(
             context.setup.config, state.repetition, recorder, calls, emit
@@ -222,14 +222,14 @@ def _is_going_in_circles(
 
 def find_results(path: Sequence[Entry], calls: Sequence[ToolCall]) -> list[ToolResult]:
     """Return the results of the newest calls on a path, in the order of the calls."""
-    wanted = {call.id for call in calls}
-    found: dict[str, ToolResult] = {}
+    call_ids = {call.id for call in calls}
+    by_call: dict[str, ToolResult] = {}
     for entry in reversed(path):
-        if isinstance(entry.data, ToolResult) and entry.data.call_id in wanted:
-            found[entry.data.call_id] = entry.data
-            if len(found) == len(wanted):
+        if isinstance(entry.data, ToolResult) and entry.data.call_id in call_ids:
+            by_call[entry.data.call_id] = entry.data
+            if len(by_call) == len(call_ids):
                 break
-    return [found[call.id] for call in calls]
+    return [by_call[call.id] for call in calls]
 
 
 def _is_over_budget(max_cost: float, turns: int, state: RunState, emit: Emit) -> bool:

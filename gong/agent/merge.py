@@ -107,12 +107,12 @@ async def merge_branch(
     facts = collect_merge_facts(plan, lambda _: None)
     reason = "left" if left else describe_merge(plan, facts)
     request = CompactionRequest(reason)
-    made = SummaryResult(Summary(), None, None)
+    result = SummaryResult(Summary(), None, None)
     if has_messages and words:
-        made = SummaryResult(summarize_branch(facts, words), None, None)
+        result = SummaryResult(summarize_branch(facts, words), None, None)
     elif has_messages:
         marks = read_folder_entries((*plan.common, *plan.merged, *plan.since))
-        made = await write_summary(
+        result = await write_summary(
             context,
             request,
             since,
@@ -124,12 +124,12 @@ async def merge_branch(
     before = find_newest_anchor(recorder.path)
     earlier = read_anchor_summary(before, find_session_folder(setup, recorder)) if before else ""
     if left:
-        summary = join_left_summary(earlier, made.summary, plan)
+        summary = join_left_summary(earlier, result.summary, plan)
     else:
-        summary = join_merge_summaries(earlier, made.summary, plan, facts)
+        summary = join_merge_summaries(earlier, result.summary, plan, facts)
     state = build_state(setup, recorder, None)
     entry = context.set_anchor(
-        build_merge_anchor(tape, plan, summary, reason=reason, left=left, by=made.by, state=state)
+        build_merge_anchor(tape, plan, summary, reason=reason, left=left, by=result.by, state=state)
     )
-    record_side_usage(recorder, made.took)
+    record_side_usage(recorder, result.took)
     return MergeResult(entry, plan, facts)

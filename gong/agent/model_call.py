@@ -104,10 +104,10 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
         context.warn_once(prepared.remark)
     recorder.barrier()
     answer = context.state.answer = context.start_answer()
-    begun = context.setup.clock()
+    started_at = context.setup.clock()
 
     def build_assistant(content: Content, stop: str) -> Assistant:
-        elapsed_ms = context.measure_elapsed_ms(begun)
+        elapsed_ms = context.measure_elapsed_ms(started_at)
         assistant = _build_assistant(model, answer, content, stop, elapsed_ms)
         context.state.count_usage(assistant.usage, assistant.cost)
         return assistant
@@ -157,8 +157,8 @@ async def _stream_answer(
     async with aclosing(source) as stream:
         async for event in stream:
             answer.process(event)
-            if (shown := arguments.build_update(event)) is not None:
-                emit(shown)
+            if (update := arguments.build_update(event)) is not None:
+                emit(update)
             if (
                 guards
                 and isinstance(event, TextDelta | ReasoningDelta)
@@ -301,8 +301,8 @@ async def name_session(context: RunContext, prompt: str, entry: Entry) -> None:
     `entry` is the prompt's. A failure or timeout of the model is ignored.
     """
     model, recorder = context.setup.namer, context.recorder
-    earlier = (one for one in recorder.path if one.n < entry.n)
-    is_new = recorder.path[0].n == 0 and not any(isinstance(one.data, User) for one in earlier)
+    earlier = (past_entry for past_entry in recorder.path if past_entry.n < entry.n)
+    is_new = recorder.path[0].n == 0 and not any(isinstance(entry.data, User) for entry in earlier)
     if model is None or not is_new or recorder.tape.refs().title is not None:
         return
     request = Request(

@@ -127,7 +127,7 @@ class SessionQueues:
         on_tape = find_queued((*recorder.kept, *recorder.path))
         self._recorder = recorder
         for message in self.list_waiting():
-            if message.id not in {one.id for one in on_tape}:
+            if message.id not in {message.id for message in on_tape}:
                 self._record(QUEUED, message)
         for message in on_tape:
             if message.id not in here:
@@ -225,12 +225,14 @@ class SessionQueues:
         session, branch = (recorder.tape.id, recorder.branch) if recorder else ("", "")
         event.seal(format_timestamp(read_clock()), session, branch, self._emitted, self.agent)
         self._tell(event, tuple(self._watchers))
-        for one in held:
-            self.emit(one)
+        for held_event in held:
+            self.emit(held_event)
 
     def forward(self, event: events.Event) -> None:
         """Call those who watch sub-agents with an event of one."""
-        self._tell(event, [one for one in self._watchers if one in self._agent_watchers])
+        self._tell(
+            event, [watcher for watcher in self._watchers if watcher in self._agent_watchers]
+        )
 
     def _tell(self, event: events.Event, watchers: Sequence[Watcher]) -> None:
         for watcher in watchers:

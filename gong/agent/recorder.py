@@ -84,7 +84,7 @@ def find_last_effort(path: Sequence[Entry]) -> EffortChoice | None:
     for entry in reversed(path):
         match entry.data:
             case Model(effort=found) | Anchor(state=State(effort=found)):
-                return next((one for one in get_args(EffortChoice) if one == found), None)
+                return next((choice for choice in get_args(EffortChoice) if choice == found), None)
             case _:
                 pass
     return None
@@ -130,14 +130,14 @@ def _find_last_folder(path: Sequence[Entry]) -> str | None:
     return None
 
 
-def _is_same_folder(one: str | None, other: str | None) -> bool:
+def _is_same_folder(first: str | None, other: str | None) -> bool:
     """Return whether two paths lead to the same folder; one that is gone is only itself.
 
     A path with NUL in it, of another program, is that of no folder.
     """
-    if one == other or one is None or other is None:
-        return one == other
-    return "\0" not in one + other and os.path.realpath(one) == os.path.realpath(other)
+    if first == other or first is None or other is None:
+        return first == other
+    return "\0" not in first + other and os.path.realpath(first) == os.path.realpath(other)
 
 
 class Recorder:
@@ -189,10 +189,10 @@ class Recorder:
 
         It is that of the newest `start` or `meta` entry of the branch; an anchor repeats it.
         """
-        found = _find_last_folder(self.path)
-        if found is None and find_newest_anchor(self.path) is not None:
-            found = _find_last_folder(self.tape.entries(self.head(), skipped=self.skipped.append))
-        return found
+        folder = _find_last_folder(self.path)
+        if folder is None and find_newest_anchor(self.path) is not None:
+            folder = _find_last_folder(self.tape.entries(self.head(), skipped=self.skipped.append))
+        return folder
 
     def enter_folder(self, folder: str, project: str | None) -> str | None:
         """Let the session continue in a folder; return the one it worked in if that is another.

@@ -84,11 +84,11 @@ class RepetitionGuard:
             if call.name.lower() in _WAITING_TOOLS:
                 continue
             args = bytes(call.args) if call.args_text is None else call.args_text.encode()
-            said = repr(result.content).encode("utf-8", "surrogatepass")
+            content = repr(result.content).encode("utf-8", "surrogatepass")
             self._traces.append(
                 _CallTrace(
                     f"{call.name} {hashlib.sha256(args).hexdigest()}",
-                    hashlib.sha256(said).hexdigest(),
+                    hashlib.sha256(content).hexdigest(),
                 )
             )
             self._count += 1
@@ -165,15 +165,15 @@ class TextGuard:
 
 def _find_patterns(traces: Sequence[_CallTrace], window: int) -> list[_Pattern]:
     """Return every cycle that the newest calls follow, the shortest first."""
-    found = []
+    patterns = []
     for cycle in range(1, _MAX_CYCLE + 1):
         length = window - window % cycle
         newest = traces[-length:]
-        calls = [one.call for one in newest]
+        calls = [trace.call for trace in newest]
         if length > cycle and _is_cycle(calls, cycle, length):
             has_same_results = _is_cycle(newest, cycle, length)
-            found.append(_Pattern(length, tuple(sorted(calls[:cycle])), has_same_results))
-    return found
+            patterns.append(_Pattern(length, tuple(sorted(calls[:cycle])), has_same_results))
+    return patterns
 
 
 def _is_cycle(items: Sequence[object], cycle: int, length: int) -> bool:

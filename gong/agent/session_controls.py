@@ -80,16 +80,16 @@ class SessionControls:
         `default` alone are those of the model's family again, where the session began with them.
         ConfigurationError for an unknown name. The tape shows what is offered from here on.
         """
-        given = names if isinstance(names, str) or not isinstance(names, Iterable) else [*names]
-        wanted = check_value("tools", given, tuple[str, ...])
+        choice = names if isinstance(names, str) or not isinstance(names, Iterable) else [*names]
+        chosen = check_value("tools", choice, tuple[str, ...])
         tools = self.setup.tools
-        if wanted == ("default",) and tools.forget_choice():
+        if chosen == ("default",) and tools.forget_choice():
             tools = self.setup.model.equip(tools, self.setup.tuning)
             self._change_setup(tools=tools)
-        elif len(wanted) == 1 and wanted[0] in TOOL_PRESETS:
-            tools.set_active(tools.preset(wanted[0]))
+        elif len(chosen) == 1 and chosen[0] in TOOL_PRESETS:
+            tools.set_active(tools.preset(chosen[0]))
         else:
-            tools.set_active(wanted)
+            tools.set_active(chosen)
         self._record(Mode(self.permission, tools.active))
 
     def use_policy(self, policy: Policy) -> None:

@@ -83,8 +83,8 @@ async def load_called_skill(
 async def _load_use(setup: SessionSetup, use: SkillUse, emit: Emit) -> LoadedText:
     assert setup.load_skills is not None, "the use came from it"
     loaded = await setup.load_skills().load(use, setup.env, setup.policy)
-    for one in loaded.refused:
-        emit(events.Warn(f"skill {loaded.name}: refused {one}"))
+    for refusal in loaded.refused:
+        emit(events.Warn(f"skill {loaded.name}: refused {refusal}"))
     return loaded
 
 
@@ -107,7 +107,7 @@ def begin_skill(
         except (UnknownModel, AuthenticationError, ConfigurationError) as error:
             warning = f"skill {skill.name} names another model, which is not used: {error}"
             session.build_run_context().warn_once(warning)
-    choice = next((one for one in get_args(EffortChoice) if one == skill.effort), None)
+    choice = next((effort for effort in get_args(EffortChoice) if effort == skill.effort), None)
     if choice is not None:
         session.use_effort(choice)
     return None if is_first else before

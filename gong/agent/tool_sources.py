@@ -59,6 +59,6 @@ async def attach_mentions(
         if read is None:
             continue
         documents, remarks = read
-        record_documents(recorder, [AttachedDocument(*one) for one in documents])
+        record_documents(recorder, [AttachedDocument(*document) for document in documents])
         for remark in remarks:
             emit(events.Warn(remark))

@@ -74,8 +74,8 @@ async def run_tools(context: RunContext, calls: Sequence[ToolCall], *, is_cut: b
         if not context.queues.steering:
             await _run_call_group(context, running)
             continue
-        for one in running:
-            one.record_result(tool.ToolOutcome.error(SKIPPED))
+        for running_call in running:
+            running_call.record_result(tool.ToolOutcome.error(SKIPPED))
     context.recorder.barrier()
 
 
@@ -90,9 +90,9 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
     """Run calls in parallel and record their results in call order, also when stopped."""
     try:
         allowed = []
-        for one in running:
-            if (prepared := await one.admit()) is not None:
-                allowed.append((one, prepared))
+        for call in running:
+            if (prepared := await call.admit()) is not None:
+                allowed.append((call, prepared))
             await asyncio.sleep(0)  # of thousands of calls each may be the last before Ctrl+C
         # After a power cut, a call with effects must not look as if it had never begun.
         if any(prepared.tool.replay == "unsafe" for _, prepared in allowed):
@@ -100,28 +100,28 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
         with context.queues.allow_interrupt():
             slots = asyncio.Semaphore(_MAX_AT_ONCE)
             async with asyncio.TaskGroup() as group:
-                for one, prepared in allowed:
-                    group.create_task(one.run(prepared, slots))
-        for one in running:
-            await one.find_changes()
+                for call, prepared in allowed:
+                    group.create_task(call.run(prepared, slots))
+        for call in running:
+            await call.find_changes()
     except asyncio.CancelledError:
         # The stop waits for what the calls did to files: it is on the tape, or `undo` misses it.
-        for one in running:
-            while not one.is_settled:
+        for call in running:
+            while not call.is_settled:
                 with suppress(asyncio.CancelledError):  # the person presses Ctrl+C again
-                    await one.find_changes()
-            one.record_stop()
+                    await call.find_changes()
+            call.record_stop()
         context.record_abort()
         raise
-    for one in running:
-        one.record_stop()
+    for call in running:
+        call.record_stop()
 
 
 def _edit_call(prepared: PreparedCall, edited: Mapping[str, Any]) -> ToolCall:
     """Return a call with edited arguments, without the defaults that the model left out."""
     call, before = prepared.call, prepared.values
-    given = decode_json(bytes(call.args) or b"{}")
-    new = {k: v for k, v in edited.items() if k in given or k not in before or before[k] != v}
+    given_args = decode_json(bytes(call.args) or b"{}")
+    new = {k: v for k, v in edited.items() if k in given_args or k not in before or before[k] != v}
     args = Raw(encode_json(new))
     return replace(call, name=prepared.tool.name, args=args, args_text=None)
 
@@ -266,8 +266,8 @@ class _RunningCall:
             ),
         )
         if self.is_edited:
-            given = bytes(prepared.call.args).decode()
-            note = Text(f"[The user changed the arguments of this call before it ran: {given}]")
+            arguments = bytes(prepared.call.args).decode()
+            note = Text(f"[The user changed the arguments of this call before it ran: {arguments}]")
             self.result = replace(self.result, content=(note, *self.result.content))
         duration_ms = context.measure_elapsed_ms(self.begun or context.setup.clock())
         hooks = context.setup.hooks
