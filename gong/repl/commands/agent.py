@@ -40,18 +40,20 @@ def _switch_model(host: OpenSession, name: str) -> CommandReply:
     return CommandReply(f"current model: {format_model_name(host)}; switch with /model NAME")
 
 
-def _set_effort(host: OpenSession, wanted: str) -> CommandReply:
+def _set_effort(host: OpenSession, effort_text: str) -> CommandReply:
     session = host.session
-    choice = next((one for one in get_args(EffortChoice) if one == wanted), None)
-    if wanted and choice is None:
+    choice = next(
+        (effort_name for effort_name in get_args(EffortChoice) if effort_name == effort_text), None
+    )
+    if effort_text and choice is None:
         efforts = ", ".join(get_args(EffortChoice))
-        return CommandReply(f"unknown effort {wanted}: choose one of {efforts}", failed=True)
+        return CommandReply(f"unknown effort {effort_text}: choose one of {efforts}", failed=True)
     if choice is not None:
         session.use_effort(choice)
     model, own = session.setup.model, session.setup.config.effort
     effort = own or model.effort or "none"
     fitted = fit_effort(effort, model.name, efforts=model.efforts, reasons=model.reasons)
-    if wanted:
+    if effort_text:
         text = f"effort: {effort}, from the next call on"
     else:
         text = f"effort: {effort}{'' if own else ' (not set here)'}; set with /effort LEVEL"
@@ -64,19 +66,19 @@ def _show_todos(host: OpenSession, _argument: str) -> CommandReply:
 
 def _list_tasks(host: OpenSession, _argument: str) -> CommandReply:
     running = host.session.run_state.background.running
-    rows = [f"{one.shell_id}  {one.command}" for one in running]
+    rows = [f"{command.shell_id}  {command.command}" for command in running]
     return CommandReply("\n".join(rows) or "nothing runs in the background")
 
 
-def _set_plan_mode(host: OpenSession, wanted: str) -> CommandReply:
+def _set_plan_mode(host: OpenSession, state: str) -> CommandReply:
     session = host.session
-    if wanted == "on":
+    if state == "on":
         session.use_permission("plan")
         return CommandReply("plan mode is on: nothing is changed until you approve a plan")
-    if wanted == "off":
+    if state == "off":
         mode = session.leave_plan_mode()
         return CommandReply(f"the permission mode is {mode} now" if mode else "plan mode is off")
-    if wanted:
+    if state:
         return CommandReply("/plan takes no argument except on and off", failed=True)
     policy = session.setup.policy
     is_on = isinstance(policy, ModalPolicy) and policy.mode is PermissionMode.PLAN
@@ -96,16 +98,16 @@ def _set_mode(host: OpenSession, name: str) -> CommandReply:
     return CommandReply(f"permission mode: {session.permission}; set with /mode NAME: {modes}")
 
 
-def _choose_tools(host: OpenSession, wanted: str) -> CommandReply:
+def _choose_tools(host: OpenSession, names: str) -> CommandReply:
     session = host.session
-    if wanted:
-        session.use_tools(wanted.replace(",", " ").split())
+    if names:
+        session.use_tools(names.replace(",", " ").split())
         return CommandReply(
             f"tools: {', '.join(session.setup.tools.active)}, from the next call on"
         )
     rows = [
-        (one.name, _CLAUSE_END.split(one.description, maxsplit=1)[0])
-        for one in session.setup.tools.specs()
+        (spec.name, _CLAUSE_END.split(spec.description, maxsplit=1)[0])
+        for spec in session.setup.tools.specs()
     ]
     hint = f"/tools read,grep offers these; a preset is {', '.join(TOOL_PRESETS)}"
     width = max((len(name) for name, _ in rows), default=0)
@@ -134,11 +136,11 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
         return CommandReply("the session is empty")
     path = read_path_entries(recorder.tape, recorder.head(), lambda _: None)
     open_tape = host.library.store.open
-    found = add_agent_calls(path, recorder.tape, open_tape, lambda _: None)
-    calls = [call for _, entry in found if (call := extract_model_call(entry)) is not None]
+    entries = add_agent_calls(path, recorder.tape, open_tape, lambda _: None)
+    calls = [call for _, entry in entries if (call := extract_model_call(entry)) is not None]
     total = sum((call.spend for call in calls), Spend())
     hints = suggest_savings(calls, host.models.names.catalogue.list_models)
-    lines = (*render_token_usage(total), *(f"Hint: {one}" for one in hints))
+    lines = (*render_token_usage(total), *(f"Hint: {hint}" for hint in hints))
     return CommandReply("\n".join(lines))
 
 
@@ -170,10 +172,10 @@ def _compact_session(host: OpenSession, argument: str) -> CommandReply:
 
 def _describe_plan(plan: CompactionPlan) -> Iterator[str]:
     """Yield what a compaction would do, with the prompts on both sides of the cut."""
-    for said, entries in (("replaced by a summary", plan.covered), ("kept", plan.kept)):
-        prompts = [one.data for one in entries if isinstance(one.data, User)]
+    for heading, entries in (("replaced by a summary", plan.covered), ("kept", plan.kept)):
+        prompts = [entry.data for entry in entries if isinstance(entry.data, User)]
         count = format_count(len(entries), "entry")
-        yield f"{said}: {count}, {format_count(len(prompts), 'prompt')}"
+        yield f"{heading}: {count}, {format_count(len(prompts), 'prompt')}"
         for prompt in prompts:
             words = shorten_to_width(join_texts(prompt.content), _PROMPT_COLUMNS)
             yield f"  > {words or '(no words)'}"

@@ -172,8 +172,8 @@ def _find_entry(host: OpenSession, ref: str) -> Hit:
 def _change_label(host: OpenSession, tape: Tape, ref: str, name: str) -> CommandReply:
     """Label the entry of a row of the tree, or remove a label that it has."""
     if not name:
-        said = "the label to set, or one of this entry to remove it:"
-        return CommandReply(said, draft=f"/tree {ref} {_LABEL} ")
+        remark = "the label to set, or one of this entry to remove it:"
+        return CommandReply(remark, draft=f"/tree {ref} {_LABEL} ")
     refs = tape.refs()
     if ref in refs.branches:
         entry = tape.head(ref).entry
@@ -181,13 +181,13 @@ def _change_label(host: OpenSession, tape: Tape, ref: str, name: str) -> Command
         with (hit := _find_entry(host, ref)).tape:
             entry = hit.head.entry
         if hit.tape.id != tape.id:
-            said = f"{ref} is in the session that this one was forked from: label it there"
-            return CommandReply(said, failed=True)
+            remark = f"{ref} is in the session that this one was forked from: label it there"
+            return CommandReply(remark, failed=True)
     require_recorder(host).barrier()
     is_removed = refs.labels.get(name) == entry
     tape.label(name, None if is_removed else entry)
-    said = "is removed from" if is_removed else "is at"
-    return CommandReply(f"label {name} {said} {entry[:SHORT]}")
+    remark = "is removed from" if is_removed else "is at"
+    return CommandReply(f"label {name} {remark} {entry[:SHORT]}")
 
 
 def _set_label(host: OpenSession, argument: str) -> CommandReply:
@@ -217,9 +217,9 @@ def _merge_branch(host: OpenSession, argument: str) -> CommandReply:
     work = stream_merge(
         host.session, tape.head(name), left=left, words=words.strip(), done=done.append
     )
-    said = f"this branch has a summary of {name}" if left else f"{name} is merged"
+    remark = f"this branch has a summary of {name}" if left else f"{name} is merged"
     return CommandReply(
-        work=work, after=lambda: f"{said}; tape merge --undo undoes it" if done else ""
+        work=work, after=lambda: f"{remark}; tape merge --undo undoes it" if done else ""
     )
 
 

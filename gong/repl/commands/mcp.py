@@ -18,17 +18,21 @@ def _show_servers(host: OpenSession, name: str) -> CommandReply:
         return nothing
     from ...mcp.session_servers import SessionServers  # noqa: PLC0415 (only with sources)
 
-    found = [one for one in host.session.setup.sources if isinstance(one, SessionServers)]
-    if not found:
+    sources = [
+        source for source in host.session.setup.sources if isinstance(source, SessionServers)
+    ]
+    if not sources:
         return nothing
     connections: dict[str, ServerConnection] = {}
     waiting: list[str] = []
-    for source in found:
+    for source in sources:
         connections |= source.connections
-        waiting += [one.name for one in source.servers if one.name not in source.connections]
+        waiting += [
+            server.name for server in source.servers if server.name not in source.connections
+        ]
     if not name:
-        lines = [_describe_server(one) for one in connections.values()]
-        lines += [f"{one}  starts with the next prompt" for one in waiting]
+        lines = [_describe_server(connection) for connection in connections.values()]
+        lines += [f"{name}  starts with the next prompt" for name in waiting]
         return CommandReply("\n".join(lines))
     if name not in connections:
         there = ", ".join(connections) or "none that was started"
@@ -50,12 +54,14 @@ def is_server_prompt(text: str, host: OpenSession) -> bool:
         return False
     from ...mcp.session_servers import SessionServers  # noqa: PLC0415 (only with sources)
 
-    sources = [one for one in host.session.setup.sources if isinstance(one, SessionServers)]
-    return any(server == one.name for source in sources for one in source.servers)
+    sources = [
+        source for source in host.session.setup.sources if isinstance(source, SessionServers)
+    ]
+    return any(server == configured.name for source in sources for configured in source.servers)
 
 
 def _describe_server(connection: ServerConnection) -> str:
-    tools = ", ".join(one.name for one in connection.tools)
+    tools = ", ".join(tool.name for tool in connection.tools)
     about = connection.error if connection.state == "failed" else tools
     return f"{connection.server.name}  {connection.state}  {about}".rstrip()
 

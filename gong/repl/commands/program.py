@@ -68,7 +68,9 @@ async def run_program(command: ProgramCommand, host: OpenSession, argument: str)
     recorder = host.session.recorder
     if recorder is not None:
         recorder.barrier()  # it reads what is on the disk
-        words = [f"{recorder.tape.id}:{recorder.branch}" if one == HERE else one for one in words]
+        words = [
+            f"{recorder.tape.id}:{recorder.branch}" if word == HERE else word for word in words
+        ]
     program, *rest = words
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", program, *rest),
@@ -124,8 +126,8 @@ def _write_export(host: OpenSession, form: str, rest: str) -> CommandReply:
         if done.failed or "-o" not in words:
             return done
         file = words[words.index("-o") + 1]
-        said = f"written to {file}; what looks like a secret is masked"
-        return CommandReply(said if done.text == _NOTHING else f"{said}\n{done.text}")
+        remark = f"written to {file}; what looks like a secret is masked"
+        return CommandReply(remark if done.text == _NOTHING else f"{remark}\n{done.text}")
 
     return CommandReply(later=run())
 
@@ -144,8 +146,14 @@ def _start_program(command: ProgramCommand, host: OpenSession, argument: str) ->
 
 COMMANDS = (
     *(
-        SlashCommand(one.name, one.argument, one.about, busy=True, run=partial(_start_program, one))
-        for one in PROGRAM_COMMANDS
+        SlashCommand(
+            command.name,
+            command.argument,
+            command.about,
+            busy=True,
+            run=partial(_start_program, command),
+        )
+        for command in PROGRAM_COMMANDS
     ),
     SlashCommand(
         "export",

@@ -65,26 +65,28 @@ def _answer_plan(
     host: OpenSession, plan: Callable[[Scope], RewindPlan], command: str, scope: str
 ) -> CommandReply:
     """Do what is planned for a scope, or show it and ask for the scope."""
-    for one in get_args(Scope):
-        if one == scope:
-            planned = plan(one)
-            draft = "" if one == "files" else _read_first_prompt(host, planned)
+    for choice in get_args(Scope):
+        if choice == scope:
+            planned = plan(choice)
+            draft = "" if choice == "files" else _read_first_prompt(host, planned)
             return CommandReply(_apply_plan(host, planned), draft=draft)
     if scope:
         scopes = ", ".join(_SCOPES)
         return CommandReply(f"{scope} is not a scope: choose one of {scopes}", failed=True)
     whole, rows = plan("both"), []
-    for one in _SCOPES:
+    for choice in _SCOPES:
         with suppress(NothingToUndo):
-            rows.append(_build_scope_row(one, plan(one)))
+            rows.append(_build_scope_row(choice, plan(choice)))
     keys = {"enter": ("does it", f"/{command} {{}}")}
     picks = Picker("go back", lambda words: select_rows(rows, words), keys)
     lines = describe_plan(whole, _COLUMNS, how_to_overwrite="gong rewind --overwrite PATH")
     patches = build_file_patches(host.session, whole).values()
-    shown = [line for one in patches for line in one.decode("utf-8", "replace").splitlines()]
-    rest = len(shown) - _PATCH_LINES
+    lines_of_patches = [
+        line for patch in patches for line in patch.decode("utf-8", "replace").splitlines()
+    ]
+    rest = len(lines_of_patches) - _PATCH_LINES
     more = [f"… {rest} more lines: gong {whole.reason} -p --dry-run shows all"] if rest > 0 else []
-    return CommandReply("\n".join([*lines, *shown[:_PATCH_LINES], *more]), picks=picks)
+    return CommandReply("\n".join([*lines, *lines_of_patches[:_PATCH_LINES], *more]), picks=picks)
 
 
 def _build_scope_row(scope: Scope, plan: RewindPlan) -> PickerRow:

@@ -67,7 +67,7 @@ def _add_folder(host: OpenSession, path: str) -> CommandReply:
 
 def _list_instructions(host: OpenSession, _argument: str) -> CommandReply:
     files = host.session.setup.model.instructions.files
-    rows = [f"{one.name}  {one.path}" for one in files]
+    rows = [f"{file.name}  {file.path}" for file in files]
     return CommandReply("\n".join(rows) or "none; /init writes AGENTS.md")
 
 

@@ -45,12 +45,12 @@ def list_sessions(home: Path, words: str) -> list[PickerRow]:
         rows = list_tapes(*library, limit=None if words else MAX_SESSIONS)
         if not words:
             return [_build_session_row(row) for row in rows]
-        found = _find_sessions(library, words)
+        session_ids = _find_sessions(library, words)
     lowered = words.lower()
     return [
         _build_session_row(row)
         for row in rows
-        if row.id in found or lowered in f"{row.id} {row.title} {row.cwd}".lower()
+        if row.id in session_ids or lowered in f"{row.id} {row.title} {row.cwd}".lower()
     ][:MAX_SESSIONS]
 
 
@@ -75,8 +75,10 @@ def _build_session_row(row: TapeRow) -> PickerRow:
 def _shorten_folder(folder: str) -> str:
     """Return the end of a path that fits, such as ~/work/app or …/work/app."""
     home = str(Path.home())
-    shown = to_single_line(f"~{folder[len(home) :]}" if f"{folder}/".startswith(home) else folder)
-    return shown if len(shown) <= _FOLDER_CHARS else f"…{shown[1 - _FOLDER_CHARS :]}"
+    short_path = to_single_line(
+        f"~{folder[len(home) :]}" if f"{folder}/".startswith(home) else folder
+    )
+    return short_path if len(short_path) <= _FOLDER_CHARS else f"…{short_path[1 - _FOLDER_CHARS :]}"
 
 
 def list_branches(tape: Tape, current: str, words: str) -> list[PickerRow]:
@@ -131,14 +133,14 @@ def list_tree(tape: Tape, current: str, words: str) -> list[PickerRow]:
         for line in _iter_lines_back(Segment(run.node.source, run.node.phase, run.end, run.start)):
             entry, is_prompt = read_id(line), read_type(line) == User.entry_type
             ends = names.get(entry, ())
-            labelled = "".join(f"({one}) " for one in labels.get(entry, ()))
+            labelled = "".join(f"({name}) " for name in labels.get(entry, ()))
             if not (is_prompt or ends or labelled):
                 continue
             mark = "o" if run.undone else "*"
             drawn = "".join(cell.char for cell in lanes.draw_row(column, mark))
             text = _read_prompt(line) if is_prompt else "(end)" if ends else read_type(line)
-            shown = ", ".join(f"{name} ←" if name == current else name for name in ends)
-            label, is_current = f"[{shown}] " if ends else "", current in ends
+            ends_text = ", ".join(f"{name} ←" if name == current else name for name in ends)
+            label, is_current = f"[{ends_text}] " if ends else "", current in ends
             value = f"{run.node.source.tape[:SHORT]}@{entry[:SHORT]}"
             if ends:
                 value = current if is_current else ends[0]
@@ -163,5 +165,7 @@ def _read_prompt(line: bytes) -> str:
 
 def select_rows(rows: Sequence[PickerRow], words: str) -> list[PickerRow]:
     """Return the rows that contain every typed word, whatever its case."""
-    wanted = words.lower().split()
-    return [row for row in rows if all(one in f"{row.text} {row.note}".lower() for one in wanted)]
+    typed_words = words.lower().split()
+    return [
+        row for row in rows if all(word in f"{row.text} {row.note}".lower() for word in typed_words)
+    ]

@@ -37,13 +37,13 @@ def show_skills(host: OpenSession, name: str, taken: Container[str]) -> CommandR
         usage = f"/{_name_command(skill, taken)} {skill.hint}".rstrip()
         return CommandReply(f"{usage}\n{skill.description}\n{skill.path}\n\n{skill.body}")
     rows = [
-        f"/{_name_command(one, taken)} {one.hint}".rstrip()
-        + f"  {to_single_line(one.description)}"
-        + ("" if one.is_active else "  (not trusted: gong trust)")
-        for one in skills.found.skills
-        if one.for_user
+        f"/{_name_command(skill, taken)} {skill.hint}".rstrip()
+        + f"  {to_single_line(skill.description)}"
+        + ("" if skill.is_active else "  (not trusted: gong trust)")
+        for skill in skills.found.skills
+        if skill.for_user
     ]
-    return CommandReply("\n".join(shorten_to_width(one, _MAX_COLUMNS * 2) for one in rows))
+    return CommandReply("\n".join(shorten_to_width(row, _MAX_COLUMNS * 2) for row in rows))
 
 
 def is_skill(text: str, host: OpenSession, taken: Container[str]) -> bool:
@@ -64,8 +64,8 @@ def list_skill_commands(host: OpenSession, taken: Container[str]) -> dict[str, t
     if skills is None:
         return {}
     return {
-        _name_command(one, taken): (one.hint, to_single_line(one.description))
-        for one in skills.list_for_user()
+        _name_command(skill, taken): (skill.hint, to_single_line(skill.description))
+        for skill in skills.list_for_user()
     }
 
 

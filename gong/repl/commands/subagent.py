@@ -23,11 +23,12 @@ def _list_agents(host: OpenSession, argument: str) -> CommandReply:
     if argument:
         return CommandReply("/agents takes no argument except stop ID", failed=True)
     rows = [
-        f"{one.id}  {one.plan.kind.name}  {one.status}, {format_count(one.turns, 'model call')},"
-        f" {one.usage.total:,} tokens: {one.title}"
-        for one in agents.by_id.values()
+        f"{agent.id}  {agent.plan.kind.name}  {agent.status},"
+        f" {format_count(agent.turns, 'model call')},"
+        f" {agent.usage.total:,} tokens: {agent.title}"
+        for agent in agents.by_id.values()
     ]
-    types = [f"{one.name}: {one.summary}" for one in agents.types.types.values()]
+    types = [f"{kind.name}: {kind.summary}" for kind in agents.types.types.values()]
     return CommandReply("\n".join((*rows, *[""] * bool(rows), *types)))
 
 

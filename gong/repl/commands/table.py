@@ -39,31 +39,36 @@ def is_command(text: str) -> bool:
 
 def answer_command(text: str, host: Any, *, busy: bool, who: str = "the agent") -> CommandReply:
     """Run the command on a line; an error is a reply too. `who` names what is busy."""
-    found = _COMMAND_LINE.match(text)
-    assert found is not None, "the line is a command"
-    name, argument = found["name"], found["argument"] or ""
+    match = _COMMAND_LINE.match(text)
+    assert match is not None, "the line is a command"
+    name, argument = match["name"], match["argument"] or ""
     command = COMMANDS.get(name)
     if command is None:
         near = get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean /{near[0]}?" if near else "/help lists all commands"
-        said = f"unknown command /{name}: {hint} (start with a space to send it to the model)"
+        remark = f"unknown command /{name}: {hint} (start with a space to send it to the model)"
     elif busy and not command.busy:
-        said = f"/{name} has to wait for {who}: stop it with Esc first"
+        remark = f"/{name} has to wait for {who}: stop it with Esc first"
     elif argument and not command.argument:
-        said = f"/{name} takes no argument"
+        remark = f"/{name} takes no argument"
     else:
         try:
             return command.run(host, argument)
         except (GongError, TapeError, OSError) as error:
-            said = str(error)
+            remark = str(error)
             for flag, slash in _FLAG_COMMANDS.items():
-                said = re.sub(rf"(?<!\S){flag}\b", slash, said)
-    return CommandReply(said, failed=True)
+                remark = re.sub(rf"(?<!\S){flag}\b", slash, remark)
+    return CommandReply(remark, failed=True)
 
 
 def _show_help(_host: object, _argument: str) -> CommandReply:
-    usages = [(f"/{name} {one.argument}".rstrip(), one) for name, one in sorted(COMMANDS.items())]
-    rows = [f"{usage:<18}{'*' if one.busy else ' '} {one.about}" for usage, one in usages]
+    usages = [
+        (f"/{name} {command.argument}".rstrip(), command)
+        for name, command in sorted(COMMANDS.items())
+    ]
+    rows = [
+        f"{usage:<18}{'*' if command.busy else ' '} {command.about}" for usage, command in usages
+    ]
     return CommandReply(
         "\n".join([*rows, "* also while the agent works", "", "/keys lists the keys"])
     )
@@ -87,5 +92,5 @@ _SUBJECTS = (
     *(_OWN, agent.COMMANDS, branch.COMMANDS, input_.COMMANDS, mcp.COMMANDS, program.COMMANDS),
     *(rewind.COMMANDS, session.COMMANDS, subagent.COMMANDS, workflow.COMMANDS),
 )
-COMMANDS = {one.name: one for commands in _SUBJECTS for one in commands}
+COMMANDS = {command.name: command for commands in _SUBJECTS for command in commands}
 """Every command by its name; its function gets the `OpenSession` and the argument."""

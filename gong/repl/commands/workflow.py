@@ -27,18 +27,18 @@ _VERBS = ("run", "cancel")
 def _answer_workflow(host: OpenSession, argument: str) -> CommandReply:
     first, _, rest = argument.partition(" ")
     if not argument:
-        rows = [_describe_workflow(one) for one in _read_workflows(host, "")]
+        rows = [_describe_workflow(workflow) for workflow in _read_workflows(host, "")]
         begin = "/workflow REQUIREMENT plans one"
         return CommandReply("\n".join(rows) or f"there are no workflows: {begin}")
     if rest and first not in _VERBS:
         return CommandReply(later=_plan_workflow(host, argument))
-    wanted = rest.strip() or first
-    found = next(_read_workflows(host, wanted), None)
-    if found is None:
-        return CommandReply(f"no workflow is called {wanted}; /workflow lists them", failed=True)
+    name = rest.strip() or first
+    workflow = next(_read_workflows(host, name), None)
+    if workflow is None:
+        return CommandReply(f"no workflow is called {name}; /workflow lists them", failed=True)
     if rest:
-        return CommandReply(later=_run_workflow(host, first, found.id))
-    return CommandReply(_draw_workflow(found))
+        return CommandReply(later=_run_workflow(host, first, workflow.id))
+    return CommandReply(_draw_workflow(workflow))
 
 
 async def _plan_workflow(host: OpenSession, requirement: str) -> CommandReply:
@@ -47,23 +47,25 @@ async def _plan_workflow(host: OpenSession, requirement: str) -> CommandReply:
     words = ("start", "--plan-only", "--model", model, "--", requirement)
     process = await _start_program(host, words, output=asyncio.subprocess.PIPE)
     try:
-        _, said = await asyncio.wait_for(process.communicate(), _PLAN_SECONDS)
+        _, errors = await asyncio.wait_for(process.communicate(), _PLAN_SECONDS)
     except TimeoutError:
         process.kill()
         await process.wait()
         return CommandReply(f"there is no plan after {_PLAN_SECONDS} s", failed=True)
     if process.returncode:
-        return CommandReply(said.decode("utf-8", "replace").strip(), failed=True)
-    found = next(_read_workflows(host, ""))
-    return CommandReply(f"{_draw_workflow(found)}\n/workflow run {found.id[:8]} carries it out")
+        return CommandReply(errors.decode("utf-8", "replace").strip(), failed=True)
+    workflow = next(_read_workflows(host, ""))
+    return CommandReply(
+        f"{_draw_workflow(workflow)}\n/workflow run {workflow.id[:8]} carries it out"
+    )
 
 
 async def _run_workflow(host: OpenSession, verb: str, workflow: str) -> CommandReply:
     """Let a workflow run as a process of its own, or stop it."""
     if verb == "cancel":
         process = await _start_program(host, ("cancel", workflow), output=asyncio.subprocess.PIPE)
-        said, _ = await process.communicate()
-        return CommandReply(said.decode("utf-8", "replace").strip())
+        output, _ = await process.communicate()
+        return CommandReply(output.decode("utf-8", "replace").strip())
     process = await _start_program(host, ("resume", workflow), output=asyncio.subprocess.DEVNULL)
     name = workflow[:8]
     return CommandReply(
@@ -104,15 +106,16 @@ def _read_workflows(host: OpenSession, prefix: str) -> Iterator[Workflow]:
                 continue
 
 
-def _draw_workflow(one: Workflow) -> str:
+def _draw_workflow(workflow: Workflow) -> str:
     from ...workflow.report import draw_graph  # noqa: PLC0415 (few sessions use workflows)
 
-    return "\n".join((_describe_workflow(one), *draw_graph(one.plan, one.states)))
+    return "\n".join((_describe_workflow(workflow), *draw_graph(workflow.plan, workflow.states)))
 
 
-def _describe_workflow(one: Workflow) -> str:
-    completed = sum(state.status == "completed" for state in one.states.values())
-    return f"{one.id[:8]}  {one.status} {completed}/{len(one.states)}  {one.requirement}"
+def _describe_workflow(workflow: Workflow) -> str:
+    completed = sum(state.status == "completed" for state in workflow.states.values())
+    progress = f"{workflow.status} {completed}/{len(workflow.states)}"
+    return f"{workflow.id[:8]}  {progress}  {workflow.requirement}"
 
 
 COMMANDS = (

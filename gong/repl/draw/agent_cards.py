@@ -76,8 +76,8 @@ class AgentCards:
 
 
 def _render_card(agent: str, card: _Card, now: float) -> str:
-    said = to_single_line(card.said)
-    doing = f"“…{said[-_SAID_COLUMNS:].lstrip()}”" if said else card.doing or "thinking"
+    last_words = to_single_line(card.said)
+    doing = f"“…{last_words[-_SAID_COLUMNS:].lstrip()}”" if last_words else card.doing or "thinking"
     spent = [f"{card.tokens:,} tokens"] if card.tokens else []
     parts = (doing, *spent, format_seconds(now - card.begun))
     return f"{agent} {to_single_line(card.type)}: {to_single_line(card.task)} · {' · '.join(parts)}"

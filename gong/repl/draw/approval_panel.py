@@ -25,14 +25,14 @@ def render_question(event: ApprovalRequested, columns: int) -> list[StyledLine]:
     reasons = event.reasons or (event.why,)
     if isinstance(command, str):
         # A reason names a part of the command before its first colon
-        parts = [one.partition(": ")[0].removesuffix("…") for one in reasons]
+        parts = [reason.partition(": ")[0].removesuffix("…") for reason in reasons]
         call = mark_parts(f"{event.name}: {command}", parts)
     elif body := render_body(event.name, arguments, whole=True):
         call = [StyledLine(escape_text(describe_arguments(event.name, arguments)), "call"), *body]
     else:
-        given = bytes(event.args).decode("utf-8", "replace")
+        call_args = bytes(event.args).decode("utf-8", "replace")
         call = [
-            StyledLine(row, "call") for row in escape_text(f"{event.name}: {given}").split("\n")
+            StyledLine(row, "call") for row in escape_text(f"{event.name}: {call_args}").split("\n")
         ]
     first, *rest = call
     head = join_parts([StyledPart("? "), *(first.parts or [StyledPart(first.text)])], "call")
@@ -45,9 +45,9 @@ def render_question(event: ApprovalRequested, columns: int) -> list[StyledLine]:
         *rest,
         *(
             join_parts(row, "error" if warning else "note")
-            for one in reasons
+            for reason in reasons
             for row in wrap_parts(
-                [StyledPart(escape_text(f"{warning}{one}").replace("\n", " "))],
+                [StyledPart(escape_text(f"{warning}{reason}").replace("\n", " "))],
                 columns,
                 first=[StyledPart(INDENT)],
                 rest=[StyledPart(INDENT * 2)],

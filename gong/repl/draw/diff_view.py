@@ -23,7 +23,7 @@ _COMPARED_CHARS = 400
 def render_diff(text: str) -> list[StyledLine]:
     """Return the lines of a diff or patch; long ones are not cut."""
     lines = escape_text(text).removesuffix("\n").split("\n")
-    made: list[StyledLine] = []
+    styled: list[StyledLine] = []
     runs = [(sign, [*run]) for sign, run in groupby(lines, lambda line: line[:1])]
     skip = False
     for at, (sign, run) in enumerate(runs):
@@ -33,11 +33,11 @@ def render_diff(text: str) -> list[StyledLine]:
         after = runs[at + 1] if at + 1 < len(runs) else ("", [])
         if sign == "-" and after[0] == "+" and len(run) == len(after[1]):
             pairs = [_mark_changes(old, new) for old, new in zip(run, after[1], strict=True)]
-            made += [old for old, _ in pairs] + [new for _, new in pairs]
+            styled += [old for old, _ in pairs] + [new for _, new in pairs]
             skip = True
         else:
-            made += [StyledLine(INDENT + line, _STYLES.get(sign, "result")) for line in run]
-    return made
+            styled += [StyledLine(INDENT + line, _STYLES.get(sign, "result")) for line in run]
+    return styled
 
 
 def count_changes(text: str) -> str:
@@ -48,9 +48,9 @@ def count_changes(text: str) -> str:
 
 def _mark_changes(old: str, new: str) -> tuple[StyledLine, StyledLine]:
     """Return a removed and an added line with the words marked in which they differ."""
-    found = [_LINE.match(line) for line in (old, new)]
-    heads = [f"{one[1]}{one[2] or ''}" if one else "" for one in found]
-    texts = [one[3] if one else "" for one in found]
+    matches = [_LINE.match(line) for line in (old, new)]
+    heads = [f"{match[1]}{match[2] or ''}" if match else "" for match in matches]
+    texts = [match[3] if match else "" for match in matches]
     words = [_WORD.findall(text) for text in texts]
     styles = ("removed", "added")
     if max(map(len, texts)) <= _COMPARED_CHARS:

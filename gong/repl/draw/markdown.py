@@ -50,10 +50,10 @@ _LIVE_ROWS = 12
 class _Fence:
     """An open fence: what closes it, and the code of it that is finished."""
 
-    def __init__(self, found: re.Match[str]) -> None:
-        self.indent = len(found[1])
-        self.marks = found[2] or found[4]
-        words = (found[3] or found[5] or "").split()
+    def __init__(self, match: re.Match[str]) -> None:
+        self.indent = len(match[1])
+        self.marks = match[2] or match[4]
+        words = (match[3] or match[5] or "").split()
         self.language = words[0].strip("{}.").partition(":")[0] if words else ""
         self.above: list[str] = []
 
@@ -94,13 +94,13 @@ class MarkdownStream:
             return []
         *whole, self._rest = (self._rest + delta).split("\n")
         self._passed = 0
-        return [made for line in whole for made in self._take_line(escape_text(line), columns)]
+        return [styled for line in whole for styled in self._take_line(escape_text(line), columns)]
 
     def finish(self, columns: int) -> list[StyledLine]:
         """Return the lines of what is left; nothing may be fed afterwards."""
         rest, self._rest = self._rest, ""
-        made = [*self._take_line(escape_text(rest), columns)] if rest else []
-        return [*made, *self._end_block(columns)]
+        lines = [*self._take_line(escape_text(rest), columns)] if rest else []
+        return [*lines, *self._end_block(columns)]
 
     def render_tail(self, columns: int) -> list[StyledLine]:
         """Return the last rows of the block that grows; it is drawn again only if it changed."""
@@ -151,19 +151,19 @@ class MarkdownStream:
             yield from self._take_blank(columns)
         elif not self._continue_block(line):
             yield from self._end_block(columns)
-            if found := _FENCE.match(line):
-                self._kind, self._fence, self._is_apart = "fence", _Fence(found), True
+            if match := _FENCE.match(line):
+                self._kind, self._fence, self._is_apart = "fence", _Fence(match), True
             elif _HEADING.match(line) or _RULE.match(line):
                 self._kind, self._block = "text", [line]
                 yield from self._end_block(columns)
             elif line.startswith("    "):
                 self._kind, self._block, self._is_apart = "code", [line], True
-            elif found := _ITEM.match(line):
+            elif match := _ITEM.match(line):
                 self._kind, self._block = "item", [line]
                 self._width = (
-                    len(found[0]) if line[len(found[0]) :] else len(found[1] + found[2]) + 1
+                    len(match[0]) if line[len(match[0]) :] else len(match[1] + match[2]) + 1
                 )
-                self._note_inner_fence(line[len(found[0]) :])
+                self._note_inner_fence(line[len(match[0]) :])
             else:
                 self._kind, self._block = "text", [line]
 
@@ -213,8 +213,8 @@ class MarkdownStream:
         """Note whether a fence inside a list item is open after a line."""
         if self._fence is not None:
             self._fence = None if self._fence.closes(line) else self._fence
-        elif found := _FENCE.match(line.lstrip(" ")):
-            self._fence = _Fence(found)
+        elif match := _FENCE.match(line.lstrip(" ")):
+            self._fence = _Fence(match)
 
     def _end_block(self, columns: int) -> Iterator[StyledLine]:
         """Yield the lines of the open block, and close it."""
@@ -254,6 +254,8 @@ def _cut_rows(line: StyledLine, columns: int) -> list[StyledLine]:
 
 def _is_block_start(line: str) -> bool:
     """Return whether a line begins another block than the paragraph it follows."""
-    found = _ITEM.match(line)
-    is_item = found is not None and bool(line[len(found[0]) :].strip())
-    return is_item or any(one.match(line) is not None for one in (_FENCE, _HEADING, _QUOTE, _RULE))
+    match = _ITEM.match(line)
+    is_item = match is not None and bool(line[len(match[0]) :].strip())
+    return is_item or any(
+        pattern.match(line) is not None for pattern in (_FENCE, _HEADING, _QUOTE, _RULE)
+    )

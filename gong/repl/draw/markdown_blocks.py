@@ -70,13 +70,13 @@ class _BlockRenderer:
             self.at += 1
             if token.type == until:
                 break
-            made = self._render_token(token, columns)
-            if made is None:
+            block = self._render_token(token, columns)
+            if block is None:
                 continue
             is_close = (tight or token.hidden) and token.type not in {"fence", "code_block"}
-            if rows and made and not is_close:
+            if rows and block and not is_close:
                 rows.append([])
-            rows += made
+            rows += block
         return rows
 
     def _render_token(self, token: Any, columns: int) -> list[list[StyledPart]] | None:  # noqa: PLR0911 (a case each)
@@ -148,12 +148,12 @@ def _mark_task(rows: list[list[StyledPart]]) -> list[list[StyledPart]]:
     text = "".join(part.text for part in rows[0])
     for mark, box in (("[ ] ", "☐ "), ("[x] ", "☑ "), ("[X] ", "☑ ")):
         if text.startswith(mark) and len(rows[0][0].text) >= 1:
-            left, kept = len(mark), []
+            left, rest = len(mark), []
             for part in rows[0]:
                 cut = min(left, len(part.text))
-                kept.append(StyledPart(part.text[cut:], part.style))
+                rest.append(StyledPart(part.text[cut:], part.style))
                 left -= cut
-            return [[StyledPart(box), *kept], *rows[1:]]
+            return [[StyledPart(box), *rest], *rows[1:]]
     return rows
 
 
@@ -171,7 +171,7 @@ def _flatten_inline(children: Sequence[Any]) -> list[list[StyledPart]]:  # noqa:
     def add(text: str, style: str = "") -> None:
         text = show_controls(text).replace("\n", " ").replace("\t", " ")
         lines[-1].append(StyledPart(text, style or " ".join(dict.fromkeys(styles))))
-        links[:] = [(href, said + text) for href, said in links]
+        links[:] = [(href, label + text) for href, label in links]
 
     def add_address(href: str) -> None:
         for text, style in ((" (", ""), (href, "link"), (")", "")):
@@ -194,8 +194,8 @@ def _flatten_inline(children: Sequence[Any]) -> list[list[StyledPart]]:  # noqa:
         elif end == "close":
             styles.pop()
             if kind == "link":
-                href, said = links.pop()
-                if href not in {said, f"mailto:{said}"}:
+                href, label = links.pop()
+                if href not in {label, f"mailto:{label}"}:
                     add_address(href)
         else:
             add(token.content)

@@ -37,18 +37,18 @@ def describe_limit(
             if not event.stopped:
                 return f"the model repeats itself: {what}"
             again = "" if event.what == "text" else ", once more after a warning to the model"
-            said = f"stopped: {what}{again}"
+            remark = f"stopped: {what}{again}"
         case events.CostLimit():
             limit, spent = format_money(event.limit), format_money(event.spent)
-            said = f"stopped at the max cost of {limit}: {spent} spent"
+            remark = f"stopped at the max cost of {limit}: {spent} spent"
         case events.TurnLimit(limit="time"):
-            said = f"stopped at the time limit of {format_seconds(event.value)}"
+            remark = f"stopped at the time limit of {format_seconds(event.value)}"
         case events.TurnLimit(limit="round"):
             rounds = format_count(int(event.value), "round of tool calls", "rounds of tool calls")
-            said = f"stopped at the limit of {rounds} for one prompt"
+            remark = f"stopped at the limit of {rounds} for one prompt"
         case _:
-            said = f"stopped at the limit of {format_count(int(event.value), 'model call')}"
-    return f"{said}; a new prompt continues (gong chat -c)" if is_kept else said
+            remark = f"stopped at the limit of {format_count(int(event.value), 'model call')}"
+    return f"{remark}; a new prompt continues (gong chat -c)" if is_kept else remark
 
 
 def describe_compaction(event: events.CompactionEnd) -> str:
@@ -69,24 +69,24 @@ def render_notice(event: Notice, *, is_kept: bool) -> StyledLine:
         case events.HistoryRepaired():
             calls = format_count(event.injected, "interrupted tool call")
             left = format_count(event.dropped, "entry", "entries")
-            made = [f"{calls} got a placeholder result"] if event.injected else []
-            counts = ", ".join([*made, *([f"{left} left out"] if event.dropped else [])])
-            said = f"History repaired{f': {counts}' if counts else ''} ({event.why})"
+            additions = [f"{calls} got a placeholder result"] if event.injected else []
+            counts = ", ".join([*additions, *([f"{left} left out"] if event.dropped else [])])
+            remark = f"History repaired{f': {counts}' if counts else ''} ({event.why})"
         case events.CompactionEnd():
-            said = f"{describe_compaction(event)} · /compact --undo reverts this"
+            remark = f"{describe_compaction(event)} · /compact --undo reverts this"
         case events.ResultsElided():
-            said = "older tool results become placeholders: the context window is filling up"
+            remark = "older tool results become placeholders: the context window is filling up"
         case events.SessionNamed():
-            said = f"session title: {event.title!r}"
+            remark = f"session title: {event.title!r}"
         case events.CostLimit() | events.TurnLimit() | events.LoopDetection():
-            said = describe_limit(event, is_kept=is_kept)
+            remark = describe_limit(event, is_kept=is_kept)
         case events.Warn():
-            said = event.message
+            remark = event.message
         case events.HookError():
-            said = f"hook {event.hook}: {event.error}"
+            remark = f"hook {event.hook}: {event.error}"
         case events.RunFailure():
             again = " (trying again may help)" if event.retryable else ""
             return render_remark(f"{event.message}{again}", "error")
         case _:
             assert_never(event)
-    return render_remark(said)
+    return render_remark(remark)

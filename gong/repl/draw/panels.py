@@ -18,12 +18,12 @@ QUEUE_ROWS = 3
 
 def render_queue(words: tuple[str, ...], columns: int) -> list[StyledLine]:
     """Return the queued input as lines, at most a few."""
-    shown = [
+    rows = [
         StyledLine(shorten_to_width(f"queued: {text}", columns), "note")
         for text in words[:QUEUE_ROWS]
     ]
     rest = len(words) - QUEUE_ROWS
-    return [*shown, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else shown
+    return [*rows, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else rows
 
 
 _TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
@@ -33,15 +33,15 @@ TODO_ROWS = 8
 
 def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
     """Return a todo list as lines; nothing once all is done, and of a long one what is next."""
-    first = next((n for n, one in enumerate(todos) if one.status != "completed"), None)
+    first = next((n for n, todo in enumerate(todos) if todo.status != "completed"), None)
     if first is None:
         return []
     start = max(min(first, len(todos) - TODO_ROWS), 0)
     lines = []
-    for one in todos[start : start + TODO_ROWS]:
-        is_now = one.status == "in_progress"
-        words = (one.active_form if is_now else "") or one.content
-        text = shorten_to_width(f"{_TODO_MARKS[one.status]} {show_controls(words)}", columns)
+    for todo in todos[start : start + TODO_ROWS]:
+        is_now = todo.status == "in_progress"
+        words = (todo.active_form if is_now else "") or todo.content
+        text = shorten_to_width(f"{_TODO_MARKS[todo.status]} {show_controls(words)}", columns)
         lines.append(StyledLine(text, "call" if is_now else "note"))
     rest = len(todos) - len(lines)
     return [*lines, StyledLine(f"… {rest} more to do or done", "note")] if rest else lines
@@ -50,15 +50,15 @@ def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
 PLAN_CHOICES = ("approve", "keep planning")
 
 
-def render_choices(asked: OpenChoice) -> list[StyledLine]:
+def render_choices(choice: OpenChoice) -> list[StyledLine]:
     """Return an open question with its numbered answers."""
-    first, *more = escape_text(asked.text).split("\n")
+    first, *more = escape_text(choice.text).split("\n")
     rows = [StyledLine(f"? {first}", "call"), *(StyledLine(f"  {row}", "call") for row in more)]
-    for number, (label, meaning) in enumerate(asked.options, 1):
-        said = f"{number}  {label}{f' – {meaning}' if meaning else ''}"
-        rows.append(StyledLine(f"  {render_remark(said).text}", "call"))
-    how = "numbers, as in 1,3" if asked.is_many else "a number"
-    return [*rows, StyledLine(f"  {f'{how}, or ' if asked.options else ''}your words", "note")]
+    for number, (label, meaning) in enumerate(choice.options, 1):
+        option = f"{number}  {label}{f' – {meaning}' if meaning else ''}"
+        rows.append(StyledLine(f"  {render_remark(option).text}", "call"))
+    how = "numbers, as in 1,3" if choice.is_many else "a number"
+    return [*rows, StyledLine(f"  {f'{how}, or ' if choice.options else ''}your words", "note")]
 
 
 class OpenChoice(NamedTuple):
@@ -73,9 +73,9 @@ class OpenChoice(NamedTuple):
     def read_answer(self, line: str) -> tuple[str, ...]:
         """Return the labels of a line of numbers, else the line itself."""
         numbers = line.replace(",", " ").split()
-        if numbers and all(one.isdecimal() for one in numbers):
-            places = [int(one) - 1 for one in numbers]
-            fits = all(0 <= one < len(self.options) for one in places)
+        if numbers and all(number.isdecimal() for number in numbers):
+            places = [int(number) - 1 for number in numbers]
+            fits = all(0 <= place < len(self.options) for place in places)
             if fits and (self.is_many or len(places) == 1):
-                return tuple(dict.fromkeys(self.options[one][0] for one in places))
+                return tuple(dict.fromkeys(self.options[place][0] for place in places))
         return (line.strip(),)

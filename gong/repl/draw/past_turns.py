@@ -41,17 +41,17 @@ _MAX_PATHS = 5
 
 def read_last_turns(recorder: Recorder, turns: int) -> list[Entry]:
     """Return the entries of a branch from its Nth newest prompt on; damaged ones are left out."""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     if turns < 1:
-        return found
+        return entries
     tape = recorder.tape
     for segment in tape.walk_path_back(recorder.head()):
         for _, line in segment.read_checked_lines_back(lambda _: None):
-            found.append(decode_line(line))
+            entries.append(decode_line(line))
             turns -= read_type(line) == User.entry_type
             if not turns:
-                return found[::-1]
-    return found[::-1]
+                return entries[::-1]
+    return entries[::-1]
 
 
 def render_last_turns(
@@ -101,8 +101,8 @@ def _build_events(entry: Entry, data: object) -> Iterator[events.Event]:
 
 def _describe_interruption(entries: Sequence[Entry]) -> str:
     """Return how the last turn was cut short; empty where it ended by itself."""
-    said = [e for e in entries if isinstance(e.data, User | Assistant | ToolResult | Error)]
-    match said[-1].data if said else None:
+    turns = [e for e in entries if isinstance(e.data, User | Assistant | ToolResult | Error)]
+    match turns[-1].data if turns else None:
         case Assistant(content=content) if calls := select_tool_calls(content):
             return f"interrupted: {format_count(len(calls), 'call')} without a result"
         case Assistant(partial=True):

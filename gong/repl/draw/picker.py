@@ -138,12 +138,12 @@ class _PickerScreen:
         first = max(min(self.marked - most // 2, len(self.rows) - most), 0)
         if not self.rows:
             return [("class:note", "  searching…" if self.is_searching else "  nothing found")]
-        shown: StyleAndTextTuples = []
+        fragments: StyleAndTextTuples = []
         for place, row in enumerate(self.rows[first : first + most], first):
             is_marked = place == self.marked
-            shown += [("", "\n")] if shown else []
-            shown += _render_row(row, size.columns - 1, is_marked=is_marked)
-        return shown
+            fragments += [("", "\n")] if fragments else []
+            fragments += _render_row(row, size.columns - 1, is_marked=is_marked)
+        return fragments
 
     def _render_keys(self) -> StyleAndTextTuples:
         names = {"enter": "Enter"}

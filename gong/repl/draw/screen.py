@@ -271,8 +271,8 @@ class Screen:
                 return [*before, *self._take_thought(event, columns)]
             case _:
                 self._saying = "answering"
-                made = self._text.feed(event.delta, columns)
-                return [*before, *self._space_lines(self._name_block(), made)]
+                lines = self._text.feed(event.delta, columns)
+                return [*before, *self._space_lines(self._name_block(), lines)]
 
     def _take_thought(self, event: events.MessageUpdate, columns: int) -> list[StyledLine]:
         """Add to the thought; return its finished lines where thinking is shown in full."""
@@ -331,8 +331,8 @@ class Screen:
         name, subjects = self._readings
         if not subjects:
             return []
-        said = shorten_to_width(describe_readings(name, subjects), max(columns - 2, 8))
-        return [StyledLine(f"● {said}", "call")]
+        readings = shorten_to_width(describe_readings(name, subjects), max(columns - 2, 8))
+        return [StyledLine(f"● {readings}", "call")]
 
     def _finish_readings(self) -> list[StyledLine]:
         """Return the line of the reading calls; the next one begins another."""
@@ -343,8 +343,8 @@ class Screen:
         lines = self._finish_block(columns)
         self._calls |= {call.id: call for call in select_tool_calls(event.content)}
         self._saying = ""
-        if said := describe_short_answer(event.content, event.stop_reason):
-            lines += self.remark(said)
+        if short_answer := describe_short_answer(event.content, event.stop_reason):
+            lines += self.remark(short_answer)
         return lines
 
     def _render_heading(self, call_id: str, columns: int, more: str = "") -> StyledLine:
@@ -398,5 +398,5 @@ class Screen:
             return self._space_lines("tool", [StyledLine(row, "call") for row in rows])
         if event.waits:
             return []
-        asked = "; ".join(one.question for one in event.questions)
-        return self.remark(f"nobody is asked: {asked}")
+        questions = "; ".join(question.question for question in event.questions)
+        return self.remark(f"nobody is asked: {questions}")

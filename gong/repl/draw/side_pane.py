@@ -26,22 +26,24 @@ def render_side_pane(
 ) -> list[StyledLine]:
     """Return the lines of the pane; a part that has nothing to say is left out."""
     folder = session.setup.env.working_directory
-    tasks = [f"{one.shell_id}  {one.command}" for one in session.run_state.background.running]
+    tasks = [
+        f"{command.shell_id}  {command.command}" for command in session.run_state.background.running
+    ]
     files = [
         f"{letter} {os.path.relpath(path, folder)}"
         for path, letter in list_changed_files(session)[-_MAX_FILES:]
     ]
     parts = (
-        ("Session", [StyledLine(one) for one in (folder, *used.format_usage())]),
+        ("Session", [StyledLine(text) for text in (folder, *used.format_usage())]),
         ("Todo", render_todos(todos, columns)),
-        ("Tasks", [StyledLine(one) for one in tasks]),
-        ("Files", [StyledLine(one) for one in files]),
+        ("Tasks", [StyledLine(text) for text in tasks]),
+        ("Files", [StyledLine(text) for text in files]),
     )
     lines: list[StyledLine] = []
     for name, part in parts:
         if part:
             lines += [StyledLine("")] * bool(lines) + [StyledLine(name, "heading")]
-            lines += [one._replace(text=shorten_to_width(one.text, columns)) for one in part]
+            lines += [line._replace(text=shorten_to_width(line.text, columns)) for line in part]
     return lines
 
 

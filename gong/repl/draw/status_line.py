@@ -36,7 +36,7 @@ class SessionUsage(NamedTuple):
 
     def format_usage(self) -> list[str]:
         """Return the known values as texts."""
-        return [one for one in (self.format_context(), self.cost) if one]
+        return [text for text in (self.format_context(), self.cost) if text]
 
     def format_context(self) -> str:
         """Return how much of the context window is used; empty if that is unknown."""
@@ -115,9 +115,9 @@ def render_status_line(facts: StatusFacts, columns: int) -> str:
     }
 
     def join(model: str) -> str:
-        shown = (parts["mode"], model, parts["context"], parts["cost"], parts["queue"])
+        parts_in_order = (parts["mode"], model, parts["context"], parts["cost"], parts["queue"])
         rest = (parts["tasks"], facts.branch, *facts.state)
-        return _GAP.join(part for part in (*shown, *rest) if part)
+        return _GAP.join(part for part in (*parts_in_order, *rest) if part)
 
     for dropped in ("", "cost", "tasks", "context"):
         parts |= {dropped: ""} if dropped else {}

@@ -65,10 +65,10 @@ _DRAFT_CHARS = 4_000
 def read_arguments(args: bytes) -> dict[str, object]:
     """Return the arguments of a call; none where they are not a JSON object."""
     try:
-        found = msgspec.json.decode(args) if args else {}
+        arguments = msgspec.json.decode(args) if args else {}
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def describe_call(call: ToolCall) -> str:
@@ -128,8 +128,8 @@ def render_draft(name: str, arguments: dict[str, object], columns: int) -> list[
     """Return a call that the model still writes: what it works on, and the last lines of it."""
     title = shorten_to_width(describe_arguments(name, arguments), max(columns - 2, 8))
     lines = render_body(name, arguments)
-    shown = [_clip_styled(line, columns) for line in lines[-DRAFT_LINES:]]
-    return [StyledLine(f"○ {title}", "call"), *shown]
+    last_lines = [_clip_styled(line, columns) for line in lines[-DRAFT_LINES:]]
+    return [StyledLine(f"○ {title}", "call"), *last_lines]
 
 
 def render_body(
@@ -192,20 +192,20 @@ def _list_diffs(details: dict[str, object]) -> Iterator[tuple[str, str, str]]:
     if isinstance(diff := details.get("diff"), str):
         yield "", "", diff
     files = details.get("files")
-    for one in files if isinstance(files, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("diff"), str):
-            moved = f" → {one['dest']}" if one.get("dest") else ""
-            yield str(one.get("op")), f"{one.get('path')}{moved}", one["diff"]
+    for row in files if isinstance(files, list) else ():
+        if isinstance(row, dict) and isinstance(row.get("diff"), str):
+            moved = f" → {row['dest']}" if row.get("dest") else ""
+            yield str(row.get("op")), f"{row.get('path')}{moved}", row["diff"]
 
 
 def fold_lines(lines: list[StyledLine], columns: int) -> list[StyledLine]:
     """Return at most `DIFF_LINES`, each cut to the width, with the number of the others."""
-    shown = [_clip_styled(line, columns) for line in lines[:DIFF_LINES]]
-    rest = len(lines) - len(shown)
+    first_lines = [_clip_styled(line, columns) for line in lines[:DIFF_LINES]]
+    rest = len(lines) - len(first_lines)
     return (
-        [*shown, StyledLine(_describe_fold(format_count(rest, "more line")), "result")]
+        [*first_lines, StyledLine(_describe_fold(format_count(rest, "more line")), "result")]
         if rest
-        else shown
+        else first_lines
     )
 
 
@@ -218,8 +218,8 @@ def render_full_result(text: str) -> list[StyledLine]:
     lines = split_output(text)
     rest = len(lines) - FULL_LINES
     more = [StyledLine(f"{INDENT}… {format_count(rest, 'more line')}: see tape show", "note")]
-    shown = [StyledLine(INDENT + line, "result") for line in lines[:FULL_LINES]]
-    return [*shown, *(more if rest > 0 else [])]
+    styled = [StyledLine(INDENT + line, "result") for line in lines[:FULL_LINES]]
+    return [*styled, *(more if rest > 0 else [])]
 
 
 FULL_LINES = 5_000
@@ -244,9 +244,9 @@ def render_result(text: str, columns: int, *, is_error: bool) -> list[StyledLine
     output = _parse_result_output(text)
     lines, at_end = output.lines, is_error or output.before > 0
     rest = max(len(lines) - RESULT_LINES, 0) + output.before + output.after
-    kept = lines[-RESULT_LINES:] if at_end else lines[:RESULT_LINES]
+    visible = lines[-RESULT_LINES:] if at_end else lines[:RESULT_LINES]
     style = "error" if is_error else "result"
-    result = [StyledLine(clip_line(INDENT + line, columns).rstrip(), style) for line in kept]
+    result = [StyledLine(clip_line(INDENT + line, columns).rstrip(), style) for line in visible]
     if not rest and output.whole:
         return result
     words = (

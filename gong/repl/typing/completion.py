@@ -68,13 +68,13 @@ class InputCompleter(Completer):
     ) -> Iterator[Completion]:
         """Yield what fits the text before the cursor, best first."""
         text = document.text_before_cursor
-        if found := MENTION_BEGIN.search(text):
-            yield from self._complete_file(found["path"])
-        elif found := COMMAND_BEGIN.match(text):
-            yield from self._complete_command(found["name"])
-        elif found := _ARGUMENT.match(text):
+        if match := MENTION_BEGIN.search(text):
+            yield from self._complete_file(match["path"])
+        elif match := COMMAND_BEGIN.match(text):
+            yield from self._complete_command(match["name"])
+        elif match := _ARGUMENT.match(text):
             with suppress(GongError, TapeError, OSError):  # the command says what is wrong
-                yield from self._complete_argument(found["name"], found["argument"])
+                yield from self._complete_argument(match["name"], match["argument"])
 
     def _complete_command(self, typed: str) -> Iterator[Completion]:
         commands = {**list_skill_commands(self._host, self._commands), **self._commands}
@@ -88,9 +88,9 @@ class InputCompleter(Completer):
             )
 
     def _complete_file(self, typed: str) -> Iterator[Completion]:
-        wanted = typed.removeprefix('"')
+        typed_path = typed.removeprefix('"')
         sleep(_PAUSE_SECONDS)
-        for name in find_names(self._files.list_names(), wanted, MAX_OFFERED, rests=True):
+        for name in find_names(self._files.list_names(), typed_path, MAX_OFFERED, rests=True):
             spaced = re.search(r"\s", name) is not None
             text = f'"{name}"' if spaced else name
             yield Completion(text, -len(typed), display=show_controls(name))
@@ -121,7 +121,7 @@ class InputCompleter(Completer):
         match name:
             case "model" | "handoff":
                 names = self._host.models.names
-                models = [one.id for one in names.catalogue.list_models()]
+                models = [model.id for model in names.catalogue.list_models()]
                 return [*self._host.models.settings.aliases, *models]
             case "theme":
                 return THEMES

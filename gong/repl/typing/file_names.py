@@ -48,13 +48,13 @@ class FolderNames:
 
 
 def _list_folders(files: Iterable[str]) -> list[str]:
-    found: dict[str, None] = {}
+    folders: dict[str, None] = {}
     for file in files:
         at = file.rfind("/")
-        while at > 0 and file[: at + 1] not in found:
-            found[file[: at + 1]] = None
+        while at > 0 and file[: at + 1] not in folders:
+            folders[file[: at + 1]] = None
             at = file.rfind("/", 0, at)
-    return sorted(found)
+    return sorted(folders)
 
 
 def find_names(

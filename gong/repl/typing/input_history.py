@@ -76,4 +76,4 @@ def _iter_tape_prompts(tape: Tape) -> Iterator[str]:
                 continue
             data = decode_line(line, render_blob_head).data
             if isinstance(data, User):
-                yield next((one.text for one in data.content if isinstance(one, Text)), "")
+                yield next((block.text for block in data.content if isinstance(block, Text)), "")

@@ -81,9 +81,9 @@ def read_kitty_key(sequence: str) -> Key | None:
     `CSI 13;2 u` is Shift+Enter, `CSI 99;5 u` Ctrl+C, `CSI 97;3 u` Esc and a, `CSI 27 u` Esc. A key
     that means nothing here, such as the volume, is `Keys.Ignore`.
     """
-    if (found := _KITTY_KEY.match(sequence)) is None:
+    if (match := _KITTY_KEY.match(sequence)) is None:
         return None
-    code, held = int(found[1]), (int(found[2] or 1) - 1) & ~_LOCKS
+    code, held = int(match[1]), (int(match[2] or 1) - 1) & ~_LOCKS
     key: str | Keys = Keys.Ignore
     if code in _NAMED_KEYS:
         key = _NAMED_KEYS[code][held & _SHIFT]
@@ -106,9 +106,9 @@ def _read_letter(letter: str, held: int) -> str | Keys:
 
 def _remove_locks(sequence: str) -> str:
     """Return the sequence of a key as it is without caps lock and num lock."""
-    if (found := _LOCKED_KEY.match(sequence)) is None:
+    if (match := _LOCKED_KEY.match(sequence)) is None:
         return sequence
-    number, held, last = found[1], int(found[2]) - 1, found[3]
+    number, held, last = match[1], int(match[2]) - 1, match[3]
     if not held & _LOCKS:
         return sequence
     if held := held & ~_LOCKS:

@@ -71,18 +71,18 @@ class KeyMap:
 
     def __init__(self, settings: Mapping[str, str | Sequence[str]]) -> None:
         """Raise ConfigurationError for an action or a key that there is not, or one key twice."""
-        given = {name: _read_keys(name, keys) for name, keys in settings.items()}
+        own_keys = {name: _read_keys(name, keys) for name, keys in settings.items()}
         self.names: dict[str, tuple[str, ...]] = {}
         """The keys of each action as they are written."""
-        taken = {parse_key(key): name for name, keys in given.items() for key in keys}
-        for name, keys in given.items():
+        taken = {parse_key(key): name for name, keys in own_keys.items() for key in keys}
+        for name, keys in own_keys.items():
             for key in keys:
                 if (other := taken[parse_key(key)]) != name:
                     raise ConfigurationError(f"[keys]: {key} is set for {other} and for {name}")
         for name, action in ACTIONS.items():
             # A key that the settings give to one action no longer does another.
             left = tuple(key for key in action.keys if parse_key(key) not in taken)
-            self.names[name] = given.get(name, left)
+            self.names[name] = own_keys.get(name, left)
         self.changed = frozenset(name for name in ACTIONS if self.names[name] != ACTIONS[name].keys)
         """Actions with other keys than those they have by themselves."""
 
@@ -93,7 +93,7 @@ class KeyMap:
     def list_unused_keys(self, action: str) -> list[tuple[str, ...]]:
         """Return the keys that did an action and now do nothing."""
         used = {parse_key(key) for keys in self.names.values() for key in keys}
-        return [one for key in ACTIONS[action].keys if (one := parse_key(key)) not in used]
+        return [parsed for key in ACTIONS[action].keys if (parsed := parse_key(key)) not in used]
 
     def render_keys(self) -> str:
         """Return what each key does, one line each; changed ones are marked with a star."""
@@ -103,8 +103,8 @@ class KeyMap:
         ]
         lines = [f"{keys:<21}{name:<12}{ACTIONS[name].about}" for keys, name in rows]
         lines += [f"{keys:<33}{about}" for keys, about in FIXED_KEYS]
-        said = 'change them with [keys] in config.toml: NAME = KEY, such as editor = "ctrl+e"'
-        return "\n".join([*lines, f"* changed; {said}" if self.changed else said])
+        advice = 'change them with [keys] in config.toml: NAME = KEY, such as editor = "ctrl+e"'
+        return "\n".join([*lines, f"* changed; {advice}" if self.changed else advice])
 
 
 def _read_keys(name: str, keys: str | Sequence[str]) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def parse_key(text: str) -> tuple[str, ...]:
     Raises ConfigurationError for a key that terminals do not send, and for Ctrl+C.
     """
     *held, base = text.lower().replace(" ", "").split("+")
-    unknown = [one for one in held if one not in {"ctrl", "alt", "shift"}]
+    unknown = [modifier for modifier in held if modifier not in {"ctrl", "alt", "shift"}]
     name = _NAMES.get(base, base if len(base) == 1 else "")
     if unknown or not name:
         wrong = unknown[0] if unknown else base

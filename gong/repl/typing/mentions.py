@@ -46,7 +46,7 @@ def read_mentions(text: str, folder: str, rules: PictureRules) -> MentionedFiles
 
     Relative paths start at `folder`, `~` is the user's home.
     """
-    found = MentionedFiles([], [])
+    mentions = MentionedFiles([], [])
     seen: set[tuple[Path, str]] = set()
     for match in _MENTION.finditer(text):
         name, lines = _find_file(match, folder)
@@ -57,10 +57,10 @@ def read_mentions(text: str, folder: str, rules: PictureRules) -> MentionedFiles
             continue
         seen.add((path, lines))
         try:
-            _add_document(found, path, name, lines, rules)
+            _add_document(mentions, path, name, lines, rules)
         except OSError as error:
-            found.remarks.append(f"@{name} cannot be read: {error.strerror or error}")
-    return found
+            mentions.remarks.append(f"@{name} cannot be read: {error.strerror or error}")
+    return mentions
 
 
 def _find_file(match: re.Match[str], folder: str) -> tuple[str | None, str]:
@@ -70,11 +70,11 @@ def _find_file(match: re.Match[str], folder: str) -> tuple[str | None, str]:
     else:
         word = match["bare"]
         tries = []
-        for one in (word, word.rstrip(_AFTER_WORD)):
-            lines = _RANGE.search(one)
-            tries.append((one, ""))
+        for candidate in (word, word.rstrip(_AFTER_WORD)):
+            lines = _RANGE.search(candidate)
+            tries.append((candidate, ""))
             if lines is not None:
-                tries.append((one[: lines.start()], lines[0]))
+                tries.append((candidate[: lines.start()], lines[0]))
     for name, lines_of in tries:
         path = Path(folder, name)
         if name and (path.expanduser() if name.startswith("~") else path).exists():
@@ -83,42 +83,44 @@ def _find_file(match: re.Match[str], folder: str) -> tuple[str | None, str]:
 
 
 def _add_document(
-    found: MentionedFiles, path: Path, name: str, lines: str, rules: PictureRules
+    mentions: MentionedFiles, path: Path, name: str, lines: str, rules: PictureRules
 ) -> None:
     if path.is_dir():
-        names = sorted(f"{one.name}/" if one.is_dir() else one.name for one in path.iterdir())
+        names = sorted(
+            f"{child.name}/" if child.is_dir() else child.name for child in path.iterdir()
+        )
         more = f"\n… {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
         listed = "\n".join(names[:MAX_NAMES])
-        found.documents.append(
+        mentions.documents.append(
             AttachedDocument(f'<folder path="{name}">\n{listed}{more}\n</folder>')
         )
-        found.remarks.append(f"attached {name}: {len(names)} names")
+        mentions.remarks.append(f"attached {name}: {len(names)} names")
         return
     if not path.is_file():
-        found.remarks.append(f"@{name} is not attached: it is not a file")
+        mentions.remarks.append(f"@{name} is not attached: it is not a file")
         return
     with path.open("rb") as file:
         head = file.read(64)
     if detect_picture_type(head) is not None:
-        document, said = attach_picture(path, name, rules)
-        found.remarks.append(said)
+        document, remark = attach_picture(path, name, rules)
+        mentions.remarks.append(remark)
         if document is not None:
-            found.documents.append(document)
+            mentions.documents.append(document)
         return
     if b"\0" in head:
-        found.remarks.append(f"@{name} is not attached: it is not text")
+        mentions.remarks.append(f"@{name} is not attached: it is not text")
         return
-    document, said = _read_lines(path, name, lines)
-    found.remarks.append(said)
+    document, remark = _read_lines(path, name, lines)
+    mentions.remarks.append(remark)
     if document is not None:
-        found.documents.append(document)
+        mentions.documents.append(document)
 
 
 def _read_lines(path: Path, name: str, lines: str) -> tuple[AttachedDocument | None, str]:
     """Return the lines of a text file that fit, and what is said of them."""
-    given = _RANGE.match(lines)
-    first = int(given[1]) if given else 1
-    last = int(given[2] or given[1]) if given else first + MAX_LINES - 1
+    line_range = _RANGE.match(lines)
+    first = int(line_range[1]) if line_range else 1
+    last = int(line_range[2] or line_range[1]) if line_range else first + MAX_LINES - 1
     taken: list[str] = []
     count, room = 0, MAX_BYTES
     with path.open("rb") as file:

@@ -59,7 +59,7 @@ class DraftParts:
 
     def expand_text(self, text: str) -> str:
         """Return a draft with the pasted texts in the place of their placeholders."""
-        return _PLACEHOLDER.sub(lambda found: self._texts.get(found[0], found[0]), text)
+        return _PLACEHOLDER.sub(lambda match: self._texts.get(match[0], match[0]), text)
 
     def fold_text(self, text: str) -> str:
         """Return a text with placeholders where it has a pasted text: the opposite of expanding."""
@@ -87,19 +87,19 @@ class DraftParts:
         """Return begin, cursor and end of the placeholders that the cursor touches."""
         at = draft.cursor_position
         return [
-            (found.start(), at, found.end())
-            for found in _PLACEHOLDER.finditer(draft.text)
-            if found.start() <= at <= found.end()
-            and (found[0] in self._texts or found[0] in self._pictures)
+            (match.start(), at, match.end())
+            for match in _PLACEHOLDER.finditer(draft.text)
+            if match.start() <= at <= match.end()
+            and (match[0] in self._texts or match[0] in self._pictures)
         ]
 
 
 def delete_before(draft: Buffer, parts: DraftParts) -> None:
     """Delete the placeholder before the cursor, or around it."""
     before = parts.measure_before(draft)
-    found = _PLACEHOLDER.match(draft.text, draft.cursor_position - before)
-    if before and found is not None:
-        draft.delete(found.end() - draft.cursor_position)
+    match = _PLACEHOLDER.match(draft.text, draft.cursor_position - before)
+    if before and match is not None:
+        draft.delete(match.end() - draft.cursor_position)
         draft.delete_before_cursor(before)
 
 

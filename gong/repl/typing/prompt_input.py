@@ -107,21 +107,23 @@ class PromptInput:
         """Give the files and pictures that words name to the model with them."""
         for document in self._parts.list_pictures(text):
             self._host.session.attach(document)
-        found = read_mentions(self._parts.fold_text(text), self._folder, self._read_rules())
-        for document in found.documents:
+        mentions = read_mentions(self._parts.fold_text(text), self._folder, self._read_rules())
+        for document in mentions.documents:
             self._host.session.attach(document)
-        if found.remarks:
-            self.say("\n".join(found.remarks))
+        if mentions.remarks:
+            self.say("\n".join(mentions.remarks))
 
     def attach_again(self, texts: Sequence[str]) -> None:
         """Attach the documents of queued words again, after one of them was withdrawn."""
         documents = self._host.session.run_state.documents
-        documents[:] = [one for one in documents if one.id]  # outputs wait for any words
+        documents[:] = [
+            document for document in documents if document.id
+        ]  # outputs wait for any words
         for text in texts:
             for document in self._parts.list_pictures(text):
                 self._host.session.attach(document)
-            found = read_mentions(self._parts.fold_text(text), self._folder, self._read_rules())
-            for document in found.documents:
+            mentions = read_mentions(self._parts.fold_text(text), self._folder, self._read_rules())
+            for document in mentions.documents:
                 self._host.session.attach(document)
 
     def _read_rules(self) -> PictureRules:
@@ -207,9 +209,9 @@ class PromptInput:
         except OSError as error:
             self.say(f"{name} cannot be read: {error.strerror or error}")
 
-    def _put_picture(self, document: AttachedDocument | None, said: str, name: str) -> None:
+    def _put_picture(self, document: AttachedDocument | None, remark: str, name: str) -> None:
         if document is None:
-            self.say(said)
+            self.say(remark)
             return
         self._draft().insert_text(f"{self._parts.add_picture(document, name)} ")
 
@@ -248,7 +250,7 @@ class PromptInput:
             terminal.theme = name
             self.say(f'theme {name}; theme = "{name}" in [terminal] of config.toml keeps it')
             return
-        listed = (f"{one} *" if one == terminal.theme else one for one in THEMES)
+        listed = (f"{theme} *" if theme == terminal.theme else theme for theme in THEMES)
         self.say(f"themes: {', '.join(listed)}; /theme NAME uses one")
 
     def choose_model(self) -> None:
@@ -264,8 +266,8 @@ class PromptInput:
 
     async def _run_command(self, command: str, *, is_shared: bool) -> None:
         tail = bytearray()
-        shown = (command, tail)
-        self._tails.append(shown)
+        tail_row = (command, tail)
+        self._tails.append(tail_row)
 
         def show(chunk: bytes) -> None:
             tail.extend(chunk)
@@ -283,7 +285,7 @@ class PromptInput:
             raise
         finally:
             # by identity: the same command may run twice
-            self._tails = [one for one in self._tails if one is not shown]
+            self._tails = [row for row in self._tails if row is not tail_row]
         output = done.output.decode("utf-8", "replace")
         self._keep_output(command, output, f"exit code {done.exit_code}", is_shared)
 
@@ -303,9 +305,9 @@ class PromptInput:
         lines: list[StyledLine] = []
         for command, tail in self._tails:
             rows = bytes(tail).decode("utf-8", "replace").rstrip().split("\n")[-_TAIL_LINES:]
-            shown = [clip_line(escape_text(row), max(columns - 2, 8)) for row in rows]
+            clipped = [clip_line(escape_text(row), max(columns - 2, 8)) for row in rows]
             lines.append(StyledLine(clip_line(f"$ {escape_text(command)}", columns), "call"))
-            lines += [StyledLine(f"{INDENT}{row}", "result") for row in shown if row]
+            lines += [StyledLine(f"{INDENT}{row}", "result") for row in clipped if row]
         return lines
 
     @property
