@@ -71,10 +71,10 @@ def import_array(store: Store, data: bytes, name: str, beginning: Beginning) -> 
     try:
         read = form.parse(request.array, put)
         payloads: list[Payload] = [
-            replace(one, model=request.model)
-            if request.model and isinstance(one, Assistant)
-            else one
-            for one in read
+            replace(payload, model=request.model)
+            if request.model and isinstance(payload, Assistant)
+            else payload
+            for payload in read
         ]
         if request.rest:
             payloads.insert(0, Custom(f"{form.api}.request", pack_raw(request.rest)))
@@ -98,25 +98,25 @@ def import_array(store: Store, data: bytes, name: str, beginning: Beginning) -> 
         slug=next((text for text in prompts if text.strip()), ""),
         program=f"{beginning.program} (import from {name})",
     )
-    made = record_tape(store, identity, beginning, fill)
+    recorded = record_tape(store, identity, beginning, fill)
     count = len(payloads) + 1
     unsent = sum(isinstance(payload, Custom) for payload in read)
-    return ArrayImportReport(identity, made.path, count * made.is_new, count, 0, unsent)
+    return ArrayImportReport(identity, recorded.path, count * recorded.is_new, count, 0, unsent)
 
 
 def _parse_request(data: bytes, name: str, form: ArrayFormat) -> _ArrayRequest:
     """Return the content of a file; raise UsageError if it is not a conversation of this API."""
-    wanted = f"a JSON array of {form.field}, or a request with that field"
+    expected = f"a JSON array of {form.field}, or a request with that field"
     try:
         value = decode_json(data)
     except JSON_ERRORS as error:
         raise UsageError(
-            f"this is not JSON: {_describe_error(error)}; give {wanted}; {_NOTHING_DONE}"
+            f"this is not JSON: {_describe_error(error)}; give {expected}; {_NOTHING_DONE}"
         ) from error
     is_request = isinstance(value, dict) and form.field in value
     request = _unwrap_request(value, form) if is_request else _ArrayRequest(value, "", {})
     if not isinstance(request.array, list):
-        raise UsageError(f"this is not a conversation of {name}: give {wanted}; {_NOTHING_DONE}")
+        raise UsageError(f"this is not a conversation of {name}: give {expected}; {_NOTHING_DONE}")
     if request.array and not any(
         isinstance(element, dict) and not element.keys().isdisjoint(form.signs)
         for element in request.array
@@ -135,17 +135,17 @@ def _describe_error(error: Exception) -> str:
 
 def _unwrap_request(body: WireObject, form: ArrayFormat) -> _ArrayRequest:
     """Split a request; its system prompt becomes the first message."""
-    said = {name: body[name] for name in _SYSTEM_FIELDS if body.get(name)}
+    system_fields = {name: body[name] for name in _SYSTEM_FIELDS if body.get(name)}
     array, model = body[form.field], body.get("model")
     if isinstance(array, str):
         array = [form.message("user", array)]
     if isinstance(array, list):
         contents = [  # Gemini's is a turn of its own
             value.get("parts", value) if isinstance(value, dict) else value
-            for value in said.values()
+            for value in system_fields.values()
         ]
         array = [*(form.message("system", content) for content in contents), *array]
-    known = {form.field: None, **said}
+    known = {form.field: None, **system_fields}
     rest = {field: value for field, value in body.items() if field not in known}
     return _ArrayRequest(array, model if isinstance(model, str) else "", rest)
 
@@ -185,19 +185,19 @@ def export_array(
     Unreadable entries are reported to `skipped` and left out. Raises as `sendable` does.
     """
     form = FORMATS[name]
-    seen, made = build_messages(tape, head, Target("", form.api, ""), skipped)
+    seen, repaired = build_messages(tape, head, Target("", form.api, ""), skipped)
     answers = (entry.data for entry in reversed((*seen.kept, *seen.entries)))
     last = next((a for a in answers if isinstance(a, Assistant) and a.api == form.api), None)
     target = Target(last.endpoint, form.api, last.model) if last else Target("", form.api, "")
     if target.model or target.endpoint:
-        made = repair(seen, target)
-    elements = form.encoder(tape.load).elements(made.messages)
+        repaired = repair(seen, target)
+    elements = form.encoder(tape.load).elements(repaired.messages)
     model = {"model": target.model} if target.model and form.names_model else {}
-    beside = {**model, **form.system(made.messages)}
+    beside = {**model, **form.system(repaired.messages)}
     values = [*map(msgspec.json.encode, beside.values()), *elements]
     secrets = 0
     if redact:
         masks = [mask_json(value, is_sealed_member) for value in values]
         values, secrets = [mask.data for mask in masks], sum(mask.secrets for mask in masks)
     fields = dict(zip(beside, values, strict=False))
-    return MessageArray(form.field, tuple(values[len(fields) :]), fields, made.repair, secrets)
+    return MessageArray(form.field, tuple(values[len(fields) :]), fields, repaired.repair, secrets)

@@ -60,8 +60,8 @@ _PLACE_FIELDS = re.compile(
 class RedactedCopy:
     """A plan with its secrets masked."""
 
-    def __init__(self, plan: ArchivePlan, found: ArchiveScan, tape: str) -> None:
-        self._plan, self._found, self._old = plan, found, tape
+    def __init__(self, plan: ArchivePlan, scan: ArchiveScan, tape: str) -> None:
+        self._plan, self._found, self._old = plan, scan, tape
         self.tape = sha256(f"masked {tape}".encode()).hexdigest()[:32]
         """Id of the resulting tape."""
         self._ids: dict[str, str] = {}
@@ -122,7 +122,7 @@ class RedactedCopy:
         data = self._rename_entries(data)
         if is_own and line.header.type == Start.entry_type:
             # the new id of the tape, and the old one beside it
-            old, new = (b'"tape":"%b"' % one.encode() for one in (self._old, self.tape))
+            old, new = (b'"tape":"%b"' % field.encode() for field in (self._old, self.tape))
             data = data.replace(old, new, 1)[:-1] + b',"masked_from":"%b"}' % self._old.encode()
         if data == line.data and parent == line.header.parent_id:
             return line.raw + b"\n"
@@ -133,12 +133,12 @@ class RedactedCopy:
         for entry in ENTRY_ID.findall(data):
             self._known(entry.decode())
 
-        def move_place(found: re.Match[bytes]) -> bytes:
-            offset = self._offsets.get(found[3].decode())
-            return found[0] if offset is None else b'"offset":%d%b' % (offset, found[2])
+        def move_place(match: re.Match[bytes]) -> bytes:
+            offset = self._offsets.get(match[3].decode())
+            return match[0] if offset is None else b'"offset":%d%b' % (offset, match[2])
 
-        def rename_entry(found: re.Match[bytes]) -> bytes:
-            entry = found[1].decode()
+        def rename_entry(match: re.Match[bytes]) -> bytes:
+            entry = match[1].decode()
             return b'"%b"' % self._ids.get(entry, entry).encode()
 
         return ENTRY_ID.sub(rename_entry, _PLACE_FIELDS.sub(move_place, data))
@@ -155,9 +155,9 @@ class RedactedCopy:
                 fields["pin"] = {"offset": at, "entry": self._ids.get(entry, entry)}
             if fields.get("entry"):
                 fields["entry"] = self._ids.get(fields["entry"], fields["entry"])
-            for said in ("title", "why"):
-                if fields.get(said):
-                    fields[said] = mask_text(fields[said]).text
+            for field in ("title", "why"):
+                if fields.get(field):
+                    fields[field] = mask_text(fields[field]).text
             lines.append(encode_ref_line(fields))
         return lines
 
@@ -203,28 +203,28 @@ def export_tape(
     missing, both before anything is written.
     """
     plan = plan_tape(tape) if head is None else plan_path(tape, head)
-    found = scan_archive(tape, plan, redact=redact)
-    is_masked = bool(found.masked) or found.is_secret_named
-    anew = RedactedCopy(plan, found, tape.id) if is_masked else None
+    scan = scan_archive(tape, plan, redact=redact)
+    is_masked = bool(scan.masked) or scan.is_secret_named
+    anew = RedactedCopy(plan, scan, tape.id) if is_masked else None
     hashed = sha256()
-    for line in _iter_archive_lines(plan, found, anew):
+    for line in _iter_archive_lines(plan, scan, anew):
         hashed.update(line)
         write(line)
-    blobs = {_get_blob_digest(found, digest) for digest in found.blobs}
+    blobs = {_get_blob_digest(scan, digest) for digest in scan.blobs}
     refs = len(plan.refs)
-    totals = ArchiveTotals(found.entries, len(plan.parts), len(blobs), refs, hashed.hexdigest())
+    totals = ArchiveTotals(scan.entries, len(plan.parts), len(blobs), refs, hashed.hexdigest())
     write(encode_archive_line(EndLine(totals)))
-    lost = tuple(digest for digest, shelf in found.blobs.items() if shelf is None)
+    lost = tuple(digest for digest, shelf in scan.blobs.items() if shelf is None)
     identity = anew.tape if anew else tape.id
-    return ExportReport(identity, found.entries, len(blobs), lost, found.secrets, len(found.masked))
+    return ExportReport(identity, scan.entries, len(blobs), lost, scan.secrets, len(scan.masked))
 
 
 def _iter_archive_lines(
-    plan: ArchivePlan, found: ArchiveScan, anew: RedactedCopy | None
+    plan: ArchivePlan, scan: ArchiveScan, anew: RedactedCopy | None
 ) -> Iterator[bytes]:
     """Yield all lines except the last: blobs before the entries that name them, refs after."""
     yield encode_archive_line(anew.header() if anew else plan.header)
-    yield from _iter_blob_lines(found)
+    yield from _iter_blob_lines(scan)
     for part in plan.parts:
         yield encode_archive_line(PhaseLine(part.name))
         copied = (line.raw + b"\n" for line in read_checked_lines(part))
@@ -232,20 +232,20 @@ def _iter_archive_lines(
     yield from anew.refs() if anew else plan.refs
 
 
-def _iter_blob_lines(found: ArchiveScan) -> Iterator[bytes]:
-    given: set[str] = set()
-    for digest in found.blobs:
-        name = _get_blob_digest(found, digest)
-        if name in given:  # two blobs that differ only in a secret
+def _iter_blob_lines(scan: ArchiveScan) -> Iterator[bytes]:
+    written: set[str] = set()
+    for digest in scan.blobs:
+        name = _get_blob_digest(scan, digest)
+        if name in written:  # two blobs that differ only in a secret
             continue
-        given.add(name)
-        data = read_blob(found, digest)
+        written.add(name)
+        data = read_blob(scan, digest)
         if data is not None and name != digest:
             data, _ = mask_blob(data)
         yield encode_archive_line(BlobLine(name, data))
 
 
-def _get_blob_digest(found: ArchiveScan, digest: str) -> str:
+def _get_blob_digest(scan: ArchiveScan, digest: str) -> str:
     """Return the digest of a blob in the file."""
-    new = found.masked_blobs.get(digest)
+    new = scan.masked_blobs.get(digest)
     return digest if new is None else new.hash

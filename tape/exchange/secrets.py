@@ -78,20 +78,20 @@ def mask_text(text: str) -> MaskedText:
 
 def find_secrets(text: str) -> list[FoundSecret]:
     """Return what `mask_text` masks in a text, each part with its kind."""
-    found: list[FoundSecret] = []
-    masked = _apply_patterns(text, _select_patterns(text), found)
-    encoded = (one[0] for one in _ENCODED.finditer(masked.text) if _is_encoded_secret(one[0]))
-    return [*found, *(FoundSecret("base64", one) for one in encoded)]
+    secrets: list[FoundSecret] = []
+    masked = _apply_patterns(text, _select_patterns(text), secrets)
+    encoded = (match[0] for match in _ENCODED.finditer(masked.text) if _is_encoded_secret(match[0]))
+    return [*secrets, *(FoundSecret("base64", value) for value in encoded)]
 
 
 def _mask_encoded(text: str) -> MaskedText:
     """Mask what holds a secret when it is decoded: a line of an environment in base64."""
     secrets = 0
 
-    def mask(found: re.Match[str]) -> str:
+    def mask(match: re.Match[str]) -> str:
         nonlocal secrets
-        if not _is_encoded_secret(found[0]):
-            return found[0]
+        if not _is_encoded_secret(match[0]):
+            return match[0]
         secrets += 1
         return _ENCODED_MARK
 
@@ -111,15 +111,17 @@ def _is_encoded_secret(word: str) -> bool:
 def _select_patterns(text: str) -> list[SecretPattern]:
     """Return the patterns that can match in a text or in JSON."""
     lower = text.lower()
-    found = [
-        one
-        for one in PATTERNS
-        if any(hint in lower for hint in one.hints)
-        or (not one.hints and one.expression.search(text))
+    patterns = [
+        pattern
+        for pattern in PATTERNS
+        if any(hint in lower for hint in pattern.hints)
+        or (not pattern.hints and pattern.expression.search(text))
     ]
-    if any(one.kind == _ASSIGNMENT for one in found) and not ASSIGNMENT_HINT.search(lower):
-        return [one for one in found if one.kind != _ASSIGNMENT]
-    return found
+    if any(pattern.kind == _ASSIGNMENT for pattern in patterns) and not ASSIGNMENT_HINT.search(
+        lower
+    ):
+        return [pattern for pattern in patterns if pattern.kind != _ASSIGNMENT]
+    return patterns
 
 
 def _apply_patterns(
@@ -132,15 +134,15 @@ def _apply_patterns(
         marker = f"[redacted:{pattern.kind}]"
 
         def mask(
-            found: re.Match[str],
+            match: re.Match[str],
             group: str | int = group,
             marker: str = marker,
             kind: str = pattern.kind,
         ) -> str:
             if values is not None:
-                values.append(FoundSecret(kind, found[group]))
-            start, end = (at - found.start() for at in found.span(group))
-            return f"{found[0][:start]}{marker}{found[0][end:]}"
+                values.append(FoundSecret(kind, match[group]))
+            start, end = (at - match.start() for at in match.span(group))
+            return f"{match[0][:start]}{marker}{match[0][end:]}"
 
         text, count = pattern.expression.subn(mask, text)
         secrets += count
@@ -167,11 +169,11 @@ def mask_json(
         return MaskedJson(data, 0)
     secrets = 0
 
-    def mask(found: re.Match[bytes]) -> bytes:
+    def mask(match: re.Match[bytes]) -> bytes:
         nonlocal secrets
-        name, value = found.groups(b"")
+        name, value = match.groups(b"")
         if is_sealed(name, value):
-            return found[0]
+            return match[0]
         new_name, in_name = _mask_json_string(name[:-1], patterns) if name else (b"", 0)
         new_value, in_value = _mask_json_string(value, patterns, b"" if in_name else name)
         secrets += in_name + in_value

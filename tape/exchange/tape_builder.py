@@ -95,8 +95,8 @@ class TapeBuilder:
             raise Damaged(f"phase {name} is duplicated")
         self.phases[name] = number
         self._begun = name
-        with self.folder.sub("phases") as phases, phases.make(name) as made:
-            self._file = self._create_file(made, ENTRIES)
+        with self.folder.sub("phases") as phases, phases.make(name) as phase_folder:
+            self._file = self._create_file(phase_folder, ENTRIES)
 
     def add_entry(self, raw: bytes) -> Header:
         """Write an entry line, without its newline, and return its header; raise as `verify`."""
@@ -351,8 +351,8 @@ def inspect_path(source: BinaryIO) -> PathInfo:
             if header.type == Start.entry_type:
                 info, past = _build_info(decode_line(raw)), count
             elif header.type == User.entry_type and not prompt:
-                asked = decode_line(raw).data
-                prompt = join_texts(asked.content) if isinstance(asked, User) else ""
+                payload = decode_line(raw).data
+                prompt = join_texts(payload.content) if isinstance(payload, User) else ""
     source.seek(0)
     if info is None:
         raise UsageError(
@@ -394,5 +394,5 @@ def _build_phase_move(entry: Entry) -> dict[str, object]:
     data = entry.data
     if not isinstance(data, Start | Branch | Anchor):
         raise Damaged(f"a phase begins with {entry.type}, which cannot be read")
-    said = {"why": "import", "time": entry.time}
-    return {"branch": data.branch, "phase": data.phase, "pin": None, **said}
+    common_fields = {"why": "import", "time": entry.time}
+    return {"branch": data.branch, "phase": data.phase, "pin": None, **common_fields}
