@@ -82,15 +82,15 @@ class CallIds:
         """Start an answer: following results belong to its calls."""
         self._open.clear()
 
-    def call(self, call_id: str, wanted: object = None, kind: str = "") -> str:
-        """Return the id a call is sent with: `wanted`, else its own, else a new one."""
-        wanted = wanted if isinstance(wanted, str) else None
-        given = next(
-            name for name in self._generate_ids(wanted or call_id) if name not in self._taken
+    def call(self, call_id: str, preferred: object = None, kind: str = "") -> str:
+        """Return the id a call is sent with: `preferred`, else its own, else a new one."""
+        preferred = preferred if isinstance(preferred, str) else None
+        sent_id = next(
+            name for name in self._generate_ids(preferred or call_id) if name not in self._taken
         )
-        self._taken.add(given)
-        self._open[call_id].append(BoundCall(given, kind, wanted is not None))
-        return given
+        self._taken.add(sent_id)
+        self._open[call_id].append(BoundCall(sent_id, kind, preferred is not None))
+        return sent_id
 
     def result(self, call_id: str) -> BoundCall:
         """Return the id of the call that a result answers; calls are answered in order."""
@@ -202,8 +202,8 @@ class _ArrayBuilder:
         for part in late:
             self._put_part(part)
 
-    def _put_part(self, wanted: ArrayPart) -> None:
-        for part in self.form.place_part(self.role, wanted):
+    def _put_part(self, next_part: ArrayPart) -> None:
+        for part in self.form.place_part(self.role, next_part):
             if part.turn is None or part.turn != self.turn:
                 self.close()
             if part.turn is None:

@@ -124,7 +124,7 @@ def collect_answered_ids(array: Iterable[Any]) -> frozenset[str]:
         ids += [piece.get("call_id")] if "output" in piece else []
         responses = (piece.get("functionResponse"), piece.get("function_response"))
         ids += [response.get("id") for response in filter(_is_dict, responses)]
-    return frozenset(one for one in ids if isinstance(one, str))
+    return frozenset(call_id for call_id in ids if isinstance(call_id, str))
 
 
 def _is_dict(value: Any) -> bool:
@@ -176,8 +176,8 @@ class CallBinder:
             call.answered = True
             if calls.first() is None:
                 self._newest[provider_id] = answer, _ANSWERED, last
-        elif (found := self._open[provider_id is None, name].first()) is not None:
-            call = found
+        elif (open_call := self._open[provider_id is None, name].first()) is not None:
+            call = open_call
         else:
             prefix = self._build_prefix((provider_id or name or "").encode())
             return AnsweredCall(f"c_{prefix}_0", name or "", is_known=False)
@@ -237,8 +237,8 @@ def take_string(fields: WireObject, name: str) -> str | None:
 def build_wire(fields: WireObject) -> Raw:
     """Return fields as a block's `wire`; nothing when there are none."""
     strange = {name: part for name, part in fields.items() if name.startswith("$")}
-    kept = {**drop_fields(fields, *strange), KEY_STRANGE: strange} if strange else fields
-    return pack_raw(kept) if kept else NO_JSON
+    normal_fields = {**drop_fields(fields, *strange), KEY_STRANGE: strange} if strange else fields
+    return pack_raw(normal_fields) if normal_fields else NO_JSON
 
 
 def to_opaque(value: Any) -> Opaque:
@@ -279,24 +279,24 @@ def to_plain_text(value: Any) -> str:
     return value if isinstance(value, str) else encode_json(value).decode()
 
 
-def build_tool_call(call_id: str, name: Any, given: Any, fields: WireObject) -> ToolCall:
-    """Return a call; `given` are its arguments as an object, or as the text a model wrote."""
-    text = to_plain_text({} if given is None else given)
+def build_tool_call(call_id: str, name: Any, arguments: Any, fields: WireObject) -> ToolCall:
+    """Return a call; `arguments` are its arguments as an object, or as the text a model wrote."""
+    text = to_plain_text({} if arguments is None else arguments)
     if not text.strip():
         text = "{}"
-    kept = build_wire(fields)
+    wire = build_wire(fields)
     try:
         value = decode_json(text)
     except JSON_ERRORS:
         value = None
     if not isinstance(value, dict) or BLOB_KEY in encode_json(value):
-        return ToolCall(id=call_id, name=to_plain_text(name), args_text=text, wire=kept)
+        return ToolCall(id=call_id, name=to_plain_text(name), args_text=text, wire=wire)
     args = Raw(text.encode())
-    if given == text and msgspec.json.format(args, indent=-1) != bytes(args):
-        kept = pack_raw(
-            {**unpack_raw(kept), KEY_TEXT: text}
+    if arguments == text and msgspec.json.format(args, indent=-1) != bytes(args):
+        wire = pack_raw(
+            {**unpack_raw(wire), KEY_TEXT: text}
         )  # a tape stores the object without its blanks
-    return ToolCall(id=call_id, name=to_plain_text(name), args=args, wire=kept)
+    return ToolCall(id=call_id, name=to_plain_text(name), args=args, wire=wire)
 
 
 def to_file_block(
@@ -309,24 +309,24 @@ def to_file_block(
         blob = put(b64decode(data, validate=True))
     except (NotBase64, ValueError):
         return None
-    kept = build_wire(fields)
+    wire = build_wire(fields)
     match mime.partition("/")[0]:
         case "image":
-            return Image(blob=blob, mime=mime, wire=kept)
+            return Image(blob=blob, mime=mime, wire=wire)
         case "audio":
-            return Audio(blob=blob, mime=mime, wire=kept)
+            return Audio(blob=blob, mime=mime, wire=wire)
         case _:
-            return Document(blob=blob, mime=mime, name=name, wire=kept)
+            return Document(blob=blob, mime=mime, name=name, wire=wire)
 
 
 def to_file_block_from_url(
     url: Any, put: Put, fields: WireObject, name: Any = None
 ) -> Image | Audio | Document | None:
     """Return a file that is in an array as a data URL; None if it is not."""
-    found = _DATA_URL.fullmatch(url) if isinstance(url, str) else None
-    if found is None or found[2] != ";base64":
+    match = _DATA_URL.fullmatch(url) if isinstance(url, str) else None
+    if match is None or match[2] != ";base64":
         return None
-    return to_file_block(found[3], found[1], put, fields, name if isinstance(name, str) else None)
+    return to_file_block(match[3], match[1], put, fields, name if isinstance(name, str) else None)
 
 
 def to_sound_block(data: Any, kind: str, put: Put) -> Audio | None:

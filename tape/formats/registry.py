@@ -65,8 +65,8 @@ FORMATS = {
         "messages",
         ("content",),
         lambda load: anthropic.build_encoder(_ANTHROPIC_OPTIONS, load),
-        lambda told: _build_field(
-            "system", anthropic.build_system_text("", told, _ANTHROPIC_OPTIONS)
+        lambda system: _build_field(
+            "system", anthropic.build_system_text("", system, _ANTHROPIC_OPTIONS)
         ),
         parse_anthropic.parse_array,
         rules_anthropic.check_array,
@@ -101,7 +101,9 @@ FORMATS = {
         lambda load: gemini.build_encoder(
             gemini.GeminiOptions(verbatim=True, media_in_results=True), load
         ),
-        lambda told: _build_field("systemInstruction", gemini.build_system_instruction("", told)),
+        lambda system: _build_field(
+            "systemInstruction", gemini.build_system_instruction("", system)
+        ),
         parse_gemini.parse_array,
         rules_gemini.check_array,
         names_model=False,

@@ -209,11 +209,11 @@ class _AnthropicStyle(ArrayStyle):
 
     def _encode_tool_use(self, call: ToolCall, ids: CallIds) -> WireObject:
         wire = get_provider_fields(call, API)
-        wanted = wire.get("id") if self.options.verbatim else None
+        wire_id = wire.get("id") if self.options.verbatim else None
         return {
             **wire,
             "type": "tool_use",
-            "id": ids.call(call.id, wanted),
+            "id": ids.call(call.id, wire_id),
             "name": to_tool_name(call.name),
             "input": build_argument_object(call),
         }

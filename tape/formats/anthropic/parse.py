@@ -58,8 +58,8 @@ class AnthropicReader(ArrayReader):
             case _ if content is None:
                 yield to_custom_entry(API, element)
             case "assistant":
-                said = [piece for piece in content if _get_piece_type(piece) not in _RESULT_TYPES]
-                yield self._read_answer(message, said, outer, form)
+                words = [piece for piece in content if _get_piece_type(piece) not in _RESULT_TYPES]
+                yield self._read_answer(message, words, outer, form)
                 yield from (
                     to_custom_entry(API, piece)
                     for piece in content

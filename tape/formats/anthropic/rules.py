@@ -22,29 +22,29 @@ _ROLES = frozenset({"user", "assistant", "system"})
 
 def check_array(array: Sequence[Any], *, strict: bool = False) -> list[Violation]:
     """Return what is wrong with an array of messages; `strict` wants user and assistant in turn."""
-    found = check_objects(array, "messages")
-    if found:
-        return found
+    violations = check_objects(array, "messages")
+    if violations:
+        return violations
     if array and array[0].get("role") != "user":
-        found.append(Violation("messages[0]", "the first message must be the user's"))
+        violations.append(Violation("messages[0]", "the first message must be the user's"))
     for place, message in enumerate(array):
-        found += _check_anthropic_message(
+        violations += _check_anthropic_message(
             f"messages[{place}]", message, is_last=place == len(array) - 1
         )
-    found += _check_tool_pairing(array)
+    violations += _check_tool_pairing(array)
     marks = sum(
         "cache_control" in block for message in array for block in _get_content_blocks(message)
     )
     if marks > MAX_CACHE_MARKS:
-        found.append(
+        violations.append(
             Violation(
                 "messages", f"{marks} cache_control marks, at most {MAX_CACHE_MARKS} are allowed"
             )
         )
-    for place, (one, other) in enumerate(pairwise(array), 1):
-        if strict and one.get("role") == other.get("role"):
-            found.append(Violation(f"messages[{place}]", "the same role twice in a row"))
-    return found
+    for place, (earlier, other) in enumerate(pairwise(array), 1):
+        if strict and earlier.get("role") == other.get("role"):
+            violations.append(Violation(f"messages[{place}]", "the same role twice in a row"))
+    return violations
 
 
 def _check_anthropic_message(
@@ -127,11 +127,15 @@ def _check_tool_pairing(array: Sequence[WireObject]) -> Iterator[Violation]:
     for index, call in find_repeated(call for _, call in used):
         yield Violation(f"messages[{used[index][0]}]", f"tool_use id {call} stands twice")
     for place, message in enumerate(array):
-        asked = _get_tool_ids(array[place - 1], "id") if place else []
-        given = _get_tool_ids(message, "tool_use_id")
+        call_ids = _get_tool_ids(array[place - 1], "id") if place else []
+        result_ids = _get_tool_ids(message, "tool_use_id")
         where = f"messages[{place}]"
-        yield from (Violation(where, f"{id_} answers no call") for id_ in given if id_ not in asked)
-        yield from (Violation(where, f"{id_} is answered twice") for _, id_ in find_repeated(given))
+        yield from (
+            Violation(where, f"{id_} answers no call") for id_ in result_ids if id_ not in call_ids
+        )
+        yield from (
+            Violation(where, f"{id_} is answered twice") for _, id_ in find_repeated(result_ids)
+        )
         following = array[place + 1] if place + 1 < len(array) else {}
         answers = _get_tool_ids(following, "tool_use_id")
         for call in _get_tool_ids(message, "id"):

@@ -172,14 +172,14 @@ class _GeminiStyle(ArrayStyle):
     def _encode_call(self, call: ToolCall, ids: CallIds) -> WireObject:
         wire = get_provider_fields(call, API)
         known = wire.pop("id", None)
-        wanted = known if self.options.verbatim and isinstance(known, str) and known else None
+        wire_id = known if self.options.verbatim and isinstance(known, str) and known else None
         name = to_tool_name(call.name)
-        given = ids.call(call.id, wanted, kind=name)
+        sent_id = ids.call(call.id, wire_id, kind=name)
         function: WireObject = {"name": name, "args": build_argument_object(call)}
         is_bare = bytes(call.args) == b"{}" and get_written_form([call], API) == "absent"
         if self.options.verbatim and is_bare:
             del function["args"]
-        return {"functionCall": {**({"id": given} if wanted else {}), **function}, **wire}
+        return {"functionCall": {**({"id": sent_id} if wire_id else {}), **function}, **wire}
 
     def _encode_result(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
         assert message.call_id is not None, "a tool message answers a call"
@@ -191,7 +191,7 @@ class _GeminiStyle(ArrayStyle):
             response["id"] = bound.id
         response["name"] = bound.kind or to_tool_name(message.name or "")
         others = self._encode_parts(
-            tuple(one for one in message.content if not isinstance(one, Text))
+            tuple(block for block in message.content if not isinstance(block, Text))
         )
         attached = [part for part in others if "text" not in part]
         told_of = [part["text"] for part in others if "text" in part]

@@ -45,12 +45,14 @@ class GeminiReader(ArrayReader):
     def read_element(self, element: Any) -> Iterator[Payload]:
         """Yield what one element gives."""
         turn: WireObject = element if isinstance(element, dict) else {}
-        found = turn.get("parts")
-        if found is None:
-            found = []
-        elif isinstance(found, str | dict):  # one may be without its list
-            found = [found]
-        parts = [_to_camel_case(part) for part in found] if isinstance(found, list) else None
+        turn_parts = turn.get("parts")
+        if turn_parts is None:
+            turn_parts = []
+        elif isinstance(turn_parts, str | dict):  # one may be without its list
+            turn_parts = [turn_parts]
+        parts = (
+            [_to_camel_case(part) for part in turn_parts] if isinstance(turn_parts, list) else None
+        )
         outer = drop_fields(turn, "role", "parts")
         match turn.get("role"):
             case _ if parts is None or not turn:
@@ -92,18 +94,18 @@ class GeminiReader(ArrayReader):
                 run.append(part)
         if run or outer or not parts:
             is_joined = any(map(_is_function_response, parts))
-            said = self.read_content(run, outer, "joined" if is_joined else "")
-            yield User(keep_whole_message(said, turn, API) if run and not is_joined else said)
+            content = self.read_content(run, outer, "joined" if is_joined else "")
+            yield User(keep_whole_message(content, turn, API) if run and not is_joined else content)
 
     def _read_result(self, part: WireObject) -> Payload:
-        given = part["functionResponse"]
-        outer = drop_fields(given, "response")
+        response_fields = part["functionResponse"]
+        outer = drop_fields(response_fields, "response")
         name = take_string(outer, "name")
         call = self.match_result(outer, "id", name)
         if name is not None and name != call.name:
             outer["name"] = name
-        text, is_error = _get_response_text(given.get("response"))
-        response = given.get("response")
+        text, is_error = _get_response_text(response_fields.get("response"))
+        response = response_fields.get("response")
         if not text:
             text = to_plain_text(response) if text is None and response is not None else ""
             if isinstance(response, dict):
@@ -112,7 +114,7 @@ class GeminiReader(ArrayReader):
         beside = drop_fields(part, "functionResponse")
         if beside:
             outer[BESIDE] = beside
-        blocks = [self.read_block(_to_camel_case(one)) for one in files]
+        blocks = [self.read_block(_to_camel_case(file)) for file in files]
         content = add_outer_fields([Text(text), *blocks], outer)
         return ToolResult(call.id, call.name, mark_api(content, API), is_error)
 

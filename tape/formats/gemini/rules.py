@@ -20,15 +20,15 @@ def check_array(array: Sequence[Any], *, strict: bool = False) -> list[Violation
 
     `strict` wants the first call of each turn signed, as Gemini 3 does, and no empty text.
     """
-    found = check_objects(array, "contents")
-    if found:
-        return found
+    violations = check_objects(array, "contents")
+    if violations:
+        return violations
     if array and array[0].get("role") != "user":
-        found.append(Violation("contents[0]", "the first turn must be the user's"))
+        violations.append(Violation("contents[0]", "the first turn must be the user's"))
     for place, turn in enumerate(array):
-        found += _check_turn(f"contents[{place}]", turn, strict=strict)
-    found += _check_function_pairing(array)
-    return found
+        violations += _check_turn(f"contents[{place}]", turn, strict=strict)
+    violations += _check_function_pairing(array)
+    return violations
 
 
 def _get_turn_parts(turn: WireObject) -> list[WireObject]:
@@ -67,11 +67,11 @@ def _check_turn_part(
     for field, speaker in (("functionCall", "model"), ("functionResponse", "user")):
         if field in part:
             function = part[field]
-            given = function if isinstance(function, dict) else {}
-            if not TOOL_NAME.fullmatch(str(given.get("name", ""))):
-                yield Violation(where, f"{given.get('name')!r} is no tool's name")
+            fields = function if isinstance(function, dict) else {}
+            if not TOOL_NAME.fullmatch(str(fields.get("name", ""))):
+                yield Violation(where, f"{fields.get('name')!r} is no tool's name")
             key = "args" if field == "functionCall" else "response"
-            if not isinstance(given.get(key, {} if key == "args" else None), dict):
+            if not isinstance(fields.get(key, {} if key == "args" else None), dict):
                 yield Violation(where, f"{key} must be an object")
             if role != speaker:
                 yield Violation(where, f"{field} belongs to a {speaker} turn")

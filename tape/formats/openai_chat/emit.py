@@ -116,8 +116,8 @@ class _OpenAIChatStyle(ArrayStyle):
             return []
         role = self.options.system_role if message.role == "system" else "user"
         form = get_written_form(message.content, API) if self.options.verbatim else ""
-        said = {"role": role, "content": self._shape_content(content, form)}
-        return [ArrayPart({**said, **get_outer_fields(message.content, API)})]
+        fields = {"role": role, "content": self._shape_content(content, form)}
+        return [ArrayPart({**fields, **get_outer_fields(message.content, API)})]
 
     def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
         after_tools = self.options.filler_after_tools and before == "tool"
@@ -158,22 +158,22 @@ class _OpenAIChatStyle(ArrayStyle):
 
     def _encode_answer(self, content: Content, ids: CallIds) -> WireObject | None:
         calls = [self._encode_call(block, ids) for block in content if isinstance(block, ToolCall)]
-        said = self._answer_content(content)
+        words = self._answer_content(content)
         refusals = [text for block in content if (text := _get_refusal(block))]
-        answer: WireObject = {"role": "assistant", "content": said or None}
+        answer: WireObject = {"role": "assistant", "content": words or None}
         if refusals:
             answer["refusal"] = "".join(refusals)
         match get_written_form(content, API) if self.options.verbatim else "":
-            case "list" if isinstance(said, str) and said:
-                answer["content"] = [{"type": "text", "text": said}]
-            case "string" if not said:
+            case "list" if isinstance(words, str) and words:
+                answer["content"] = [{"type": "text", "text": words}]
+            case "string" if not words:
                 answer["content"] = ""
-            case "absent" if not said:
+            case "absent" if not words:
                 del answer["content"]
         answer |= self._encode_reasoning(content) | get_outer_fields(content, API)
         if calls:
             answer["tool_calls"] = calls
-        sendable = said or calls or refusals or {"audio", "function_call"} & answer.keys()
+        sendable = words or calls or refusals or {"audio", "function_call"} & answer.keys()
         return answer if sendable else None
 
     def _answer_content(self, content: Content) -> str | list[Any]:
@@ -210,16 +210,16 @@ class _OpenAIChatStyle(ArrayStyle):
 
     def _encode_call(self, call: ToolCall, ids: CallIds) -> WireObject:
         wire = get_provider_fields(call, API)
-        wanted = wire.get("id") if self.options.verbatim else None
+        wire_id = wire.get("id") if self.options.verbatim else None
         extra = {name: wire[name] for name in wire.keys() - _CALL_FIELDS}
         custom = wire.get("type") == "custom" or call.name in self.options.freeform
-        given = {"id": ids.call(call.id, wanted), **extra}
+        identity = {"id": ids.call(call.id, wire_id), **extra}
         name = to_tool_name(call.name)
         if custom:
             text = get_freeform_input(call, is_own=wire.get("type") == "custom")
-            return {**given, "type": "custom", "custom": {"name": name, "input": text}}
+            return {**identity, "type": "custom", "custom": {"name": name, "input": text}}
         text = build_argument_text(call, verbatim=self.options.verbatim and bool(wire))
-        return {**given, "type": "function", "function": {"name": name, "arguments": text}}
+        return {**identity, "type": "function", "function": {"name": name, "arguments": text}}
 
     def _encode_part(self, block: Block, *, told_only: bool = False) -> WireObject | None:
         match block:

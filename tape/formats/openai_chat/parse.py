@@ -48,11 +48,11 @@ class OpenAIChatReader(ArrayReader):
     def read_element(self, element: Any) -> Iterator[Payload]:
         """Yield what one message gives."""
         message: WireObject = element if isinstance(element, dict) else {}
-        given = message.get("content")
-        content = list_content(given)
+        content_value = message.get("content")
+        content = list_content(content_value)
         match message.get("role"):
             case "tool" | "function":
-                yield self._read_result(message, list_result_content(given))
+                yield self._read_result(message, list_result_content(content_value))
             case _ if content is None:
                 yield to_custom_entry(API, element)
             case "assistant":
@@ -61,10 +61,10 @@ class OpenAIChatReader(ArrayReader):
                 outer = drop_fields(message, "content")
                 if role != "developer":
                     del outer["role"]
-                said = self.read_content(content, outer, get_content_list_form(given))
-                if given not in (None, []):
-                    said = keep_whole_message(said, message, API)
-                yield User(said) if role == "user" else to_system_entry(said)
+                blocks = self.read_content(content, outer, get_content_list_form(content_value))
+                if content_value not in (None, []):
+                    blocks = keep_whole_message(blocks, message, API)
+                yield User(blocks) if role == "user" else to_system_entry(blocks)
             case _:
                 yield to_custom_entry(API, element)
 
@@ -74,23 +74,23 @@ class OpenAIChatReader(ArrayReader):
         call = self.match_result(outer, "tool_call_id", name)
         if name is not None and message["role"] == "tool":
             outer["name"] = name
-        given = message.get("content")
-        form = "string" if given == "" else get_content_list_form(given)
+        content_value = message.get("content")
+        form = "string" if content_value == "" else get_content_list_form(content_value)
         return ToolResult(call.id, call.name, self.read_content(content, outer, form))
 
     def _read_answer(self, message: WireObject, content: list[Any]) -> Iterator[Payload]:
         self.calls.begin_answer(encode_json(message))
         rest = drop_fields(message, "role", "content")
         thoughts = _take_thinking(rest)
-        said = [self.read_block(piece) for piece in content]
+        blocks_said = [self.read_block(piece) for piece in content]
         if isinstance(refusal := rest.get("refusal"), str):
-            said.append(Text(refusal, wire=build_wire({"refusal": True})))
+            blocks_said.append(Text(refusal, wire=build_wire({"refusal": True})))
         rest.pop("refusal", None)
         called, strange = self._take_calls(rest)
         form = get_content_form(message)
         if form == "null" or message.get("content"):  # the usual ways
             form = "list" if form == "list" else ""
-        blocks = add_outer_fields([*thoughts, *said, *called], rest, form)
+        blocks = add_outer_fields([*thoughts, *blocks_said, *called], rest, form)
         if message.get("content") not in (None, []) and not rest:
             blocks = keep_whole_message(blocks, message, API)
         yield self.build_answer(blocks)
@@ -99,10 +99,10 @@ class OpenAIChatReader(ArrayReader):
     def _take_calls(self, rest: WireObject) -> tuple[list[ToolCall], list[Any]]:
         """Remove the calls from the fields of a message; return them, and the other elements."""
         pieces = rest.pop("tool_calls", None) or []
-        found = pieces if isinstance(pieces, list) else [pieces]
+        pieces_of_calls = pieces if isinstance(pieces, list) else [pieces]
         if isinstance(rest.get("function_call"), dict):
-            found = [*found, {"function": rest.pop("function_call")}]
-        called = [(piece, self._read_call(piece)) for piece in found]
+            pieces_of_calls = [*pieces_of_calls, {"function": rest.pop("function_call")}]
+        called = [(piece, self._read_call(piece)) for piece in pieces_of_calls]
         strange = [piece for piece, call in called if call is None]
         return [call for _, call in called if call is not None], strange
 
@@ -110,17 +110,17 @@ class OpenAIChatReader(ArrayReader):
         match piece:
             case {"function": {"name": str(name), **function}}:
                 fields = drop_fields(piece, "type", "function")
-                given = function.get("arguments")
-            case {"type": "custom", "custom": {"name": str(name), "input": str(given)}}:
+                arguments = function.get("arguments")
+            case {"type": "custom", "custom": {"name": str(name), "input": str(arguments)}}:
                 fields = drop_fields(piece, "custom")
             case _:
                 return None
         call = self.assign_call_id(fields.get("id"), name)
         if fields.get("type") == "custom":
             return ToolCall(
-                id=call, name=name, args_text=to_plain_text(given), wire=build_wire(fields)
+                id=call, name=name, args_text=to_plain_text(arguments), wire=build_wire(fields)
             )
-        return build_tool_call(call, name, given, fields)
+        return build_tool_call(call, name, arguments, fields)
 
     def read_piece(self, piece: Any) -> Block:
         """Return a piece of content as a block."""

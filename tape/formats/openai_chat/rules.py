@@ -25,20 +25,20 @@ def check_array(
     `strict` wants arguments that are JSON objects, characters of `ids`, every id only once, and
     no empty text.
     """
-    found = check_objects(array, "messages")
-    if found:
-        return found
+    violations = check_objects(array, "messages")
+    if violations:
+        return violations
     for place, message in enumerate(array):
-        found += _check_chat_message(f"messages[{place}]", message, strict=strict)
+        violations += _check_chat_message(f"messages[{place}]", message, strict=strict)
         for call in _get_tool_calls(message):
-            found += _check_chat_call(f"messages[{place}]", call, ids, strict=strict)
-    found += _check_chat_pairing(array)
+            violations += _check_chat_call(f"messages[{place}]", call, ids, strict=strict)
+    violations += _check_chat_pairing(array)
     if strict:
         used = [str(call.get("id")) for message in array for call in _get_tool_calls(message)]
-        found += [
+        violations += [
             Violation("messages", f"call {call} stands twice") for _, call in find_repeated(used)
         ]
-    return found
+    return violations
 
 
 def _get_tool_calls(message: WireObject) -> list[WireObject]:
@@ -93,11 +93,11 @@ def _check_chat_call(
     if kind not in {"function", "custom"}:
         yield Violation(where, f"unknown type of call {kind}")
         return
-    given = call.get(kind)
-    if not isinstance(given, dict) or not TOOL_NAME.fullmatch(str(given.get("name", ""))):
+    fields = call.get(kind)
+    if not isinstance(fields, dict) or not TOOL_NAME.fullmatch(str(fields.get("name", ""))):
         yield Violation(where, f"call {call_id} names no tool")
         return
-    text = given.get("arguments" if kind == "function" else "input")
+    text = fields.get("arguments" if kind == "function" else "input")
     if not isinstance(text, str) or (strict and kind == "function" and not is_object(text)):
         yield Violation(where, f"the arguments of {call_id} are not a JSON object as text")
 

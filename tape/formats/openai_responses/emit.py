@@ -118,8 +118,8 @@ class _OpenAIResponsesStyle(ArrayStyle):
         ]
         if parts:
             is_list = self.options.verbatim and get_written_form(content, API) == "list"
-            said = parts if is_list else _shorten_content(parts)
-            yield {"role": role, "content": said, **get_outer_fields(content, API)}
+            shaped = parts if is_list else _shorten_content(parts)
+            yield {"role": role, "content": shaped, **get_outer_fields(content, API)}
         yield from (unpack_raw(block.raw) for block in own if is_for_api(block, API))
 
     def _encode_output(self, message: Message, ids: CallIds) -> WireObject:
@@ -127,14 +127,14 @@ class _OpenAIResponsesStyle(ArrayStyle):
         bound = ids.result(message.call_id)
         parts = [wire for block in message.content if (wire := self._encode_part(block))]
         form = get_written_form(message.content, API) if self.options.verbatim else ""
-        said: str | list[WireObject] = parts
+        output: str | list[WireObject] = parts
         if form != "list" or not parts:
-            said = _shorten_content(parts) if parts else "" if form == "string" else "(no output)"
+            output = _shorten_content(parts) if parts else "" if form == "string" else "(no output)"
         return {
             **get_outer_fields(message.content, API),
             "type": f"{bound.kind or _FUNCTION}_output",
             "call_id": bound.id,
-            "output": said,
+            "output": output,
         }
 
     def _encode_part(self, block: Block) -> WireObject | None:
@@ -210,9 +210,9 @@ class _OpenAIResponsesStyle(ArrayStyle):
         wire = get_provider_fields(call, API)
         custom = wire.get("type", _FUNCTION) == _CUSTOM or call.name in self.options.freeform
         kind = _CUSTOM if custom else _FUNCTION
-        wanted = wire.get("call_id") if self.options.verbatim else None
+        wire_id = wire.get("call_id") if self.options.verbatim else None
         item = {**wire, "type": kind, "name": to_tool_name(call.name)}
-        item["call_id"] = ids.call(call.id, wanted, kind)
+        item["call_id"] = ids.call(call.id, wire_id, kind)
         if custom:
             return {**item, "input": get_freeform_input(call, is_own=wire.get("type") == _CUSTOM)}
         return {
@@ -231,7 +231,7 @@ def _get_message_key(placed: tuple[int, Block]) -> tuple[bool, Any]:
 def _to_full_message(run: list[Block]) -> WireObject:
     """Return the texts of one message as an item."""
     wire = get_provider_fields(run[0], API)
-    kept = {name: wire[name] for name in _MESSAGE_FIELDS if wire.get(name)}
+    fields = {name: wire[name] for name in _MESSAGE_FIELDS if wire.get(name)}
     content: list[WireObject] = []
     for block in run:
         assert isinstance(block, Text), "only texts are messages"
@@ -241,7 +241,7 @@ def _to_full_message(run: list[Block]) -> WireObject:
         else:
             content.append({"type": "output_text", "text": block.text, "annotations": [], **own})
     outer = get_outer_fields(run, API)
-    return {"type": "message", "role": "assistant", "content": content, **kept, **outer}
+    return {"type": "message", "role": "assistant", "content": content, **fields, **outer}
 
 
 def _to_short_message(block: Block) -> WireObject:

@@ -67,20 +67,20 @@ class OpenAIResponsesReader(ArrayReader):
     def _read_message(self, item: WireObject, role: str) -> Payload:
         content = list_content(item.get("content"))
         if "content" not in item:
-            said = mark_api((to_opaque(item),), API)
+            message_content = mark_api((to_opaque(item),), API)
         elif content is None:
             return to_custom_entry(API, item)
         else:
-            kept = () if role == "system" else ("role",)
-            outer = drop_fields(item, "content", "role") | {name: item[name] for name in kept}
+            kept_names = () if role == "system" else ("role",)
+            outer = drop_fields(item, "content", "role") | {name: item[name] for name in kept_names}
             if role == "user":
                 outer.pop("role")
-            said = keep_whole_message(
+            message_content = keep_whole_message(
                 self.read_content(content, outer, get_content_list_form(item["content"])),
                 item,
                 API,
             )
-        return User(said) if role == "user" else to_system_entry(said)
+        return User(message_content) if role == "user" else to_system_entry(message_content)
 
     def _read_result(self, item: WireObject) -> Payload:
         output = item.get("output")
@@ -115,9 +115,9 @@ class OpenAIResponsesReader(ArrayReader):
         known = item.get("call_id") if isinstance(item.get("call_id"), str) else None
         call = self.calls.call(known, name)
         if is_custom:
-            given = to_plain_text(item.get("input", ""))
+            text = to_plain_text(item.get("input", ""))
             fields = drop_fields(item, "name", "input")
-            return ToolCall(id=call, name=name, args_text=given, wire=build_wire(fields))
+            return ToolCall(id=call, name=name, args_text=text, wire=build_wire(fields))
         return build_tool_call(
             call, name, item.get("arguments"), drop_fields(item, "type", "name", "arguments")
         )

@@ -27,21 +27,21 @@ def check_array(array: Sequence[Any], *, strict: bool = False) -> list[Violation
     `strict` wants each call's output right after its batch, arguments that are JSON objects, and
     no empty text.
     """
-    found = check_objects(array, "input")
-    if found:
-        return found
+    violations = check_objects(array, "input")
+    if violations:
+        return violations
     for place, item in enumerate(array):
         where, kind = f"input[{place}]", str(item.get("type", "message"))
         if kind == "message":
-            found += _check_message_item(where, item, strict=strict)
+            violations += _check_message_item(where, item, strict=strict)
         elif kind in _CALLS:
-            found += _check_call_item(where, item, strict=strict)
+            violations += _check_call_item(where, item, strict=strict)
         elif kind in _OUTPUTS and not isinstance(item.get("output"), str | list):
-            found.append(Violation(where, "output must be a string or a list"))
-        found += _check_item_id(where, item)
-    found += _check_output_pairing(array, strict=strict)
-    found += _check_reasoning_order(array)
-    return found
+            violations.append(Violation(where, "output must be a string or a list"))
+        violations += _check_item_id(where, item)
+    violations += _check_output_pairing(array, strict=strict)
+    violations += _check_reasoning_order(array)
+    return violations
 
 
 def _check_item_id(where: str, item: WireObject) -> Iterator[Violation]:
@@ -82,16 +82,16 @@ def _check_call_item(where: str, item: WireObject, *, strict: bool) -> Iterator[
 
 def _check_output_pairing(array: Sequence[WireObject], *, strict: bool) -> Iterator[Violation]:
     """Yield outputs of no call before them, and calls that no output answers."""
-    asked: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     waiting: dict[str, int] = {}
     for place, item in enumerate(array):
         where, kind, call = f"input[{place}]", str(item.get("type")), str(item.get("call_id"))
         if kind in _CALLS:
-            if call in asked:
+            if call in outputs:
                 yield Violation(where, f"call_id {call} stands twice")
-            asked[call], waiting[call] = f"{kind}_output", place
+            outputs[call], waiting[call] = f"{kind}_output", place
         elif kind in _OUTPUTS:
-            if asked.get(call) != kind:
+            if outputs.get(call) != kind:
                 yield Violation(where, f"output {call} answers no call before it")
             elif waiting.pop(call, None) is None:
                 yield Violation(where, f"call {call} is answered twice")

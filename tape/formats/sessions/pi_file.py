@@ -61,14 +61,16 @@ def parse_pi_session(data: bytes) -> PiSession:
             f"this session of pi has version {known}, and this program knows {VERSION}: "
             "nothing was imported"
         )
-    entries = [one for one in objects[1:] if one is not None and isinstance(one.get("type"), str)]
+    entries = [
+        entry for entry in objects[1:] if entry is not None and isinstance(entry.get("type"), str)
+    ]
     skipped = len(lines) - 1 - len(entries)
-    made = migrate_entries(entries, known)
+    migrated = migrate_entries(entries, known)
     first: dict[Any, PiEntry] = {}
-    for number, entry in enumerate(made):
+    for number, entry in enumerate(migrated):
         identity = entry.get("id")
         first.setdefault(identity if isinstance(identity, str) else number, entry)
-    repeated = len(made) - len(first)
+    repeated = len(migrated) - len(first)
     return PiSession({**header, "version": VERSION}, [*first.values()], skipped, known, repeated)
 
 

@@ -128,8 +128,8 @@ covered, because another one of the same file says what they say."""
 
 def describe_left_out(kind: str, count: int) -> str:
     """Return what is said to people of so many things that are not on a tape; "" for nothing."""
-    what, said = _LEFT_OUT[kind]
-    return said and f"{format_count(count, what)} {said}"
+    what, ending = _LEFT_OUT[kind]
+    return ending and f"{format_count(count, what)} {ending}"
 
 
 def describe_unknown(kinds: Mapping[str, int]) -> str:
@@ -183,8 +183,8 @@ def decode_documents(lines: list[bytes]) -> tuple[list[WireObject], int]:
     whole = decode_object(b"\n".join(lines))
     if whole is not None:
         return [whole], 0
-    found = [decode_object(line) for line in lines if line.strip()]
-    return [one for one in found if one is not None], found.count(None)
+    objects = [decode_object(line) for line in lines if line.strip()]
+    return [item for item in objects if item is not None], objects.count(None)
 
 
 def read_object(value: Any) -> WireObject:
