@@ -196,10 +196,10 @@ def remove_index_files(home: Folder) -> None:
 def get_file_identity(home: Path) -> tuple[int, int] | None:
     """Return device and inode of the current index file; None if there is none."""
     try:
-        found = (home / INDEX_NAME).stat()
+        status = (home / INDEX_NAME).stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _rename_index_files(home: Path, why: str, clock: Callable[[], int]) -> None:
@@ -220,19 +220,21 @@ def _rename_index_files(home: Path, why: str, clock: Callable[[], int]) -> None:
 
 def _delete_old_copies(home: Folder) -> None:
     """Delete old damaged copies: their content is rebuilt from the tapes."""
-    kept: dict[str, list[str]] = {}
+    copies: dict[str, list[str]] = {}
     for name in home.names():
-        found = _DAMAGED_NAME.match(name)
-        if found:
-            kept.setdefault(found[1], []).append(name)
+        match = _DAMAGED_NAME.match(name)
+        if match:
+            copies.setdefault(match[1], []).append(name)
     times = {
         stem: max(
             os.stat(name, dir_fd=home.fd, follow_symlinks=False).st_ctime_ns for name in names
         )
-        for stem, names in kept.items()
+        for stem, names in copies.items()
     }
-    for stem in sorted(kept, key=lambda one: (one.split(".")[2], times[one]))[:-_DAMAGED_COPIES]:
-        for name in kept[stem]:
+    for stem in sorted(copies, key=lambda stem_: (stem_.split(".")[2], times[stem_]))[
+        :-_DAMAGED_COPIES
+    ]:
+        for name in copies[stem]:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=home.fd)
 
@@ -286,15 +288,15 @@ def erase_removed_words(db: Connection) -> None:
 def _erase_batch(db: Connection) -> bool:
     """Erase some rows that no other process erased meanwhile; return whether there were any."""
     with write_transaction(db):
-        found = db.execute("SELECT key FROM removed WHERE key > 0 LIMIT ?", (_ERASE_BATCH,))
-        keys = [key for (key,) in found]
+        rows_found = db.execute("SELECT key FROM removed WHERE key > 0 LIMIT ?", (_ERASE_BATCH,))
+        keys = [key for (key,) in rows_found]
         for key in keys:
-            found = db.execute(
+            rows_found = db.execute(
                 "SELECT source, term FROM temp.going WHERE doc = ? ORDER BY source, place", (key,)
             )
             texts = {
                 source: " ".join(term for _, term in rows)
-                for source, rows in groupby(found, key=itemgetter(0))
+                for source, rows in groupby(rows_found, key=itemgetter(0))
             }
             if db.execute("SELECT 1 FROM said_docsize WHERE id = ?", (key,)).fetchone():
                 texts.setdefault("said", "")  # a text without a word has a row too
@@ -329,9 +331,9 @@ def scrub_index(db: Connection) -> None:
     It works in slices, so that other writers wait for one of them at most. If it takes long, it
     says so. Raises sqlite3.Error.
     """
-    wanted = db.execute("SELECT key FROM removed WHERE key < 0").fetchall()
+    markers = db.execute("SELECT key FROM removed WHERE key < 0").fetchall()
     db.execute("PRAGMA temp_store = MEMORY")  # never on a disk
-    begun, is_told = monotonic(), False
+    started_at, is_told = monotonic(), False
     erase_removed_words(db)
     for source in _TEXT_TABLES:
         pages = -_MERGE_PAGES  # below 0: of all segments
@@ -342,9 +344,9 @@ def scrub_index(db: Connection) -> None:
                 db.execute(f"INSERT INTO {source} ({source}, rank) VALUES ('merge', ?)", (pages,))
             # fts5: fewer than two changes mean that nothing was left to merge
             is_left, pages = db.total_changes - before > 1, _MERGE_PAGES
-            if not is_told and monotonic() - begun > _PATIENCE_SECONDS:
+            if not is_told and monotonic() - started_at > _PATIENCE_SECONDS:
                 is_told = True
                 warn_of_damage("erasing redacted words from the index; this may take a minute")
     with write_transaction(db):
-        db.executemany("DELETE FROM removed WHERE key = ?", wanted)
+        db.executemany("DELETE FROM removed WHERE key = ?", markers)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -142,14 +142,14 @@ def list_tapes(
     project = None if project is None else replace_surrogates(project)
 
     def scan() -> list[TapeRow]:
-        found: dict[str, TapeRow] = {}
+        by_id: dict[str, TapeRow] = {}
         for folder in store.folders():
             row = read_tape_row(store, folder)
             if row is not None:
-                found.setdefault(row.id, row)
+                by_id.setdefault(row.id, row)
         here = [
             row
-            for row in found.values()
+            for row in by_id.values()
             if cwd in (None, row.cwd) and project in (None, row.project, row.cwd)
         ]
         return sorted(here, key=lambda row: (row.updated, row.id), reverse=True)[:limit]
@@ -281,13 +281,13 @@ def find_unlisted(store: Store, index: Index | None) -> list[UnlistedFolder]:
         return []
     folders = {place.folder for place in known.values()}
     ids = {tape: place.folder for tape, place in known.items() if place.folder}
-    found = [UnlistedFolder(name, LINK_REASON, is_unread=False) for name in store.links()]
-    found += [
+    unlisted = [UnlistedFolder(name, LINK_REASON, is_unread=False) for name in store.links()]
+    unlisted += [
         reason
         for name in store.folders()
         if name not in folders and (reason := _explain_unlisted(store, name, ids))
     ]
-    return sorted(found)
+    return sorted(unlisted)
 
 
 def _explain_unlisted(store: Store, name: str, ids: dict[str, str]) -> UnlistedFolder | None:

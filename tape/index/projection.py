@@ -318,7 +318,7 @@ class Index:
         """
         before = tables.select_log_position(db)
         position, lines = self._log.read_lines(*before)
-        begun: dict[ActiveWriter, None] = {}
+        entered: dict[ActiveWriter, None] = {}
         ended: list[ActiveWriter] = []
         changed: dict[str, ActiveWriter] = {}
         for offset, begins, writer in lines:
@@ -328,14 +328,14 @@ class Index:
                 every = tables.select_tape_ids(db)
                 changed |= {tape: ActiveWriter(tape, 0, serial) for tape in every}
             elif begins:
-                begun[writer] = None
+                entered[writer] = None
             else:
-                begun.pop(writer, None)
+                entered.pop(writer, None)
                 ended.append(writer)
                 if offset not in known:
                     changed[writer.tape] = ActiveWriter(writer.tape, 0, serial)
         tables.delete_writers(db, ended)
-        tables.insert_writers(db, [*begun, *changed.values()])
+        tables.insert_writers(db, [*entered, *changed.values()])
         if position != before:
             tables.save_log_position(db, position)
 
@@ -385,8 +385,8 @@ class Index:
         where = tables.select_location(db, tape)
         if where is None or self._store.read_tape_id(where.folder) != tape:
             names = sorted(self._store.folders(), key=lambda name: not name.endswith(tape[:8]))
-            found = (name for name in names if self._store.read_tape_id(name) == tape)
-            where = next((TapeLocation(name, 0) for name in found), None)
+            names_of_tape = (name for name in names if self._store.read_tape_id(name) == tape)
+            where = next((TapeLocation(name, 0) for name in names_of_tape), None)
         if where is None:
             raise NotFound(f"tape {tape} is not in the store")
         with self._store.open_folder(where.folder) as opened:

@@ -219,9 +219,9 @@ def _iter_call_texts(blocks: list[dict[str, Any]]) -> Iterator[str]:
     for block in blocks:
         if block.get("type") == "tool_call":
             yield block.get("name", "")
-            given = block.get("args_text")
+            text = block.get("args_text")
             yield from iter_argument_texts(
-                block.get("args") if given is None else _get_text_or_head(given)
+                block.get("args") if text is None else _get_text_or_head(text)
             )
 
 
@@ -265,16 +265,16 @@ def extract_prompt_text(line: bytes, entry: str) -> str:
         raise ValueError("not the line that was indexed")
     content = json.loads(line)["data"].get("content", "")
     blocks = content if isinstance(content, list) else [{"text": content}]
-    said = [block.get("text", "") for block in blocks if isinstance(block, dict)]
-    return " ".join(" ".join(map(_get_text_or_head, said)).split())
+    blocks_of_text = [block.get("text", "") for block in blocks if isinstance(block, dict)]
+    return " ".join(" ".join(map(_get_text_or_head, blocks_of_text)).split())
 
 
 def _read_prompt(db: Connection, lines: _LineReader, hit: RankedEntry) -> FoundPrompt | None:
     """Return the prompt that led to a hit; None where it is unknown, redacted or damaged."""
-    found = find_prompt_line(db, hit)
-    if found is None:
+    prompt_line = find_prompt_line(db, hit)
+    if prompt_line is None:
         return None
-    entry, offset, length = found
+    entry, offset, length = prompt_line
     with suppress(ValueError, OSError):
         line = lines.read(hit._replace(offset=offset, length=length))
         return FoundPrompt(entry, extract_prompt_text(line, entry))

@@ -76,8 +76,8 @@ class WriterLog:
         """Append one line and return its offset; raise OSError or WriteFailed."""
         line = f"{'+' if begins else '-'} {writer.tape} {writer.pid} {writer.serial}\n".encode()
         with self._lock(os.O_RDWR | os.O_APPEND | os.O_CREAT) as fd:
-            found = os.fstat(fd)
-            self._file, size = (found.st_dev, found.st_ino), found.st_size
+            status = os.fstat(fd)
+            self._file, size = (status.st_dev, status.st_ino), status.st_size
             if size == 0:
                 head = os.urandom(8).hex().encode() + b"\n"
                 line, size = head + line, len(head)
@@ -89,8 +89,8 @@ class WriterLog:
     def is_replaced(self) -> bool:
         """Return whether the file with our last line is gone."""
         with suppress(FileNotFoundError):
-            found = os.stat(self._path)  # noqa: PTH116 (at each barrier)
-            return self._file != (found.st_dev, found.st_ino)
+            status = os.stat(self._path)  # noqa: PTH116 (at each barrier)
+            return self._file != (status.st_dev, status.st_ino)
         return True
 
     def read_position(self) -> tuple[int, int]:
@@ -132,8 +132,8 @@ class WriterLog:
 
 
 def _parse_log_line(line: bytes, offset: int) -> LogLine:
-    found = _LINE.match(line)
-    if found is None:
+    match = _LINE.match(line)
+    if match is None:
         return LogLine(offset, False, None)
-    writer = ActiveWriter(found[2].decode(), int(found[3]), int(found[4]))
-    return LogLine(offset, found[1] == b"+", writer)
+    writer = ActiveWriter(match[2].decode(), int(match[3]), int(match[4]))
+    return LogLine(offset, match[1] == b"+", writer)
