@@ -92,20 +92,25 @@ def blame(
     if file is None:
         raise click.UsageError("Missing argument 'FILE'.")
     with open_library(options) as (store, index), show_progress("tapes read:") as show:
-        found = blamed(store, index, Path(get_current_folder()) / file, print_warning, show)
-    first, last = parse_range(part, len(found.lines))
+        blame_of_file = blamed(store, index, Path(get_current_folder()) / file, print_warning, show)
+    first, last = parse_range(part, len(blame_of_file.lines))
     if as_json:
-        print_json([_build_range_fields(one) for one in _clip_ranges(found.ranges, first, last)])
+        print_json(
+            [
+                _build_range_fields(line_range)
+                for line_range in _clip_ranges(blame_of_file.ranges, first, last)
+            ]
+        )
         return
     print_lines(
-        format_ranges(found, first, last)
+        format_ranges(blame_of_file, first, last)
         if grouped
-        else format_blamed_lines(found, first, last, with_prompt)
+        else format_blamed_lines(blame_of_file, first, last, with_prompt)
     )
     nobody = sum(
-        one.last - one.first + 1
-        for one in _clip_ranges(found.ranges, first, last)
-        if one.by is None
+        line_range.last - line_range.first + 1
+        for line_range in _clip_ranges(blame_of_file.ranges, first, last)
+        if line_range.by is None
     )
     if nobody:
         lines, verb = format_count(nobody, "line"), "is" if nobody == 1 else "are"
@@ -123,24 +128,24 @@ def _write_notes(options: GlobalOptions, commit: str, *, as_json: bool) -> None:
     if as_json:
         rows = [
             {
-                "path": one.path,
-                "lines": one.lines,
-                "tape": one.session.tape,
-                "entry": one.entry,
-                "tool": one.session.tool,
-                "session": one.session.id,
-                "model": one.session.model,
-                "mixed": one.is_mixed,
+                "path": noted.path,
+                "lines": noted.lines,
+                "tape": noted.session.tape,
+                "entry": noted.entry,
+                "tool": noted.session.tool,
+                "session": noted.session.id,
+                "model": noted.session.model,
+                "mixed": noted.is_mixed,
             }
-            for one in done.noted
+            for noted in done.noted
         ]
         print_json({"commit": done.commit, "added": done.added, "noted": rows})
         return
     if not done.noted:
         print_lines([f"no tape explains a line of {done.commit[:12]}: nothing was written"])
         return
-    known = sum(len(one.lines) for one in done.noted)
-    files = format_count(len({one.path for one in done.noted}), "file")
+    known = sum(len(noted.lines) for noted in done.noted)
+    files = format_count(len({noted.path for noted in done.noted}), "file")
     print_lines(
         [
             f"{done.commit[:12]}: {known} of {format_count(done.added, 'new line')} in {files}",
@@ -151,11 +156,11 @@ def _write_notes(options: GlobalOptions, commit: str, *, as_json: bool) -> None:
 
 def parse_range(text: str, count: int) -> tuple[int, int]:
     """Return the first and last line number that `-L` selects in a file of `count` lines."""
-    asked = _RANGE_PATTERN.match(text)
-    if asked is None:
+    match = _RANGE_PATTERN.match(text)
+    if match is None:
         raise UsageError(f"-L {text!r} is not a range of lines: write 40,60 or 40,+20 or 40,")
-    first = int(asked[1] or 1)
-    last = count if asked[4] is None else int(asked[4]) + (first - 1 if asked[3] else 0)
+    first = int(match[1] or 1)
+    last = count if match[4] is None else int(match[4]) + (first - 1 if match[3] else 0)
     if text and not 1 <= first <= min(last, count):
         raise UsageError(f"-L {text}: the file has {format_count(count, 'line')}")
     return first, min(last, count)
@@ -165,16 +170,18 @@ def _clip_ranges(
     ranges: list[BlamedRange[ChangeCause]], first: int, last: int
 ) -> Iterator[BlamedRange[ChangeCause]]:
     """Yield the parts of the ranges that lie between two lines."""
-    for one in ranges:
-        if one.first <= last and one.last >= first:
-            yield one._replace(first=max(one.first, first), last=min(one.last, last))
+    for line_range in ranges:
+        if line_range.first <= last and line_range.last >= first:
+            yield line_range._replace(
+                first=max(line_range.first, first), last=min(line_range.last, last)
+            )
 
 
-def _build_range_fields(one: BlamedRange[ChangeCause]) -> dict[str, object]:
-    by = one.by
+def _build_range_fields(line_range: BlamedRange[ChangeCause]) -> dict[str, object]:
+    by = line_range.by
     return {
-        "first": one.first,
-        "last": one.last,
+        "first": line_range.first,
+        "last": line_range.last,
         "tape": by and by.tape,
         "branch": by and by.branch,
         "entry": by and by.entry,
@@ -182,45 +189,51 @@ def _build_range_fields(one: BlamedRange[ChangeCause]) -> dict[str, object]:
         "model": by and by.model,
         "prompt": by and by.prompt,
         "op": by and by.op,
-        "certain": None if by is None else one.doubt is None,
-        "why": one.doubt,
+        "certain": None if by is None else line_range.doubt is None,
+        "why": line_range.doubt,
     }
 
 
 def format_blamed_lines(
-    found: BlamedFile, first: int, last: int, with_prompt: bool
+    blamed_file: BlamedFile, first: int, last: int, with_prompt: bool
 ) -> Iterator[str]:
     """Yield each line of a file after its origin; an origin that repeats is dimmed."""
     wide = len(str(last))
-    for one in _clip_ranges(found.ranges, first, last):
-        for line in range(one.first, one.last + 1):
-            head = f"{_format_range_entry(one)} {_format_range_tape(one)} {_format_range_time(one)}"
+    columns = (_format_range_entry, _format_range_tape, _format_range_time)
+    for line_range in _clip_ranges(blamed_file.ranges, first, last):
+        for line in range(line_range.first, line_range.last + 1):
+            head = " ".join(column(line_range) for column in columns)
             if with_prompt:
-                told = (one.by and one.by.prompt) or ""
-                prompt = shorten_to_width(told, _PROMPT_COLUMNS)
+                prompt_text = (line_range.by and line_range.by.prompt) or ""
+                prompt = shorten_to_width(prompt_text, _PROMPT_COLUMNS)
                 head += f"  {prompt}{' ' * (_PROMPT_COLUMNS - measure_width(prompt))}"
-            looks = {"fg": "yellow"} if line == one.first else {"dim": True}
-            text = show_controls(found.lines[line - 1])
+            looks = {"fg": "yellow"} if line == line_range.first else {"dim": True}
+            text = show_controls(blamed_file.lines[line - 1])
             yield f"{style_text(head, **looks)} {line:>{wide}}) {text}".rstrip()
 
 
 _MIN_PROMPT_COLUMNS = 20
 
 
-def format_ranges(found: BlamedFile, first: int, last: int) -> list[str]:
+def format_ranges(blamed_file: BlamedFile, first: int, last: int) -> list[str]:
     """Return the ranges as a table; the prompt takes the columns that are left."""
     rows = [
         (
-            f"{one.first}-{one.last}" if one.last > one.first else str(one.first),
-            _format_range_entry(one),
-            f"{_format_range_tape(one)}:{one.by.branch}" if one.by else "",
-            _format_range_time(one),
-            one.by.op if one.by else "",
-            shorten_to_width(one.by.model or "–", 30) if one.by else "",
+            f"{line_range.first}-{line_range.last}"
+            if line_range.last > line_range.first
+            else str(line_range.first),
+            _format_range_entry(line_range),
+            f"{_format_range_tape(line_range)}:{line_range.by.branch}" if line_range.by else "",
+            _format_range_time(line_range),
+            line_range.by.op if line_range.by else "",
+            shorten_to_width(line_range.by.model or "–", 30) if line_range.by else "",
         )
-        for one in _clip_ranges(found.ranges, first, last)
+        for line_range in _clip_ranges(blamed_file.ranges, first, last)
     ]
-    prompts = [(one.by and one.by.prompt) or "" for one in _clip_ranges(found.ranges, first, last)]
+    prompts = [
+        (line_range.by and line_range.by.prompt) or ""
+        for line_range in _clip_ranges(blamed_file.ranges, first, last)
+    ]
     if not rows:
         return []
     least = "." * _MIN_PROMPT_COLUMNS
@@ -242,18 +255,18 @@ def format_ranges(found: BlamedFile, first: int, last: int) -> list[str]:
     ]
 
 
-def _format_range_entry(one: BlamedRange[ChangeCause]) -> str:
+def _format_range_entry(line_range: BlamedRange[ChangeCause]) -> str:
     """Return the short id of an entry, one digit less after a mark for an uncertain origin."""
-    if one.by is None:
+    if line_range.by is None:
         return _NO_ENTRY
-    if one.doubt is None:
-        return one.by.entry[:SHORT]
-    return ("^" if one.is_older else "?") + one.by.entry[: SHORT - 1]
+    if line_range.doubt is None:
+        return line_range.by.entry[:SHORT]
+    return ("^" if line_range.is_older else "?") + line_range.by.entry[: SHORT - 1]
 
 
-def _format_range_tape(one: BlamedRange[ChangeCause]) -> str:
-    return one.by.tape[:SHORT] if one.by else " " * SHORT
+def _format_range_tape(line_range: BlamedRange[ChangeCause]) -> str:
+    return line_range.by.tape[:SHORT] if line_range.by else " " * SHORT
 
 
-def _format_range_time(one: BlamedRange[ChangeCause]) -> str:
-    return render_time(one.by.time)[:16] if one.by else " " * 16
+def _format_range_time(line_range: BlamedRange[ChangeCause]) -> str:
+    return render_time(line_range.by.time)[:16] if line_range.by else " " * 16

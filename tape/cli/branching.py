@@ -74,22 +74,22 @@ def fork(
     if as_json:
         print_json({"tape": identity, "branch": branch, "entry": head.entry})
     elif switch:
-        begun = f"Switched to a new branch {branch!r} at {head.entry[:SHORT]}"
-        print_lines([f"{begun}; continue with `{how}`"])
+        report = f"Switched to a new branch {branch!r} at {head.entry[:SHORT]}"
+        print_lines([f"{report}; continue with `{how}`"])
     else:
         print_lines([f"{place} begins at {head.entry[:SHORT]}; continue with `{how}`"])
 
 
-def choose_ref_name(kind: str, given: str) -> str:
+def choose_ref_name(kind: str, typed: str) -> str:
     """Return the name of a branch or label as typed, or the nearest allowed one, which is told.
 
     Raises InvalidName where no part of the text can be a name.
     """
-    name = given if is_ref_name(given) else make_ref_name(given)
+    name = typed if is_ref_name(typed) else make_ref_name(typed)
     if not name:
-        return check_ref_name(kind, given)
-    if name != given:
-        print_warning(f"Named {name!r} (from {given!r})")
+        return check_ref_name(kind, typed)
+    if name != typed:
+        print_warning(f"Named {name!r} (from {typed!r})")
     return name
 
 
@@ -98,8 +98,8 @@ def create_forked_tape(store: Store, tape: Tape, head: Head, title: str | None) 
     title = title or tape.refs().title
     cwd, project = read_work_folder(tape, head)
     beginning = Beginning(cwd, PROGRAM, title, title or "", project)
-    with store.create(beginning, origin=(tape, head)) as made:
-        return made.id
+    with store.create(beginning, origin=(tape, head)) as forked:
+        return forked.id
 
 
 @click.command(epilog=format_examples("tape branches", "tape branches 3f2a --json"))
@@ -150,28 +150,28 @@ def switch(options: GlobalOptions, ref: str, summary: str | None, as_json: bool)
     with open_ref(options, _find_branch_reference(options, ref)) as (tape, head, branch):
         if branch is None or head is not None:
             raise UsageError(f"{ref!r} does not name a branch: write BRANCH or TAPE:BRANCH")
-        refs, told = tape.refs(), dict[str, str | None]()
+        refs, details = tape.refs(), dict[str, str | None]()
         left = refs.current if refs.current != branch else refs.previous or branch
         if summary is not None:
             from ..history.merge_summary import leave_summary  # noqa: PLC0415 (switching reads no history else)
 
             text = clean_argument(summary).strip()
-            told["entry"] = leave_summary(tape, left, branch, text) if left != branch else None
+            details["entry"] = leave_summary(tape, left, branch, text) if left != branch else None
         tape.switch(branch)
         if as_json:
-            print_json({"tape": tape.id, "branch": branch, **told})
+            print_json({"tape": tape.id, "branch": branch, **details})
         else:
             is_moved = refs.current != branch
-            print_lines(_describe_switch(tape.id[:SHORT], left, branch, told, is_moved=is_moved))
+            print_lines(_describe_switch(tape.id[:SHORT], left, branch, details, is_moved=is_moved))
 
 
 def _describe_switch(
-    tape: str, left: str, branch: str, told: dict[str, str | None], *, is_moved: bool
+    tape: str, left: str, branch: str, details: dict[str, str | None], *, is_moved: bool
 ) -> list[str]:
     """Return what a switch did; on a terminal with an offer to tell of the branch that was left."""
     lines = [f"{tape}: switched to branch {branch}"]
-    if told:
-        entry = told["entry"]
+    if details:
+        entry = details["entry"]
         summary = f"{entry[:SHORT]} summarises {left!r}" if entry else f"nothing new on {left!r}"
         lines[0] += f"; {summary}"
     elif is_moved and sys.stdout.isatty():

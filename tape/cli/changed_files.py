@@ -104,24 +104,24 @@ def files(
     if not b and (both := split_range(a)) is not None:
         (a, b), has_two = both, True
     with ExitStack() as opened:
-        one = opened.enter_context(open_entry(options, a))
-        two = opened.enter_context(open_second_entry(options, one, b)) if has_two else None
-        first = read_path_files(one)
+        first_hit = opened.enter_context(open_entry(options, a))
+        two = opened.enter_context(open_second_entry(options, first_hit, b)) if has_two else None
+        first = read_path_files(first_hit)
         if two is None:
-            last, found = first, list_net_changes(first.changes)
+            last, changes = first, list_net_changes(first.changes)
         else:
             last = read_path_files(two)
-            found = compare_paths(first.changes, last.changes)
+            changes = compare_paths(first.changes, last.changes)
         order = {change.entry: change.n for change in (*first.changes, *last.changes)}
-        found.sort(key=lambda one: (order[one.entry], one.path))
-        hits = [hit for hit in (two, one) if hit is not None]
+        changes.sort(key=lambda change: (order[change.entry], change.path))
+        hits = [hit for hit in (two, first_hit) if hit is not None]
         if as_json:
-            print_json([build_changed_path(change, last.folder) for change in found])
+            print_json([build_changed_path(change, last.folder) for change in changes])
         elif as_patch:
-            print_patch(hits, found, last)
+            print_patch(hits, changes, last)
         else:
-            print_lines(format_changes(hits, found, order, last.folder))
-            if not found:
+            print_lines(format_changes(hits, changes, order, last.folder))
+            if not changes:
                 print_warning("no file changed")
 
 
@@ -170,20 +170,20 @@ def shorten_path(path: str, folder: str) -> str:
 
 def build_changed_path(change: NetChange, folder: str) -> dict[str, object]:
     """Return a change as `--json` prints it."""
-    made: dict[str, object] = {"path": shorten_path(change.path, folder), "op": change.op}
+    fields: dict[str, object] = {"path": shorten_path(change.path, folder), "op": change.op}
     if change.source is not None:
-        made["from"] = shorten_path(change.source, folder)
+        fields["from"] = shorten_path(change.source, folder)
     for name, version in (("before", change.before), ("after", change.after)):
-        made[name] = version and version.digest
-    return {**made, "entry": change.entry}
+        fields[name] = version and version.digest
+    return {**fields, "entry": change.entry}
 
 
 def format_changes(
-    hits: Sequence[Hit], found: Sequence[NetChange], order: dict[str, int], folder: str
+    hits: Sequence[Hit], changes: Sequence[NetChange], order: dict[str, int], folder: str
 ) -> list[str]:
     """Return a line per changed file: how, its path, lines added and removed, the newest entry."""
     rows = []
-    for change in found:
+    for change in changes:
         path = to_single_line(shorten_path(change.path, folder))
         if change.source is not None:
             path = f"{to_single_line(shorten_path(change.source, folder))} → {path}"
@@ -206,25 +206,25 @@ def _describe_lines(hits: Sequence[Hit], change: NetChange) -> str:
         before, after = _load_sides(hits, change, "")
     except NotFound as error:
         return to_single_line(str(error))
-    said = []
+    parts = []
     if before and after and before.mode != after.mode:
-        said.append(to_single_line(f"{before.mode} → {after.mode}"))
+        parts.append(to_single_line(f"{before.mode} → {after.mode}"))
     old, new = before.data if before else b"", after.data if after else b""
     if old == new:
-        return ", ".join(said)
+        return ", ".join(parts)
     counts = count_changed_lines(old, new)
     if counts is None:
-        said.append("binary")
+        parts.append("binary")
     else:
         plus = style_text(f"+{counts[0]}", fg="green")
-        said.append(f"{plus} {style_text(f'-{counts[1]}', fg='red')}")
-    return ", ".join(said)
+        parts.append(f"{plus} {style_text(f'-{counts[1]}', fg='red')}")
+    return ", ".join(parts)
 
 
-def print_patch(hits: Sequence[Hit], found: Sequence[NetChange], last: PathFiles) -> None:
+def print_patch(hits: Sequence[Hit], changes: Sequence[NetChange], last: PathFiles) -> None:
     """Print changes as one patch, exact in a pipe; on a terminal for people."""
     is_terminal = sys.stdout.isatty()
-    for change in found:
+    for change in changes:
         try:
             sides = _load_sides(hits, change, last.project)
         except NotFound as error:
@@ -251,16 +251,18 @@ def _load_sides(
     modes = [version.mode for version in (after, before) if version and version.mode]
     usual = modes[0] if modes else REGULAR_MODE
     if before and after and before.digest == after.digest and before.digest and not before.blob:
-        before, after = (one._replace(text="") for one in (before, after))  # only the mode differs
+        before, after = (
+            side._replace(text="") for side in (before, after)
+        )  # only the mode differs
     paths = change.source or change.path, change.path
-    one, two = (
+    first, two = (
         version
         and PatchSide(
             shorten_path(path, folder), load_version(hits, version), version.mode or usual
         )
         for path, version in zip(paths, (before, after), strict=True)
     )
-    return one, two
+    return first, two
 
 
 def load_version(hits: Sequence[Hit], version: KnownVersion) -> bytes:
@@ -304,13 +306,13 @@ def find_version_at(hit: Hit, past: PathFiles, paths: Sequence[str]) -> KnownVer
     for path in paths:
         if path in states:
             return states[path]
-    found = _find_untouched(hit, past, paths)
-    if found is None:
+    untouched = _find_untouched(hit, past, paths)
+    if untouched is None:
         raise NotFound(
             f"{paths[0]}: its content at {hit.head.entry[:SHORT]} is not on the tape: "
             "no call recorded it"
         )
-    return found.version
+    return untouched.version
 
 
 def _find_untouched(hit: Hit, past: PathFiles, paths: Sequence[str]) -> SavedVersion | None:
@@ -318,11 +320,11 @@ def _find_untouched(hit: Hit, past: PathFiles, paths: Sequence[str]) -> SavedVer
 
     What was said before stands, since a call that changes a file finds it first.
     """
-    before = [one for one in past.saved if one.path in paths]
+    before = [saved for saved in past.saved if saved.path in paths]
     if before:
-        return max(before, key=lambda one: one.n)
+        return max(before, key=lambda saved: saved.n)
     whole = read_path_files(Hit(hit.tape, hit.tape.head(hit.head.branch)))
     if whole.ids[: len(past.ids)] != past.ids:  # the branch goes another way
         return None
-    after = [one for one in whole.saved if one.path in paths and one.n > hit.head.header.n]
-    return min(after, key=lambda one: one.n, default=None)
+    after = [saved for saved in whole.saved if saved.path in paths and saved.n > hit.head.header.n]
+    return min(after, key=lambda saved: saved.n, default=None)

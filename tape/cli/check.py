@@ -322,8 +322,8 @@ def _collect_findings(tape: Tape) -> list[Finding]:
 
 def _format_fsck_report(report: FsckReport, how: _FsckOptions) -> Iterator[str]:
     """Yield each finding explained, and the repairs that are possible."""
-    for one in report.findings:
-        finding, means = one.finding, one.means
+    for explained in report.findings:
+        finding, means = explained.finding, explained.means
         on = [f"branch {name}" for name in finding.depends]
         on += [f"tape {identity[:SHORT]}" for identity in means.tapes]
         yield to_single_line(f"{finding.level}: {format_finding_place(finding)}: {finding.message}")
@@ -333,7 +333,7 @@ def _format_fsck_report(report: FsckReport, how: _FsckOptions) -> Iterator[str]:
                 yield "  " + to_single_line(f"{key:<6} {text}")
         yield ""
     short = report.tape[:SHORT]
-    bad = len(_list_faults(one.finding for one in report.findings))
+    bad = len(_list_faults(explained.finding for explained in report.findings))
     yield f"{short}: {format_count(bad, 'fault')}" if bad else f"{short}: all good"
     if not report.actions:
         return

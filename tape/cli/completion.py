@@ -117,8 +117,8 @@ def print_completions(
 ) -> int:
     """Print what a shell asks for, such as `bash_complete`; return 0 and ignore all errors."""
     try:
-        asked = build(SHELLS[instruction.partition("_")[0]])
-        sys.stdout.write(f"{asked.complete()}\n")
+        completion = build(SHELLS[instruction.partition("_")[0]])
+        sys.stdout.write(f"{completion.complete()}\n")
         sys.stdout.flush()
     except Exception:  # noqa: BLE001, S110 (a prompt is no place for errors)
         pass

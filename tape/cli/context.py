@@ -49,27 +49,27 @@ def context(options: GlobalOptions, ref: str, as_json: bool) -> None:
     --json prints {tape, branch, head, messages, repair, bytes}.
     """
     with open_entry(options, ref) as (tape, head):
-        seen, made = build_messages(tape, head, NO_MODEL)
-        parts = weigh_messages(made, has_summary=bool(seen.summary))
+        seen, repaired = build_messages(tape, head, NO_MODEL)
+        parts = weigh_messages(repaired, has_summary=bool(seen.summary))
     if as_json:
         print_json(
             {
                 "tape": tape.id,
                 "branch": head.branch,
                 "head": head.entry,
-                "messages": made.messages,
-                "repair": made.repair,
+                "messages": repaired.messages,
+                "repair": repaired.repair,
                 "bytes": parts,
             }
         )
     else:
-        print_lines(format_context(tape, head, made, parts))
+        print_lines(format_context(tape, head, repaired, parts))
 
 
-def weigh_messages(made: Repaired, *, has_summary: bool) -> dict[str, int]:
+def weigh_messages(repaired: Repaired, *, has_summary: bool) -> dict[str, int]:
     """Return the bytes of the summary and of the messages of each role, as JSON content."""
     parts = dict.fromkeys(("summary", "system", "user", "assistant", "tool"), 0)
-    for at, message in enumerate(made.messages):
+    for at, message in enumerate(repaired.messages):
         parts["summary" if has_summary and at == 0 else message.role] += weigh_message(message)
     return {**parts, "total": sum(parts.values())}
 
@@ -79,20 +79,22 @@ def weigh_message(message: Message) -> int:
     return len(msgspec.json.encode(message.content))
 
 
-def format_context(tape: Tape, head: Head, made: Repaired, parts: dict[str, int]) -> Iterator[str]:
+def format_context(
+    tape: Tape, head: Head, repaired: Repaired, parts: dict[str, int]
+) -> Iterator[str]:
     """Yield the messages, the repairs, and the size of each part, as text."""
-    for message in made.messages:
+    for message in repaired.messages:
         call = f" {message.call_id}" if message.call_id else ""
         yield to_single_line(f"── {message.role}{call} · {format_size(weigh_message(message))}")
         yield from (f"  {line}".rstrip() for line in render_content(message.content))
         yield ""
-    for injected in made.repair.injected if made.repair else ():
+    for injected in repaired.repair.injected if repaired.repair else ():
         yield to_single_line(f"repair: placeholder result for {injected.call_id}: {injected.text}")
-    for dropped in made.repair.dropped if made.repair else ():
+    for dropped in repaired.repair.dropped if repaired.repair else ():
         yield f"repair: entry {dropped[:SHORT]} is not sent"
     weighed = ", ".join(f"{part} {format_size(count)}" for part, count in parts.items() if count)
     at = f"{tape.id[:SHORT]}:{head.branch}@{head.entry[:SHORT]}"
-    yield f"{at}: {format_count(len(made.messages), 'message')}; {weighed or 'nothing'}"
+    yield f"{at}: {format_count(len(repaired.messages), 'message')}; {weighed or 'nothing'}"
 
 
 SUMMARY_LINES = 3
@@ -139,11 +141,11 @@ def anchors(options: GlobalOptions, ref: str, as_json: bool) -> None:
         if place.head is None and place.branch is None:
             committed = tape.refs().phases() | {ORIGIN}
             names = tape.phases.list_with_origin()
-            found = [(tape.source, name) for name in names if name in committed]
+            phases = [(tape.source, name) for name in names if name in committed]
         else:
             path = tape.path(place.head or tape.head(place.branch))
-            found = [(segment.source, segment.phase) for segment in path]
-        starts = (_read_phase_start(*one) for one in found)
+            phases = [(segment.source, segment.phase) for segment in path]
+        starts = (_read_phase_start(*phase) for phase in phases)
         if as_json:
             print_json(list(starts))
         else:
@@ -164,14 +166,14 @@ def _read_phase_start(source: Source, phase: str) -> PhaseStart:
 
 def _build_phase_start(tape: str, phase: str, first: Entry, entries: int) -> PhaseStart:
     data = first.data
-    begun = PhaseStart(tape, phase, entry=first.id, time=first.time, entries=entries)
+    start = PhaseStart(tape, phase, entry=first.id, time=first.time, entries=entries)
     if phase == ORIGIN:
-        return replace(begun, kind="origin")
-    begun = replace(begun, branch=getattr(data, "branch", None), base=read_base(first))
+        return replace(start, kind="origin")
+    start = replace(start, branch=getattr(data, "branch", None), base=read_base(first))
     if not isinstance(data, Anchor):
-        return replace(begun, kind=(data.why or "fork") if isinstance(data, Branch) else "start")
+        return replace(start, kind=(data.why or "fork") if isinstance(data, Branch) else "start")
     return replace(
-        begun,
+        start,
         kind=data.kind,
         covers=data.covers,
         tokens=data.tokens,
@@ -196,7 +198,7 @@ def _format_phase_start(start: PhaseStart) -> Iterator[str]:
     if start.covers is not None:
         facts.append(f"covers {format_count(start.covers.count, 'entry')}")
     if start.kept:
-        facts.append(f"keeps {sum(kept.count for kept in start.kept)}")
+        facts.append(f"keeps {sum(kept_range.count for kept_range in start.kept)}")
     if start.tokens is not None:
         facts.append(f"{start.tokens.before} → {start.tokens.after} tokens")
     if start.by is not None:
@@ -206,7 +208,9 @@ def _format_phase_start(start: PhaseStart) -> Iterator[str]:
     phase = style_text(to_single_line(start.phase), bold=True)
     yield f"{phase} · {to_single_line(' · '.join(facts))}"
     summary = show_controls(start.summary or "").strip("\n")
-    shown = [line for line in summary.split("\n") if line.strip()]
-    yield from (f"    {line}" for line in shown[:SUMMARY_LINES])
-    if len(shown) > SUMMARY_LINES:
-        yield style_text(f"    … {format_count(len(shown) - SUMMARY_LINES, 'more line')}", dim=True)
+    lines_with_text = [line for line in summary.split("\n") if line.strip()]
+    yield from (f"    {line}" for line in lines_with_text[:SUMMARY_LINES])
+    if len(lines_with_text) > SUMMARY_LINES:
+        yield style_text(
+            f"    … {format_count(len(lines_with_text) - SUMMARY_LINES, 'more line')}", dim=True
+        )

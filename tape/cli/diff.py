@@ -106,17 +106,19 @@ def diff(options: GlobalOptions, a: str, b: str, only_files: bool, as_json: bool
     """
     if not b:
         a, b = split_range(a) or (a, b)
-    with open_entry(options, a) as one, open_second_entry(options, one, b) as two:
-        found = compare_places(one, two)
+    with open_entry(options, a) as first, open_second_entry(options, first, b) as two:
+        comparison = compare_places(first, two)
     if as_json:
-        print_json(found.report)
+        print_json(comparison.report)
     else:
-        print_lines(format_changed_files(found.report) if only_files else format_comparison(found))
+        print_lines(
+            format_changed_files(comparison.report) if only_files else format_comparison(comparison)
+        )
 
 
-def compare_places(one: Hit, two: Hit) -> BranchComparison:
+def compare_places(first: Hit, two: Hit) -> BranchComparison:
     """Return how two entries' paths differ; damaged entries are left out with a warning."""
-    parted = find_merge_base(read_path_to(*one), read_path_to(*two))
+    parted = find_merge_base(read_path_to(*first), read_path_to(*two))
     for text in parted.broken:
         print_warning(f"{text}; what lies before it is not compared")
     cwd = ""
@@ -126,7 +128,7 @@ def compare_places(one: Hit, two: Hit) -> BranchComparison:
     open_calls = _find_open_calls(parted.common)
     a, b = (
         _build_side(hit, since, cwd, open_calls)
-        for hit, since in ((one, parted.a), (two, parted.b))
+        for hit, since in ((first, parted.a), (two, parted.b))
     )
     both = sorted({file.path for file in a.since.files} & {file.path for file in b.since.files})
     head, source = parted.base, parted.source
@@ -150,28 +152,28 @@ def _build_side(hit: Hit, since: Sequence[Segment], cwd: str, before: list[Entry
 
 def _find_open_calls(common: Sequence[Segment]) -> list[Entry]:
     """Return the newest answer of a path and the results of its calls."""
-    found: list[Entry] = []
+    calls: list[Entry] = []
     for line in iter_lines(common, back=True):
         kind = read_type(line.line)
         if kind in _CALL_TYPES:
-            found[:0] = [step.entry for step in decode_legible([line], render_blob_head)]
+            calls[:0] = [step.entry for step in decode_legible([line], render_blob_head)]
         if kind in {Assistant.entry_type, User.entry_type}:
             break
-    return found
+    return calls
 
 
-def format_comparison(found: BranchComparison) -> Iterator[str]:
+def format_comparison(comparison: BranchComparison) -> Iterator[str]:
     """Yield the lines of the report."""
-    report, wide = found.report, get_columns()
-    if report.base is None or found.common is None:
+    report, wide = comparison.report, get_columns()
+    if report.base is None or comparison.common is None:
         yield "no common entry"
     else:
         yield f"common ancestor: entry {report.base.n}, {render_time(report.base.time)}"
-        yield f"  {render_entry_line(found.common, wide - 2)}"
+        yield f"  {render_entry_line(comparison.common, wide - 2)}"
     names = _format_side_name(report.a, report.b), _format_side_name(report.b, report.a)
     for side, name, other in ((report.a, *names), (report.b, *names[::-1])):
         yield ""
-        yield from _format_side(side, name, other, found, wide)
+        yield from _format_side(side, name, other, comparison, wide)
     if report.both:
         yield ""
         yield style_text("changed by both", bold=True)
@@ -184,12 +186,12 @@ def _format_side_name(side: BranchSide, other: BranchSide) -> str:
 
 
 def _format_side(
-    side: BranchSide, name: str, other: str, found: BranchComparison, wide: int
+    side: BranchSide, name: str, other: str, comparison: BranchComparison, wide: int
 ) -> Iterator[str]:
-    since, base = side.since, found.report.base
+    since, base = side.since, comparison.report.base
     title = style_text(name, bold=True)
     if base is not None and base.entry == side.entry:
-        same = found.report.a.entry == found.report.b.entry
+        same = comparison.report.a.entry == comparison.report.b.entry
         yield f"{title} {'is the same entry' if same else f'is an ancestor of {other}'}"
         return
     period = ""
@@ -200,8 +202,8 @@ def _format_side(
     yield f"{title}: {format_count(since.entries, 'entry')} since{period}"
     for exchange in since.exchanges:
         if exchange.prompt is not None:
-            asked = shorten_to_width(exchange.prompt.text, wide - 10)
-            yield f"  {style_text('asked', fg='green')}   {asked}"
+            question = shorten_to_width(exchange.prompt.text, wide - 10)
+            yield f"  {style_text('asked', fg='green')}   {question}"
         if exchange.answer is not None:
             yield f"  answer  {shorten_to_width(exchange.answer.text, wide - 10)}"
     for key, value in _list_side_facts(since):

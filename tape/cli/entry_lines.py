@@ -94,8 +94,8 @@ def read_entry_runs(tape: Tape, head: Head) -> Iterator[list[Entry]]:
                 yield decode_lines(lines, source.expand, refuse)
             except (Damaged, ValueError):  # each line by itself, so that only bad ones are left out
                 single = split_runs([(start, lines)])
-                found = (LocatedLine(source, phase, offset, line) for offset, line in single)
-                yield [step.entry for step in decode_legible(found, None)]
+                single_lines = (LocatedLine(source, phase, offset, line) for offset, line in single)
+                yield [step.entry for step in decode_legible(single_lines, None)]
 
 
 def iter_lines(segments: Sequence[Segment], *, back: bool = False) -> Iterator[LocatedLine]:
@@ -107,10 +107,10 @@ def iter_lines(segments: Sequence[Segment], *, back: bool = False) -> Iterator[L
 
 
 def decode_legible(
-    found: Iterable[LocatedLine], expand: ExpandBlob | None, types: frozenset[str] = frozenset()
+    lines: Iterable[LocatedLine], expand: ExpandBlob | None, types: frozenset[str] = frozenset()
 ) -> Iterator[DecodedLine]:
     """Yield the lines that can be read, only those of `types` if given; warn of damaged ones."""
-    for line in found:
+    for line in lines:
         kind = read_type(line.line) if types else ""
         if kind and kind not in types:
             continue

@@ -179,25 +179,25 @@ def _export_session(
         head = place.head
         if head is None and place.branch is not None:
             head = place.tape.head(place.branch)
-        made = export_session(
+        session = export_session(
             *(place.tape, head, form),
             redact=redact,
             skipped=warn_of_left_out_part,
             with_content=content,
         )
     if install:
-        output = choose_install_path(form, made.outline, os.environ)
+        output = choose_install_path(form, session.outline, os.environ)
         asking = Confirmation(yes=yes, dry_run=False, as_json=False)
-        if not asking.confirm_plan([f"write {output}, {len(made.data)} bytes"]):
+        if not asking.confirm_plan([f"write {output}, {len(session.data)} bytes"]):
             return asking.report_refusal()
         output.parent.mkdir(parents=True, exist_ok=True)
     with nullcontext(print_bytes) if output is None else open_output(output) as write:
-        write(made.data)
-    if made.left_out:
-        branches = ", ".join(made.left_out)
+        write(session.data)
+    if session.left_out:
+        branches = ", ".join(session.left_out)
         print_warning(f"{form} holds one branch: {branches} left out; name one as TAPE:BRANCH")
-    if made.secrets:
-        print_warning(f"{format_count(made.secrets, 'secret')} masked; --no-redact keeps them")
+    if session.secrets:
+        print_warning(f"{format_count(session.secrets, 'secret')} masked; --no-redact keeps them")
     return 0
 
 
@@ -216,13 +216,13 @@ def _export_branches(
     with open_ref(options, ref) as place:
         if place.head is not None or place.branch is not None:
             raise UsageError("a folder is for all branches: name the tape, or give -o FILE")
-        made = export_every_branch(
+        sessions = export_every_branch(
             *(place.tape, form),
             redact=redact,
             skipped=warn_of_left_out_part,
             with_content=content,
         )
-        for branch, session in made:
+        for branch, session in sessions:
             path = folder / f"{branch}.json"
             require_writable(path, force=force)
             with open_output(path) as write:
@@ -237,14 +237,14 @@ def _export_branches(
 def _export_array(
     tape: Tape, head: Head, form: str, write: Write, *, redact: bool, request: bool
 ) -> None:
-    made = export_array(tape, head, form, redact=redact, skipped=warn_of_left_out_part)
-    write((made.request if request else made.array) + b"\n")
-    if made.repair is not None:
-        print_warning(f"repaired: {made.repair.why}; `tape context` says more")
-    if not request and made.beside.keys() - {"model"}:
+    exported = export_array(tape, head, form, redact=redact, skipped=warn_of_left_out_part)
+    write((exported.request if request else exported.array) + b"\n")
+    if exported.repair is not None:
+        print_warning(f"repaired: {exported.repair.why}; `tape context` says more")
+    if not request and exported.beside.keys() - {"model"}:
         print_warning("the system prompt is not part of the array: --request writes both")
-    if made.secrets:
-        print_warning(f"{format_count(made.secrets, 'secret')} masked; --no-redact keeps them")
+    if exported.secrets:
+        print_warning(f"{format_count(exported.secrets, 'secret')} masked; --no-redact keeps them")
 
 
 def _report_masked(secrets: int, entries: int, more: str = "") -> None:

@@ -77,12 +77,12 @@ def _translate_switch(rest: Sequence[str], creating: Collection[str]) -> list[st
 
 
 def _translate_branch(rest: Sequence[str]) -> list[str]:
-    kept = [word for word in rest if word not in _LISTING_FLAGS]
-    names = [word for word in kept if not word.startswith("-")]
-    if len(kept) < len(rest) or not names or _is_reference(names[0]):
-        return ["branches", *kept]
-    at = kept.index(names[0])
-    return ["fork", *kept[:at], *kept[at + 1 :], "--name", names[0]]
+    remaining = [word for word in rest if word not in _LISTING_FLAGS]
+    names = [word for word in remaining if not word.startswith("-")]
+    if len(remaining) < len(rest) or not names or _is_reference(names[0]):
+        return ["branches", *remaining]
+    at = remaining.index(names[0])
+    return ["fork", *remaining[:at], *remaining[at + 1 :], "--name", names[0]]
 
 
 def _is_reference(word: str) -> bool:
@@ -93,10 +93,10 @@ def _is_reference(word: str) -> bool:
 
 
 def _translate_tag(rest: Sequence[str]) -> list[str]:
-    kept = ["--delete" if word == "-d" else word for word in rest if word not in {"-a", "-l"}]
-    if not kept or kept[0].startswith("-"):
-        return ["label", *kept]
-    name, *place = kept
+    remaining = ["--delete" if word == "-d" else word for word in rest if word not in {"-a", "-l"}]
+    if not remaining or remaining[0].startswith("-"):
+        return ["label", *remaining]
+    name, *place = remaining
     if place and not place[0].startswith("-"):
         return ["label", place[0], name, *place[1:]]
     return ["label", "", name, *place]

@@ -111,8 +111,8 @@ def build_tree(tape: Tape) -> TapeTree:
     """Return the branches and phases of a tape, with the history it shares with its origin."""
     tree, refs = read_graph(tape), tape.refs()
     heads = tuple(
-        BranchTip(one.branch, one.phase, one.entry, one.header.n, one.header.time, one.pinned)
-        for one in tree.heads
+        BranchTip(head.branch, head.phase, head.entry, head.header.n, head.header.time, head.pinned)
+        for head in tree.heads
     )
     phases = tuple(_build_phase(tree, node) for node in tree.nodes.values())
     return TapeTree(tape.id, refs.current, heads, phases, dict(refs.labels), tree.damage)
@@ -187,11 +187,11 @@ class _EntryStyle(NamedTuple):
 
 def _draw_rows(tree: TapeGraph, style: _EntryStyle) -> Iterator[GraphRow]:
     """Yield the runs, newest first, each in a lane that ends where the run it grew from begins."""
-    found = split_runs(tree)
+    runs = split_runs(tree)
     lanes = GraphLanes()
-    for number in order_newest_first(found):
+    for number in order_newest_first(runs):
         column = lanes.begin(number)
-        run = found[number]
+        run = runs[number]
         yield from _draw_stretch(run, lanes, column, style)
         if run.merged is not None:
             yield from map(GraphRow, lanes.add_merge_line(column, run.merged))
@@ -216,8 +216,8 @@ def _draw_stretch(
             yield from _draw_folded_count(passed, counted, listing.choice, undone)
             row = lanes.draw_row(column, "o" if undone else "#" if kind == "anchor" else "*")
             room = listing.wide - len(row)
-            said = [*names, *filter(None, tip)]
-            yield GraphRow(row, _draw_entry(step, said, room, undone=stretch.undone), entry=True)
+            labels = [*names, *filter(None, tip)]
+            yield GraphRow(row, _draw_entry(step, labels, room, undone=stretch.undone), entry=True)
             tip = []
     yield from _draw_folded_count(passed, counted, listing.choice, undone)
 
@@ -234,11 +234,11 @@ def _draw_folded_count(
 
 def _draw_entry(step: DecodedLine, names: list[str], wide: int, *, undone: bool) -> str:
     """Return an entry on one line, its names in brackets after its id."""
-    said = to_single_line(f"({', '.join(names)})") if names else ""
-    text = render_entry_line(step.entry, wide - measure_width(said) - 1)
+    brackets = to_single_line(f"({', '.join(names)})") if names else ""
+    text = render_entry_line(step.entry, wide - measure_width(brackets) - 1)
     identity, rest = text[:SHORT], text[SHORT + 1 :]
     if undone:
-        return style_text(f"{identity} {said}{' ' * bool(said)}{rest}", dim=True)
+        return style_text(f"{identity} {brackets}{' ' * bool(brackets)}{rest}", dim=True)
     rest = style_text(rest, bold=True) if step.entry.type == "anchor" else rest
-    said = style_text(said, fg="green", bold=True) + " " if said else ""
-    return f"{style_text(identity, fg='yellow')} {said}{rest}"
+    brackets = style_text(brackets, fg="green", bold=True) + " " if brackets else ""
+    return f"{style_text(identity, fg='yellow')} {brackets}{rest}"

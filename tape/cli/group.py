@@ -317,8 +317,10 @@ def _report_error(program: str, error: Exception) -> int:
             print_warning(str(error), program)
             return int(error.exit_code)
         case OSError(strerror=str()):
-            told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            print_warning(str(told), program)
+            description = (
+                f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+            )
+            print_warning(str(description), program)
         case UnicodeEncodeError(object=str(text)) if text != replace_surrogates(text):
             line = next(row for row in text.split("\n") if row != replace_surrogates(row))
             print_warning(

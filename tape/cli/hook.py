@@ -144,10 +144,10 @@ def _run_hook(options: GlobalOptions) -> int:
 def _find_transcript(data: bytes) -> Path | None:
     """Return the file of the session; None where it has none, such as one that is not saved."""
     try:
-        told: Any = json.loads(data)
+        event: Any = json.loads(data)
     except ValueError as error:
         raise UsageError(f"standard input is not the JSON of a hook: {error}") from error
-    place = told.get("transcript_path") if isinstance(told, dict) else None
+    place = event.get("transcript_path") if isinstance(event, dict) else None
     return Path(place).expanduser() if isinstance(place, str) and place else None
 
 

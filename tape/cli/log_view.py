@@ -96,18 +96,18 @@ def read_log(
     """
     back = newest_first or newest is not None
     if head is None:
-        found = _merge_by_time(_collect_branch_segments(tape), back=back)
-        numbered: Iterable[tuple[int | None, LocatedLine]] = ((None, line) for line in found)
+        merged = _merge_by_time(_collect_branch_segments(tape), back=back)
+        numbered: Iterable[tuple[int | None, LocatedLine]] = ((None, line) for line in merged)
     else:
         tape.report_torn_tail(head, warn_of_damage)
         segments = tape.path(head) if segments is None else segments
         numbered = _number_prompts(
             iter_lines(segments, back=back), 0 if back else _count_prompts(segments), back=back
         )
-    shown = _select_shown(numbered, choice, back=back)
+    entries = _select_shown(numbered, choice, back=back)
     if newest is not None:
-        shown = islice(shown, newest)
-    return shown if back == newest_first else [*shown][::-1]
+        entries = islice(entries, newest)
+    return entries if back == newest_first else [*entries][::-1]
 
 
 def _select_shown(
@@ -129,13 +129,13 @@ def _count_prompts(segments: Sequence[Segment]) -> int:
 
 
 def _number_prompts(
-    found: Iterable[LocatedLine], passed: int, *, back: bool
+    lines: Iterable[LocatedLine], passed: int, *, back: bool
 ) -> Iterator[tuple[int | None, LocatedLine]]:
     """Yield each line, prompts with their number: 1 is the newest one.
 
     `passed` is 0 for lines that come newest first, else how many prompts come.
     """
-    for line in found:
+    for line in lines:
         is_prompt = read_type(line.line) == User.entry_type
         passed += is_prompt and back
         yield passed if is_prompt else None, line
@@ -144,16 +144,16 @@ def _number_prompts(
 
 def _collect_branch_segments(tape: Tape) -> list[Segment]:
     """Return what the paths of all branches cover, each part of a phase once."""
-    refs, found = tape.refs(), dict[tuple[str, str], "Segment"]()
+    refs, segments = tape.refs(), dict[tuple[str, str], "Segment"]()
     for branch in refs.branches:
         try:
             for segment in tape.path(find_head(refs, tape.phases, branch)):
-                known = found.setdefault((segment.source.tape, segment.phase), segment)
+                known = segments.setdefault((segment.source.tape, segment.phase), segment)
                 if segment.end > known.end:
-                    found[segment.source.tape, segment.phase] = segment
+                    segments[segment.source.tape, segment.phase] = segment
         except TapeError as error:
             print_warning(f"branch {branch} is left out: {error}")
-    return [*found.values()]
+    return [*segments.values()]
 
 
 def _merge_by_time(segments: Iterable[Segment], *, back: bool) -> Iterator[LocatedLine]:

@@ -72,14 +72,14 @@ def redact(
         if agreed:
             done = upkeep.redact(tape, targets, clean_argument(why), branch=head.branch)
         else:
-            done = upkeep.Redacted(None, tuple(one.entry for one in entries), tuple(blobs), ())
+            done = upkeep.Redacted(None, tuple(entry.entry for entry in entries), tuple(blobs), ())
         identity = tape.id
     if as_json:
         print_json({"tape": identity, **done._asdict(), "done": agreed})
     elif agreed:
-        said = f"; recorded in entry {done.entry[:SHORT]}" if done.entry else ""
+        record = f"; recorded in entry {done.entry[:SHORT]}" if done.entry else ""
         print_lines(
-            [f"redacted {format_count(len(done.targets), 'entry')} of {identity[:SHORT]}{said}"]
+            [f"redacted {format_count(len(done.targets), 'entry')} of {identity[:SHORT]}{record}"]
         )
     return 0 if agreed else how.report_refusal()
 
@@ -100,8 +100,8 @@ def _resolve_entry_ids(options: GlobalOptions, refs: tuple[str, ...]) -> list[st
 
 def _describe_redaction(tape: Tape, entries: list[RedactionEntry], blobs: list[str]) -> list[str]:
     rows = [
-        (one.entry[:SHORT], one.type, render_time(one.time), format_size(len(one.data)))
-        for one in entries
+        (entry.entry[:SHORT], entry.type, render_time(entry.time), format_size(len(entry.data)))
+        for entry in entries
     ]
     headings = ("ENTRY", "TYPE", "TIME", "SIZE")
     table = format_table(rows, (3,), headings=headings, optional=("TIME", "SIZE")) if rows else ()
@@ -178,10 +178,10 @@ def mv(options: GlobalOptions, words: tuple[str, ...], as_json: bool) -> None:
         was = next((row.cwd for row in list_tapes(*opened) if row.id == tape.id), None)
         if not Path(cwd).is_dir():
             print_warning(f"{cwd} is not a folder yet")
-        made = upkeep.move(tape, cwd)
+        entry = upkeep.move(tape, cwd)
         identity = tape.id
     if as_json:
-        print_json({"tape": identity, "entry": made, "cwd": cwd, "was": was})
+        print_json({"tape": identity, "entry": entry, "cwd": cwd, "was": was})
     else:
         undo = f"; `tape mv {identity[:SHORT]} {was}` undoes it" if was else ""
         print_lines([to_single_line(f"{identity[:SHORT]}: working folder is now {cwd}{undo}")])

@@ -48,7 +48,7 @@ def mcp(options: GlobalOptions, write: bool, port: int | None) -> None:
 
     require_sdk()
     with open_library(options) as library:
-        asked = AgentLibrary(library, get_current_folder())
+        served = AgentLibrary(library, get_current_folder())
         server = build_server(
             ServedTool(
                 tool.name,
@@ -56,7 +56,7 @@ def mcp(options: GlobalOptions, write: bool, port: int | None) -> None:
                 input_schema=build_schema(tool.arguments),
                 output_schema=build_schema(tool.answer),
                 writes=tool.writes,
-                run=partial(tool.call, asked),
+                run=partial(tool.call, served),
             )
             for tool in TOOLS
             if write or not tool.writes

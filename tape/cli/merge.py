@@ -182,16 +182,16 @@ def find_picked_entry(library: Library, tape: Tape, text: str, stack: ExitStack)
     return hit.head
 
 
-def read_given_summary(given: str | None) -> str | None:
+def read_given_summary(option: str | None) -> str | None:
     """Return the text of --summary: standard input, the content of a file, or the text itself."""
-    if given is None:
+    if option is None:
         return None
-    if given == "-":
+    if option == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
-    elif len(os.fsencode(given)) < 4096 and "\n" not in given and Path(given).is_file():  # noqa: PLR2004
-        text = Path(given).read_bytes().decode("utf-8", "replace")
+    elif len(os.fsencode(option)) < 4096 and "\n" not in option and Path(option).is_file():  # noqa: PLR2004
+        text = Path(option).read_bytes().decode("utf-8", "replace")
     else:
-        text = clean_argument(given)
+        text = clean_argument(option)
     if not text.strip():
         raise UsageError("the summary is empty")
     return text.strip()
@@ -231,8 +231,8 @@ def refuse_merge_into_itself(hit: Hit, into: str) -> None:
 def describe_done_merge(tape: Tape, plan: MergePlan, facts: MergeFacts, entry: str) -> MergeOutcome:
     """Return what was merged; warn of files that both branches changed."""
     if facts.both:
-        shown = to_single_line(", ".join(facts.both))
-        print_warning(f"changed on both branches since they parted, on disk only once: {shown}")
+        paths = to_single_line(", ".join(facts.both))
+        print_warning(f"changed on both branches since they parted, on disk only once: {paths}")
     where = f"{tape.id[:SHORT]}:{plan.into.branch}"
     done = f"{where}: {describe_merge(plan, facts)}"
     if plan.picked:

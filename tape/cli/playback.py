@@ -105,18 +105,18 @@ class Scene(NamedTuple):
 
 
 def build_scenes(
-    path: Iterable[DecodedLine], pace: Pace, shown: Conversation | None = None
+    path: Iterable[DecodedLine], pace: Pace, conversation: Conversation | None = None
 ) -> Iterator[Scene]:
     """Yield how entries appear: prompts letter by letter, answers by words, all else at once.
 
     The first beat of each waits as long as the session did; entries that show nothing are left out.
     """
-    shown = shown or Conversation()
+    conversation = conversation or Conversation()
     before: str | None = None
     last: Scene | None = None
     for step in path:
-        found = list(_split_beats(step.entry, shown))
-        if found:
+        beats = list(_split_beats(step.entry, conversation))
+        if beats:
             if last is not None:
                 yield last
             time, pause = step.entry.time, 0.0
@@ -124,15 +124,15 @@ def build_scenes(
                 passed = max(parse_timestamp(time) - parse_timestamp(before), 0)
                 pause = min(passed / 1_000_000, pace.max_pause)
             before = time
-            found[0] = found[0]._replace(wait=pause)
-            last = Scene(step, [Beat(beat.wait / pace.speed, beat.text) for beat in found])
+            beats[0] = beats[0]._replace(wait=pause)
+            last = Scene(step, [Beat(beat.wait / pace.speed, beat.text) for beat in beats])
     if last is not None:
-        end = shown.end()
+        end = conversation.end()
         yield last._replace(beats=[*last.beats, *([Beat(0, f"{end}\n")] if end else [])])
 
 
-def _split_beats(entry: Entry, shown: Conversation) -> Iterator[Beat]:
-    text = shown.render_turn(entry)
+def _split_beats(entry: Entry, conversation: Conversation) -> Iterator[Beat]:
+    text = conversation.render_turn(entry)
     if not text:
         return
     lines = text.split("\n")
@@ -150,9 +150,9 @@ def _split_beats(entry: Entry, shown: Conversation) -> Iterator[Beat]:
     yield Beat(0, "\n".join(lines) + "\n")
 
 
-def play_scenes(shown: Iterable[Scene], wait: WaitForKey, show: Callable[[str], None]) -> None:
+def play_scenes(scenes: Iterable[Scene], wait: WaitForKey, show: Callable[[str], None]) -> None:
     """Show every beat at its time, until the end or until a key quits."""
-    for scene in shown:
+    for scene in scenes:
         hurries = False
         for beat in scene.beats:
             act = wait(0 if hurries else beat.wait)
@@ -178,7 +178,7 @@ def read_keys() -> Iterator[WaitForKey]:
     import tty  # noqa: PLC0415
 
     fd = sys.stdin.fileno()
-    kept = termios.tcgetattr(fd)
+    terminal_mode = termios.tcgetattr(fd)
     pressed: list[KeyAction] = []
 
     def wait(seconds: float) -> KeyAction | None:
@@ -192,8 +192,8 @@ def read_keys() -> Iterator[WaitForKey]:
             if not ready:
                 return None
             typed = os.read(fd, 64)
-            found = [_KEY_ACTIONS[key] for key in _KEY.findall(typed) if key in _KEY_ACTIONS]
-            pressed.extend(found if typed else [KeyAction.QUIT])
+            actions = [_KEY_ACTIONS[key] for key in _KEY.findall(typed) if key in _KEY_ACTIONS]
+            pressed.extend(actions if typed else [KeyAction.QUIT])
         return pressed.pop(0)
 
     def again(_signal: int, _frame: FrameType | None) -> None:
@@ -208,7 +208,7 @@ def read_keys() -> Iterator[WaitForKey]:
         tty.setcbreak(fd)
         yield wait
     finally:
-        termios.tcsetattr(fd, termios.TCSADRAIN, kept)
+        termios.tcsetattr(fd, termios.TCSADRAIN, terminal_mode)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -282,30 +282,32 @@ def replay(
 
 def check_replay(tape: Tape, head: Head, *, as_json: bool) -> int:
     """Replay a path, print the comparison, and return the exit code."""
-    made = fold_again(tape, head)
+    result = fold_again(tape, head)
     if as_json:
-        counts = (getattr(made, name) for name in made.__struct_fields__)
+        counts = (getattr(result, name) for name in result.__struct_fields__)
         print_json(ReplayCheck(tape.id, head.branch, head.entry, *counts))
     else:
-        print_lines(format_replay_check(tape, head, made))
-    return Damaged.exit_code if made.differences else 0
+        print_lines(format_replay_check(tape, head, result))
+    return Damaged.exit_code if result.differences else 0
 
 
-def format_replay_check(tape: Tape, head: Head, made: ReplayResult) -> Iterator[str]:
+def format_replay_check(tape: Tape, head: Head, result: ReplayResult) -> Iterator[str]:
     """Yield a line for each difference, and a summary."""
-    for one in made.differences:
-        yield to_single_line(f"difference: {one.entry[:12] if one.entry else '?'}: {one.what}")
-    counts = [
-        format_count(made.entries, "entry"),
-        f"{format_count(made.anchors, 'anchor')} ({format_count(made.kept, 'kept range')})",
-        format_count(made.repairs, "repair"),
-        format_count(made.messages, "message"),
-    ]
-    if made.unanswered:
-        counts.append(
-            f"{format_count(made.unanswered, 'repair')} without an answer after it, not compared"
+    for difference in result.differences:
+        yield to_single_line(
+            f"difference: {difference.entry[:12] if difference.entry else '?'}: {difference.what}"
         )
-    bad = len(made.differences)
+    counts = [
+        format_count(result.entries, "entry"),
+        f"{format_count(result.anchors, 'anchor')} ({format_count(result.kept, 'kept range')})",
+        format_count(result.repairs, "repair"),
+        format_count(result.messages, "message"),
+    ]
+    if result.unanswered:
+        counts.append(
+            f"{format_count(result.unanswered, 'repair')} without an answer after it, not compared"
+        )
+    bad = len(result.differences)
     end = f"{format_count(bad, 'difference')}, see above" if bad else "replayed, no differences"
     at = f"{tape.id[:SHORT]}:{head.branch}@{head.entry[:SHORT]}"
     yield f"{at}: {', '.join(counts)}: {end}"
@@ -326,14 +328,14 @@ def _start_conversation(tape: Tape) -> Conversation:
 
 def perform_session(tape: Tape, head: Head, pace: Pace) -> None:
     """Play a path on the terminal; into a pipe or a file, print it."""
-    shown = build_scenes(read_path(tape, head), pace, _start_conversation(tape))
+    scenes = build_scenes(read_path(tape, head), pace, _start_conversation(tape))
     if not sys.stdout.isatty():
-        print_lines("".join(beat.text for beat in scene.beats)[:-1] for scene in shown)
+        print_lines("".join(beat.text for beat in scene.beats)[:-1] for scene in scenes)
         return
     with read_keys() as wait:
         if sys.stdin.isatty():
             write_text(style_text("space pause · → next · q quit", dim=True) + "\n")
-        play_scenes(shown, wait, write_text)
+        play_scenes(scenes, wait, write_text)
 
 
 def write_text(text: str) -> None:

@@ -78,8 +78,8 @@ def append(options: GlobalOptions, ref: str, durability: str, wait: bool, as_jso
     """
     with open_ref(options, ref) as place:
         refuse_entry_ref(place)
-        kept = cast("Durability", durability)
-        with place.tape.writer(place.branch, wait=wait, durability=kept) as writer:
+        durability_level = cast("Durability", durability)
+        with place.tape.writer(place.branch, wait=wait, durability=durability_level) as writer:
             if writer.instead_of is not None:
                 print_warning(
                     f"{writer.instead_of} is busy, so entries go to a new branch {writer.branch}"

@@ -25,9 +25,12 @@ def list_ref_completions(
 ) -> list[CompletionItem]:
     """Return completions of a REF: tapes, branches after `:`, labels and new entries after `@`."""
     home = find_store_home(ctx.obj.store if ctx.obj else None)
-    found = reader.query_index_file(home, lambda db: list(_iter_ref_completions(db, incomplete)))
+    completions = reader.query_index_file(
+        home, lambda db: list(_iter_ref_completions(db, incomplete))
+    )
     return [
-        CompletionItem(value, help=to_single_line(about) or None) for value, about in found or ()
+        CompletionItem(value, help=to_single_line(about) or None)
+        for value, about in completions or ()
     ]
 
 
@@ -54,8 +57,8 @@ def _iter_ref_completions(db: sqlite3.Connection, text: str) -> Iterator[tuple[s
 
 
 def _filter_completions(
-    before: str, begun: str, offered: Iterable[tuple[str, str]]
+    before: str, incomplete: str, offered: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     for word, about in offered:
-        if word.startswith(begun):
+        if word.startswith(incomplete):
             yield before + word, about

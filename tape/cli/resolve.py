@@ -68,13 +68,13 @@ def open_entry(options: GlobalOptions, text: str) -> Iterator[Hit]:
 
 
 @contextmanager
-def open_second_entry(options: GlobalOptions, one: Hit, text: str) -> Iterator[Hit]:
+def open_second_entry(options: GlobalOptions, first: Hit, text: str) -> Iterator[Hit]:
     """Yield the entry that a REF names, of the same tape if it names none or only a branch."""
     second = parse_reference(text)
     if not second.tape:
-        text = render_reference(second._replace(tape=one.tape.id))
-    elif not second.branch and second.tape in one.tape.refs().branches:
-        text = render_reference(second._replace(tape=one.tape.id, branch=second.tape))
+        text = render_reference(second._replace(tape=first.tape.id))
+    elif not second.branch and second.tape in first.tape.refs().branches:
+        text = render_reference(second._replace(tape=first.tape.id, branch=second.tape))
     with open_entry(options, text) as two:
         yield two
 
@@ -83,15 +83,15 @@ def open_second_entry(options: GlobalOptions, one: Hit, text: str) -> Iterator[H
 def open_ref(options: GlobalOptions, text: str, *, warns: bool = True) -> Iterator[ResolvedRef]:
     """Yield the tape that a REF names, and the entry if it names one."""
     with open_library(options) as opened:
-        found = _find_given_reference(opened, text)
-        if found.reference.names_entry:
-            tape, head = open_found_entry(*opened, found)
+        reference = _find_given_reference(opened, text)
+        if reference.reference.names_entry:
+            tape, head = open_found_entry(*opened, reference)
         else:
-            tape, head = opened.store.open_folder(found.folder), None
+            tape, head = opened.store.open_folder(reference.folder), None
         with tape:
             if warns:
                 warn_of_skipped_refs(tape)
-            yield ResolvedRef(tape, head, found.reference.branch)
+            yield ResolvedRef(tape, head, reference.reference.branch)
 
 
 def _find_given_reference(opened: Library, text: str) -> FoundReference:
@@ -123,8 +123,8 @@ def warn_of_moved_project(opened: Library) -> None:
     """Tell of tapes whose folder is gone, where it may have become the current one."""
     with suppress(OSError):  # the current folder was removed
         here = os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
-        if (found := find_moved_project(*opened, here)) is not None:
-            print_warning(describe_moved_project(found))
+        if (moved := find_moved_project(*opened, here)) is not None:
+            print_warning(describe_moved_project(moved))
 
 
 class LeftOutTapes(NamedTuple):
@@ -138,14 +138,14 @@ class LeftOutTapes(NamedTuple):
 
 def warn_of_left_out(opened: Library) -> LeftOutTapes:
     """Warn of each tape that a question about all tapes leaves out, with the reason."""
-    found = find_unlisted(*opened)
-    for one in found[:_MAX_NAMED]:
-        print_warning(f"{one.folder} is left out: {one.why}")
-    if len(found) > _MAX_NAMED:
+    unlisted = find_unlisted(*opened)
+    for folder in unlisted[:_MAX_NAMED]:
+        print_warning(f"{folder.folder} is left out: {folder.why}")
+    if len(unlisted) > _MAX_NAMED:
         print_warning(
-            f"{len(found) - _MAX_NAMED} more are left out; `tape verify --all` names them"
+            f"{len(unlisted) - _MAX_NAMED} more are left out; `tape verify --all` names them"
         )
-    return LeftOutTapes(len(found), int(any(one.is_unread for one in found)))
+    return LeftOutTapes(len(unlisted), int(any(folder.is_unread for folder in unlisted)))
 
 
 def split_optional_ref(options: GlobalOptions, words: Sequence[str], what: str) -> tuple[str, str]:

@@ -161,6 +161,6 @@ def _print_hits(hits: Sequence[SearchMatch]) -> None:
         lines.append(text + show_controls(hit.snippet[at:]))
         if hit.prompt is not None:
             prompt = f"prompt {hit.prompt.entry[:SHORT]}: {hit.prompt.text}"
-            asked = shorten_to_width(prompt, wide - 4)
-            lines.append(f"    {style_text(asked, dim=True)}")
+            question = shorten_to_width(prompt, wide - 4)
+            lines.append(f"    {style_text(question, dim=True)}")
     print_lines(lines)

@@ -69,8 +69,8 @@ def status(options: GlobalOptions, ref: str, as_json: bool) -> None:
     current, branches, entry, n, time, type, writing, calls, torn_bytes, leftovers}.
     """
     with open_ref(options, ref) as place:
-        found = read_status(place.tape, place.head or place.tape.head(place.branch))
-    print_json(found) if as_json else print_lines(describe_status(found))
+        state = read_status(place.tape, place.head or place.tape.head(place.branch))
+    print_json(state) if as_json else print_lines(describe_status(state))
 
 
 def read_status(tape: Tape, head: Head) -> TapeStatus:
@@ -90,7 +90,7 @@ def read_status(tape: Tape, head: Head) -> TapeStatus:
         writing=is_lock_held(tape.folder, head.branch),
         calls=tuple(find_unanswered_calls(tape, head)),
         torn_bytes=head.torn,
-        leftovers=tuple(one.path for one in find_tape_leftovers(tape)),
+        leftovers=tuple(leftover.path for leftover in find_tape_leftovers(tape)),
     )
 
 

@@ -76,8 +76,8 @@ class _VisibleJsonBytes(BufferedIOBase):
         return True
 
     def fileno(self) -> int:
-        found: int = self._buffer.fileno()
-        return found
+        number: int = self._buffer.fileno()
+        return number
 
     def write(self, data: Any) -> int:
         text = escape_json_controls(bytes(data).decode("utf-8", "replace"))

@@ -97,15 +97,15 @@ def rm(
 
 
 def _describe_removal(removed: list[RemovedTape]) -> list[str]:
-    total = sum(one.bytes for one in removed)
+    total = sum(tape.bytes for tape in removed)
     rows = format_table(
         [
             (
-                one.tape[:SHORT],
-                f'"{to_single_line(one.title)}"' if one.title else "–",
-                format_size(one.bytes),
+                tape.tape[:SHORT],
+                f'"{to_single_line(tape.title)}"' if tape.title else "–",
+                format_size(tape.bytes),
             )
-            for one in removed
+            for tape in removed
         ],
         right=(2,),
     )
@@ -130,8 +130,8 @@ def restore(options: GlobalOptions, tapes: tuple[str, ...], as_json: bool) -> No
                 print_json(listed)
             elif listed:
                 rows = [
-                    ((one.tape or "?")[:SHORT], one.folder, format_size(one.bytes))
-                    for one in listed
+                    ((item.tape or "?")[:SHORT], item.folder, format_size(item.bytes))
+                    for item in listed
                 ]
                 headings = ("TAPE", "FOLDER", "SIZE")
                 print_lines(format_table(rows, (2,), headings=headings, optional=("SIZE",)))
@@ -160,7 +160,7 @@ class TrashItem(Struct, frozen=True):
 
 def _list_trash(store: Store, *, tapes_only: bool = True) -> list[TrashItem]:
     """Return the content of the trash, as `restore` lists it and `gc --trash` empties it."""
-    tapes = {one.folder: one.id for one in store.trash()}
+    tapes = {trashed.folder: trashed.id for trashed in store.trash()}
     with suppress(FileNotFoundError), Folder.open(store.path / "trash") as trash:
         return [
             TrashItem(tapes.get(name) or None, name, trash.measure_bytes(name))
@@ -201,27 +201,27 @@ def gc(options: GlobalOptions, empties: bool, yes: bool, dry_run: bool, as_json:
     how = Confirmation(yes, dry_run, as_json)
     with open_library(options) as (store, _):
         with show_progress("checked tape") as tell:
-            found = find_garbage(store, tell)
+            garbage = find_garbage(store, tell)
         trash = _list_trash(store, tapes_only=False) if empties else []
-        anything = bool(found.garbage or trash)
-        agreed = anything and how.confirm_plan(_describe_collection(found, trash))
+        anything = bool(garbage.garbage or trash)
+        agreed = anything and how.confirm_plan(_describe_collection(garbage, trash))
         if agreed:
             if empties:
                 store.empty_trash()
-            gone = delete_garbage(store, found)
-            found = GarbageSurvey(gone.garbage, (*found.kept, *gone.kept))
-    freed = _count_bytes(found, trash)
+            gone = delete_garbage(store, garbage)
+            garbage = GarbageSurvey(gone.garbage, (*garbage.kept, *gone.kept))
+    freed = _count_bytes(garbage, trash)
     if as_json:
-        print_json(GarbageReport(found.garbage, found.kept, trash, freed, agreed))
+        print_json(GarbageReport(garbage.garbage, garbage.kept, trash, freed, agreed))
     elif agreed:
-        print_lines([*_format_spared_tapes(found.kept), f"freed {format_size(freed)}"])
+        print_lines([*_format_spared_tapes(garbage.kept), f"freed {format_size(freed)}"])
     elif not anything:
-        print_lines([*_format_spared_tapes(found.kept), "nothing to delete"])
+        print_lines([*_format_spared_tapes(garbage.kept), "nothing to delete"])
     return 0 if agreed or not anything else how.report_refusal()
 
 
-def _count_bytes(found: GarbageSurvey, trash: list[TrashItem]) -> int:
-    return sum(one.bytes for one in found.garbage) + sum(one.bytes for one in trash)
+def _count_bytes(garbage: GarbageSurvey, trash: list[TrashItem]) -> int:
+    return sum(item.bytes for item in garbage.garbage) + sum(item.bytes for item in trash)
 
 
 _GARBAGE_KINDS = {
@@ -231,13 +231,13 @@ _GARBAGE_KINDS = {
 }
 
 
-def _describe_collection(found: GarbageSurvey, trash: list[TrashItem]) -> Iterator[str]:
-    yield from _format_spared_tapes(found.kept)
+def _describe_collection(garbage: GarbageSurvey, trash: list[TrashItem]) -> Iterator[str]:
+    yield from _format_spared_tapes(garbage.kept)
     for kind, words in _GARBAGE_KINDS.items():
-        chosen = [(one.path, one.bytes) for one in found.garbage if one.kind == kind]
+        chosen = [(item.path, item.bytes) for item in garbage.garbage if item.kind == kind]
         yield from _describe_garbage(words, chosen)
-    yield from _describe_garbage("item in the trash", [(one.folder, one.bytes) for one in trash])
-    freed = format_size(_count_bytes(found, trash))
+    yield from _describe_garbage("item in the trash", [(item.folder, item.bytes) for item in trash])
+    freed = format_size(_count_bytes(garbage, trash))
     yield f"{freed} will be deleted for good: this cannot be undone"
 
 
@@ -254,6 +254,6 @@ def _describe_garbage(words: str, things: list[tuple[str, int]]) -> Iterator[str
         yield f"  … {len(things) - MAX_NAMED} more"
 
 
-def _format_spared_tapes(kept: tuple[SkippedTape, ...]) -> Iterator[str]:
-    for one in kept:
-        yield to_single_line(f"skipped: {one.folder}: {one.why}")
+def _format_spared_tapes(skipped: tuple[SkippedTape, ...]) -> Iterator[str]:
+    for tape in skipped:
+        yield to_single_line(f"skipped: {tape.folder}: {tape.why}")
