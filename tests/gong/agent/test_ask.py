@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gong.agent.compaction import CompactionRequest
-from gong.agent.dialogue import TODOS, find_todos
+from gong.agent.dialogue import find_todos
 from gong.agent.recorder import find_newest_anchor
 from gong.agent.session import SessionState
 from gong.config import PermissionSettings
@@ -22,7 +22,7 @@ from gong.tools.ask import DECIDE_YOURSELF
 from gong.tools.dialogue import Todo
 from tape.context.repair import repair
 from tape.context.view import Target, view
-from tape.model.entries import Custom, ToolResult, join_texts
+from tape.model.entries import TODOS_KIND, Custom, ToolResult, join_texts
 from tests.gong.agent.conftest import call, seen, types
 
 DEFAULT = PermissionSettings()
@@ -275,7 +275,7 @@ async def test_the_whole_list_is_replaced_told_and_recorded_m194(stage):
     assert session.todos == (Todo("test", "completed"),)
     assert results(session)[0] == "The todo list is now:\n[x] read\n[>] write\n[ ] test"
     marks = [e.data for e in session.recorder.path if isinstance(e.data, Custom)]
-    assert [one.kind for one in marks] == [TODOS, TODOS]
+    assert [one.kind for one in marks] == [TODOS_KIND, TODOS_KIND]
     assert json.loads(bytes(marks[0].data))[0] == {"content": "read", "status": "completed"}
 
 
