@@ -1,4 +1,4 @@
-"""Plugins are installed as a copy of a folder or a clone of a repository, and removed.
+"""Plugins are installed as a copy of a folder, repository or npm package, and removed.
 
 A copy is made beside its place and renamed when it is complete, so that no half of one is used.
 """
@@ -21,6 +21,8 @@ from tape.errors import NotFound
 from ..errors import ConfigurationError
 from .installed import locate_plugins, open_plugin
 from .manifest import CLAUDE_FILE, SCHEMA, STANDARD_FILE, merge_entry, read_object
+from .named_commands import write_named_commands
+from .npm_package import fetch_npm_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,8 +42,8 @@ def fetch_plugin(source: str, environ: Mapping[str, str]) -> Iterator[Plugin]:
     """Hold a copy of the plugin of a folder or repository, to look at and to install.
 
     `source` is a path, what `git clone` takes, or OWNER/NAME of GitHub; `#NAME` at its end chooses
-    from a marketplace, whose entry may be the plugin's manifest, and may name a repository. Raises
-    ConfigurationError.
+    from a marketplace, whose entry may be the plugin's manifest, and may name a repository or an
+    npm package. Raises ConfigurationError.
     """
     place, _, chosen = source.partition("#")
     folder = locate_plugins(environ)
@@ -191,9 +193,11 @@ def _copy_target(link: Path, root: Path, market: Path) -> None:
 
 
 def _fetch_entry(source: Mapping[str, Any], copy: Path, environ: Mapping[str, str]) -> Path:
-    """Return the folder of a plugin in a repository, as an entry's `source` names it."""
+    """Return the folder of a plugin in a repository or package that an entry's `source` names."""
     texts = {key: value for key, value in source.items() if isinstance(value, str)}
     kind, url = texts.get("source", ""), texts.get("url") or texts.get("repo", "")
+    if kind == "npm":
+        return fetch_npm_package(texts, copy, environ)
     if kind not in _REPOSITORIES or not url:
         raise ConfigurationError(f"a plugin from {kind or 'an unknown place'} cannot be fetched")
     commit = texts.get("sha", "")
@@ -215,18 +219,25 @@ def _write_manifest(root: Path, entry: Mapping[str, Any] | None, *, is_whole: bo
     """Write what a marketplace says about a plugin into its own manifest, which may be missing.
 
     A plugin that is the whole marketplace has of it only what an entry with `strict: false` names.
+    Commands that it names as an object become files.
     """
+    if _is_standard(root):
+        return
     file = root / CLAUDE_FILE
+    if entry is None and not file.is_file() and (root / STANDARD_FILE).is_file():
+        file = root / STANDARD_FILE
     own = read_object(file) if file.is_file() else {}
-    if entry is None:
-        if own or (root / STANDARD_FILE).is_file():
-            return
-        entry = {"name": root.name}
-    if not _is_standard(root):
-        file.parent.mkdir(exist_ok=True)
-        fields = merge_entry(own, entry)
+    fields = own
+    if entry is not None or not own:
+        fields = merge_entry(own, entry or {"name": root.name})
         if not is_whole:
             fields.pop("strict", None)
+    named = fields.get("commands")
+    rows = named if isinstance(named, list) else [named]
+    if any(isinstance(row, dict) for row in rows):
+        fields = {**fields, "commands": write_named_commands(root, rows)}
+    if fields is not own:
+        file.parent.mkdir(exist_ok=True)
         file.write_bytes(msgspec.json.format(msgspec.json.encode(fields)))
 
 

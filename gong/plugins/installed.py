@@ -149,6 +149,9 @@ class Plugin:
             for path in self._list_named(key):
                 if isinstance(path, str) and not resolve_inside(self.root, path).exists():
                     yield f"{key}: {path} is not there"
+                elif isinstance(path, dict) and key == "commands":
+                    names = ", ".join(path)
+                    yield f"commands: no content, and no source that is there, for {names}"
         for kind in _PARTS:
             for file, _ in self.list_files(kind):
                 with suppress(OSError):

@@ -352,7 +352,7 @@ def test_an_entry_may_name_a_repository(tmp_path, environ):
         ({"ref": first, "sha": "-x"}, "is no commit of"),
         ({"ref": "nosuch"}, "cannot be cloned"),
         ({"path": "../.."}, "not a folder in it"),
-        ({"source": "npm", "package": "x"}, "a plugin from npm cannot be fetched"),
+        ({"source": "pip", "package": "x"}, "a plugin from pip cannot be fetched"),
         ({"url": "--upload-pack=x"}, "neither a folder nor a repository"),
     ]:
         make_market(market, {"name": "guard", "source": {**source, **more}})
@@ -432,3 +432,50 @@ def test_owner_and_name_are_a_repository_of_github(tmp_path, environ):
     assert install("me/guard", environ).name == "guard"
     entry = {"name": "guard", "source": {"source": "github", "repo": "me/guard"}}
     assert install(make_market(tmp_path / "m", entry), environ).name == "guard"
+
+
+def test_commands_that_a_manifest_writes_out_are_files_of_the_plugin(tmp_path, environ):
+    about = {"source": "./README.md", "description": "About: this", "argumentHint": "[part]"}
+    commands = {
+        "about": about,
+        "hi": {"content": "---\nmodel: small\n---\nSay hi", "allowedTools": ["Read", "Bash(ls:*)"]},
+        "team:check": {"source": "./commands/check.md", "description": "c"},
+        "check": {"source": "./commands/check.md", "description": "c"},
+        "gone": {"source": "./nothing.md"},
+        "empty": {"description": "d"},
+        "a/b": {"content": "x"},
+    }
+    manifest = {"name": "kit", "commands": [commands, "./more"]}
+    root = tmp_path / "kit"
+    put(root, ".claude-plugin/plugin.json", manifest)
+    put(root, "README.md", "---\nnote: 1\ndescription: d\n---\nRead me")
+    put(root, "commands/check.md", "Check it")
+    put(root, "more/later.md", "Later")
+    plugin = install(root, environ)
+    assert list_names(plugin, "commands") == ["check", "about", "hi", "team:check", "later"]
+    written = {name: file.read_text() for file, name in plugin.list_files("commands")}
+    assert written["about"] == (
+        '---\nnote: 1\ndescription: "About: this"\nargument-hint: "[part]"\n---\nRead me\n'
+    )
+    assert written["hi"] == (
+        '---\nmodel: "small"\nallowed-tools: ["Read","Bash(ls:*)"]\n---\nSay hi\n'
+    )
+    assert written["check"] == written["team:check"] == '---\ndescription: "c"\n---\nCheck it\n'
+    assert (root / "commands/check.md").read_text() == "Check it"
+    (warning,) = plugin.list_warnings()
+    assert warning == "commands: no content, and no source that is there, for gone, empty, a/b"
+
+
+@pytest.mark.parametrize("manifest", ["plugin.json", ".claude-plugin/plugin.json"])
+def test_a_written_command_never_leads_out_of_the_plugin(tmp_path, environ, manifest):
+    root = tmp_path / "kit"
+    put(root, manifest, {"name": "kit", "commands": {"x": {"source": "../secret.md"}}})
+    put(tmp_path, "secret.md", "secret")
+    with pytest.raises(ConfigurationError, match="leads out of"), fetch_plugin(str(root), environ):
+        pass
+    put(root, manifest, {"name": "kit", "commands": {"x": {"content": "mine"}}})
+    (root / ".claude-plugin").mkdir(exist_ok=True)
+    (root / ".claude-plugin/commands").symlink_to(tmp_path)
+    with pytest.raises(ConfigurationError, match="leads out of"), fetch_plugin(str(root), environ):
+        pass
+    assert not (tmp_path / "x.md").exists()
