@@ -21,7 +21,7 @@ help:
 	@echo 'make fuzz    search the properties elsewhere each time; SECONDS=300 for longer'
 	@echo 'make check   lint, format, types, layers, start-up'
 	@echo 'make rows    requirements that are open, and why'
-	@echo 'make docs    docs/reference*.md, from the commands'
+	@echo 'make docs    docs/reference*.md and lists of agents, from the code'
 	@echo 'make picture  docs/terminal.svg, from a run in a terminal'
 	@echo 'make bench   measure the store: ratios to bare writes, decoding, hashing'
 

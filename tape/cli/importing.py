@@ -66,6 +66,11 @@ _LOOKS_A_SEARCH = 2
 """New files are searched for at every such look."""
 
 
+def _name_agents() -> str:
+    *first, last = (row.title for row in SESSION_FORMATS.values() if row.folders)
+    return f"{', '.join(first)} and {last}"
+
+
 @click.command(
     name="import",
     epilog=format_examples(
@@ -106,18 +111,16 @@ def import_(
 ) -> int:
     """Import a tape from FILE, or from standard input with `-`; or other agents' sessions.
 
-    `auto` finds the sessions of Claude Code, Codex, pi, Gemini CLI, OpenCode, Copilot CLI, Amp,
-    Goose, Cursor CLI, Antigravity CLI, Grok Build, Hermes, Qwen Code, Kimi CLI, Vibe and llm on
-    this machine, and --from, --since and --project choose among them. FOLDER imports those below
-    it, FILE one. Branches stay branches, compactions become anchors, and sub-agents tapes of their
-    own. Importing again adds what is new, to the same tape; `claude:UUID` is a REF of it. --watch
-    follows sessions that are being written. As JSON it is {tapes [{id, path, title, added, damaged,
-    unknown, unknown_kinds, branches, tool, session, source, version, left_out}], failed [{source,
-    why}]}: entries added, lines that could not be read, lines that were kept whole because they
-    were not understood, also of each kind, and how many things of each kind are not on the tape:
-    lines written twice (repeated), lines that say what another line says (covered), entries of the
-    session that this one began with (copied), results cut short (not_whole), counts of tokens that
-    are not understood (unknown_count).
+    `auto` finds the sessions of ALL_AGENTS on this machine, and --from, --since and --project
+    choose among them. FOLDER imports those below it, FILE one. Branches stay branches, compactions
+    become anchors, and sub-agents tapes of their own. Importing again adds what is new, to the same
+    tape; `claude:UUID` is a REF of it. --watch follows sessions that are being written. As JSON it
+    is {tapes [{id, path, title, added, damaged, unknown, unknown_kinds, branches, tool, session,
+    source, version, left_out}], failed [{source, why}]}: entries added, lines that could not be
+    read, lines that were kept whole because they were not understood, also of each kind, and how
+    many things of each kind are not on the tape: lines written twice (repeated), lines that say
+    what another line says (covered), entries of the session that this one began with (copied),
+    results cut short (not_whole), counts of tokens that are not understood (unknown_count).
 
     A FILE of ours is what `tape export` wrote, the entries of one path as `tape log --json` prints
     them, or lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and
@@ -148,6 +151,7 @@ def import_(
     return 0
 
 
+import_.help = (import_.help or "").replace("ALL_AGENTS", _name_agents())
 globals()["import"] = import_  # the command's name is a Python keyword
 
 

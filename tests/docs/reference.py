@@ -1,4 +1,4 @@
-"""Write docs/reference.md, and gong's page beside it, from the commands: `make docs`.
+"""Write docs/reference.md, gong's page beside it, and the lists of agents: `make docs`.
 
 Commands, options, examples and JSON keys come from click; only the exit codes are written here, and
 `test_reference.py` sees every one of them happen.
@@ -95,7 +95,9 @@ def codes() -> str:
 
 
 if __name__ == "__main__":
-    from tests.docs import reference_gong
+    from tests.docs import agents, reference_gong
 
     PAGE.write_text(page(), "utf-8")
     reference_gong.PAGE.write_text(reference_gong.page(), "utf-8")
+    for path, text in agents.pages().items():
+        path.write_text(text, "utf-8")

@@ -1,22 +1,20 @@
-"""The pages name every agent whose sessions are imported."""
+"""The pages name every agent whose sessions are imported, as its row has it."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from tape.formats.sessions.registry import SESSION_FORMATS
-
-DOCS = Path(__file__).parents[2] / "docs"
-DOCUMENTS = {"atif", "simple", "otlp"}
+from tests.docs.agents import pages
 
 
-@pytest.mark.parametrize("tool", sorted(SESSION_FORMATS.keys() - DOCUMENTS))
+def test_the_lists_of_agents_are_up_to_date():
+    for page, text in pages().items():
+        assert page.read_text("utf-8") == text, f"`make docs` writes {page.name} anew"
+
+
+@pytest.mark.parametrize("tool", SESSION_FORMATS)
 def test_the_contents_and_the_page_name_every_agent(tool):
-    title = SESSION_FORMATS[tool].title
-    contents = next(
-        line for line in (DOCS / "README.md").read_text("utf-8").split("\n") if "import.md" in line
-    )
-    assert title in contents
-    assert f"| {title} |" in (DOCS / "import.md").read_text("utf-8")
+    contents, page = (text for _, text in sorted(pages().items()))
+    assert SESSION_FORMATS[tool].title in contents
+    assert f"| {SESSION_FORMATS[tool].title} | `{tool}` |" in page
