@@ -15,12 +15,10 @@ from gong.policy.commands.finding import CommandFinding, DangerLevel
 from gong.policy.commands.tables import load_tables
 from gong.policy.danger import check_command, classify_command
 from gong.shell.parser import parse_command_line
-from tests.gong.policy import cases, more_cases, odd_cases, spelled_cases, work_cases
+from tests.gong.policy import cases, spelled_cases
 
-SAFE = [*cases.SAFE, *more_cases.SAFE, *work_cases.SAFE, *odd_cases.SAFE]
-ASK = [*cases.ASK, *more_cases.ASK, *work_cases.ASK, *odd_cases.ASK, *spelled_cases.ORDINARY_CODE]
-DANGEROUS = [*cases.DANGEROUS, *more_cases.DANGEROUS, *work_cases.DANGEROUS, *odd_cases.DANGEROUS]
-DANGEROUS += spelled_cases.CODE
+ASK = [*cases.ASK, *spelled_cases.ORDINARY_CODE]
+DANGEROUS = [*cases.DANGEROUS, *spelled_cases.CODE]
 CWD, HOME = "/home/ada/project", "/home/ada"
 
 
@@ -28,7 +26,7 @@ def judged(command: str) -> CommandFinding:
     return classify_command(command, CWD, HOME)
 
 
-@pytest.mark.parametrize("command", SAFE)
+@pytest.mark.parametrize("command", cases.SAFE)
 def test_a_command_that_only_reads_is_safe(command):
     assert judged(command) == CommandFinding(DangerLevel.SAFE)
 
@@ -181,7 +179,7 @@ def test_danger_is_found_at_the_end_of_a_long_command():
     assert judged("echo '" + "x" * 200_000 + "'; rm -rf /").level is DangerLevel.DANGEROUS
 
 
-ALL = [*SAFE, *ASK, *DANGEROUS]
+ALL = [*cases.SAFE, *ASK, *DANGEROUS]
 WRAPPERS = [
     *("bash -c {}", "bash -lc {}", "sh -c {}", "eval {}", "sudo bash -c {}", "nohup sh -c {}"),
     *("env A=1 sh -c {}", "timeout 5 bash -c {}", "xargs -0 sh -c {}", "command bash -c {}"),
