@@ -69,7 +69,11 @@ def rm(
             reference = parse_reference(text)
             if reference.tape is None or reference[1:] != Reference()[1:]:
                 raise UsageError(f"{text!r} does not name a whole tape: write TAPE")
-            tape = held.enter_context(open_ref(options, text)).tape
+            tape, head, branch = held.enter_context(open_ref(options, text))
+            if head is not None or branch is not None:
+                raise UsageError(
+                    f"{text!r} names a part of tape {tape.id[:SHORT]}: write that to remove it all"
+                )
             opened.setdefault(tape.id, tape)
         # children first: they are younger
         gone = sorted(opened.values(), key=lambda tape: tape.info.created, reverse=True)

@@ -78,3 +78,12 @@ def test_a_session_with_nothing_of_its_own_has_a_branch(place):
     assert list_prompts(place, f"codex:{PARENT}") == ["count otters", "count bears"]
     assert list_prompts(place, f"codex:{FORK}") == ["count otters", "count zebras"]
     assert len(place.json("tape", "branches", f"codex:{FORK}", "--json")) == 2
+
+
+def test_removing_a_fork_never_removes_its_parent(forked):
+    """The fork is a branch of its parent's tape, which is removed by its own name only."""
+    done = forked.run("tape", "rm", "--yes", f"codex:{FORK}", code=2)
+    assert f"'codex:{FORK}' names a part of tape" in done.stderr
+    assert list_prompts(forked, f"codex:{PARENT}") == ["count otters"]
+    forked.run("tape", "rm", "--yes", f"codex:{PARENT}")
+    assert forked.tapes() == []
