@@ -56,6 +56,7 @@ class Approvals:
                 ruling.by == "danger",
                 Raw(encode_json(request.arguments)),
                 ruling.reasons,
+                request.details,
                 agent=request.agent,
             )
         )

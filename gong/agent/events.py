@@ -143,6 +143,9 @@ class ApprovalRequested(SessionEvent, frozen=True, tag="approval_request"):
     args: Raw = NO_JSON
     reasons: tuple[str, ...] = ()
     """Why each part is asked about: the part as it stands in a command, a colon, what it does."""
+    details: Raw = NO_JSON
+    """What the call would change, as the details of its result: a `diff`, or `files` with one each.
+    """
 
 
 class QuestionAsked(SessionEvent, frozen=True, tag="question"):
@@ -199,6 +202,8 @@ class ToolExecutionEnd(SessionEvent, frozen=True, tag="tool_end"):
     details: Raw = NO_JSON
     full: str | None = None
     kept: BlobRef | None = None
+    args: Raw = NO_JSON
+    """The arguments that it ran with, where a person or a hook changed them."""
 
 
 class TurnEnd(SessionEvent, frozen=True, tag="turn_end"):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tape.model.entries import ChangedFile, ToolCall
 
     from ..checkpoints import RecordedFiles
+    from ..policy.decision import Verdict
     from ..tools.registry import ToolRegistry
     from ..tools.tool import PreparedCall
     from .run_context import RunContext
@@ -147,6 +148,8 @@ class _RunningCall:
         self.started = False
         self.stopped = ""
         """The result text of a call that is stopped while it runs."""
+        self.args = NO_JSON
+        """The arguments it runs with, where a person or a hook changed them."""
         self.is_edited = False
         """Whether the person changed its arguments."""
         self.result: tool.ToolOutcome | None = None
@@ -170,7 +173,24 @@ class _RunningCall:
         if isinstance(prepared, tool.ToolOutcome):
             self.result = prepared
             return None
-        verdict = await decide_call(context.setup.policy, prepared)
+        allowed = await self._approve(prepared)
+        if allowed is None:
+            return None
+        try:
+            await self._record_checkpoint(allowed)
+        except tool.TargetsUnknown as error:
+            self.result = error.outcome
+            return None
+        where = describe_environment(context.setup.env)
+        start = ToolStart(call.id, call.name, self.args, allowed.tool.replay, where)
+        context.recorder.append(start)
+        self.started, self.stopped = True, allowed.tool.stopped
+        return allowed
+
+    async def _approve(self, prepared: PreparedCall) -> PreparedCall | None:
+        """Return the call that may run, maybe edited; else set its refusal as result."""
+        context, call = self.context, self.call
+        verdict = await self._decide(prepared)
         # What a person writes is judged like what a model writes: it may be asked about again.
         while verdict.arguments is not None:
             edited = context.setup.tools.prepare(_edit_call(prepared, verdict.arguments))
@@ -178,7 +198,12 @@ class _RunningCall:
                 self.result = edited
                 return None
             prepared, self.is_edited = edited, True
-            verdict = await decide_call(context.setup.policy, prepared)
+            verdict = await self._decide(prepared)
+        if prepared.call is not call:
+            self.args = prepared.call.args
+        if verdict.failure is not None:
+            self.result = verdict.failure
+            return None
         if verdict.approval is not None:
             context.recorder.append(verdict.approval)
             if verdict.approval.by == "failure":
@@ -188,16 +213,19 @@ class _RunningCall:
         if not verdict.allowed:
             self.result = tool.ToolOutcome.error(verdict.text, kind="PermissionDenied")
             return None
-        try:
-            await self._record_checkpoint(prepared)
-        except tool.TargetsUnknown as error:
-            self.result = error.outcome
-            return None
-        args = NO_JSON if prepared.call is call else prepared.call.args  # hook or person changed it
-        where = describe_environment(context.setup.env)
-        context.recorder.append(ToolStart(call.id, call.name, args, prepared.tool.replay, where))
-        self.started, self.stopped = True, prepared.tool.stopped
         return prepared
+
+    async def _decide(self, prepared: PreparedCall) -> Verdict:
+        """Ask the policy about the call; the time a person thinks is not the tool's."""
+        setup = self.context.setup
+        if prepared.tool.preview is not None:
+            build_context = self._build_tool_context
+            prepared.preview = partial(prepared.tool.preview, prepared.arguments, build_context())
+        asked = setup.clock()
+        verdict = await decide_call(setup.policy, prepared)
+        if self.begun is not None:
+            self.begun += setup.clock() - asked
+        return verdict
 
     async def _record_checkpoint(self, prepared: PreparedCall) -> None:
         """Record the files that the call may change as they are now; synced with its start."""
@@ -235,6 +263,17 @@ class _RunningCall:
 
     async def _run_prepared(self, prepared: PreparedCall) -> None:
         """Run the call and set its result; its output goes to the front ends as it arrives."""
+        context = self.context
+        self.result = await context.setup.tools.run(prepared, self._build_tool_context())
+        if self.is_edited:
+            arguments = bytes(prepared.call.args).decode()
+            note = Text(f"[The user changed the arguments of this call before it ran: {arguments}]")
+            self.result = replace(self.result, content=(note, *self.result.content))
+        duration_ms = context.measure_elapsed_ms(self.begun or context.setup.clock())
+        hooks = context.setup.hooks
+        self.result = await hooks.change_result(prepared, self.result, duration_ms)
+
+    def _build_tool_context(self) -> ToolContext:
         context, recorder = self.context, self.context.recorder
         config = context.setup.config
 
@@ -243,35 +282,23 @@ class _RunningCall:
             tail = self.shown[-_MAX_TAIL_CHARS:]
             context.emit(events.ToolExecutionUpdate(self.call.id, text, "running", tail))
 
-        self.result = await context.setup.tools.run(
-            prepared,
-            ToolContext(
-                env=context.setup.env,
-                call_id=self.call.id,
-                update=update,
-                storage=TapeStorage(recorder.tape.blobs),
-                session=recorder.tape.id,
-                tape=TapeRecall(recorder.tape, recorder.head),
-                request_compaction=context.state.request_compaction,
-                background=context.state.background,
-                timeouts=CommandTimeouts(
-                    config.default_command_timeout_ms, config.max_command_timeout_ms
-                ),
-                dialogue=context.dialogue,
-                files=context.guarded_files,
-                find_agents=context.find_agents,
-                load_skill=partial(
-                    load_called_skill, context.setup, recorder.tape.id, context.emit
-                ),
+        return ToolContext(
+            env=context.setup.env,
+            call_id=self.call.id,
+            update=update,
+            storage=TapeStorage(recorder.tape.blobs),
+            session=recorder.tape.id,
+            tape=TapeRecall(recorder.tape, recorder.head),
+            request_compaction=context.state.request_compaction,
+            background=context.state.background,
+            timeouts=CommandTimeouts(
+                config.default_command_timeout_ms, config.max_command_timeout_ms
             ),
+            dialogue=context.dialogue,
+            files=context.guarded_files,
+            find_agents=context.find_agents,
+            load_skill=partial(load_called_skill, context.setup, recorder.tape.id, context.emit),
         )
-        if self.is_edited:
-            arguments = bytes(prepared.call.args).decode()
-            note = Text(f"[The user changed the arguments of this call before it ran: {arguments}]")
-            self.result = replace(self.result, content=(note, *self.result.content))
-        duration_ms = context.measure_elapsed_ms(self.begun or context.setup.clock())
-        hooks = context.setup.hooks
-        self.result = await hooks.change_result(prepared, self.result, duration_ms)
 
     def record_stop(self) -> None:
         """Record the result; of a call that was stopped while it ran, what came so far."""
@@ -308,5 +335,6 @@ class _RunningCall:
                 details=details,
                 full=result.full,
                 kept=result.kept,
+                args=self.args,
             )
         )

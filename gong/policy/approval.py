@@ -15,8 +15,12 @@ from typing import (
     runtime_checkable,
 )
 
+from tape.model.entries import NO_JSON
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from msgspec import Raw
 
     from tape.model.entries import Approval
 
@@ -31,6 +35,8 @@ class ApprovalRequest(NamedTuple):
     name: str
     arguments: Mapping[str, Any]
     ruling: Ruling
+    details: Raw = NO_JSON
+    """What the call would change, as the details of its result; empty where nobody looked."""
     agent: str = ""
     """The id of the sub-agent that calls; empty for the session itself."""
 

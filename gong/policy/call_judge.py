@@ -111,7 +111,7 @@ class CallJudge:
             files, start, home = self.files, self.files.places.start, self.files.places.home
             named = [
                 place
-                for one in _list_call_paths(name, family, arguments)
+                for one in list_call_paths(name, family, arguments)
                 for place in list_meant_paths(one, start, home)
             ]
             paths = [*dict.fromkeys(named)] or [start]
@@ -171,7 +171,7 @@ def find_command(arguments: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _list_call_paths(name: str, family: str, arguments: Mapping[str, Any]) -> list[str]:
+def list_call_paths(name: str, family: str, arguments: Mapping[str, Any]) -> list[str]:
     """Return the paths a call of a file tool names, as it names them."""
     found = []
     if family == "edit":

@@ -15,7 +15,7 @@ from tape.model.entries import Approval
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..tools.tool import PreparedCall
+    from ..tools.tool import PreparedCall, ToolOutcome
 
 
 class Verdict(NamedTuple):
@@ -28,6 +28,8 @@ class Verdict(NamedTuple):
     """What the tape keeps about it; for a verdict without it, that the policy decided."""
     arguments: Mapping[str, Any] | None = None
     """What a person changed the arguments to: the policy is asked again, about the new call."""
+    failure: ToolOutcome | None = None
+    """The result of a call that cannot do its work, so that nobody was asked about it."""
     trace: str = ""
     """Python's traceback, where the policy failed."""
 
@@ -65,6 +67,8 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Verdict:
         approval = Approval(call_id, "deny", "failure", reason=reason)
         return Verdict(False, text, approval, trace=format_trace(error))
     if verdict.approval is not None or verdict.arguments is not None:
+        return verdict
+    if verdict.failure is not None and not verdict.allowed:
         return verdict
     if prepared.wish == "ask" and verdict.allowed:
         why = f": {prepared.wish_reason}" if prepared.wish_reason else ""

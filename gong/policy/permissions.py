@@ -27,11 +27,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tape.model.entries import Approval
+from tape.model.entries import NO_JSON, Approval
 
 from ..errors import ConfigurationError
 from ..git_programs import list_changed_files, may_name_programs
 from ..private_files import locate_config_file, locate_state_folder
+from ..tools.tool import encode_details
 from .approval import (
     ANSWERS,
     ApprovalAnswer,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
     from ..config import PermissionSettings
     from ..git_programs import GitProgram
-    from ..tools.tool import PreparedCall
+    from ..tools.tool import PreparedCall, ToolOutcome
     from .call_judge import CallJudge
     from .commands.analysis import CommandAnalysis
     from .commands.invocation import PathContext
@@ -184,7 +185,11 @@ class PermissionPolicy:
             ruling = _follow_wish(ruling, prepared)
             if ruling.decision == "allow":
                 return self._allow(call_id, ruling)
-            request = ApprovalRequest(call_id, name, arguments, ruling)
+            shown = await self._preview_call(prepared, name, arguments)
+            if shown is not None and shown.is_error:
+                return Verdict(False, failure=shown)
+            details = NO_JSON if shown is None else encode_details(shown)
+            request = ApprovalRequest(call_id, name, arguments, ruling, details)
             try:
                 async with asyncio.timeout(self.timeout):
                     answer = await self.ask(request)
@@ -201,6 +206,24 @@ class PermissionPolicy:
                 return Verdict(False, text, approval)
             rule = self._keep_grant(answer, ruling)
             return Verdict(True, approval=Approval(call_id, "allow", "user", rule))
+
+    async def _preview_call(
+        self, prepared: PreparedCall, name: str, arguments: Mapping[str, Any]
+    ) -> ToolOutcome | None:
+        """Return what a call would change, or why it cannot do so; None where that is not known.
+
+        A call that fails tells the model what is in its files: it is tried before the question
+        only where all of them may be read unasked.
+        """
+        if prepared.preview is None:
+            return None
+        from .call_judge import list_call_paths  # noqa: PLC0415 (as in `judge`)
+
+        for path in list_call_paths(name, "edit", arguments):
+            ruling = await self.judge_in_time("read", {"path": path})
+            if ruling.decision != "allow":
+                return None
+        return await prepared.preview()
 
     def _allow(self, call_id: str, ruling: Ruling) -> Verdict:
         """Return what is allowed, with what decided it."""

@@ -6,21 +6,20 @@ The grammar is for models that can be held to one while they write.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from tape.files.git_patch import count_equal_lines
 from tape.model.entries import Text
 
 from ..llm.types import Grammar
-from .diff import build_diff
+from .diff import build_file_diff
 from .known_files import hash_bytes
 from .limits import keep_full_text
 from .patch.parse import InvalidPatch, PatchCommand, find_patch_in_command, parse_patch
 from .patch.plan import PatchFailures, plan_patch, resolve_patch_paths
 from .paths import describe_os_error, explain_oversize, hold_locks
-from .text_files import FileReplacement, is_binary
 from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
@@ -96,8 +95,10 @@ class ApplyPatchDetails(Struct, frozen=True):
     files: tuple[PatchedFileDetails, ...]
 
 
-async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) -> ToolOutcome:
-    """Apply the whole patch, or change no file and report all errors."""
+async def run_apply_patch(
+    arguments: ApplyPatchArguments, context: ToolContext, *, is_tried: bool = False
+) -> ToolOutcome:
+    """Apply the whole patch, or change no file and report all errors; tried, it changes nothing."""
     hunks, folder = _parse_arguments(arguments)
     if isinstance(hunks, InvalidPatch):
         return ToolOutcome.error(f"{hunks}. {UNCHANGED_TEXT}")
@@ -107,7 +108,7 @@ async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) 
     if isinstance(paths, PatchFailures):
         return _build_patch_error(paths.texts)
     async with hold_locks(paths.real.values()):
-        return await _apply_hunks(hunks, paths, context)
+        return await _apply_hunks(hunks, paths, context, is_tried=is_tried)
 
 
 def _parse_arguments(
@@ -133,7 +134,7 @@ async def find_patch_targets(
 
 
 async def _apply_hunks(
-    hunks: Sequence[Hunk], paths: PatchPaths, context: ToolContext
+    hunks: Sequence[Hunk], paths: PatchPaths, context: ToolContext, *, is_tried: bool
 ) -> ToolOutcome:
     env = context.env
     files = await _read_files(paths, env)
@@ -149,6 +150,11 @@ async def _apply_hunks(
         return _build_patch_error(planned.texts)
     if context.files and (unknown := await _find_unknown(planned.changes, paths, context.files)):
         return _build_patch_error(unknown)
+    details = await asyncio.to_thread(
+        lambda: ApplyPatchDetails(tuple(map(_build_file_details, planned.operations)))
+    )
+    if is_tried:
+        return ToolOutcome((), details)
     try:
         refused = await env.change_files(planned.changes, paths.root)
     except OSError as error:
@@ -157,9 +163,6 @@ async def _apply_hunks(
         return ToolOutcome.error(_describe_change_refusal(refused, paths.real))
     if context.files:
         await asyncio.to_thread(context.files.note_changes, planned.changes)
-    details = await asyncio.to_thread(
-        lambda: ApplyPatchDetails(tuple(map(_build_file_details, planned.operations)))
-    )
     lines = dict.fromkeys(
         f"{letter} {operation.destination or operation.path}"
         for letter in ("A", "M", "D")
@@ -222,21 +225,10 @@ def _describe_change_refusal(refused: ChangeRefusal, real: Mapping[str, str]) ->
 
 def _build_file_details(operation: FileOperation) -> PatchedFileDetails:
     op, path, destination, before, after = operation
-    if before == after or is_binary(before + after):
+    diff = build_file_diff(before, after)
+    if diff is None:
         return PatchedFileDetails(op, path, destination, "", None)
-    # The lines that differ, from the first to the last, as one span.
-    old, new = before.split(b"\n"), after.split(b"\n")
-    top = count_equal_lines(old, new, 0, 0)
-    bottom = count_equal_lines(old[top:][::-1], new[top:][::-1], 0, 0)
-    start = min(_count_line_bytes(old[:top]), len(before), len(after))
-    below = _count_line_bytes(old[len(old) - bottom :])
-    ends = (max(start, len(data) - below) for data in (before, after))
-    diff = build_diff(FileReplacement(before, after, start, *ends))
     return PatchedFileDetails(op, path, destination, "\n".join(diff.lines), diff.first_changed_line)
-
-
-def _count_line_bytes(lines: Sequence[bytes]) -> int:
-    return sum(map(len, lines)) + len(lines)
 
 
 APPLY_PATCH_TOOL = AgentTool(
@@ -267,4 +259,5 @@ APPLY_PATCH_TOOL = AgentTool(
     run=run_apply_patch,
     freeform=PATCH_GRAMMAR,
     find_targets=find_patch_targets,
+    preview=partial(run_apply_patch, is_tried=True),
 )

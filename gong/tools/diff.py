@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from tape.files.git_patch import compare_lines
+from tape.files.git_patch import compare_lines, count_equal_lines
+
+from .text_files import FileReplacement, is_binary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from .text_files import FileReplacement
 
 CONTEXT_LINES = 4
 
@@ -54,6 +54,24 @@ class _DiffWindow:
             sides.append(BytesIO(data[start:end]).readlines())
         old, new = sides
         return cls(old, new, change.before.count(b"\n", 0, start) + 1)
+
+
+def build_file_diff(before: bytes, after: bytes) -> LineDiff | None:
+    """Return the lines in which two versions of a file differ; None where none do, or no text."""
+    if before == after or is_binary(before + after):
+        return None
+    # The lines that differ, from the first to the last, as one span.
+    old, new = before.split(b"\n"), after.split(b"\n")
+    top = count_equal_lines(old, new, 0, 0)
+    bottom = count_equal_lines(old[top:][::-1], new[top:][::-1], 0, 0)
+    start = min(_count_line_bytes(old[:top]), len(before), len(after))
+    below = _count_line_bytes(old[len(old) - bottom :])
+    ends = (max(start, len(data) - below) for data in (before, after))
+    return build_diff(FileReplacement(before, after, start, *ends))
+
+
+def _count_line_bytes(lines: Sequence[bytes]) -> int:
+    return sum(map(len, lines)) + len(lines)
 
 
 def build_diff(change: FileReplacement) -> LineDiff:

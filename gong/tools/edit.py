@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from msgspec import Meta, Struct, field
 
 from ..env.protocol import FileUpdate, is_escaping_path, is_inside_folder
-from .diff import build_diff
+from .diff import build_diff, build_file_diff
 from .known_files import hash_bytes
 from .limits import encode_text
 from .paths import (
@@ -124,14 +124,16 @@ class TextChange(NamedTuple):
     exact: bool
 
 
-async def replace_text(context: ToolContext, wish: ReplaceRequest) -> EditDetails | ToolOutcome:
-    """Apply the change, or change nothing and return the error."""
+async def replace_text(
+    context: ToolContext, wish: ReplaceRequest, *, is_tried: bool = False
+) -> EditDetails | ToolOutcome:
+    """Apply the change, or change nothing and return the error; tried, it changes nothing."""
     try:
         place = await find_write_target(context.env, wish.path)
         if isinstance(place, str):
             return ToolOutcome.error(place, kind="PermissionDenied")
         async with hold_locks((place.real,)):
-            change = await _apply_replacement(context, place, wish)
+            change = await _apply_replacement(context, place, wish, is_tried=is_tried)
     except (OSError, ValueError) as error:
         return build_path_error(error, wish.path, "File not found")
     if isinstance(change, ToolOutcome):
@@ -149,8 +151,14 @@ async def replace_text(context: ToolContext, wish: ReplaceRequest) -> EditDetail
     )
 
 
+async def preview_replacement(context: ToolContext, wish: ReplaceRequest) -> ToolOutcome:
+    """Return what a change would be, or why it cannot be made."""
+    details = await replace_text(context, wish, is_tried=True)
+    return details if isinstance(details, ToolOutcome) else ToolOutcome((), details)
+
+
 async def _apply_replacement(
-    context: ToolContext, place: WriteTarget, wish: ReplaceRequest
+    context: ToolContext, place: WriteTarget, wish: ReplaceRequest, *, is_tried: bool
 ) -> TextChange | ToolOutcome:
     env = context.env
     # Read under the lock and compared with what the model has seen: an edit by a person since
@@ -165,6 +173,8 @@ async def _apply_replacement(
     change = await asyncio.to_thread(build_change, data, wish)
     if isinstance(change, str):
         return ToolOutcome.error(change, kind="EditConflict")
+    if is_tried:
+        return change
     update = FileUpdate(place.real, data, change.replacement.after)
     if place.root is None:
         await env.write_file(place.real, change.replacement.after)
@@ -214,12 +224,15 @@ class EditArguments(Struct, frozen=True):
     new_text: Annotated[str, Meta(description="The new text")] = field(name="newText")
 
 
-async def run_edit(arguments: EditArguments, context: ToolContext) -> ToolOutcome:
-    """Replace the only occurrence of `old_text`, or return an error and change nothing."""
-    wish = ReplaceRequest(
+def _build_request(arguments: EditArguments) -> ReplaceRequest:
+    return ReplaceRequest(
         arguments.path, arguments.old_text, arguments.new_text, every=False, old_name="oldText"
     )
-    details = await replace_text(context, wish)
+
+
+async def run_edit(arguments: EditArguments, context: ToolContext) -> ToolOutcome:
+    """Replace the only occurrence of `old_text`, or return an error and change nothing."""
+    details = await replace_text(context, _build_request(arguments))
     if not isinstance(details, EditDetails):
         return details
     return ToolOutcome.from_text(f"Successfully replaced text in {arguments.path}.", details)
@@ -234,6 +247,7 @@ EDIT_TOOL = AgentTool(
     arguments=EditArguments,
     run=run_edit,
     find_targets=lambda arguments, env: find_edit_target(arguments.path, env),
+    preview=lambda arguments, context: preview_replacement(context, _build_request(arguments)),
 )
 
 
@@ -262,6 +276,35 @@ async def _hash_file(env: ExecutionEnvironment, place: WriteTarget) -> bytes:
         return digest
     data = await env.read_file(place.real, place.root)
     return await asyncio.to_thread(hash_bytes, data)
+
+
+class NewTextDetails(Struct, frozen=True):
+    """What writing a file would change."""
+
+    path: str
+    diff: str
+    """Empty for what is not text."""
+
+
+async def preview_write(arguments: WriteArguments, context: ToolContext) -> ToolOutcome:
+    """Return what writing the file would change, or why it cannot be written."""
+    path, env = arguments.path, context.env
+    data = encode_text(arguments.content)
+    try:
+        place = await find_write_target(env, path, new=True)
+        if isinstance(place, str):
+            return ToolOutcome.error(place, kind="PermissionDenied")
+        before = b""
+        if await env.file_exists(place.real):
+            digest = await _hash_file(env, place)
+            if context.files and (why := context.files.describe_refusal(place.real, digest, path)):
+                return ToolOutcome.error(why, kind="EditConflict")
+            if not await explain_oversize(env, place.real, place.root):
+                before = await env.read_file(place.real, place.root)
+    except (OSError, ValueError) as error:
+        return build_path_error(error, path)
+    diff = await asyncio.to_thread(build_file_diff, before, data)
+    return ToolOutcome((), NewTextDetails(path, "" if diff is None else "\n".join(diff.lines)))
 
 
 async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolOutcome:
@@ -297,4 +340,5 @@ WRITE_TOOL = AgentTool(
     arguments=WriteArguments,
     run=run_write,
     find_targets=lambda arguments, env: find_new_target(arguments.path, env),
+    preview=preview_write,
 )

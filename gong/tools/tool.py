@@ -355,6 +355,8 @@ class AgentTool:
     """A JSON Schema of an object, shown instead of that of `arguments`, which is `AnyObject`."""
     find_targets: TargetFinder | None = None
     """Returns the files that a call may change; None where they are not known before it."""
+    preview: Callable[[Any, ToolContext], Awaitable[ToolOutcome]] | None = None
+    """Returns what a call would change, in details as `run`'s, or its error; changes nothing."""
     parallel: bool = False
     """Whether adjacent calls run side by side although they may change something."""
     remark: str = ""
@@ -381,6 +383,8 @@ class PreparedCall:
     wish: Literal["", "allow", "ask"] = ""
     """What a hook wants: that nobody is asked, or that somebody is; rules of denial go first."""
     wish_reason: str = ""
+    preview: Callable[[], Awaitable[ToolOutcome]] | None = None
+    """Returns what it would change, or why it cannot; for who asks a person about it."""
     only_reads: bool | None = None
     """Whether its command line is known to change nothing; None where no policy analysed one."""
 

@@ -121,8 +121,7 @@ def test_a_running_sub_agent_has_a_line(talk, place):
 def test_a_question_of_a_sub_agent_names_it(talk, place):
     terminal = talk(call("bash", command="touch made"), {"text": "ok"}, GONG_PERMISSION="default")
     terminal.wait_for("agent-1 asks:")
-    terminal.wait_for("1 once")
-    terminal.wait_for("waits for 1 to 4")
+    terminal.wait_for("waits for your answer", on_screen=True)
     terminal.type("1")
     terminal.wait_for("all done")
     assert (place.folder / "made").exists()
@@ -138,7 +137,7 @@ def test_a_sub_agent_in_the_background_asks_between_two_runs(talk, place):
     terminal.wait_for("agent-1 asks:")
     terminal.wait_for("all done")
     (place.folder / "go").touch()
-    terminal.wait_for("waits for 1 to 4")
+    terminal.wait_for("waits for your answer", on_screen=True)
     terminal.type("1")
     terminal.wait_for("agent-1 (general-purpose) completed: 2 model calls")
     assert (place.folder / "made").exists()

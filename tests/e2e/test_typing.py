@@ -420,7 +420,7 @@ def test_a_question_rings(place, chat, how):
     (config / "config.toml").write_text(f'[terminal]\nnotify = "{how}"\n')
     with chat("-m", "offline/rules", GONG_PERMISSION="default") as now:
         now.type("run touch made" + ENTER)
-        now.wait_for("1 once", on_screen=True)
+        now.wait_for("yes, once", on_screen=True)
         now.wait_until(lambda: now.screen.bells == (how == "bell"), "the right number of bells")
         now.type(CTRL_C)
 

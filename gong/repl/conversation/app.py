@@ -141,18 +141,23 @@ class _Conversation:
         self.host, self.session, self.clock = host, host.session, clock
         self.shown_turns, self.is_full_screen = shown_turns, full_screen
         self.agents = AgentCards(clock)
-        self.screen = Screen(is_kept=host.is_kept)
+        self.screen = Screen(
+            is_kept=host.is_kept,
+            folder=host.session.setup.env.working_directory,
+            count_rows=lambda: self.terminal.rows,
+        )
         self.typing = PromptInput(
             host,
             {name: (one.argument, one.about) for name, one in COMMANDS.items()},
             lambda: self.terminal,
             lambda said: self.terminal.print(self.screen.reply(said, failed=False)),
         )
-        self.question = OpenQuestion(self.session, lambda: self.terminal, clock)
+        self.question = OpenQuestion(self.session, lambda: self.terminal, self.screen, clock)
         self.run = CurrentRun(self.session.abort, clock)
         self.waiting = WaitingInput(self.session)
         self.presses = RepeatedKeys(clock)
         self.terminal = self._build_terminal(full_screen=full_screen)
+        self.terminal.is_asking = lambda: self.question.is_open or self.asked is not None
         self.terminal.theme = host.models.settings.terminal.theme
         self.tasks = asyncio.TaskGroup()
         self.terminal.run_before_keys(self._note_key)
@@ -313,7 +318,7 @@ class _Conversation:
     def _note_key(self) -> None:
         """Note a key before its own action runs."""
         self.presses.note_key()
-        self.question.note_early_words()
+        self.question.note_key()
 
     def _is_timed(self) -> bool:
         """Whether the status line changes with time alone, or did a moment ago."""
@@ -534,7 +539,9 @@ class _Conversation:
 
     def _list_live_lines(self) -> list[StyledLine]:
         columns = self.terminal.columns
-        asked = [] if self.asked is None else render_choices(self.asked.current)
+        asked = self.question.render(columns)
+        if not asked and self.asked is not None:
+            asked = render_choices(self.asked.current)
         todos = [] if asked else render_todos(self.todos, columns)
         live, queue = self.screen.live(columns), render_queue(self.waiting.list_texts(), columns)
         shell = self.typing.render_output(columns)
@@ -546,11 +553,10 @@ class _Conversation:
             state.append("Ctrl+C again quits")
         if awaited := self.question.describe_state():
             state.append(awaited)
-        if self.run.is_active:
-            if self.asked is not None:
-                state.append("waits for your answer")
-            doing = "" if self.asked is not None else self.screen.doing
-            state += render_activity(self.run.seconds, doing, self.screen.turn)
+        elif self.asked is not None:
+            state.append("waits for your answer")
+        elif self.run.is_active:
+            state += render_activity(self.run.seconds, self.screen.doing, self.screen.turn)
         elif not state:
             state.append("ready")
         facts = StatusFacts(

@@ -7,6 +7,7 @@ and as many that were added in their place are compared word by word.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from difflib import SequenceMatcher
 from itertools import groupby
 
@@ -15,6 +16,8 @@ from .lines import INDENT, StyledLine, StyledPart, escape_text, join_parts
 _LINE = re.compile(r"([-+ ])( *\d+ )?(.*)\Z", re.DOTALL)
 _WORD = re.compile(r"\w+|\s+|.")
 _STYLES = {"-": "removed", "+": "added", "@": "faint", "*": "faint"}
+CONTEXT_LINES = 3
+"""Unchanged lines that a screen shows around a change."""
 _SIMILAR = 0.4
 """Lines less alike than this are shown without marks: all of them is new."""
 _COMPARED_CHARS = 400
@@ -38,6 +41,25 @@ def render_diff(text: str) -> list[StyledLine]:
         else:
             styled += [StyledLine(INDENT + line, _STYLES.get(sign, "result")) for line in run]
     return styled
+
+
+def trim_context(text: str) -> str:
+    """Return a numbered diff with at most `CONTEXT_LINES` unchanged lines around each change."""
+    lines = text.split("\n")
+    changed = [place for place, line in enumerate(lines) if line[:1] in {"-", "+"}]
+    kept: list[str] = []
+    last = -1
+    for place, line in enumerate(lines):
+        after = bisect_left(changed, place)
+        near = changed[max(after - 1, 0) : after + 1]
+        is_gap = line.strip() == "..." and line[:1] == " "
+        if is_gap or not any(abs(place - change) <= CONTEXT_LINES for change in near):
+            continue
+        if kept and place > last + 1:
+            kept.append("...")
+        kept.append(line)
+        last = place
+    return "\n".join(kept)
 
 
 def count_changes(text: str) -> str:

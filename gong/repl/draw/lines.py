@@ -97,8 +97,10 @@ def _compile_tokens() -> re.Pattern[str]:
     return re.compile(f"( +|{_BREAKABLE})")
 
 
-def _split_words(parts: Iterable[StyledPart]) -> Iterator[tuple[str, list[StyledPart]]]:
-    """Yield the blanks before a word, one outside of code, and the word's pieces.
+def _split_words(
+    parts: Iterable[StyledPart], *, keep_blanks: bool
+) -> Iterator[tuple[str, list[StyledPart]]]:
+    """Yield the blanks before a word, one of several outside of code, and the word's pieces.
 
     Between two letters of Chinese or Japanese a row may end, but not before closing punctuation
     or after opening.
@@ -112,7 +114,8 @@ def _split_words(parts: Iterable[StyledPart]) -> Iterator[tuple[str, list[Styled
             if token.isspace():
                 if word:
                     yield blank, word
-                blank, word, may_break = token if style == "code" else " ", [], False
+                kept = keep_blanks or style == "code"
+                blank, word, may_break = token if kept else " ", [], False
                 continue
             is_letter = _compile_letter().match(token) is not None
             if word and (is_letter or may_break) and not _is_closing(token[0]):
@@ -136,14 +139,16 @@ def wrap_parts(
     *,
     first: Sequence[StyledPart] = (),
     rest: Sequence[StyledPart] = (),
+    keep_blanks: bool = False,
 ) -> list[list[StyledPart]]:
     """Return pieces as rows of at most `columns`, behind `first` and then behind `rest`.
 
-    No word is broken: one that is longer than a row has a row of its own, which is longer.
+    No word is broken: one that is longer than a row has a row of its own, which is longer. Several
+    blanks are one, unless they are kept.
     """
     rows = [[*first]]
     start = used = sum(measure_width(part.text) for part in first)
-    for blank, word in _split_words(parts):
+    for blank, word in _split_words(parts, keep_blanks=keep_blanks):
         wide = sum(measure_width(part.text) for part in word)
         gap = blank if used > start else ""
         if used > start and used + len(gap) + wide > columns:
@@ -162,6 +167,21 @@ def wrap_text(text: str, columns: int) -> list[str]:
     """Return a text as rows of at most `columns`; only a word that is longer than a row is cut."""
     rows = ("".join(part.text for part in row) for row in wrap_parts([StyledPart(text)], columns))
     return [cut for row in rows for cut in _wrap_rows(row, columns)]
+
+
+def cut_styled_line(line: StyledLine, columns: int, indent: str = "") -> list[StyledLine]:
+    """Return a line as rows of at most `columns`, cut at the edge; `indent` begins further ones."""
+    rows: list[list[StyledPart]] = [[]]
+    used = 0
+    for text, style in line.parts or (StyledPart(line.text),):
+        for char in iter_graphemes(text):
+            wide = measure_width(char)
+            if used + wide > columns:
+                rows.append([StyledPart(indent)])
+                used = measure_width(indent)
+            rows[-1].append(StyledPart(char, style))
+            used += wide
+    return [join_parts(row, line.style) for row in rows]
 
 
 def escape_text(text: str) -> str:

@@ -19,13 +19,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Raw
+
+from tape.formats.wire import encode_json
 from tape.model.entries import ToolCall, join_texts, select_tool_calls
 from tape.text import format_seconds, measure_width, shorten_to_width
 
 from ...agent import events
 from ...agent.short_answer import describe_short_answer
-from .approval_panel import render_question
+from .approval_panel import describe_answer, render_call
 from .lines import (
     INDENT,
     StyledLine,
@@ -35,10 +39,12 @@ from .lines import (
     join_parts,
     render_remark,
     wrap_parts,
+    wrap_text,
 )
 from .markdown import MarkdownStream
 from .notices import render_notice
 from .tool_cards import (
+    describe_arguments,
     describe_call,
     describe_readings,
     find_subject,
@@ -52,6 +58,9 @@ from .tool_cards import (
     split_output,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 THOUGHT_ROWS = 6
 """Rows shown of what the model thinks."""
 _THOUGHT_CHARS = 2_000
@@ -62,6 +71,9 @@ SHARED_OUTPUT_ROWS = 2
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)")
 """What a progress bar has written over."""
 _OUTPUT_CHARS = 4_000
+_REFUSED = "refused"
+_ROWS_BELOW = 9
+"""Rows that stay for the answers to a question, the prompt and the status line."""
 
 
 @dataclass(slots=True)
@@ -96,8 +108,21 @@ class Screen:
     `is_kept` says whether the session can be continued after its end.
     """
 
-    def __init__(self, *, is_kept: bool = True) -> None:
-        self._is_kept = is_kept
+    def __init__(
+        self,
+        *,
+        is_kept: bool = True,
+        folder: str = "",
+        count_rows: Callable[[], int] = lambda: 24,
+    ) -> None:
+        """`folder` is where paths begin; `count_rows` returns how many rows the screen has."""
+        self._is_kept, self._folder, self._count_rows = is_kept, folder, count_rows
+        self._question: events.ApprovalRequested | None = None
+        """The question about a call that is open."""
+        self._answers: dict[str, list[str]] = {}
+        """What a person decided about a call, by its id, until it has ended."""
+        self._shown_calls: set[str] = set()
+        """Calls whose diff or arguments are in the scrollback, because they were too long."""
         self._block: tuple[str, int] | None = None
         self._text = MarkdownStream()
         self._thought = _Thought()
@@ -148,6 +173,10 @@ class Screen:
     def clear_run(self) -> None:
         """Clear the current activity."""
         self._calls.clear()
+        self._answers.clear()
+        self._shown_calls.clear()
+        if self._question is not None and not self._question.agent:
+            self._question = None
         self._running.clear()
         self._outputs.clear()
         self._saying = ""
@@ -155,6 +184,13 @@ class Screen:
     def remark(self, text: str, style: str = "note") -> list[StyledLine]:
         """Return a message of gong, without an empty line before it."""
         return self._place_remark(render_remark(text, style))
+
+    def _wrap_remark(self, text: str) -> list[StyledLine]:
+        rows = wrap_parts(
+            [StyledPart(render_remark(text).text)], self._columns, rest=[StyledPart(INDENT)]
+        )
+        first, *rest = [join_parts(row, "note") for row in rows]
+        return [*self._place_remark(first), *rest]
 
     def _place_remark(self, line: StyledLine) -> list[StyledLine]:
         before = self._finish_readings()
@@ -210,11 +246,7 @@ class Screen:
             ):
                 return []
             case events.ApprovalRequested():
-                who = [render_remark(f"{event.agent} asks:")] if event.agent else []
-                return [
-                    *self._finish_block(columns),
-                    *self._space_lines("tool", [*who, *render_question(event, columns)]),
-                ]
+                return [*self._finish_block(columns), *self._open_question(event, columns)]
             case events.QuestionAsked() | events.PlanProposed():
                 return [*self._finish_block(columns), *self._render_asked(event)]
             case events.SteeringInjected():
@@ -230,6 +262,8 @@ class Screen:
     def live(self, columns: int) -> list[StyledLine]:
         """Return the unfinished lines: of the answer, or of the running tools."""
         read = self._render_readings(columns)
+        if self._question is not None and not self._question.agent:
+            return read  # none of the calls runs before the answer
         if self._running:
             most = OUTPUT_ROWS if len(self._running) == 1 else SHARED_OUTPUT_ROWS
             cards = [self._render_running(call, columns, most) for call in self._running]
@@ -252,6 +286,53 @@ class Screen:
             return render_draft(*self._draft, columns)
         rest = self._thought.text[self._thought.shown :][-_THOUGHT_CHARS:]
         return render_thought(rest, columns)[-THOUGHT_ROWS:]
+
+    def _open_question(self, event: events.ApprovalRequested, columns: int) -> list[StyledLine]:
+        """Show a call that waits for an answer; return it where it does not fit above the prompt.
+
+        It is printed once then, and what the call did is not shown again.
+        """
+        self._question = event
+        rows = self.render_question(columns)
+        narrow = 4 if columns < 60 else 0  # noqa: PLR2004 (there the answers take more rows)
+        if len(rows) <= self._count_rows() - _ROWS_BELOW - narrow:
+            return []
+        self._shown_calls.add(event.call_id)
+        return self._space_lines("tool", rows)
+
+    def render_question(self, columns: int) -> list[StyledLine]:
+        """Return the call that is asked about; nothing without a question."""
+        event = self._question
+        if event is None:
+            return []
+        who = [render_remark(f"{event.agent} asks:")] if event.agent else []
+        whole = event.call_id not in self._shown_calls
+        return [*who, *render_call(event, columns, self._folder, whole=whole)]
+
+    def close_question(
+        self,
+        event: events.ApprovalRequested,
+        decision: str,
+        reason: str = "",
+        arguments: dict[str, Any] | None = None,
+    ) -> list[StyledLine]:
+        """Take the answer to a question; return what is recorded of it beside the call's own line.
+
+        An edit may be asked about again; `arguments` are what it made of the call.
+        """
+        self._question = None
+        answer = describe_answer(event, decision, reason, self._folder)
+        if arguments is not None:
+            call = ToolCall(event.call_id, event.name, Raw(encode_json(arguments)))
+            self._calls[event.call_id] = call
+            self._shown_calls.discard(event.call_id)
+        if event.agent:
+            what = describe_arguments(event.name, read_arguments(bytes(event.args)), self._folder)
+            return self._wrap_remark(f"{event.agent}: {answer} · {what}")
+        if decision in {"session", "always", "everywhere"}:
+            return self._wrap_remark(answer)
+        self._answers.setdefault(event.call_id, []).append(answer)
+        return []
 
     def _take_update(self, event: events.MessageUpdate, columns: int) -> list[StyledLine]:
         """Add text to a block; return the lines it finished, and the rest of the block before."""
@@ -349,35 +430,45 @@ class Screen:
 
     def _render_heading(self, call_id: str, columns: int, more: str = "") -> StyledLine:
         call = self._calls.get(call_id)
-        words = describe_call(call) if call else self._running[call_id]
+        words = describe_call(call, self._folder) if call else self._running[call_id]
         room = max(columns - 2 - measure_width(more), 8)
         return StyledLine(f"● {shorten_to_width(words, room)}{more}", "call")
 
     def _finish_tool(self, event: events.ToolExecutionEnd, columns: int) -> list[StyledLine]:
         """Return the card of a call that has ended; of one that only read, with its likes."""
         self._running.setdefault(event.call_id, event.name)
+        if self._question is not None and self._question.call_id == event.call_id:
+            self._question = None
+        if bytes(event.args):
+            self._calls[event.call_id] = ToolCall(event.call_id, event.name, event.args)
         call = self._calls.get(event.call_id)
         arguments = read_arguments(bytes(call.args)) if call else {}
         self.last_result = event
-        self._last_title = describe_call(call) if call else event.name
+        self._last_title = describe_call(call, self._folder) if call else event.name
         self._outputs.pop(event.call_id, None)
         if is_reading(event.name) and not event.is_error:
             del self._running[event.call_id]
             before = self._finish_readings() if self._readings[0] != event.name else []
-            subjects = [*self._readings[1], find_subject(arguments)]
+            subjects = [*self._readings[1], find_subject(arguments, self._folder)]
             self._readings = (event.name, subjects)
             return before
+        answers = self._answers.pop(event.call_id, [])
         took = f" · {format_seconds(event.duration_ms / 1000)}" if event.duration_ms > 1000 else ""  # noqa: PLR2004
         change = None
         if not event.is_error:
             change = render_change(read_arguments(bytes(event.details)), arguments, columns)
+        if answers and answers[-1].startswith(_REFUSED):
+            answers[-1], _, reason = answers[-1].partition(": ")
+            rows = wrap_text(escape_text(reason), columns - len(INDENT)) if reason else []
+            change = ("", [StyledLine(INDENT + row, "error") for row in rows])
+        elif change is not None and event.call_id in self._shown_calls:
+            change = (change[0], [])
         if change is None:
             text = join_texts(event.content)
             change = ("", render_result(text, columns, is_error=event.is_error))
         count, lines = change
-        heading = self._render_heading(
-            event.call_id, columns, f"{f' · {count}' * bool(count)}{took}"
-        )
+        facts = "".join(f" · {fact}" for fact in dict.fromkeys((count, *answers)) if fact)
+        heading = self._render_heading(event.call_id, columns, f"{facts}{took}")
         del self._running[event.call_id]
         return self._space_lines("tool", [heading, *lines])
 

@@ -45,6 +45,7 @@ _TICK_SECONDS = 1.0
 _INDENT = "  "  # before every further line of the draft
 _KEY_SECONDS = 0.1  # seconds to wait after Esc, which may start another key's sequence
 _LIVE_SHARE = 2  # the live region takes at most 1/N of the rows
+_PROMPT_ROWS = 4  # rows that an empty prompt and the status line may take
 
 
 class Terminal:
@@ -68,6 +69,8 @@ class Terminal:
         self.theme = DEFAULT_THEME
         """One of `THEMES`; what was printed before keeps its colours."""
         self._expand = expand
+        self.is_asking: Callable[[], bool] = lambda: False
+        """Whether a question stands above the prompt: it may take nearly all rows."""
         self._is_here = asyncio.Event()
         """Set unless another program has the terminal."""
         self._is_here.set()
@@ -109,6 +112,11 @@ class Terminal:
     def columns(self) -> int:
         """The current width in columns."""
         return self._app.output.get_size().columns
+
+    @property
+    def rows(self) -> int:
+        """The current height in rows."""
+        return self._app.output.get_size().rows
 
     @property
     def draft(self) -> Buffer:
@@ -260,10 +268,12 @@ class Terminal:
         live = Window(FormattedTextControl(self._render_live), dont_extend_height=True)
         layout.container = HSplit([live, layout.container])
 
+    def _count_live_rows(self) -> int:
+        return max(self.rows - _PROMPT_ROWS, 1) if self.is_asking() else self.rows // _LIVE_SHARE
+
     def _render_live(self) -> StyleAndTextTuples:
         """Return the live lines, and an empty one after them."""
-        rows = self._app.output.get_size().rows // _LIVE_SHARE
-        return style_lines([*self._finished, *self._live()][-rows:])
+        return style_lines([*self._finished, *self._live()][-self._count_live_rows() :])
 
 
 def _edit_text(text: str) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from tape.text import format_count, measure_width, shorten_to_width
 
-from .diff_view import count_changes, render_diff
+from .diff_view import count_changes, render_diff, trim_context
 from .lines import INDENT, StyledLine, clip_line, escape_text
 
 if TYPE_CHECKING:
@@ -71,34 +71,43 @@ def read_arguments(args: bytes) -> dict[str, object]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def describe_call(call: ToolCall) -> str:
-    """Return a short text for a call: its command, path, or arguments."""
+def describe_call(call: ToolCall, folder: str = "") -> str:
+    """Return a short text for a call: its command, path (from `folder`), or arguments."""
     if call.args_text is not None:
+        patch: dict[str, object] = {"input": call.args_text}
+        if call.name in _PATCHES and _find_patched_files(patch):
+            return describe_arguments(call.name, patch, folder)
         return f"{call.name} {call.args_text}"
-    return describe_arguments(call.name, read_arguments(bytes(call.args)))
+    return describe_arguments(call.name, read_arguments(bytes(call.args)), folder)
 
 
-def describe_arguments(name: str, arguments: dict[str, object]) -> str:
+def describe_arguments(name: str, arguments: dict[str, object], folder: str = "") -> str:
     """Return a short text for a call; its arguments may be the beginning of them."""
     if name in _COMMANDS and (command := arguments.get("command")):
         return f"$ {command}"
     if isinstance(items := arguments.get("todos"), list):
         return f"{name} {format_count(len(items), 'item')}"
     if name in _PATCHES and any(isinstance(value, str) for value in arguments.values()):
-        return f"{name} {', '.join(_find_patched_files(arguments))}".rstrip()
-    if subject := find_subject(arguments):
+        files = (shorten_path(one, folder) for one in _find_patched_files(arguments))
+        return f"{name} {', '.join(files)}".rstrip()
+    if subject := find_subject(arguments, folder):
         return f"{name} {subject}"
     return f"{name} {msgspec.json.encode(arguments).decode() if arguments else ''}"
 
 
-def find_subject(arguments: dict[str, object]) -> str:
-    """Return what a call works on; empty if no argument names it."""
+def shorten_path(path: str, folder: str) -> str:
+    """Return a path from a folder, where it is below it."""
+    return path.removeprefix(f"{folder.rstrip('/')}/") if folder else path
+
+
+def find_subject(arguments: dict[str, object], folder: str = "") -> str:
+    """Return what a call works on, a path from `folder`; empty if no argument names it."""
     for key in _SUBJECTS:
         match arguments.get(key):
             case str() as text if text:
-                return text
+                return shorten_path(text, folder)
             case list() as texts if texts:
-                return ", ".join(map(str, texts))
+                return ", ".join(shorten_path(str(one), folder) for one in texts)
             case _:
                 pass
     return ""
@@ -164,7 +173,7 @@ def render_change(
     details: dict[str, object], arguments: dict[str, object], columns: int
 ) -> tuple[str, list[StyledLine]] | None:
     """Return what a call changed: a count for its heading, and the diff; None if unknown."""
-    if diffs := render_diffs(details):
+    if diffs := render_diffs(details, trimmed=True):
         return count_changes(_join_diffs(details)), fold_lines(diffs, columns)
     text = arguments.get("content")
     if isinstance(details.get("created"), bool) and isinstance(text, str):
@@ -173,13 +182,17 @@ def render_change(
     return None
 
 
-def render_diffs(details: dict[str, object]) -> list[StyledLine]:
-    """Return the diffs that a result holds, uncut, each of several files under its name."""
+def render_diffs(details: dict[str, object], *, trimmed: bool = False) -> list[StyledLine]:
+    """Return the diffs that a result holds, each of several files under its name.
+
+    They are whole, or have little around their changes.
+    """
     lines: list[StyledLine] = []
-    for op, path, diff in _list_diffs(details):
-        if path:
+    diffs = [*_list_diffs(details)]
+    for op, path, diff in diffs:
+        if path and (len(diffs) > 1 or op != "update"):
             lines.append(StyledLine(INDENT + escape_text(f"{op} {path}")))
-        lines += render_diff(diff) if diff else []
+        lines += render_diff(trim_context(diff) if trimmed else diff) if diff else []
     return lines
 
 

@@ -222,14 +222,29 @@ class ReplaceArguments(Struct, frozen=True):
         return self.allow_multiple
 
 
+def _build_request(arguments: EditFileArguments | ReplaceArguments) -> ReplaceRequest:
+    old, new = arguments.old_string, arguments.new_string
+    return ReplaceRequest(arguments.file_path, old, new, arguments.every, "old_string")
+
+
+async def _preview_replacement(
+    arguments: EditFileArguments | ReplaceArguments, context: ToolContext
+) -> ToolOutcome:
+    return await edit.preview_replacement(context, _build_request(arguments))
+
+
+async def _preview_write_file(arguments: WriteFileArguments, context: ToolContext) -> ToolOutcome:
+    whole = edit.WriteArguments(arguments.file_path, arguments.content)
+    return await edit.preview_write(whole, context)
+
+
 async def _replace_in_file(
     arguments: EditFileArguments | ReplaceArguments, context: ToolContext
 ) -> ToolOutcome:
-    path, old, new = arguments.file_path, arguments.old_string, arguments.new_string
-    wish = ReplaceRequest(path, old, new, arguments.every, "old_string")
-    details = await replace_text(context, wish)
+    details = await replace_text(context, _build_request(arguments))
     if isinstance(details, ToolOutcome):
         return details
+    path = arguments.file_path
     times = "1 occurrence" if details.replacements == 1 else f"{details.replacements} occurrences"
     loosely = "" if details.exact else " It matched but for blanks, quotes or dashes."
     return ToolOutcome.from_text(f"Successfully replaced {times} in {path}.{loosely}", details)
@@ -245,6 +260,7 @@ def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
             _run_write_file,
             limits=choose_family_limits("write_file", tuning),
             find_targets=lambda arguments, env: edit.find_new_target(arguments.file_path, env),
+            preview=_preview_write_file,
         ),
         AgentTool(
             "edit_file",
@@ -253,6 +269,7 @@ def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
             _replace_in_file,
             limits=choose_family_limits("edit_file", tuning),
             find_targets=lambda arguments, env: edit.find_edit_target(arguments.file_path, env),
+            preview=_preview_replacement,
         ),
         AgentTool(
             "replace",
@@ -261,5 +278,6 @@ def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
             _replace_in_file,
             limits=choose_family_limits("replace", tuning),
             find_targets=lambda arguments, env: edit.find_edit_target(arguments.file_path, env),
+            preview=_preview_replacement,
         ),
     )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from msgspec.structs import astuple
 
-from gong.agent.events import ApprovalRequested
+from gong.agent.events import ApprovalRequested, ToolExecutionEnd, ToolExecutionStart
 from gong.agent.session import SessionState
 from gong.config import PermissionSettings
 from gong.errors import ConfigurationError
 from gong.policy.approval import ApprovalAnswer
 from gong.policy.decision import Verdict
 from gong.shell.parser import parse_command_line
-from tape.model.entries import Approval
+from tape.formats.wire import decode_json
+from tape.model.entries import Approval, ToolResult, join_texts
 from tests.gong.agent.conftest import call, seen, types
 
 DEFAULT = PermissionSettings()
@@ -223,3 +225,103 @@ async def test_a_verdict_allows_with_true_alone(stage, allowed):
     session.setup = replace(session.setup, policy=policy)
     await seen(session, "go")
     assert not (stage.folder / "one").exists()
+
+
+PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-{}\n+two\n*** End Patch\n"
+UNREAD = PermissionSettings(read_before_write=False)
+
+
+async def ask_about(stage, *calls, decision="once"):
+    """Return the session, its questions and its results after a turn that makes these calls."""
+    turn = {"tool_calls": [call(name, **args) for name, args in calls]}
+    tools = ("edit", "write", "apply_patch")
+    session = await stage.session(turn, {"text": "done"}, permissions=UNREAD, tools=tools)
+    session.ask_person()
+    asked = []
+
+    def answer(event):
+        if isinstance(event, ApprovalRequested):
+            asked.append(event)
+            session.answer_approval(event.call_id, decision)
+
+    session.subscribe(answer)
+    await seen(session, "go")
+    results = [one.data for one in session.recorder.path if isinstance(one.data, ToolResult)]
+    return session, asked, results
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("edit", {"path": "a.txt", "oldText": "one", "newText": "two"}),
+        ("write", {"path": "a.txt", "content": "two\n"}),
+        ("apply_patch", {"input": PATCH.format("a.txt", "one")}),
+    ],
+)
+async def test_a_question_shows_what_the_file_becomes_m177(stage, name, arguments):
+    """M177: the diff, with numbers; nothing is changed before the answer."""
+    (stage.folder / "a.txt").write_text("one\n")
+    _, (event,), (result,) = await ask_about(stage, (name, arguments), decision="no")
+    details = decode_json(bytes(event.details))
+    diff = details["diff"] if "diff" in details else details["files"][0]["diff"]
+    assert [line.split() for line in diff.splitlines()] == [["-", "1", "one"], ["+", "1", "two"]]
+    assert result.is_error
+    assert (stage.folder / "a.txt").read_text() == "one\n"
+
+
+async def test_nobody_is_asked_about_a_change_that_cannot_be_made_m177(stage):
+    """M177: a patch is parsed and compared with its file before a person reads it."""
+    (stage.folder / "a.txt").write_text("one\n")
+    calls = (
+        ("apply_patch", {"input": PATCH.format("a.txt", "three")}),
+        ("apply_patch", {"input": "*** Begin Patch\nnonsense"}),
+        ("edit", {"path": "a.txt", "oldText": "three", "newText": "two"}),
+    )
+    session, asked, results = await ask_about(stage, *calls)
+    assert (asked, approvals(session)) == ([], [])
+    assert "Failed to find expected lines in a.txt" in join_texts(results[0].content)
+    assert "Invalid patch" in join_texts(results[1].content)
+    assert "Could not find the exact text" in join_texts(results[2].content)
+
+
+async def test_a_file_that_may_not_be_read_unasked_is_not_compared_before_the_answer(stage):
+    """Its lines would reach the model in the error."""
+    (stage.folder / ".env").write_text("KEY=secret\n")
+    patch = ("apply_patch", {"input": PATCH.format(".env", "KEY=secre")})
+    _, (event,), (result,) = await ask_about(stage, patch, decision="no")
+    assert not bytes(event.details)
+    assert "secret" not in join_texts(result.content)
+
+
+async def test_an_edited_call_tells_what_ran(stage):
+    """M177: the event of its end has the arguments, for whoever shows the call."""
+    turn = {"tool_calls": [call("bash", command="touch a")]}
+    session = await stage.session(turn, {"text": "done"}, permissions=DEFAULT)
+    session.ask_person()
+
+    def answer(event):
+        if isinstance(event, ApprovalRequested):
+            is_first = b"touch a" in bytes(event.args)
+            edited = {"command": "touch b"} if is_first else None
+            session.answer_approval(event.call_id, "edit" if is_first else "once", arguments=edited)
+
+    session.subscribe(answer)
+    (end,) = [one for one in await seen(session, "go") if isinstance(one, ToolExecutionEnd)]
+    assert decode_json(bytes(end.args)) == {"command": "touch b"}
+
+
+async def test_the_time_that_a_person_thinks_is_not_the_tools(stage):
+    turn = {"tool_calls": [call("bash", command="touch a")]}
+    session = await stage.session(turn, {"text": "done"}, permissions=DEFAULT)
+    session.ask_person()
+    loop = asyncio.get_running_loop()
+
+    def answer(event):
+        if isinstance(event, ApprovalRequested):
+            loop.call_later(1.0, session.answer_approval, event.call_id, "once")
+
+    session.subscribe(answer)
+    times = {type(one): one for one in await seen(session, "go")}
+    start, end = times[ToolExecutionStart], times[ToolExecutionEnd]
+    whole = datetime.fromisoformat(end.time) - datetime.fromisoformat(start.time)
+    assert end.duration_ms <= whole.total_seconds() * 1000 - 990

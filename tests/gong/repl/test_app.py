@@ -16,7 +16,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from gong.agent.events import RunEnd
 from gong.agent.recorder import Recorder
 from gong.repl.conversation.app import ConversationEnd, run_conversation
-from tape.model.entries import Context, User
+from tape.model.entries import Approval, Context, User
 from tests.screen import Screen
 
 ENTER, ALT_ENTER, ESC, CTRL_C, CTRL_D, CTRL_J = "\r", "\x1b\r", "\x1b", "\x03", "\x04", "\n"
@@ -448,26 +448,26 @@ async def test_quit_leaves_while_the_agent_works(host, talk):
 
 @pytest.mark.parametrize(
     ("early", "left"),
-    [("1", ""), ("4e", ""), ("y", "y"), ("hello", "hello")],
+    [("1", ""), ("4e", ""), ("q", "q"), ("hello", "hello")],
     ids=["the key itself", "other keys", "another letter", "words"],
 )
 async def test_keys_pressed_before_a_question_takes_them_do_not_stop_its_answer(
     host, talk, script, clock, folder, early, left
 ):
-    """They are no answer; the question takes 1 to 4 afterwards, and words stay in the prompt."""
+    """They are no answer; the question takes numbers afterwards, and words stay in the prompt."""
     asked = {"tool_calls": [{"name": "bash", "args": {"command": "touch made"}}]}
     here = await host(script(asked, {"text": "done"}))
     here.session.use_permission("default")
     here.session.ask_person()
     async with talk(here, columns=100) as now:
         now.type("begin\r")
-        await now.sees("? bash: touch made")
+        await now.sees("? $ touch made")
         now.type(early)
         await now.sees(f"\n> {early}")
         assert not (folder / "made").exists()
         clock.now += 1
         now.type("1")
-        await now.sees("answered once")
+        await now.sees("● $ touch made · allowed once")
         await now.sees("\ndone\n")
         await now.status("ready")
         await now.until(
@@ -488,18 +488,18 @@ async def test_a_digit_in_words_that_are_typed_on_is_no_answer(host, talk, scrip
     here.session.ask_person()
     async with talk(here, columns=100) as now:
         now.type("begin\r")
-        await now.sees("? bash: touch made")
+        await now.sees("? $ touch made")
         now.type("retry")
         await now.sees("\n> retry")
         clock.now += 1
         now.type(" 3 times")
         await now.sees("\n> retry 3 times")
-        await now.status("empty the prompt, then 1 to 4 or e")
+        await now.status("empty the prompt, then answer")
         now.type("1\x15")
-        await now.status("waits for 1 to 4 or e")
+        await now.status("waits for your answer")
         assert not (folder / "made").exists()
         now.type("4\r")
-        await now.sees("answered no")
+        await now.sees("● $ touch made · refused")
         await now.sees("\ndone\n")
 
 
@@ -628,3 +628,61 @@ async def test_a_request_to_end_stops_the_run_and_leaves(host, talk):
         os.kill(os.getpid(), signal.SIGTERM)
         assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == ConversationEnd(130)
     assert "stopped" in now.window.text()
+
+
+def decisions(here):
+    found = (e.data for e in here.session.recorder.path if isinstance(e.data, Approval))
+    return [(one.decision, one.by, one.reason, one.rule) for one in found]
+
+
+_UP, _DOWN, _RIGHT, _LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
+_RULE = "Bash(touch:*)"
+
+
+@pytest.mark.parametrize(
+    ("keys", "decided"),
+    [
+        ("\r", ("allow", "user", None, None)),
+        ("y", ("allow", "user", None, None)),
+        ("1", ("allow", "user", None, None)),
+        (f"{_DOWN}{_DOWN}\r", ("allow", "user", None, _RULE)),
+        ("2", ("allow", "user", None, _RULE)),
+        ("3", ("allow", "user", None, _RULE)),
+        (f"{_DOWN}{_DOWN}{_DOWN}{_RIGHT}\r", ("allow", "user", None, _RULE)),
+        ("5", ("allow", "user", None, _RULE)),
+        (f"{_UP}\r", ("deny", "user", None, None)),
+        ("n", ("deny", "user", None, None)),
+        (ESC, ("deny", "user", None, None)),
+        ("4\r", ("deny", "user", None, None)),
+        ("4keep it\r", ("deny", "user", "keep it", None)),
+        (f"{_UP}keep it\r", ("deny", "user", "keep it", None)),
+        (f"4{_DOWN}1", ("allow", "user", None, None)),
+        (f"e{ESC}", None),
+        (f"{_RIGHT}\r{ESC}", None),
+    ],
+)
+async def test_each_answer_has_arrows_a_number_and_some_a_letter(
+    host, talk, script, clock, folder, keys, decided
+):
+    """M177 M178: a list with a cursor; the question is gone afterwards, its record stays."""
+    asked = {"tool_calls": [{"name": "bash", "args": {"command": "touch made"}}]}
+    here = await host(script(asked, {"text": "done"}))
+    here.session.use_permission("default")
+    here.session.ask_person()
+    async with talk(here, columns=100) as now:
+        now.type("begin\r")
+        await now.sees("▶ 1  yes, once (y)")
+        clock.now += 1
+        await now.status("waits for your answer")
+        now.type(keys)
+        if decided is None:
+            await now.status("waits for your answer")
+            now.type("n")
+            decided = ("deny", "user", None, None)
+        await now.sees("\ndone\n")
+        await now.status("ready")
+        rows = "\n".join(now.window.rows())
+        assert rows.count("touch made") == 1
+        assert "yes, once" not in rows
+    assert decisions(here) == [decided]
+    assert (folder / "made").exists() is (decided[0] == "allow")
