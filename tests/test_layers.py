@@ -312,7 +312,7 @@ MADE_UP = [
 
 
 @pytest.mark.parametrize(("file", "text", "complaint"), MADE_UP)
-def test_a_made_up_import_is_judged(tmp_path, file, text, complaint):
+def test_an_example_import_is_judged(tmp_path, file, text, complaint):
     plant(
         tmp_path,
         {
@@ -354,7 +354,7 @@ def test_a_command_group_may_load_its_commands_late(tmp_path):
     assert violations(tmp_path) == []
 
 
-def test_a_command_group_may_not_load_its_commands_at_once(tmp_path):
+def test_a_command_group_may_not_load_its_commands_eagerly(tmp_path):
     plant(
         tmp_path,
         {"tape/cli/__init__.py": "from .ls import ls", "tape/cli/ls.py": "from . import group"},

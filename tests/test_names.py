@@ -256,7 +256,7 @@ JUDGED = {
 
 
 @pytest.mark.parametrize(("text", "complaint"), JUDGED.items())
-def test_a_made_up_name_is_judged(tmp_path, text, complaint):
+def test_an_example_name_is_judged(tmp_path, text, complaint):
     plant(tmp_path, {"gong/shed.py": text})
     assert [complaint in line for line in find_faults(tmp_path, "gong")] == [True] * bool(complaint)
 
@@ -305,7 +305,7 @@ def test_what_a_docstring_raises_is_a_class():
     assert find_unknown_errors(trees) == []
 
 
-def test_a_made_up_error_is_found(tmp_path):
+def test_an_example_error_is_found(tmp_path):
     text = '''def open_it():
     """Open it; raises OSError.
 

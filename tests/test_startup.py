@@ -277,7 +277,7 @@ def test_skills_are_read_only_where_there_are_some_or_one_is_named(run, tmp_path
     assert "gong.skills.listing" in run(*prompt, "hi")
 
 
-def test_the_first_prompt_stands_before_settings_and_tools_are_imported():
+def test_the_first_prompt_is_painted_before_settings_and_tools_are_imported():
     first = "gong.repl.conversation.first_prompt"
     code = f"import sys, gong.cli.run, gong.cli.chat, {first}; print(*sys.modules)"
     loaded = subprocess.run(

@@ -24,7 +24,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=" ".join)
-def test_what_is_said_and_the_exit_code_are_the_same(tmp_path, argv):
+def test_the_output_and_the_exit_code_are_the_same(tmp_path, argv):
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "MARK": "é"}
     command = [warm.BIN / argv[0], *argv[1:]]
     both = [
@@ -90,7 +90,7 @@ def test_a_shell_ends_a_fork_by_a_signal(tmp_path):
     assert _run_in_shell(tmp_path / "place", script).stdout.endswith(b"130\n")
 
 
-def test_a_fork_ends_where_what_stands_for_it_is_killed(tmp_path):
+def test_a_fork_ends_when_its_client_is_killed(tmp_path):
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
     command = [warm.find_commands() / "gong", "rpc", "-m", "offline/rules"]
     with subprocess.Popen(

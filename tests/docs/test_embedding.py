@@ -35,7 +35,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("number", range(len(ALL)))
-def test_a_block_runs_as_it_stands_m009(number, tmp_path):
+def test_a_block_of_the_page_runs_unchanged_m009(number, tmp_path):
     environ = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),

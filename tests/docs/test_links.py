@@ -29,7 +29,7 @@ def test_links_lead_somewhere(page):
     assert lost == []
 
 
-def test_each_page_stands_in_the_table_of_contents():
+def test_each_page_is_in_the_table_of_contents():
     docs = ROOT / "docs"
     shown = {target for target, _ in LINK.findall((docs / "README.md").read_text("utf-8"))}
     assert {path.name for path in docs.glob("*.md")} - {"README.md"} <= shown
@@ -44,6 +44,6 @@ def test_each_page_stands_in_the_table_of_contents():
         ("faq.md", "# Questions"),
     ],
 )
-def test_there_is_a_page_for_whoever_extends_gong(page, heading):
+def test_extending_gong_has_a_page(page, heading):
     """M223."""
     assert heading in (ROOT / "docs" / page).read_text("utf-8").split("\n")

@@ -79,7 +79,7 @@ def test_only_a_page_that_tells_the_truth_passes(page, tmp_path):
         ("one.two.three", False),
     ],
 )
-def test_dots_stand_for_what_may_differ(output, passes, tmp_path):
+def test_dots_in_an_example_match_any_text(output, passes, tmp_path):
     found = judged(console(f"$ printf 'one\\ntwo\\nthree\\n'\n{output}"), tmp_path)
     assert (not found) is passes, found
 

@@ -31,5 +31,5 @@ def test_each_file_of_a_row_exists(row):
 
 
 @pytest.mark.parametrize(("name", "file"), NAMED.findall(TABLE))
-def test_each_name_of_the_table_stands_in_its_file(name, file):
+def test_each_name_of_the_table_is_in_its_file(name, file):
     assert re.search(rf"^(?:class )?{name}\b", (ROOT / file).read_text("utf-8"), re.MULTILINE)

@@ -40,7 +40,7 @@ def saying(words):
     return sse(start(), *text_block(0, words), *stop("end_turn", output_tokens=3))
 
 
-async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
+async def test_a_tool_round_trip_over_the_wire_is_recorded(place):
     (place.folder / "a.txt").write_text("alpha\n")
     async with WireServer(
         Reply(calling("read", path="a.txt"), chunk=7), Reply(saying("It is alpha."))
@@ -106,7 +106,7 @@ async def test_an_overloaded_host_is_tried_again(place):
     assert "try 2" in err
 
 
-async def test_a_connection_cut_in_the_answer_keeps_what_was_said(place):
+async def test_a_connection_cut_in_the_answer_keeps_its_text(place):
     """J9-5.1"""
     cut = Reply(saying("Half of what")[:-120], cut=True)
     async with WireServer(cut) as server:

@@ -84,7 +84,7 @@ def test_a_plan_is_refused_with_a_reason_and_then_approved_m194(talk, place):
     assert approved == "The plan is approved. The permission mode is bypass now."
 
 
-def test_the_todo_list_stands_above_the_prompt_until_it_is_done_m194(talk, place):
+def test_the_todo_list_is_above_the_prompt_until_it_is_done_m194(talk, place):
     """M194: todos in the UI."""
     todos = [
         {"content": "Read it", "status": "completed"},
@@ -99,7 +99,7 @@ def test_the_todo_list_stands_above_the_prompt_until_it_is_done_m194(talk, place
     terminal.wait_until_gone("▶ Writing it")
 
 
-def test_afk_in_a_terminal_asks_nobody(talk, place):
+def test_afk_in_a_terminal_asks_no_question(talk, place):
     terminal = talk(ASKS, flags=("--afk",))
     terminal.wait_for("all done")
     terminal.wait_for("nobody is asked: Which store?; Which parts?")

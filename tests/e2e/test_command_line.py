@@ -93,7 +93,7 @@ def test_no_session_leaves_nothing(place, tmp_path):
     assert "cannot be combined" in place.run("gong", "-c", "--no-session", "x", code=2).stderr
 
 
-def test_what_is_not_kept_is_not_said_to_be_continued(place):
+def test_a_session_that_is_not_kept_offers_no_continuation(place):
     """With --no-session, at the end of a conversation and of a run that was stopped."""
     looking = {"tool_calls": [{"name": "ls", "args": {}}]}
     model = place.script(looking, HI)

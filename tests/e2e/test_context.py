@@ -80,7 +80,7 @@ def test_a_compaction_and_its_undo_give_the_same_request_byte_for_byte(place):
     place.run("tape", "verify")
 
 
-def test_what_was_covered_can_be_read_and_the_session_goes_on(place):
+def test_a_compacted_session_continues_and_can_read_what_was_covered(place):
     """The option --compact sums up before it goes on."""
     talk(place, 3)
     ask = ("-p", "which port is staging on?")
@@ -104,7 +104,7 @@ def test_the_request_is_shown_without_a_key_for_every_api(place):
         assert FORMATS[kind].check(array) == []
 
 
-def test_a_repair_is_told_and_not_recorded(place):
+def test_a_repair_is_reported_and_not_recorded(place):
     """What the next call would mend is shown; showing it changes nothing."""
     tape = place.json("tape", "new", "--json")["id"]
     lines = [
@@ -167,7 +167,7 @@ def test_bad_requests_are_one_line_each(place):
     assert place.run("gong", "handoff", "--to", "nobody/x", code=2).stderr
 
 
-def test_a_handoff_is_an_anchor_and_a_page_and_another_model_goes_on(place):
+def test_a_handoff_is_an_anchor_and_a_page_and_another_model_continues(place):
     """M168: structured state for the model, Markdown for people, and it is said which."""
     talk(place, 3)
     other = place.script({"text": "I go on."})
@@ -232,7 +232,7 @@ def test_a_handoff_that_saves_nothing_hands_over_the_whole_history(place):
     assert "continues from the full history" in went_on.stderr
 
 
-def test_another_model_goes_on_from_all_of_it_where_that_fits(place):
+def test_another_model_continues_with_the_whole_history_where_that_fits(place):
     talk(place, 1)
     other = place.script({"text": "yes"})
     done = place.run("gong", "chat", "-c", "-m", other, "-p", "go on")
@@ -240,7 +240,7 @@ def test_another_model_goes_on_from_all_of_it_where_that_fits(place):
     assert "continues from the full history" in done.stderr
 
 
-def test_a_history_that_does_not_fit_goes_on_from_a_handoff(place):
+def test_a_history_that_does_not_fit_continues_from_a_handoff(place):
     talk(place, 6)
     other = place.script({"text": "## Goal\nread big.txt\n## Next Steps\n- more"}, {"text": "yes"})
     config = place.home / ".config" / "gong"
@@ -254,7 +254,7 @@ def test_a_history_that_does_not_fit_goes_on_from_a_handoff(place):
     assert "before its handoff" in back.stdout
 
 
-def test_a_branch_that_is_left_is_told_of_where_the_other_begins(place):
+def test_a_branch_gets_a_summary_of_the_one_left_for_it(place):
     """A summary of it stands in the anchor of the next."""
     place.run("gong", "chat", "-p", "run echo one")
     base = place.json("tape", "log", "--json")[-1]["id"]
@@ -332,7 +332,7 @@ async def _chat(place, wire, server, *argv):
     return server.requests[-1].body
 
 
-async def test_a_session_goes_on_over_all_four_apis_and_back(place):
+async def test_a_session_continues_over_all_four_apis_and_back(place):
     """Every request keeps its provider's rules, and every word goes along."""
     order = [*VOICES, VOICES[0]]
     for number, voice in enumerate(order):

@@ -25,7 +25,7 @@ def test_the_next_request_is_built_without_it(place, damaged):
 
 
 @pytest.mark.parametrize("form", ["text", "json", "stream-json"])
-def test_a_prompt_says_so_and_goes_on(place, damaged, form):
+def test_a_prompt_reports_the_damage_and_continues(place, damaged, form):
     """M204"""
     done = place.run("gong", "chat", "-c", "-p", "go on", "-m", damaged, "--output-format", form)
     assert [WHY in line for line in done.stderr.splitlines()].count(True) == 1

@@ -64,7 +64,7 @@ def test_a_wrong_key_is_named_with_the_right_one(place):
     assert checks["[keys]"] == {"name": "[keys]", "state": "ok", "about": "editor"}
 
 
-def test_a_wrong_word_is_named_with_those_that_may_stand_there(place):
+def test_a_wrong_word_is_named_with_the_allowed_ones(place):
     """17: a wrong setting of [terminal], and the right one."""
     config = place.home / ".config" / "gong"
     config.mkdir(parents=True)

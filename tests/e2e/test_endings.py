@@ -206,7 +206,7 @@ def test_what_a_command_leaves_behind_lives_until_gong_ends(marked, number, shap
     marked.wait_for_none()
 
 
-def test_the_lock_of_a_killed_gong_is_free_at_once(marked):
+def test_the_lock_of_a_killed_gong_is_free_immediately(marked):
     """No lock is inherited by a command or by what looks after it."""
     place = marked.place
     command = SHAPES["ignores signals"]

@@ -28,7 +28,7 @@ async def chat(place, server, *argv, code=0):
     return out.decode(), err.decode()
 
 
-async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
+async def test_a_tool_round_trip_over_the_wire_is_recorded(place):
     (place.folder / "a.txt").write_text("alpha\n")
     calling = stream(
         chunk(thought("Let me look.")),
@@ -67,7 +67,7 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert reader.faults(place.tapes()[0]) == []
 
 
-async def test_an_empty_answer_and_a_call_nobody_can_read_are_tried_again(place):
+async def test_an_empty_answer_and_an_unreadable_call_are_tried_again(place):
     empty = Reply(stream(chunk(text(""), finish="STOP")))
     unreadable = Reply(stream(chunk(finish="MALFORMED_FUNCTION_CALL")))
     saying = Reply(stream(chunk(text("Here I am."), finish="STOP")))

@@ -80,7 +80,7 @@ def test_an_answer_that_never_fits_is_exit_1_and_says_why(place, answers, why):
     assert ask(place, *answers, output="text", code=1).stdout == ""
 
 
-def test_the_model_is_told_what_is_wrong_and_what_is_missing(place):
+def test_the_model_learns_what_is_wrong_and_what_is_missing(place):
     ask(place, {"text": "One."}, answered(WRONG), answered(RIGHT))
     said = [one["data"] for one in entries(place) if one["type"] in {"context", "tool.result"}]
     reminder, wrong, taken = (one["content"][0]["text"] for one in said)
@@ -142,7 +142,7 @@ async def test_the_responses_api_holds_the_answer_itself_beside_tools(place):
     assert "the answer is not a JSON object" in json.dumps(bodies[2]["input"][-1])
 
 
-async def test_a_host_that_cannot_is_given_a_tool_and_told_to_call_it(place):
+async def test_a_host_without_schemas_gets_a_tool_and_has_to_call_it(place):
     replies = [
         Reply(anthropic.saying("One.")),
         Reply(anthropic.calling("structured_output", **WRONG)),

@@ -58,7 +58,7 @@ WIRES = {
 
 
 @pytest.mark.parametrize("model", WIRES)
-async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place, model):
+async def test_a_tool_round_trip_over_the_wire_is_recorded(place, model):
     calling, saying = WIRES[model]
     (place.folder / "a.txt").write_text("alpha\n")
     replies = (Reply(calling("read", path="a.txt"), chunk=7), Reply(saying("It is alpha.")))

@@ -308,7 +308,7 @@ def test_the_tree_opens_at_the_end_of_the_current_branch(place, chat):
     assert "[newer] " in now.rows()[now.rows().index(marked) - 1]
 
 
-def test_labels_stand_in_the_tree(chat):
+def test_labels_are_in_the_tree(chat):
     """17: an entry with a label is a row of its own, and Enter goes there."""
     now = chat()
     ask(now, "run echo one", "printed: one")

@@ -290,7 +290,7 @@ def test_bad_input_gets_one_clear_line_its_exit_code_and_leaves_nothing(place, c
     assert not place.tapes()
 
 
-def test_a_script_that_ends_too_early_is_said_and_what_was_done_stays(place):
+def test_a_script_that_ends_too_early_is_an_error_that_keeps_its_results(place):
     model = place.script(call("ls", path="."))
     done = place.run("gong", "chat", "-p", "go", "-m", model, code=1)
     assert "has 1 answer and was asked for one more" in done.stderr

@@ -101,7 +101,7 @@ def test_the_hint_comes_at_the_start_of_a_session_only(place):
     assert "rename it" not in begin(place, "-c").stderr
 
 
-def test_what_is_not_read_is_told(place):
+def test_unread_input_is_reported(place):
     (place.folder / "AGENTS.md").symlink_to("/etc/hostname")
     assert "AGENTS.md is not read: it leads out of the project" in begin(place).stderr
     assert "is not read" in place.run("gong", "context").stdout

@@ -176,7 +176,7 @@ def test_esc_stops_an_answer(chat, script):
     now.wait_for("ready", on_screen=True)
 
 
-def test_ctrl_z_puts_it_aside_and_fg_draws_it_again(folder, environ):
+def test_ctrl_z_suspends_it_and_fg_draws_it_again(folder, environ):
     shell = {**environ, "PS1": "shell> "}
     with Terminal(["bash", "--norc", "-i"], cwd=folder, env=shell) as now:
         now.wait_for("shell>")

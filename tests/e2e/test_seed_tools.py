@@ -208,7 +208,7 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("tail", ["sleep 100", "wait"])
-def test_bash_leaves_nobody_behind_when_time_is_up(hand, at, tail):
+def test_bash_leaves_no_process_behind_after_its_time_limit(hand, at, tail):
     """M089: J2-4.1 and J2-5.3."""
     nap = f"sleep 100 & echo $! >>{at}/pids"
     done = hand.use("bash", {"command": f"bash -c '{nap}; {nap}; {tail}'", "timeout": 0.3})
@@ -218,7 +218,7 @@ def test_bash_leaves_nobody_behind_when_time_is_up(hand, at, tail):
     assert not any(is_running(int(pid)) for pid in pids)
 
 
-def test_bash_keeps_the_end_of_much_output_and_all_of_it_aside(hand):
+def test_bash_shows_the_end_of_much_output_and_stores_all_of_it(hand):
     """M085 M086 M091: J2-3.1, J2-3.2, J2-3.4 and J8-4.2."""
     done = hand.use("bash", {"command": "seq 1 40000"})
     assert "\n[Showing lines 38001-40000 of 40000. Full output: " in done["content"]

@@ -70,7 +70,7 @@ def sent(place):
     return place.run("gong", "context", "--json").stdout
 
 
-def test_facts_said_early_are_known_after_five_compactions(place):
+def test_early_facts_are_known_after_five_compactions(place):
     """M155 M157 M160: each request is at most 40 % of the one before; each undo is exact."""
     lines = "".join(f"step {n} of the build took a while\n" for n in range(700))
     (place.folder / "big.txt").write_text(lines)

@@ -54,7 +54,7 @@ def home(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "way"), crossed(COMMANDS, list(WAYS), each=2))
-def test_a_command_ends_in_order_however_its_streams_stand(home, command, way):
+def test_a_command_ends_in_order_whichever_streams_are_closed(home, command, way):
     script, codes = WAYS[way]
     words = [BIN / command.split()[0], *command.replace("ID", home.tape).split()[1:]]
     for name in ("out", "err"):

@@ -39,7 +39,7 @@ def test_a_project_is_asked_about_once_in_a_terminal(place):
     assert chat()
 
 
-def test_a_run_without_a_person_goes_on_without_what_is_not_trusted(place):
+def test_a_run_without_a_person_continues_without_untrusted_parts(place):
     """It says so on standard error, and runs the hooks once they are trusted."""
     (place.folder / ".gong").mkdir()
     (place.folder / ".gong/hooks.json").write_text(json.dumps(HOOKS))

@@ -333,7 +333,7 @@ def test_the_last_answer_is_copied(place, chat):
         assert b"\x1b]52;c;" + encoded + b"\x07" in b"".join(sent)
 
 
-def test_keys_are_echoed_at_once_among_ten_thousand_files(place, chat):
+def test_keys_are_echoed_immediately_among_ten_thousand_files(place, chat):
     """Files are found in a thread: a key waits for none of 10,000."""
     for at in range(100):
         folder = place.folder / f"folder{at}"

@@ -244,7 +244,7 @@ def every(name, call, step=1):
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", USUAL if BUDGET == 1 else NAMES)
-def test_a_command_killed_at_any_call_loses_nothing_it_told(name):
+def test_a_command_killed_at_any_call_loses_nothing_it_reported(name):
     """M214: the tape survives a crash at any moment."""
     rows = [row for call in CALLS for row in every(name, call, step(name, call))]
     print("", *rows, sep="\n")

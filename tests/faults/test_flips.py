@@ -70,7 +70,7 @@ def test_every_flipped_byte_is_named_and_explained(made):
     assert [judged(made, identity)[0] for identity in (made.tape, made.child)] == [[], []]
 
 
-def test_what_stands_on_a_damaged_line_is_named_children_too(made):
+def test_entries_on_a_damaged_line_are_named_with_their_children(made):
     folder = made.folder(made.tape)
     path = folder / "phases/0001-main-start/entries.jsonl"
     whole = path.read_bytes()
@@ -87,7 +87,7 @@ def test_what_stands_on_a_damaged_line_is_named_children_too(made):
     assert actions == []
 
 
-def test_a_damaged_end_is_told_from_damage_further_up(made):
+def test_a_damaged_end_is_distinguished_from_damage_further_up(made):
     path = made.folder(made.tape) / "phases/0002-side/entries.jsonl"
     whole = path.read_bytes()
     explained = functools.partial(judged, made, made.tape)

@@ -84,7 +84,7 @@ def test_of_a_phase_nothing_else_needs_loses_the_last_line_at_most(made, cut, me
 
 
 @pytest.mark.parametrize("phase", ["0001-main-start", "0002-side", "0003-main-compaction"])
-def test_of_entries_that_something_stands_on_is_explained_and_left_alone(made, cut, mended, phase):
+def test_of_entries_with_descendants_is_explained_and_left_alone(made, cut, mended, phase):
     for left in cut(made.tape, f"phases/{phase}/entries.jsonl"):
         free = phase == "0003-main-compaction"
         if free and b"\n" in left:
@@ -97,7 +97,7 @@ def test_of_entries_that_something_stands_on_is_explained_and_left_alone(made, c
 
 
 @pytest.mark.parametrize("which", ["tape", "child"])
-def test_of_the_journal_is_mended_with_every_head_in_its_place(made, cut, mended, which):
+def test_of_the_journal_is_repaired_with_every_head_in_its_place(made, cut, mended, which):
     identity = getattr(made, which)
     heads = reader.heads(made.folder(identity))
     for left in cut(identity, "refs.jsonl"):
@@ -121,7 +121,7 @@ def test_of_tape_json_is_written_again_byte_for_byte(made, cut, mended, which):
         assert goes_on(made, identity)
 
 
-def test_of_a_blob_is_set_aside_and_the_text_can_be_stored_again(made, cut, mended):
+def test_of_a_blob_is_quarantined_and_the_text_can_be_stored_again(made, cut, mended):
     (blob,) = made.folder(made.tape).glob("blobs/*/*")
     whole, name = blob.read_bytes(), str(blob.relative_to(made.folder(made.tape)))
     for left in cut(made.tape, name):

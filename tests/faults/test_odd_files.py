@@ -61,7 +61,7 @@ def made(tmp_path):
         ("tape.json", {4}, 0),
     ],
 )
-def test_a_file_of_no_bytes_in_a_tape_is_told(made, name, codes, left):
+def test_a_file_of_no_bytes_in_a_tape_is_reported(made, name, codes, left):
     identity = made.tape
     os.truncate(made.folder(identity) / name, 0)
     entry = b'{"type":"note","data":{"text":"x"}}\n'
@@ -76,7 +76,7 @@ def test_a_file_of_no_bytes_in_a_tape_is_told(made, name, codes, left):
     assert command(made.store.path, "append", f"{made.child}:main", stdin=entry)[0] == 0
 
 
-def test_a_store_json_of_no_bytes_is_told(made):
+def test_a_store_json_of_no_bytes_is_reported(made):
     os.truncate(made.store.path / "store.json", 0)
     for verb in ("ls", "verify", "fsck", "cat", "append"):
         code, _, said = command(
@@ -85,7 +85,7 @@ def test_a_store_json_of_no_bytes_is_told(made):
         assert (code, "store.json cannot be read" in said) == (4, True), verb
 
 
-def test_an_index_of_no_bytes_is_made_anew(made):
+def test_an_index_of_no_bytes_is_rebuilt(made):
     before = command(made.store.path, "ls", "--all", "--json")
     os.truncate(made.store.path / "index.db", 0)
     assert command(made.store.path, "ls", "--all", "--json") == before
@@ -133,7 +133,7 @@ def test_odd_texts_come_back_as_they_were(made, text):
 @pytest.mark.parametrize(
     "odd", [rb'"\ud800"', rb'"\udfff\ud800"', b'"\xff"', b'"\xed\xa0\x80"', b"NaN"]
 )
-def test_what_is_no_text_is_refused_and_what_came_before_stands(made, odd):
+def test_invalid_text_is_refused_and_earlier_entries_remain(made, odd):
     line = b'{"type":"note","data":{"text":%b}}\n'
     code, said, told = command(
         made.store.path, "append", made.tape, stdin=line % b'"good"' + line % odd

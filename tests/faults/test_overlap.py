@@ -85,7 +85,7 @@ def test_two_writers_of_one_tape_each_keep_all_their_entries(tmp_path):
         assert reader.faults(making.folder_of(store, tape)) == []
 
 
-def test_two_who_fork_at_once_never_share_a_name_or_a_phase(tmp_path):
+def test_two_concurrent_forks_never_share_a_name_or_a_phase(tmp_path):
     store = making.store_in(tmp_path)
     with store.create(making.beginning()) as tape:
         said = at_once(FORK, tmp_path, tape.id, 30)

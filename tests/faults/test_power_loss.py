@@ -124,7 +124,7 @@ def home():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_power_cut_anywhere_loses_nothing_that_was_told(name, home):
+def test_a_power_cut_anywhere_loses_nothing_that_was_confirmed(name, home):
     cuts = power.cuts(recorded(name, home / "store"), MORE)
     found = [(cut.said, how) for cut, how in outcomes(cuts, home)]
     assert len(found) > 5
@@ -156,7 +156,7 @@ if BUDGET > 1:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "then", "call"), PAIRS)
-def test_a_power_cut_after_somebody_went_on_behind_a_kill(first, then, call, home):
+def test_a_power_cut_after_a_writer_continued_behind_a_kill(first, then, call, home):
     """What a killed command did not sync was seen by the next one, which built on it."""
     for k in range(1, 100):
         place = home / str(k)

@@ -220,7 +220,7 @@ def prepared(home):
 
 
 @pytest.mark.slow
-def test_random_damage_is_named_and_said_and_loses_nothing(tmp_path):
+def test_random_damage_is_named_and_loses_nothing(tmp_path):
     made, before, ids = prepared(tmp_path)
     for seed in range(ROUNDS):
         round_of(seed, tmp_path, made, before, ids)

@@ -164,7 +164,7 @@ def test_no_command_waits_for_what_is_no_file(shop, make, name):
 
 @pytest.mark.parametrize("make", [fifo, folder, bound])
 @pytest.mark.parametrize("name", ["index.db", "store.json"])
-def test_no_command_waits_for_what_stands_in_the_place_of_a_file_of_the_store(shop, make, name):
+def test_no_command_waits_for_a_pipe_in_the_place_of_a_file_of_the_store(shop, make, name):
     (shop.home / name).unlink(missing_ok=True)
     make(shop.home / name)
     for words in (("ls",), ("ls", "--json"), ("search", "needle"), ("stats",), ("reindex",)):
@@ -209,7 +209,7 @@ def test_json_says_where_a_store_is_whose_path_is_no_utf_8(tmp_path):
         assert "\ufffd" in json.dumps(json.loads(out), ensure_ascii=False)
 
 
-def test_an_index_that_cannot_be_made_is_told_in_one_line(shop):
+def test_an_index_that_cannot_be_created_is_reported_in_one_line(shop):
     shop.run("ls")
     for path in shop.home.glob("index.db*"):
         path.unlink()

@@ -62,7 +62,7 @@ def test_a_wrong_table_fails_here_with_file_and_key(write, text, words):
         ),
     ],
 )
-def test_a_wrong_setting_is_told_with_its_line_and_what_was_meant(write, tmp_path, text, said):
+def test_a_wrong_setting_is_reported_with_its_line_and_the_nearest_key(write, tmp_path, text, said):
     with pytest.raises(ConfigurationError) as told:
         load_settings(write(text), {})
     assert str(told.value) == f"{tmp_path}/config.toml{said}"

@@ -235,7 +235,7 @@ def test_a_folder_without_a_repository_names_none(tmp_path, find):
     assert (may_name_programs(str(tmp_path)), find(tmp_path)) == (False, ())
 
 
-def test_options_leave_filters_out_or_cannot_be_said():
+def test_options_leave_filters_out_or_are_impossible():
     programs = (GitProgram("filter.x.clean", "./evil"), GitProgram("merge.y.driver", "./evil"))
     assert build_overrides(programs) == (
         *("-c", "filter.x.clean=", "-c", "filter.x.required=false"),

@@ -214,7 +214,7 @@ def test_odd_values_of_one_tape_change_no_answer_about_another(entries, refs, cr
         shutil.rmtree(home)
 
 
-def test_the_same_tape_stands_in_an_index_and_is_read_without_one(tmp_path):
+def test_the_same_tape_is_in_an_index_and_is_read_without_one(tmp_path):
     command, good, _, folder = made(tmp_path)
     write(folder, [*NEVER, *RICH, *HUGE, *LATE], [], None)
     with open_store(command.store) as (_, index):

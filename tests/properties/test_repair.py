@@ -62,7 +62,7 @@ def words(content):
 @pytest.mark.slow
 @SEARCH
 @given(HISTORIES, st.sampled_from([SEES, BLIND]))
-def test_every_call_has_its_result_right_after_it_and_no_result_stands_alone(events, target):
+def test_every_call_has_its_result_right_after_it_and_every_result_its_call(events, target):
     for size in range(len(events) + 1):
         messages = list(repair(view(path(events[:size])), target).messages)
         while messages:
@@ -125,7 +125,7 @@ def test_recording_what_was_done_changes_nothing(events, target):
 @pytest.mark.slow
 @SEARCH
 @given(HISTORIES, st.sampled_from([SEES, BLIND]))
-def test_everything_that_was_changed_is_told(events, target):
+def test_every_change_is_reported(events, target):
     entries = path(events)
     found = repair(view(entries), target)
     injected, dropped = (found.repair.injected, found.repair.dropped) if found.repair else ((), ())

@@ -95,7 +95,7 @@ ASIDES = ("counted", "counted", "stopped", "mended", "mended", "neighbour", "red
         max_size=40,
     )
 )
-def test_what_is_kept_between_calls_is_what_all_entries_folded_anew_give(deeds):
+def test_what_is_kept_between_calls_equals_a_fresh_fold_of_all_entries(deeds):
     game = Game()
     try:
         game.prompt(3)

@@ -47,7 +47,7 @@ def test_what_is_no_time_is_the_first_moment(text):
     assert format_timestamp(parse_timestamp(text)) == format_timestamp(0)
 
 
-def test_an_entry_is_later_than_its_parent_whatever_the_clock_says():
+def test_an_entry_is_later_than_its_parent_with_any_clock():
     assert choose_entry_time(7, 3) == 8
     assert choose_entry_time(7, 9) == 9
     with pytest.raises(Damaged, match=r"nothing can follow the entry of 9999-12-31.*`tape fork`"):

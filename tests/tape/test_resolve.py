@@ -161,7 +161,7 @@ def _deny(word):
         ("1a2b~9", "that is before the first entry"),
     ],
 )
-def test_what_is_not_there_is_said_with_what_to_do(library, said, text, words):
+def test_a_missing_tape_is_reported_with_what_to_do(library, said, text, words):
     before = open_files()
     with pytest.raises(NotFound) as caught:
         resolve_reference(*library, text, "/three")

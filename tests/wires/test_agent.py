@@ -115,7 +115,7 @@ async def test_a_fork_in_a_tape_of_its_own_sends_the_pictures_of_its_origin(stag
 
 
 @every_wire
-async def test_a_model_that_does_not_see_is_told_of_a_picture_in_words(stage, wire):
+async def test_a_model_without_vision_gets_a_picture_as_words(stage, wire):
     """M202 J11-2.2: the picture stays on the tape."""
     blind = {f"{wire.preset}/model-x": {"vision": False}}
     async with WireServer(Reply(wire.said("I cannot see it."))) as server:
@@ -166,7 +166,7 @@ SEARCHED = [
 ]
 
 
-async def test_a_paused_answer_is_sent_back_as_it_is_and_goes_on(stage):
+async def test_a_paused_answer_is_sent_back_unchanged_and_continues(stage):
     """No prompt of ours, and nobody's steering, comes between the two halves.
 
     M013: an answer on the tape has the id that its provider gave it.
@@ -187,7 +187,7 @@ async def test_a_paused_answer_is_sent_back_as_it_is_and_goes_on(stage):
     assert seen[-1].stop_reason == "stop"
 
 
-async def test_a_pause_with_nothing_said_is_asked_again_once(stage):
+async def test_an_empty_pause_is_asked_again_once(stage):
     paused = sse(anthropic.start(), *anthropic.stop("pause_turn"))
     async with WireServer(Reply(paused), Reply(paused)) as server:
         await stage.seen(ANTHROPIC, server, "search")
@@ -218,7 +218,7 @@ async def test_an_answer_without_words_is_asked_for_again_on_each_wire(stage, wi
     assert any("try 2" in said for said in warnings(seen))
 
 
-async def test_a_refusal_is_told_and_kept_with_its_reason(stage):
+async def test_a_refusal_is_reported_and_kept_with_its_reason(stage):
     refused = anthropic.stop("refusal")
     details = {"type": "refusal", "category": "cyber", "explanation": "No attacks."}
     refused[0]["delta"]["stop_details"] = details
@@ -304,7 +304,7 @@ async def test_a_patch_written_as_free_text_is_applied_and_goes_back_as_such(sta
         ),
     ],
 )
-async def test_what_comes_again_with_each_prompt_is_told_with_a_way_out(
+async def test_a_warning_repeated_with_each_prompt_names_a_way_out(
     stage, wire, message, kind, advice, asked
 ):
     """A refused history is sent once more, plainer; one prompt cannot be compacted."""

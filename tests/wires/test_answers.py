@@ -28,7 +28,7 @@ LIMITS = {
 
 
 @every_wire
-async def test_limits_in_the_headers_stand_in_the_answer(wire):
+async def test_limits_in_the_headers_are_in_the_answer(wire):
     """M152: rate_limit."""
     answer = await answer_for(wire, wire.said("x"), headers=LIMITS)
     assert answer.rate_limit == RateLimit(Allowance(60, 59, 1.0), Allowance(remaining=7))

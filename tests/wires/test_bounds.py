@@ -25,7 +25,7 @@ def half(wire):
 
 
 @every_wire
-async def test_an_abort_closes_the_connection_and_keeps_what_was_said(wire):
+async def test_an_abort_closes_the_connection_and_keeps_the_text(wire):
     """M152: AbortError semantics."""
     abort = asyncio.Event()
     async with WireServer(half(wire)) as server, client_of(wire, server) as client:
@@ -44,7 +44,7 @@ async def test_an_abort_closes_the_connection_and_keeps_what_was_said(wire):
     assert stream.partial == (Text("Hel"),)
 
 
-async def test_a_signal_that_is_set_before_asks_nobody():
+async def test_a_signal_that_is_set_before_sends_no_request():
     abort = asyncio.Event()
     abort.set()
     with pytest.raises(Aborted):
@@ -97,7 +97,7 @@ async def test_each_step_has_its_own_time(tmp_path):
         await generate("slow/m", timeout=2, step_timeout=50, client=client, **how)
 
 
-async def test_the_readers_own_time_counts_for_nobody_until_more_is_asked_for():
+async def test_the_readers_own_time_does_not_count_until_more_is_asked_for():
     """What is there already is read; only waiting is cut off."""
     client = Client({"slow": Slow(0)})
     stream = stream_text("slow/m", prompt="hi", client=client, timeout=0.05)

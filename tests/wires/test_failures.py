@@ -76,7 +76,7 @@ async def test_comments_and_unknown_fields_do_nothing(wire):
 
 
 @every_wire
-async def test_blocks_nobody_knows_do_nothing_bad(wire):
+async def test_unknown_blocks_are_harmless(wire):
     body = wire.write(*wire.begin, *wire.strange, *wire.say("x"), *wire.end)
     answer = await answer_for(wire, body)
     assert (answer.text, answer.tool_calls, answer.stop_reason) == ("x", (), "stop")
@@ -176,7 +176,7 @@ async def test_an_answer_that_is_not_streamed_is_read_whole(wire, indent):
 
 @every_wire
 @pytest.mark.parametrize("indent", [None, 2])
-async def test_an_error_in_the_place_of_an_answer_is_told(wire, indent):
+async def test_an_error_in_the_place_of_an_answer_is_reported(wire, indent):
     """Some hosts answer 200 and say in plain JSON what is wrong."""
     body = json.dumps(wire.refuse(f"The model is overloaded, {KEY}"), indent=indent).encode()
     error = await error_for(wire, Reply(body, content_type="application/json"))
@@ -262,7 +262,7 @@ async def test_http_errors_become_ours(wire, status, message, expected):
 
 
 @every_wire
-async def test_a_proxys_page_is_told_in_one_line(wire):
+async def test_a_proxys_page_is_reported_in_one_line(wire):
     error = await error_for(
         wire, Reply(b"<html>\nBad gateway\n</html>", 502, content_type="text/html")
     )
@@ -273,7 +273,7 @@ async def test_a_proxys_page_is_told_in_one_line(wire):
 
 
 @every_wire
-async def test_the_key_is_sent_and_stands_in_no_error(wire):
+async def test_the_key_is_sent_and_is_in_no_error(wire):
     """M150."""
     async with WireServer(json_reply(401, wire.refuse(f"bad key {KEY}"))) as server:
         *_, last = await events_of(provider(wire, server), HELLO)
@@ -285,7 +285,7 @@ async def test_the_key_is_sent_and_stands_in_no_error(wire):
 
 
 @every_wire
-async def test_nobody_listening_is_a_network_error(wire):
+async def test_a_refused_connection_is_a_network_error(wire):
     async with WireServer(Reply()) as server:
         asked = provider(wire, server)
     (failed,) = await events_of(asked, HELLO)

@@ -145,7 +145,7 @@ def _unmarked(value):
 
 
 @every_voice
-async def test_a_bad_key_fails_at_once_and_a_busy_host_is_asked_again(voice):
+async def test_a_bad_key_fails_immediately_and_a_busy_host_is_asked_again(voice):
     """M150, M152: rows 11 and 12."""
     async with Host(voice, json_reply(401, voice.wire.refuse("invalid key"))) as host:
         with pytest.raises(AuthenticationError):

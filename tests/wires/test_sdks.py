@@ -113,7 +113,7 @@ async def test_failures_are_the_same(wire, case):
 
 
 @every_sdk
-async def test_nobody_listening_and_a_long_error_are_the_same(wire):
+async def test_a_refused_connection_and_a_long_error_are_the_same(wire):
     errors_of = []
     for transport in ("http", "sdk"):
         preset = preset_of(wire, "http://127.0.0.1:1", transport)

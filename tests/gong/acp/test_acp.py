@@ -327,7 +327,7 @@ async def test_what_is_not_saved_is_read(edit):
 
 
 @pytest.mark.parametrize("saves", [True, False])
-async def test_a_write_goes_through_the_editor_and_is_on_the_disk_whatever_it_does(edit, saves):
+async def test_a_write_goes_through_the_editor_and_is_on_the_disk_in_every_case(edit, saves):
     answers = call("write", path="made.txt", content="a heron\n")
     async with edit("always", files=True, answers=answers) as (client, agent, folder):
         client.saves = saves

@@ -265,7 +265,7 @@ def todo(*items):
 FIRST = [("read", "completed"), ("write", "in_progress"), ("test", "pending")]
 
 
-async def test_the_whole_list_is_replaced_told_and_recorded_m194(stage):
+async def test_the_whole_list_is_replaced_shown_and_recorded_m194(stage):
     """M194: todos in session and UI."""
     session = await stage.session(todo(*FIRST), todo(("test", "completed")), DONE)
     assert session.todos == ()
@@ -347,9 +347,7 @@ async def test_a_plan_waits_for_approval_m194(stage, approve):
     ("mode", "afk", "approved"),
     [("accept_edits", False, False), ("accept_edits", True, True), ("bypass", False, True)],
 )
-async def test_a_plan_that_nobody_reads_is_approved_only_by_afk_and_yolo(
-    stage, mode, afk, approved
-):
+async def test_an_unread_plan_is_approved_only_by_afk_and_yolo(stage, mode, afk, approved):
     session = await stage.session(*plan_script(), permissions=PermissionSettings(mode=mode))
     if afk:
         session.ask_nobody()

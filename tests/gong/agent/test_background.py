@@ -25,7 +25,7 @@ def told(found):
     return [e.text for e in found if e.kind == "steering_injected" and e.origin == "background"]
 
 
-async def test_a_command_starts_runs_on_is_read_and_its_end_is_told_m095(stage):
+async def test_a_command_starts_is_read_and_its_end_is_reported_m095(stage):
     session = await stage.session(
         start("echo one; sleep 0.6; echo two"),
         {"tool_calls": [call("bash", command="sleep 0.2")]},
@@ -45,7 +45,7 @@ async def test_a_command_starts_runs_on_is_read_and_its_end_is_told_m095(stage):
     assert time.monotonic() - begun < 10
 
 
-async def test_waiting_for_the_end_returns_with_it_and_is_not_told_again(stage):
+async def test_waiting_for_the_end_returns_it_and_it_is_not_reported_again(stage):
     session = await stage.session(
         start("sleep 0.3; echo late; exit 3"),
         {"tool_calls": [call("bash_output", shell_id="bg_1", wait=30)]},
@@ -99,7 +99,7 @@ async def test_there_is_a_limit_and_an_unknown_id_is_an_error(stage):
     assert texts(found)[-1].startswith("No background command bg_9 in this session; running: bg_1")
 
 
-async def test_one_that_ends_between_prompts_is_told_with_the_next(stage):
+async def test_one_that_ends_between_prompts_is_reported_with_the_next(stage):
     session = await stage.session(start("sleep 0.2"), {"text": "ok"}, {"text": "I see"})
     assert told(await seen(session, "go")) == []
     await asyncio.sleep(1)

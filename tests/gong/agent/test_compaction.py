@@ -138,7 +138,7 @@ async def test_undo_is_one_line_and_gives_the_same_request(stage):
         session.undo()
 
 
-async def test_undo_does_not_drop_what_was_said_since_unasked(stage):
+async def test_undo_keeps_the_words_that_came_since_unless_forced(stage):
     session = await stage.session(
         *({"text": noise(n)} for n in range(4)), {"text": GOOD}, {"text": "since"}
     )
@@ -237,7 +237,7 @@ async def test_hard_replaces_all_by_the_summary_and_the_tape_keeps_all(stage):
     assert [entry.id for entry in tape.entries(tape.head())][: len(before)] == before
 
 
-async def test_a_library_session_does_not_compact_unless_it_is_told_to(stage):
+async def test_a_library_session_does_not_compact_by_default(stage):
     """C8 M024 M166: off for whoever builds on the session; on in the program."""
     session = await stage.session(
         {"text": "x", "usage": {"input": 30_000}}, {"text": "y"}, **window(stage, 20_000)
@@ -361,7 +361,7 @@ async def test_stopping_it_leaves_the_branch_as_it_was(stage):
     assert not any(isinstance(entry.data, Anchor) for entry in session.recorder.path)
 
 
-async def test_nothing_to_compact_is_said_and_changes_nothing(stage):
+async def test_nothing_to_compact_is_reported_and_changes_nothing(stage):
     session = await stage.session({"text": noise(1)}, {"text": GOOD})
     with pytest.raises(NothingToCompact):
         await compacted(session)
@@ -407,7 +407,7 @@ async def test_at_most_two_compactions_in_a_row(stage):
     assert told[-1].stop_reason == "stop"
 
 
-async def test_old_results_are_put_aside_in_batches(stage):
+async def test_old_results_become_placeholders_in_batches(stage):
     """M161 C9: only above the high-water mark; their text stays on the tape."""
     for n in range(8):
         (stage.folder / f"{n}.txt").write_text(noise(n, 3_000))

@@ -88,7 +88,9 @@ async def test_a_new_session_with_an_effort_still_gets_its_title(stage):
     ("name", "sent", "words"),
     [(GPT4O, None, "openai/gpt-4o takes no effort"), (GPT5, "high", "has no effort xhigh: high")],
 )
-async def test_a_model_without_it_is_not_sent_it_and_the_user_is_told(stage, name, sent, words):
+async def test_a_model_without_effort_is_not_sent_one_and_the_user_is_warned(
+    stage, name, sent, words
+):
     session = await described(stage, name, "xhigh")
     prepared = session.build_run_context().prepare_next_call()
     assert prepared.request.reasoning_effort == sent
@@ -170,7 +172,7 @@ async def test_a_window_is_learned_from_the_first_overflow(stage, message, learn
         ({"models": {"house/llm": {"context_window": 32_000}}}, False),
     ],
 )
-async def test_an_unknown_window_is_told_once(stage, settings, warns):
+async def test_an_unknown_window_is_reported_once(stage, settings, warns):
     async with WireServer(json_reply(400, {}), json_reply(400, {})) as server:
         providers = {"house": {"api": "openai-chat", "base_url": server.url}}
         settings = Settings(model="house/llm", providers=providers, **settings)

@@ -43,7 +43,7 @@ async def test_every_event_has_its_envelope_m033(stage):
     assert list(document) == ["kind", "text", "entry", "time", "session", "branch", "sequence"]
 
 
-async def test_what_is_done_before_the_first_prompt_is_told_after_the_start(stage):
+async def test_what_happens_before_the_first_prompt_is_reported_after_the_start(stage):
     """M035: words that wait, and words that were withdrawn."""
     session = await stage.session({"text": "done"})
     all_seen = []
@@ -136,7 +136,7 @@ async def test_the_limit_of_the_cost_ends_a_run_that_does_not_end_m183(stage):
     assert (found[-1].kind, found[-1].turns, session.state) == ("agent_end", 4, "idle")
 
 
-async def test_the_time_limit_stops_a_command_that_hangs_and_the_session_goes_on(stage):
+async def test_the_time_limit_stops_a_command_that_hangs_and_the_session_continues(stage):
     hanging = {"tool_calls": [call("bash", command="echo begun; tail -f /dev/null")]}
     session = await stage.session(hanging, {"text": "next"}, max_seconds=0.3)
     found = await seen(session, "go")
@@ -148,7 +148,7 @@ async def test_the_time_limit_stops_a_command_that_hangs_and_the_session_goes_on
     assert (await seen(session, "again"))[-1].stop_reason == "stop"
 
 
-async def test_rounds_are_counted_anew_for_each_prompt_and_turns_are_not(stage):
+async def test_rounds_are_counted_from_zero_for_each_prompt_and_turns_are_not(stage):
     """M015: the units are "round" for one input and "turn" for the session."""
     session = await stage.session(
         *[LOOK] * 3, {"text": "a"}, *[LOOK] * 9, max_rounds=4, max_turns=6
@@ -158,7 +158,7 @@ async def test_rounds_are_counted_anew_for_each_prompt_and_turns_are_not(stage):
     assert (reached.limit, reached.value, reached.turns) == ("total_turns", 6, 2)
 
 
-async def test_a_model_that_repeats_itself_is_told_once_and_then_stopped_m018(stage):
+async def test_a_model_that_repeats_itself_is_warned_once_and_then_stopped_m018(stage):
     session = await stage.session(*[LOOK] * 60)
     found = await seen(session, "go")
     told = only(found, "loop_detection")

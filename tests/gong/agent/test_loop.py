@@ -187,7 +187,7 @@ async def test_the_limit_of_turns_stops_softly_and_says_so(stage):
     assert types(session)[-1] == "tool.result"
 
 
-async def test_a_failure_after_text_keeps_what_was_said_and_leaves_it_out_of_the_next_call(stage):
+async def test_a_failure_after_text_keeps_it_and_leaves_it_out_of_the_next_call(stage):
     failing = {
         "text": "half an answer",
         "error": {"class": "ServerError", "message": "boom", "after": 4},

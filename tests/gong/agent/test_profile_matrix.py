@@ -276,7 +276,7 @@ async def test_row_13_a_loop_is_noticed(play):
     assert len({one.message for one in told}) == len(told)  # each pattern once
 
 
-async def test_row_14_a_failure_is_told_and_the_model_goes_on(play, stage):
+async def test_row_14_a_failure_is_reported_and_the_model_continues(play, stage):
     """M211"""
     (stage.folder / "there").write_text("found\n")
     session, _ = await play(turn(read("gone")), turn(read("there")))

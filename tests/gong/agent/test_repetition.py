@@ -56,7 +56,7 @@ def find_with_results(words: str, window: int = 10) -> list[tuple[int, Repetitio
 
 
 @pytest.mark.parametrize("unit", ["a", "ab"])
-def test_the_third_finding_of_a_pattern_ends_the_run_and_the_first_is_told_c14(unit):
+def test_the_third_finding_of_a_pattern_ends_the_run_and_the_first_warns_c14(unit):
     found = find_with_results(unit * (30 // len(unit)))
     assert [number for number, _ in found] == [10, 20, 30]
     assert [one.is_new for _, one in found] == [True, False, False]
@@ -71,7 +71,7 @@ def test_patterns_are_counted_each_for_itself_c14():
     ]
 
 
-def test_what_was_told_counts_again_after_other_calls_c14():
+def test_a_reported_pattern_counts_again_after_other_calls_c14():
     found = find_with_results("a" * 10 + "bcdefghi" + "a" * 10 + "ihgfedcb" + "a" * 10)
     assert [(number, one.is_new, one.is_last) for number, one in found] == [
         (10, True, False),
@@ -81,13 +81,13 @@ def test_what_was_told_counts_again_after_other_calls_c14():
 
 
 @pytest.mark.parametrize("words", ["aaaa", "aaaaaaaaa", "abababab"])
-def test_fewer_calls_than_the_window_are_no_loop_whatever_they_return(words):
+def test_fewer_calls_than_the_window_are_no_loop_with_any_results(words):
     assert find_with_results(words) == []
     guard = RepetitionGuard()
     assert not any(record(guard, word, "no", failed=True) for word in words)
 
 
-def test_calls_whose_results_change_are_told_once_and_never_stopped():
+def test_calls_with_changing_results_are_warned_of_once_and_never_stopped():
     [(number, found)] = find("a" * 100)
     assert (number, found.is_new, found.is_last) == (10, True, False)
 

@@ -70,7 +70,7 @@ async def test_a_plan_says_what_undo_does_and_its_patches_do_the_same(tmp_path):
     await session.close()
 
 
-async def test_the_session_goes_on_from_where_it_went_back_to(tmp_path):
+async def test_the_session_continues_from_the_entry_it_was_rewound_to(tmp_path):
     _, session, _ = await start(tmp_path)
     session.apply_rewind(plan_undo(session))
     assert [

@@ -111,7 +111,7 @@ async def test_a_turn_injects_mends_asks_runs_and_goes_round_in_this_order(stage
 
 
 @pytest.mark.parametrize("stop", ["error", "aborted"])
-async def test_an_error_and_a_stop_end_the_run_at_once(stage, stop):
+async def test_an_error_and_a_stop_end_the_run_immediately(stage, stop):
     """M003: what waits is neither served nor lost."""
     failing = {"error": {"class": "InvalidRequest", "message": "no"}, "delay_ms": 20}
     session = await stage.session(failing, {"text": "one"}, {"text": "two"})
@@ -134,7 +134,7 @@ async def test_an_answer_without_calls_ends_the_run_when_nothing_waits(stage):
     assert types(session) == ["start", "user", "assistant"]
 
 
-async def test_an_answer_grows_before_eyes_and_stands_whole_at_its_end(stage):
+async def test_an_answer_grows_while_it_streams_and_is_whole_at_its_end(stage):
     """Its pieces make up its blocks; one entry is written, when it has ended."""
     script = {"blocks": [{"type": "thinking", "text": "hm, hm"}, {"type": "text", "text": "so"}]}
     session = await stage.session({**script, "chunk": 2})
@@ -211,7 +211,7 @@ async def until_gone(pid):
 
 
 @pytest.mark.parametrize("case", LONG)
-async def test_whatever_takes_long_can_be_stopped(stage, case):
+async def test_every_slow_step_can_be_stopped(stage, case):
     """M021: and the session goes on."""
     session = await stage.session(*LONG[case], {"text": "here again"})
     on(session, BEGUN[case], session.abort)
@@ -326,7 +326,7 @@ class TestTheSevenThatTheSeedLeftToItsFramework:
         with pytest.raises(SessionClosed):
             await seen(session, "hello?")
 
-    async def test_what_was_said_survives_a_session_that_was_never_closed(self, stage):
+    async def test_recorded_words_survive_a_session_that_was_never_closed(self, stage):
         first = await stage.session({"tool_calls": [call("bash", command="echo; sleep 60")]})
         begun = asyncio.Event()
         on(first, events.ToolExecutionUpdate, begun.set)
@@ -360,7 +360,9 @@ class TestTheSevenThatTheSeedLeftToItsFramework:
             assert set(states) == {SessionState.PROCESSING}
         assert session.state is SessionState.IDLE
 
-    async def test_the_most_rounds_end_it_softly_and_the_next_prompt_counts_anew(self, stage):
+    async def test_the_limit_of_rounds_ends_it_softly_and_the_next_prompt_counts_from_zero(
+        self, stage
+    ):
         look = {"tool_calls": [call("ls", path=".")]}
         session = await stage.session(look, look, {"text": "done"}, max_rounds=2)
         found = await seen(session, "go")
@@ -370,7 +372,7 @@ class TestTheSevenThatTheSeedLeftToItsFramework:
         assert session.state is SessionState.IDLE
         assert (await seen(session, "go on"))[-1].stop_reason == "stop"
 
-    async def test_a_host_goes_on_with_its_own_work_while_it_waits_for_the_answer(self, stage):
+    async def test_a_host_continues_its_own_work_while_it_waits_for_the_answer(self, stage):
         session = await stage.session({"text": "late", "delay_ms": 60})
         run = asyncio.create_task(seen(session, "go"))
         steps = 0
@@ -380,7 +382,7 @@ class TestTheSevenThatTheSeedLeftToItsFramework:
         assert steps > 3
         assert join_texts(session.recorder.path[-1].data.content) == "late"
 
-    async def test_several_agents_work_at_once_and_keep_their_own_counsel(self, stage):
+    async def test_several_agents_work_in_parallel_without_sharing_history(self, stage):
         # Each command waits for those of all others: one after another they would never end.
         meet = "echo {0} >{0}; until [ -s 0 -a -s 1 -a -s 2 -a -s 3 ]; do sleep 0.02; done; cat {0}"
         sessions = [

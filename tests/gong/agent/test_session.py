@@ -71,7 +71,7 @@ async def test_steering_while_idle_comes_with_the_next_prompt(stage):
     assert (steering.role, join_texts(steering.content)) == ("user", "be brief")
 
 
-async def test_a_fork_goes_on_from_the_newest_entry_and_leaves_the_old_branch_alone(stage):
+async def test_a_fork_continues_from_the_newest_entry_and_leaves_the_old_branch_alone(stage):
     session = await stage.session({"text": "one"}, {"text": "two"}, {"text": "three"})
     await seen(session, "first")
     main = session.recorder.head()
@@ -155,7 +155,7 @@ async def test_a_refusal_is_named_permission_denied_for_programs_m050(stage):
     assert (warnings, last.stop_reason) == ([], "stop")
 
 
-async def test_a_policy_that_fails_refuses_the_call_and_the_run_goes_on(stage):
+async def test_a_policy_that_fails_refuses_the_call_and_the_run_continues(stage):
     session = await stage.session(
         {"tool_calls": [call("bash", command="touch made")]}, {"text": "so be it"}
     )
@@ -175,7 +175,7 @@ async def test_a_policy_that_fails_refuses_the_call_and_the_run_goes_on(stage):
     assert not (stage.folder / "made").exists()
 
 
-async def test_a_watcher_that_fails_is_reported_once_and_the_run_goes_on(stage):
+async def test_a_watcher_that_fails_is_reported_once_and_the_run_continues(stage):
     session = await stage.session(
         {"tool_calls": [call("ls", path=".")]}, {"text": "done"}, {"text": "and again"}
     )

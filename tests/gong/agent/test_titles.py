@@ -37,7 +37,7 @@ async def test_a_title_that_a_person_gave_stays(stage):
     assert session.recorder.tape.title() == "mine"
 
 
-async def test_without_a_title_the_first_words_stand(stage):
+async def test_without_a_title_the_first_words_are_shown(stage):
     failure = {"error": {"class": "RateLimited", "message": "later", "status": 429}}
     session = await named(stage, failure)
     told = await seen(session, "why is the port 8143?")

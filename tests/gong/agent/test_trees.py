@@ -53,7 +53,7 @@ def check_tree(tape):
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-async def test_a_session_of_pi_is_a_tree_whatever_is_done_with_it(tmp_path, version):
+async def test_a_session_of_pi_stays_a_tree_through_every_operation(tmp_path, version):
     """M217: brought from version 1, 2 or 3, continued, forked, compacted and loaded again."""
     write_pi_session(tmp_path / "old.jsonl", version)
     store = Store(tmp_path / "tapes")

@@ -121,7 +121,7 @@ def test_a_write_through_another_name_of_a_file_is_seen(place):
     assert place.changes("echo again >> a.txt") == ["a.txt", "c.txt"]
 
 
-def test_new_folders_and_files_in_them_are_seen_at_once(place):
+def test_new_folders_and_files_in_them_are_seen_immediately(place):
     assert place.changes("mkdir -p x/y/z; echo 1 > x/y/z/f") == ["x/y/z/f"]
     assert place.changes("echo 2 > x/y/z/f") == ["x/y/z/f"]
     assert place.changes("mv x w") == ["w/y/z/f", "x/y/z/f"]
@@ -143,7 +143,7 @@ def test_too_many_events_are_no_loss(place):
     assert place.changes("echo more >> a.txt; rm sub/b.txt") == ["a.txt", "sub/b.txt"]
 
 
-def test_limits_are_told_and_what_is_beyond_them_is_not_guessed(tmp_path):
+def test_limits_are_reported_and_what_is_beyond_them_is_not_guessed(tmp_path):
     place = Place(tmp_path, git=False, max_file_bytes=10, max_total_bytes=15, max_files=4)
     for name in ("a", "b", "c", "d", "e"):
         (place.folder / name).write_text(f"{name} 345678\n")
@@ -157,7 +157,7 @@ def test_limits_are_told_and_what_is_beyond_them_is_not_guessed(tmp_path):
     assert place.files.take_remarks(has_files=True) == ()
 
 
-def test_without_git_heavy_folders_are_left_out_and_told(tmp_path):
+def test_without_git_heavy_folders_are_left_out_and_reported(tmp_path):
     place = Place(tmp_path, git=False)
     place.run("mkdir -p node_modules/x .venv; touch node_modules/x/f .venv/f a")
     assert place.look() == ["a"]

@@ -117,7 +117,7 @@ def test_a_kept_key_is_used_and_gets_into_no_error_and_no_tape(gong, home, echo)
     assert b"secret" not in tape + told.stderr.encode() + told.stdout.encode()
 
 
-def test_a_refused_key_is_told_with_its_variable(gong, echo):
+def test_a_refused_key_is_reported_with_its_variable(gong, echo):
     """What to do about a 401, without the key."""
     address = f"http://127.0.0.1:{echo.server_address[1]}"
     env = {"AZURE_BASE_URL": address, "AZURE_OPENAI_API_KEY": "sk-other-secret-1234"}

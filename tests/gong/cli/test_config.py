@@ -88,7 +88,7 @@ def project(home):
     return home / "work"
 
 
-def test_set_writes_a_project_s_settings_which_count_at_once(gong, file, project):
+def test_set_writes_a_project_s_settings_which_take_effect_immediately(gong, file, project):
     """From any folder of the project, with comments kept; the user's own file stays."""
     inner = project / "inner"
     gong("config", "set", "--project", "max_turns", "7", cwd=inner)

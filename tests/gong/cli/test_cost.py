@@ -35,7 +35,7 @@ def recorded(home, name, cost):
         return tape.id
 
 
-def test_cost_is_told_as_text_and_cut_in_every_way(here, spent):
+def test_cost_is_text_and_can_be_grouped_in_every_way(here, spent):
     """M183: gong cost [REF] [--by call|turn|branch|tape|provider|day] [--json]."""
     known, unknown = spent
     assert here("cost", known).stdout == (
@@ -57,7 +57,7 @@ def test_cost_is_told_as_text_and_cut_in_every_way(here, spent):
     assert table[-2].endswith("$0.006+ (2 calls of unknown cost)")
 
 
-def test_what_cannot_be_told_is_one_line(here, spent, home):
+def test_a_failure_of_cost_is_one_line(here, spent, home):
     assert "--all" in here("cost", "--all", "--by", "call", code=2).stderr
     assert "'zzzz'" in here("cost", "zzzz", code=3).stderr
     told = here("cost", "--all", "--store", str(home / "empty"))

@@ -39,7 +39,7 @@ def repository(home):
     return home / "repo"
 
 
-def test_a_session_that_goes_on_elsewhere_says_so_first(gong, home, repository):
+def test_a_session_that_continues_in_another_folder_warns_first(gong, home, repository):
     root, src, other = str(repository), str(repository / "src"), str(home / "other")
     gong(*RULES, "-p", "list .", cwd=root)
     (listed,) = json.loads(gong("tape", "ls", "--all", "--json").stdout)

@@ -25,7 +25,7 @@ def test_a_plugin_is_written_installed_listed_and_removed(gong, home):
     assert gong("plugin", "list", cwd=home).stdout == "no plugin is installed\n"
 
 
-def test_what_is_odd_in_a_plugin_is_told_once(gong, home):
+def test_oddities_of_a_plugin_are_reported_once(gong, home):
     """When it is installed; then its files are used without a word."""
     text = "---\nname: {0}\ndescription: Use it for: x\n---\nDo it.\n"
     for file, name in [("skills/one/SKILL.md", "one"), ("agents/critic.md", "critic")]:

@@ -53,9 +53,7 @@ def test_a_result_is_one_json_document(tool, home):
         ("apply_patch", {"input": ""}, 1, "Invalid patch"),
     ],
 )
-def test_whatever_goes_wrong_is_a_result_with_its_exit_code(
-    tool, home, name, arguments, code, said
-):
+def test_every_failure_is_a_result_with_its_exit_code(tool, home, name, arguments, code, said):
     """M049 M097"""
     done = tool(name, code=code, **arguments)
     assert (done["is_error"], said in done["content"]) == (True, True)

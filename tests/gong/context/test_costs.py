@@ -91,7 +91,7 @@ def test_calls_are_summed_by_call_turn_branch_provider_and_day(tape):
     assert sums(tape, "day") == [(steer.time[:10], steer.time[:10], 120, 1.875)]
 
 
-def test_a_phase_that_was_only_begun_is_not_read(tape):
+def test_a_phase_that_was_only_started_is_not_read(tape):
     recorded(tape, answer("a", 100, 1.0))
     tape.phases.folder.make("0002-main-compaction").close()
     assert sums(tape, "provider") == [("a", "a", 100, 1.0)]

@@ -73,7 +73,7 @@ class TestWhereItCuts:
         payloads = [say("go"), answer("a"), say("and?"), result("a"), say("now"), answer(text="x")]
         assert cut_at(payloads, 4) == HistoryCut(4, 4)
 
-    def test_an_unanswered_call_is_done_with_when_something_else_is_said(self):
+    def test_an_unanswered_call_is_closed_by_any_later_message(self):
         assert cut_at(
             [say("go"), answer("a"), ToolStart("a", "bash"), say("and?")], 1
         ) == HistoryCut(3, 3)

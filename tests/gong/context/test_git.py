@@ -108,7 +108,7 @@ async def test_a_folder_inside(found, repository):
     assert await found(folder / "x" / "y") == GitRepository("main", commit, dirty=False)
 
 
-async def test_a_detached_head_is_told_by_its_commit(found, git, repository):
+async def test_a_detached_head_is_described_by_its_commit(found, git, repository):
     folder, commit = repository
     git(folder, "checkout", "-q", "--detach")
     assert await found(folder) == GitRepository(None, commit, dirty=False)

@@ -188,7 +188,7 @@ def test_a_summary_and_deeds_become_a_handoff():
 PASTE = "please fix this:\n" + "\n".join(f"  File mod{n}.py, line {n}" for n in range(60))
 
 
-def test_a_pasted_prompt_stands_on_the_page_once():
+def test_a_pasted_prompt_is_on_the_page_once():
     """M168: its first line stands for it elsewhere."""
     summary = Summary(
         goal=f"{PASTE[:90]} … {PASTE[-50:]}",
@@ -210,7 +210,7 @@ def test_a_pasted_prompt_stands_on_the_page_once():
     assert build_handoff(Handoff(), summary, DONE).notes == ("port 8143",)
 
 
-def test_a_file_stands_on_the_page_once():
+def test_a_file_is_on_the_page_once():
     summary = Summary(goal="g", files_changed=("lib/a.py", "./lib/../lib/a.py", "/src/lib/a.py"))
     assert build_handoff(Handoff(), summary, DONE, cwd="/src").key_files == ("lib/a.py",)
 

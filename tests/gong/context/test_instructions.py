@@ -109,7 +109,7 @@ def test_the_users_own_file_comes_first(place):
     assert place.names() == ["~/.config/gong/AGENTS.md", "AGENTS.md"]
 
 
-def test_a_file_is_read_once_under_whatever_name(place):
+def test_a_file_is_read_once_under_any_of_its_names(place):
     place.write("AGENTS.md", "one")
     (place.root / "CLAUDE.md").symlink_to("AGENTS.md")
     assert place.names(own="CLAUDE.md") == ["AGENTS.md"]
@@ -187,7 +187,7 @@ def test_the_users_own_file_may_import_from_anywhere(place):
     assert place.names() == ["~/notes/x.md", "~/.claude/CLAUDE.md"]
 
 
-def test_what_cannot_be_read_is_told(place):
+def test_an_unreadable_file_is_reported(place):
     os.mkfifo(place.root / "AGENTS.md")
     place.write("a/AGENTS.md/x", "a folder")
     place.write("a/b/AGENTS.md", b"PNG\0\1\2")
@@ -252,6 +252,6 @@ def test_nothing_there_is_nothing():
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read all")
-def test_a_file_of_somebody_else_is_told(place):
+def test_a_file_of_another_user_is_reported(place):
     place.write("AGENTS.md", "x").chmod(0)
     assert "Permission denied" in place.read().remarks[0]

@@ -30,7 +30,7 @@ def metered(payloads, kept=(), system="be brief", tools=(TOOL,), **options):
     return measure_context_usage(request, seen, **options), request
 
 
-def test_each_part_is_told_with_its_turns():
+def test_each_part_is_listed_with_its_turns():
     """Who uses the window: system, tools, summary, each turn."""
     anchor = Anchor(kind="compaction", summary="what was")
     payloads = [
@@ -84,7 +84,7 @@ def test_a_meter_goes_round_as_json():
     assert msgspec.json.decode(msgspec.json.encode(found), type=ContextUsage) == found
 
 
-def test_its_text_stands_in_80_columns_and_folds_old_turns():
+def test_its_text_fits_80_columns_and_folds_old_turns():
     parts = [
         UsageShare("system", "system prompt", 1_000),
         UsageShare("turn", "长" * 60, 2_000_000, "0" * 40),

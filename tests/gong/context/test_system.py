@@ -34,7 +34,7 @@ def rules(text):
     return text.partition("<environment>")[0]
 
 
-def test_the_usual_tools_are_told_by_what_they_are_for():
+def test_the_usual_tools_are_described_by_their_purpose():
     assert (
         "- Use `edit` to change a part of a file, `write` for new files or whole rewrites,"
         " `bash` to run commands.\n" in prompt()
@@ -81,7 +81,7 @@ def test_the_topics_of_every_profile(profile):
     assert [topic for topic in topics if topic not in text] == []
 
 
-def test_without_tools_the_model_is_told_so():
+def test_without_tools_the_system_prompt_says_so():
     assert "You have no tools in this session" in prompt(())
     assert "the tools you are given" in prompt(("read",))
 
@@ -106,7 +106,7 @@ def test_without_tools_the_model_is_told_so():
         (GitRepository(None, None, None), ["Is git repository: true"]),
     ],
 )
-def test_the_repository_is_told(repository, lines):
+def test_the_repository_is_described(repository, lines):
     """M134 M221: true or false, and a detached HEAD is a repository too."""
     assert [
         line for line in prompt(repository=repository).split("\n") if "git" in line.lower()
@@ -135,7 +135,7 @@ def test_a_name_with_a_line_break_stays_in_its_line():
     assert "Knowledge cutoff: unknown" in text
 
 
-def test_the_state_of_git_is_told():
+def test_the_state_of_git_is_described():
     """M135"""
     state = GitRepository("main", COMMIT, True, 2, 3, ("abc one", "def two"))
     text = prompt(repository=state)

@@ -158,7 +158,7 @@ async def test_what_ignores_a_request_to_end_is_killed(env, tmp_path):
     assert not alive(*pids(tmp_path))
 
 
-async def test_words_said_on_the_way_out_are_heard(env, tmp_path):
+async def test_output_of_a_program_while_it_ends_is_kept(env, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     result = await env.exec_command(
         "trap 'echo bye; exit 3' TERM; while :; do read -rt 0.05 <>pipe; done", timeout_ms=200
@@ -166,7 +166,7 @@ async def test_words_said_on_the_way_out_are_heard(env, tmp_path):
     assert (result.output, result.exit_code, result.timed_out) == (b"bye\n", 3, True)
 
 
-async def test_cancelling_ends_the_whole_tree_and_keeps_what_was_said(env, tmp_path):
+async def test_cancelling_ends_the_whole_tree_and_keeps_the_output(env, tmp_path):
     """M089"""
     heard = []
     running = asyncio.create_task(env.exec_command(f"echo started; {TREE}", on_output=heard.append))
@@ -273,7 +273,7 @@ def test_it_says_where_it_is(tmp_path):
     assert env.os_version
 
 
-async def test_a_search_in_a_thread_ends_when_nobody_waits_for_it(tmp_path):
+async def test_a_search_in_a_thread_ends_when_its_caller_is_cancelled(tmp_path):
     (tmp_path / "a").mkdir()
     begun, ended = threading.Event(), threading.Event()
 

@@ -98,7 +98,7 @@ def told(env, way):
 @pytest.mark.parametrize(
     "way", ["read", "list", "list all", "exists", "glob", "glob all", "grep", "grep all"]
 )
-async def test_nothing_is_told_of_what_is_outside(tmp_path, way):
+async def test_nothing_outside_is_reported(tmp_path, way):
     """Neither content nor names, whichever moment the link is there."""
     for name, said in (("outside/deep", "secret"), ("work/sub/deep", "fine")):
         (tmp_path / name).mkdir(parents=True)

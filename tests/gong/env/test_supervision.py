@@ -229,7 +229,7 @@ async def test_nothing_that_is_open_here_is_open_in_a_command(tmp_path):
     assert b"secret" not in shown.output
 
 
-async def test_an_environment_nobody_closes_ends_its_supervisor_when_it_is_forgotten(tmp_path):
+async def test_an_unclosed_environment_ends_its_supervisor_when_it_is_collected(tmp_path):
     env = LocalEnvironment(str(tmp_path), ENVIRON)
     await env.exec_command("true")
     supervisor = env._supervisor.pid

@@ -142,7 +142,7 @@ npm_config_user_agent npm_package_name OP_ACCOUNT PATHEXT PATTERN COMPATIBILITY
 """
 
 
-def test_a_secret_is_told_by_its_name():
+def test_a_secret_is_recognised_by_its_name():
     """M124"""
     assert [name for name in SECRET.split() if not is_secret_variable(name, "x")] == []
 
@@ -187,7 +187,7 @@ PLAIN_VALUES = {
 
 
 @pytest.mark.parametrize("environ", [SECRET_VALUES, PLAIN_VALUES])
-def test_a_secret_is_told_by_what_it_holds(environ):
+def test_a_secret_is_recognised_by_its_value(environ):
     secret = {name for name, value in environ.items() if is_secret_variable(name, value)}
     assert secret == (set(SECRET_VALUES) if environ is SECRET_VALUES else set())
 

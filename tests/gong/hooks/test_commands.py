@@ -118,7 +118,7 @@ async def test_any_other_answer_lets_the_call_run(stage, answer):
         ("echo '{\"hookSpecificOutput\": 3}'", "hookSpecificOutput is not an object"),
     ],
 )
-async def test_a_failure_is_told_and_does_not_block(stage, command, error):
+async def test_a_failure_is_reported_and_does_not_block(stage, command, error):
     """C26: other exit codes warn; M173."""
     _, happened, _ = await run_with(stage, "PreToolUse", command, ECHO, DONE)
     assert result_texts(happened) == ["out\n"]
@@ -195,7 +195,7 @@ async def test_text_for_the_model_comes_after_the_results(stage):
     assert (entry.origin, join_texts(entry.content)) == ("hook", "remember this")
 
 
-async def test_a_result_is_told_and_replaced(stage):
+async def test_a_result_is_passed_to_the_hook_and_replaced(stage):
     """PostToolUse: tool_response, and updatedToolOutput."""
     answer = {"hookSpecificOutput": {"updatedToolOutput": "other"}}
     _, happened, (given,) = await run_with(stage, "PostToolUse", answering(answer), ECHO, DONE)
@@ -224,7 +224,7 @@ async def test_a_failed_call_has_an_event_of_its_own(stage):
     assert read_log(stage, "other") == []
 
 
-async def test_the_first_prompt_is_told_after_the_start_with_the_id_of_the_session(stage):
+async def test_the_first_prompt_reaches_hooks_after_the_start_with_the_id_of_the_session(stage):
     """SessionStart, then UserPromptSubmit: both with id and transcript, as in Claude Code."""
     keep = {"type": "command", "command": answering("")}
     both = {name: [{"hooks": [keep]}] for name in ("UserPromptSubmit", "SessionStart")}
@@ -306,7 +306,7 @@ async def test_a_project_is_prepared_before_its_first_session(stage):
     assert len(read_log(stage)) == 1
 
 
-async def test_the_end_of_a_session_is_told(stage):
+async def test_the_end_of_a_session_reaches_hooks(stage):
     """SessionEnd."""
     session, _, log = await run_with(stage, "SessionEnd", answering(""), DONE)
     assert log == []
@@ -338,7 +338,7 @@ async def test_a_hook_ends_the_run(stage):
     assert types(session)[-1] == "tool.result"
 
 
-async def test_a_compaction_is_cancelled_by_hand_or_told(stage):
+async def test_a_compaction_is_cancelled_by_a_hook_or_reported_to_it(stage):
     """PreCompact and PostCompact, with their trigger."""
     hooks = {
         "PreCompact": [{"matcher": "manual", "hooks": [{"command": answering("not now", 2)}]}],
@@ -562,7 +562,7 @@ def test_all_events_of_the_dialect_are_known():
         ),
     ],
 )
-async def test_a_refusal_on_the_wrong_level_counts_and_is_said(stage, answer, remarks):
+async def test_a_refusal_on_the_wrong_level_counts_and_is_reported(stage, answer, remarks):
     _, happened, _ = await run_with(stage, "PreToolUse", answering(answer), ECHO, DONE)
     assert result_texts(happened) == ["Blocked by a hook: no"]
     said = [event.message for event in of(events.Warn, happened)]

@@ -29,7 +29,7 @@ def answer_with(stage, decision):
     stage.trust()
 
 
-async def test_a_command_hook_allows_although_nobody_can_be_asked_m174(stage):
+async def test_a_command_hook_allows_although_no_person_can_be_asked_m174(stage):
     """M174: Claude's JSON in both directions; the approval entry names the hook."""
     answer_with(stage, '{"behavior":"allow"}')
     session, happened = await stage.run((), TOUCH, DONE)
@@ -91,7 +91,7 @@ async def test_a_person_is_asked_only_where_no_hook_decides(stage):
     ("command", "mode"),
     [("rm -rf ~", "default"), ("touch x", "plan"), ("touch x", "locked"), ("ls", "default")],
 )
-async def test_a_hook_is_not_asked_about_what_nobody_would_be_asked(stage, command, mode):
+async def test_a_hook_is_not_asked_about_a_call_that_needs_no_answer(stage, command, mode):
     hook = Decider(Allow())
     script = {"tool_calls": [call("bash", command=command)]}
     await stage.run([hook], script, DONE, permissions=PermissionSettings(mode=mode))

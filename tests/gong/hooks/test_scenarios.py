@@ -40,7 +40,7 @@ async def watched(stage, *answers):
     return {kind: [one for one in saw if one["kind"] == kind] for kind in {e["kind"] for e in saw}}
 
 
-async def test_1_1_a_tool_that_ran_is_told_to_watching_hooks(stage):
+async def test_1_1_a_finished_tool_is_reported_to_watching_hooks(stage):
     """J10-1.1, M040, M169: it only reads."""
     stage.write("a.txt", "content\n")
     saw = await watched(stage, {"tool_calls": [call("read", path="a.txt")]}, DONE)
@@ -48,7 +48,7 @@ async def test_1_1_a_tool_that_ran_is_told_to_watching_hooks(stage):
     assert (end["name"], end["content"][0]["text"]) == ("read", "content\n")
 
 
-async def test_1_2_start_and_end_of_a_run_are_told_in_order(stage):
+async def test_1_2_start_and_end_of_a_run_are_reported_in_order(stage):
     """J10-1.2, M040: the start has the prompt, the end how long it took and how many steps."""
     saw = []
     session, _ = await stage.run([hook(on_event=saw.append)], ECHO, DONE)
@@ -73,7 +73,7 @@ async def test_1_3_the_end_of_a_turn_names_its_tool_calls(stage):
     assert (first["tool_calls"], second["calls"]) == (1, [])
 
 
-async def test_another_model_and_a_hook_that_fails_are_told_to_watching_hooks(stage):
+async def test_another_model_and_a_failing_hook_are_reported_to_watching_hooks(stage):
     """M040: model select with both names, and hook error with the hook, its point and why."""
     saw = []
     session = await stage.hooked([hook(on_event=saw.append, on_context=broken)], DONE, DONE)
@@ -487,7 +487,7 @@ async def test_answers_of_a_wrong_kind_are_errors_and_change_nothing(stage):
     assert points == ["input", "before_agent", "context", "tool_call", "tool_result", "context"]
 
 
-async def test_a_call_that_a_hook_wants_approved_does_not_run_where_nobody_is_asked(stage):
+async def test_a_call_that_a_hook_sends_to_approval_does_not_run_without_a_person(stage):
     """M170: `Ask` is a refusal without a person, and `Allow` changes arguments."""
     _, happened = await stage.run([hook(before_tool_call=lambda *_: Ask("look"))], ECHO, DONE)
     (text,) = result_texts(happened)
@@ -506,7 +506,7 @@ async def test_a_call_that_a_hook_wants_approved_does_not_run_where_nobody_is_as
         (Ask("look"), (), 1, "ok\n"),
     ],
 )
-async def test_wishes_of_hooks_stand_between_the_rules_and_the_mode(
+async def test_wishes_of_hooks_rank_between_the_rules_and_the_mode(
     stage, answer, deny, asked, said
 ):
     """Lessons: deny beats allow, and a hook's allow does not beat a rule of denial."""

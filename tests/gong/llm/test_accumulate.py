@@ -63,7 +63,7 @@ def fed(events):
     return answer
 
 
-def test_the_blocks_stand_in_their_places_and_calls_get_our_ids():
+def test_the_blocks_keep_their_places_and_calls_get_our_ids():
     assert fed(WHOLE).response() == Response(
         content=CONTENT,
         stop_reason="tool_calls",
@@ -102,7 +102,7 @@ def test_thinking_that_is_only_a_signature_is_kept():
         "[" * 100_000,
     ],
 )
-def test_arguments_an_entry_cannot_hold_as_json_stand_as_text(text):
+def test_arguments_an_entry_cannot_hold_as_json_become_text(text):
     answer = fed(
         [
             ToolCallStart(0, "t", "p"),

@@ -126,7 +126,7 @@ async def test_calls_side_by_side_go_there_and_back(model, url):
 
 
 @every_model
-async def test_thoughts_are_told_apart_from_words(model, url):
+async def test_thoughts_are_distinguished_from_words(model, url):
     answer = accumulated(await events_for(model, url, "think"))
     thoughts = [block.text for block in answer.content if isinstance(block, Thinking)]
     assert (answer.text, "".join(thoughts)) == ("42", "step by step")

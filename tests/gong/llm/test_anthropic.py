@@ -153,7 +153,7 @@ async def test_blocks_of_the_providers_own_tools_are_no_calls_of_ours():
     assert (answer.tool_calls, answer.stop_reason, answer.raw_stop) == ((), "stop", "pause_turn")
 
 
-async def test_a_pause_goes_on_where_scripts_ask():
+async def test_a_pause_continues_where_scripts_ask():
     pause = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
     replies = (
         Reply(sse(start(), *block(0, pause), *stop("pause_turn"))),
@@ -238,7 +238,7 @@ async def test_stop_reasons_are_ours_and_keep_the_original(raw, ours):
     assert (answer.stop_reason, answer.raw_stop) == (ours, raw)
 
 
-async def test_what_is_said_of_a_refusal_is_kept():
+async def test_the_explanation_of_a_refusal_is_kept():
     details = {"type": "refusal", "category": "cyber", "explanation": "This looks like an attack."}
     refused = stop("refusal")
     refused[0]["delta"]["stop_details"] = details
@@ -247,14 +247,14 @@ async def test_what_is_said_of_a_refusal_is_kept():
     assert last.why == "cyber: This looks like an attack."
 
 
-async def test_the_borders_of_a_block_may_be_left_out_or_said_twice():
+async def test_the_borders_of_a_block_may_be_missing_or_repeated():
     began, *pieces, ended = text_block(0, "Hel", "lo")
     for events in ([began, *pieces, ended, ended], [*pieces, ended], [*pieces]):
         answer = await answer_for(start(), *events, *stop("end_turn"))
         assert answer.content == (Text("Hello"),)
 
 
-async def test_a_message_start_said_twice_counts_once():
+async def test_a_repeated_message_start_counts_once():
     answer = await answer_for(start(), start(id="msg_2"), *text_block(0, "x"), *stop("end_turn"))
     assert (answer.text, answer.response_id) == ("x", "msg_1")
 
@@ -403,7 +403,7 @@ ADAPTIVE = {"type": "adaptive", "display": "summarized"}
         ("glm-5.2", "high", {"thinking": {"type": "enabled", "budget_tokens": 8192}}),
     ],
 )
-def test_effort_is_told_in_the_way_the_model_understands(model, effort, expected):
+def test_effort_is_sent_in_the_form_the_model_understands(model, effort, expected):
     wire = build_envelope(replace(HELLO, model=model, reasoning_effort=effort), PRESET)
     assert {name: wire[name] for name in ("thinking", "output_config") if name in wire} == expected
 

@@ -90,7 +90,7 @@ def test_a_typed_name_means_exact_alias_catalogue_family_in_this_order(typed, fu
         ("anthropic/", "did you mean anthropic/claude-sonnet-5-5?"),
     ],
 )
-def test_a_name_that_means_nothing_is_told_what_comes_near(typed, near):
+def test_an_unknown_name_gets_the_nearest_known_ones(typed, near):
     """M143."""
     with pytest.raises(UnknownModel, match="unknown model") as caught:
         NAMES.resolve_name(typed)

@@ -37,7 +37,7 @@ def test_offline_needs_nothing_and_is_made_once():
 @pytest.mark.parametrize(
     "name", ["nope/x", "offline/other", "anthropic/", "anthropic", "", "/x", "claude-sonnet-5-5"]
 )
-def test_an_unknown_name_is_told_what_is_known(name):
+def test_an_unknown_name_gets_the_known_ones(name):
     with pytest.raises(UnknownModel) as caught:
         Client.from_env({"ANTHROPIC_API_KEY": "k"}).resolve(name)
     assert str(caught.value).startswith(f"unknown model {name!r}: ")

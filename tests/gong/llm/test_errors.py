@@ -143,7 +143,7 @@ def test_a_limit_that_passes_is_never_an_overflow(status, message, kind):
         (422, "Please ensure that function call turn comes immediately after a user turn"),
     ],
 )
-def test_a_history_out_of_order_is_told_apart(status, message):
+def test_a_history_out_of_order_has_an_error_of_its_own(status, message):
     """M148: to be mended and sent once more, never compacted."""
     error = build_provider_error("p", status, message)
     assert type(error) is errors.MalformedHistory
@@ -211,7 +211,7 @@ def test_nothing_that_looks_like_a_key_gets_into_an_error(key):
     assert key not in remove_keys(f"Authorization: Bearer {key}")
 
 
-def test_the_key_in_use_is_cut_out_whatever_it_looks_like():
+def test_the_key_in_use_is_removed_in_any_form():
     """M184."""
     assert str(build_provider_error("p", 401, "no such key: hunter2", key="hunter2")) == (
         "p API error (401): no such key: …"

@@ -313,7 +313,7 @@ async def test_http_errors_become_ours(reply, expected, wait):
     assert error.retry_after == wait
 
 
-async def test_an_answer_that_said_why_it_stopped_is_whole_however_its_connection_ends():
+async def test_an_answer_with_a_stop_reason_is_whole_however_its_connection_ends():
     whole = joined(WHOLE_EVENTS)
     assert joined(await events_for(Reply(stream(*WHOLE), cut=True))) == whole
     assert joined(await events_for(Reply(stream(*WHOLE), stall=True), idle=0.2)) == whole
@@ -381,7 +381,7 @@ def test_tool_choices_are_the_apis(mode, word):
         ("gemma-4-27b", "high", None),
     ],
 )
-def test_effort_is_told_in_the_way_the_model_understands(model, effort, expected):
+def test_effort_is_sent_in_the_form_the_model_understands(model, effort, expected):
     settings = body_of(replace(HELLO, model=model, reasoning_effort=effort)).get("generationConfig")
     asked = {"includeThoughts": True, **expected} if expected else None
     assert (settings or {}).get("thinkingConfig") == asked

@@ -109,7 +109,7 @@ async def test_its_own_answers_and_earlier_questions_are_no_source():
     assert "3 prompts ago" in (await chat("The code word is z.", *asked)).text
 
 
-async def test_without_anything_said_before_a_question_gets_the_help():
+async def test_a_question_without_earlier_statements_gets_the_help():
     assert (await chat("what is the weather?", tools=SEARCH)).text == HELP
     assert (await chat("hello", "tell me a joke")).text == HELP
 
@@ -144,7 +144,7 @@ async def test_a_summary_answers_too(question, answer):
     assert (await answer_to(both)).text == answer
 
 
-async def test_what_no_longer_stands_before_it_is_looked_up_on_the_tape():
+async def test_earlier_statements_out_of_view_are_looked_up_on_the_tape():
     talk = [user("hello"), Message("assistant", (Text("hi"),)), user("what is the code word?")]
     answer = await answer_to(*talk, tools=SEARCH)
     (call,) = answer.tool_calls
@@ -169,7 +169,7 @@ async def test_half_an_answer_is_no_reason_not_to_search():
     assert (await answer_to(*talk, tools=SEARCH)).tool_calls
 
 
-async def test_where_something_is_may_have_been_said():
+async def test_a_place_is_recalled_from_an_earlier_statement():
     talk = (user("The staging server is in Oslo."), user("where is the staging server?"))
     tools = ("grep",)
     assert "Oslo" in (await answer_to(*talk, tools=tools)).text
@@ -186,7 +186,7 @@ def called(number, command):
     )
 
 
-async def test_a_turn_cut_by_a_compaction_goes_on_where_it_was():
+async def test_a_turn_cut_by_a_compaction_continues_where_it_was():
     """M156: a cut inside a turn leaves its request in the summary only."""
     request = "run a then run b then run c"
     summary = user(render_summary(Summary(goal="x", requests=("list", request))))

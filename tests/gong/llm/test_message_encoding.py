@@ -10,7 +10,7 @@ ROLES = st.sampled_from(["system", "user", "assistant"])
 
 
 @given(st.lists(st.lists(ROLES, max_size=4), max_size=5), st.booleans(), st.booleans())
-def test_a_selection_kept_while_a_history_grows_is_the_one_made_anew(runs, is_new, plain):
+def test_a_selection_kept_while_a_history_grows_equals_a_fresh_one(runs, is_new, plain):
     kept, every, history = HistorySelection(is_system_message), HistorySelection(), []
     for run in runs:
         history = [*history] if is_new else history

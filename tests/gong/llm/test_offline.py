@@ -137,7 +137,7 @@ async def test_each_step_is_one_call_and_the_end_says_what_came_back():
         ),
     ],
 )
-async def test_a_step_calls_its_tool_and_is_told_in_a_sentence(prompt, result, call, said):
+async def test_a_step_calls_its_tool_and_is_described_in_a_sentence(prompt, result, call, said):
     assert await conversation(prompt, result) == ([call], said)
 
 
@@ -152,7 +152,7 @@ async def test_a_failed_step_does_not_stop_the_next():
     assert said == "read failed: gone\nThis folder holds 1 entry: b."
 
 
-async def test_a_step_without_its_tool_is_told_and_passed_over():
+async def test_a_step_without_its_tool_is_reported_and_skipped():
     calls, said = await conversation("run ls then read a", "x", tools=("read",))
     assert [name for name, _ in calls] == ["read"]
     assert said == (

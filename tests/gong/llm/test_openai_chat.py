@@ -122,7 +122,7 @@ async def test_only_encrypted_thinking_is_redacted():
         *("always index 0", "late name", "object", "no arguments", "arguments apart"),
     ],
 )
-async def test_calls_are_told_apart_however_their_host_marks_the_pieces(pieces):
+async def test_calls_are_distinguished_however_their_host_marks_the_pieces(pieces):
     answer = await answer_for(*map(calls, pieces), chunk(finish="tool_calls"))
     assert [(one.name, json.loads(bytes(one.args))) for one in answer.tool_calls] == [
         ("read", {"n": 1}),
@@ -141,7 +141,7 @@ async def test_calls_that_nothing_tells_apart_but_their_arguments_are_two():
     assert [json.loads(bytes(one.args)) for one in answer.tool_calls] == [{"n": 1}, {"n": 2}]
 
 
-async def test_thinking_that_stands_in_details_alone_is_read():
+async def test_thinking_in_details_alone_is_read():
     detail = {"type": "reasoning.text", "index": 0}
     answer = await answer_for(
         chunk({"reasoning_details": [{**detail, "text": "h"}]}),
@@ -168,7 +168,7 @@ async def test_spoken_words_are_text_and_pictures_are_kept():
     ("model", "sent"),
     [("grok-4.7", "high"), ("grok-3-mini-fast", "high"), ("grok-4", None), ("grok-code-1", None)],
 )
-async def test_only_models_that_take_an_effort_are_told_one(model, sent):
+async def test_only_models_that_take_an_effort_are_sent_one(model, sent):
     """M146: xAI refuses calls that tell the others."""
     request = replace(HELLO, model=model, reasoning_effort="high")
     assert (await sent_for(request, load_presets({})["xai"])).get("reasoning_effort") == sent
@@ -248,7 +248,7 @@ async def test_stop_reasons_are_ours_and_keep_the_original(raw, ours):
     assert (answer.stop_reason, answer.raw_stop) == (ours, raw)
 
 
-async def test_calls_stop_an_answer_whatever_its_host_says():
+async def test_calls_stop_an_answer_with_any_finish_reason():
     answer = await answer_for(calls(call(0, "{}", "a", "ls"), finish="stop"))
     assert (answer.stop_reason, answer.raw_stop) == ("tool_calls", "stop")
 
@@ -427,7 +427,7 @@ async def test_the_prompt_is_the_first_message(role):
     assert sent["tools"][0]["function"]["strict"] is False
 
 
-async def test_an_empty_list_of_tools_goes_where_calls_stand_in_the_history():
+async def test_an_empty_list_of_tools_is_sent_where_the_history_has_calls():
     called = Message("assistant", (ToolCall(id="a", name="ls", args=Raw(b"{}")),))
     history = (*HELLO.messages, called, Message("tool", (), "a", "ls"))
     preset = replace(PLAIN, quirks=Quirks(empty_tools=True))
@@ -454,7 +454,7 @@ async def test_mistral_gets_its_ids_names_and_fillers():
     assert (filler["role"], user["role"]) == ("assistant", "user")
 
 
-async def test_claude_behind_a_router_is_told_what_to_cache():
+async def test_claude_behind_a_router_gets_cache_marks():
     history = (*HELLO.messages, Message("assistant", (Text("yes"),)), *HELLO.messages)
     request = replace(CHOSEN, model="anthropic/claude-sonnet-5-5", messages=history)
     marked = await sent_for(request, load_presets({})["openrouter"])
@@ -511,7 +511,7 @@ async def test_an_error_is_found_where_hosts_put_it(told, expected):
     assert type(events[-1].error).__name__ == expected
 
 
-async def test_a_host_that_says_all_is_well_said_nothing_of_an_error():
+async def test_an_error_beside_a_good_finish_reason_is_ignored():
     fine = {"base_resp": {"status_code": 0, "status_msg": ""}}
     assert (await answer_for(chunk({"content": "4"}, "stop", **fine))).text == "4"
 

@@ -134,7 +134,7 @@ async def test_reasoning_in_full_is_thinking_too():
     assert answer.content == (Thinking("hm", wire=compact(done)),)
 
 
-async def test_reasoning_nobody_may_read_is_redacted():
+async def test_encrypted_reasoning_is_redacted():
     done = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "gAAA=="}
     answer = await answer_for(start(), *item(0, {"type": "reasoning"}, done), end())
     assert answer.content == (Thinking("", redacted=True, wire=compact(done)),)
@@ -258,7 +258,7 @@ async def test_an_answer_may_end_in_the_word_of_other_hosts():
     assert (answer.text, answer.stop_reason) == ("Hello", "stop")
 
 
-async def test_items_are_told_apart_by_id_where_they_have_no_place():
+async def test_items_are_distinguished_by_id_where_they_have_no_place():
     def unplaced(event):
         return {key: value for key, value in event.items() if key != "output_index"}
 
@@ -275,7 +275,7 @@ async def test_items_are_told_apart_by_id_where_they_have_no_place():
     ]
 
 
-async def test_events_of_items_nobody_began_are_ignored():
+async def test_events_of_items_without_a_start_are_ignored():
     answer = await answer_for(
         start(), *delta("output_text", "lost", output_index=7), *message(0, "x"), end()
     )
@@ -320,7 +320,7 @@ async def test_an_incomplete_answer_says_why(reason, ours):
         ({"type": "error", "code": None, "message": f"bad {KEY}"}, errors.StreamError),
     ],
 )
-async def test_a_failure_told_in_the_stream_becomes_ours(event, expected):
+async def test_a_failure_in_the_stream_becomes_ours(event, expected):
     events = await events_for(Reply(sse(start(), *message(0, "Hel")[:-1], event)))
     assert TextDelta(0, "Hel") in events
     assert isinstance(events[-1], StreamFailure)
@@ -382,7 +382,7 @@ async def test_only_models_that_reason_are_asked_for_reasoning(model, asked):
     assert ("include" in await sent_for(replace(HELLO, model=model))) == asked
 
 
-async def test_other_hosts_are_not_told_what_to_keep():
+async def test_other_hosts_get_no_cache_marks():
     sent = await sent_for(replace(CHOSEN, session="t1"), PLAIN)
     assert {"store", "include", "prompt_cache_key"} & sent.keys() == set()
     assert "strict" not in sent["tools"][0]

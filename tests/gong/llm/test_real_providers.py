@@ -83,7 +83,7 @@ async def test_a_tool_goes_there_and_back(model, client):
 
 
 @pytest.mark.integration
-async def test_what_was_said_before_is_known(model, client):
+async def test_earlier_words_are_known(model, client):
     """M210 J9-2.4 J11-1.4: two turns."""
     said = (
         Message("user", (Text("My name is Alice and I am 30."),)),
@@ -96,7 +96,7 @@ async def test_what_was_said_before_is_known(model, client):
 
 
 @pytest.mark.integration
-async def test_a_model_nobody_knows_is_not_found(model, client):
+async def test_an_unknown_model_is_not_found(model, client):
     unknown = f"{model.partition('/')[0]}/no-such-model-at-all"
     with pytest.raises(errors.ModelNotFound):
         await generate(unknown, prompt="Hello", client=client)

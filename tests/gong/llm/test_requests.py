@@ -125,7 +125,7 @@ CHOICES = {
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_a_forced_call_is_told_in_the_apis_words_and_excludes_thinking_on_anthropic(name):
+def test_a_forced_call_is_sent_in_the_apis_words_and_excludes_thinking_on_anthropic(name):
     """M152: tool choice required and named."""
     for choice, expected in zip(("required", "named"), CHOICES[name], strict=True):
         wanted = ToolChoice(choice, "patch" if choice == "named" else None)
@@ -136,7 +136,7 @@ def test_a_forced_call_is_told_in_the_apis_words_and_excludes_thinking_on_anthro
         assert ("thinking" in body, "output_config" in body) == (False, False)
 
 
-async def test_a_choice_the_provider_cannot_be_told_is_refused_before_the_call():
+async def test_a_choice_the_provider_does_not_support_is_refused_before_the_call():
     """M152: supports_tool_choice, UnsupportedToolChoice."""
     presets = {**PRESETS, "openai-chat": replace(PRESETS["openai-chat"])}
     quirks = replace(PRESETS["openai-chat"].quirks, tool_choices=("auto", "none"))
@@ -239,7 +239,7 @@ def test_the_kind_of_a_picture_is_read_from_its_bytes_then_its_name(tmp_path, na
         ("data:image/png;base64,?", "is base64"),
     ],
 )
-def test_what_is_no_picture_is_told_before_the_call(source, says, tmp_path, monkeypatch):
+def test_an_invalid_picture_is_reported_before_the_call(source, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError) as caught:
         Pictures().image(source)
@@ -277,7 +277,7 @@ def patched(*content, call_id="c_1_0"):
     )
 
 
-def test_a_tool_of_free_text_is_told_with_its_grammar_on_both_openai_wires():
+def test_a_tool_of_free_text_is_sent_with_its_grammar_on_both_openai_wires():
     told = {"name": "patch", "description": "Patch files."}
     grammar = {"syntax": "lark", "definition": 'start: "a"+'}
     assert sent("openai", tools=(PATCH,))["tools"] == [
@@ -296,7 +296,7 @@ def test_a_tool_of_free_text_is_told_with_its_grammar_on_both_openai_wires():
         *(("anthropic", "claude-opus-5"), ("google", "gemini-3.8-flash")),
     ],
 )
-def test_others_are_told_of_the_same_tool_in_json(name, model):
+def test_others_get_the_same_tool_in_json(name, model):
     said = json.dumps(sent(name, model=model, tools=(PATCH,))["tools"])
     assert "grammar" not in said
     assert '"input"' in said

@@ -90,7 +90,7 @@ async def test_blocks_come_in_any_order(script):
     assert (answer.stop_reason, answer.usage) == ("length", Usage(5, 6, None, 7, None, 18))
 
 
-async def test_text_comes_in_chunks_of_the_wanted_size(script):
+async def test_text_comes_in_chunks_of_the_chosen_size(script):
     events = await events_of(script([{"text": "abcde", "chunk": 2}]))
     assert [e.delta for e in events if isinstance(e, TextDelta)] == ["ab", "cd", "e"]
 

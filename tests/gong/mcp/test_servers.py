@@ -89,7 +89,7 @@ def test_a_wrong_entry_says_what_is_wrong(entry, said):
     assert said in str(caught.value)
 
 
-def test_variables_stand_in_every_text():
+def test_variables_are_replaced_in_every_text():
     entry = {"command": "${A:-x}/${B}", "args": ["${A:-}"], "env": {"K": "${env:B}"}}
     found = read(entry, {"B": "b", "A": ""})
     assert (found.command, found.args, found.env) == ("x/b", ("",), {"K": "b"})

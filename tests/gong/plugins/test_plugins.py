@@ -80,7 +80,7 @@ def test_a_violation_of_the_schema_refuses_the_plugin(change, why):
         parse_standard_manifest({**GOOD, **change}, "plugin.json")
 
 
-def test_unknown_fields_are_told_and_ignored():
+def test_unknown_fields_are_reported_and_ignored():
     fields = {**GOOD, "hooks": "./x", "author": {"name": "me", "age": 1}}
     manifest = parse_standard_manifest(fields, "plugin.json")
     assert manifest.warnings == ("unknown field hooks", "unknown field author.age")
@@ -410,7 +410,7 @@ def test_a_plugin_json_without_a_schema_is_read_as_any_other(tmp_path):
     )
 
 
-def test_what_a_manifest_names_and_is_not_there_is_told(tmp_path):
+def test_a_path_of_a_manifest_that_does_not_exist_is_reported(tmp_path):
     named = {"agents": ["./agents/gone.md"], "commands": "./gone", "themes": "./x"}
     put(tmp_path, ".claude-plugin/plugin.json", {"name": "kit", **named})
     put(tmp_path, "agents/critic.md", "You judge.")

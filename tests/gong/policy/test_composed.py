@@ -186,7 +186,7 @@ def test_no_dangerous_command_runs_unasked_in_any_mode(command, mode):
 
 @settings(max_examples=40 * BUDGET, deadline=None)
 @given(compose(_choose(*WORKING, *REMOVING)))
-def test_what_asks_alone_asks_wherever_it_stands(command):
+def test_a_command_that_asks_alone_asks_in_any_composition(command):
     assert judge(command.text).decision != "allow", command
     reads = {"cat ../other/a", "curl http://localhost/x"}  # elsewhere: plan mode asks
     wanted = {"deny", "ask"} if reads & {*command.parts} else {"deny"}

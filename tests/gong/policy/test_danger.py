@@ -325,7 +325,7 @@ def test_no_text_breaks_the_analysis(text):
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PARTS, max_size=8).map(" ".join))
-def test_what_stands_before_a_newline_hides_nothing_it_does_not_quote(before):
+def test_text_before_a_newline_hides_nothing_it_does_not_quote(before):
     """A command on its own line after text that parses is seen, whatever that text is."""
     view = parse_command_line(f"{before}\n")
     open_ended = not view.whole or "<<" in before or "#" in before or before.endswith("\\")

@@ -76,7 +76,7 @@ async def test_a_stopped_judgement_may_clean_up():
     ("mode", "decision"),
     [("default", "ask"), ("accept_edits", "ask"), ("plan", "deny"), ("dont_ask", "deny")],
 )
-async def test_nobody_allows_what_could_not_be_judged(mode, decision, tmp_path):
+async def test_a_call_that_could_not_be_judged_is_refused(mode, decision, tmp_path):
     policy = build_policy(PermissionSettings(mode=mode), str(tmp_path), {"HOME": "/home/ada"})
     policy.find_git_programs = spin
     ruling = await policy.judge_in_time("bash", {"command": "git status"})

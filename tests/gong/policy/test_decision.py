@@ -26,7 +26,7 @@ async def answer_nothing(_):
     return None
 
 
-async def test_what_a_policy_decides_stands():
+async def test_the_decision_of_a_policy_is_final():
     call = prepared("bash", command="ls")
     assert await decide_call(allow_all, call) == Verdict(allowed=True)
     approval = Approval("c1", "deny", "policy", reason="not today")

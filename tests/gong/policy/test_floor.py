@@ -28,7 +28,7 @@ async def test_a_dangerous_command_is_refused_before_anyone_is_asked_m097():
     assert "dangerous command blocked" in verdict.text
 
 
-async def test_every_other_call_is_left_to_what_stands_above():
+async def test_every_other_call_is_left_to_the_rules_above():
     floor = DangerPolicy(refuse_all, "/home/ada/project", "/home/ada")
     for call in (prepared("bash", command="ls"), prepared("read", path="rm -rf /")):
         assert await floor(call) == Verdict(allowed=False, text="asked above")

@@ -154,7 +154,7 @@ def test_what_stays_inside_or_is_only_named_does_not(folder, command):
         *("env --chdir=docs/etc cat shadow", "sudo -D docs/etc cat shadow"),
     ],
 )
-def test_a_private_key_behind_a_link_is_refused_where_nobody_is_asked(folder, command):
+def test_a_private_key_behind_a_link_is_refused_without_a_person(folder, command):
     assert judge(folder, command, "dont_ask").decision == "deny"
     assert judge(folder, command, "bypass").decision == "deny"
 

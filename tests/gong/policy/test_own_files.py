@@ -104,7 +104,7 @@ def test_gongs_own_files_ask_in_every_mode(folder, path, mode):
     ],
 )
 @pytest.mark.parametrize("mode", MODES)
-def test_whatever_may_change_them_asks_in_every_mode(folder, command, mode):
+def test_every_change_of_them_asks_in_every_mode(folder, command, mode):
     """M175: folders above, archives, wildcards, editors, code that names them, another gong."""
     for name in ("evil/gong", "plain/gong"):
         (folder / name).mkdir()

@@ -121,7 +121,7 @@ def test_a_rule_about_a_subcommand_holds_in_the_own_repository_only(folder):
         *("cat .e*", "find . -name .env | xargs cat", "rg -g .env KEY", "diff .env a"),
     ],
 )
-def test_a_sensitive_file_asks_whatever_program_reads_it_m175(folder, command):
+def test_a_sensitive_file_asks_with_any_program_m175(folder, command):
     """M175: as the read tool does."""
     assert judge(folder, command)[1].decision == "ask"
 

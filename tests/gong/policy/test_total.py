@@ -149,7 +149,7 @@ def test_what_is_too_long_to_be_looked_at_is_refused(text):
         "rm -rf {" + "a," * 1000 + "/}",
     ],
 )
-def test_danger_is_found_however_deep_it_stands(text):
+def test_danger_is_found_at_any_depth(text):
     assert judged(text).level is DangerLevel.DANGEROUS
 
 

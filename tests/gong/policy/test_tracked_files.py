@@ -224,7 +224,7 @@ def test_hidden_files_count_where_they_are_listed(folder, command):
         "rsync --files-from=names . /tmp/x",
     ],
 )
-def test_names_that_stand_in_a_file_are_not_known(folder, command):
+def test_names_in_a_file_are_not_known(folder, command):
     assert judge(folder, command).decision == "ask"
 
 

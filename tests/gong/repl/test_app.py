@@ -193,7 +193,7 @@ async def test_going_on_says_where(host, talk, store):
         await now.status("offline/rules · main · ready")
 
 
-async def test_shift_tab_goes_on_to_the_next_permission_mode_m175(host, talk):
+async def test_shift_tab_chooses_the_next_permission_mode_m175(host, talk):
     """M175: the status line shows it, with the effort; bypass only where it began in it."""
     first = await host()
     async with talk(first) as now:
@@ -276,7 +276,7 @@ async def test_any_other_key_takes_the_second_ctrl_c_its_meaning(host, talk):
         assert not now.task.done()
 
 
-async def test_a_stop_that_comes_before_the_run_has_begun_stops_it(host, talk):
+async def test_a_stop_before_the_run_starts_stops_it(host, talk):
     here = await host()
     async with talk(here) as now:
         now.type("run sleep 30\r" + CTRL_C)
@@ -286,7 +286,7 @@ async def test_a_stop_that_comes_before_the_run_has_begun_stops_it(host, talk):
     assert words(here, User) == ["run sleep 30"]
 
 
-async def test_leaving_before_the_run_has_begun_stops_it(host, talk):
+async def test_leaving_before_the_run_starts_stops_it(host, talk):
     here = await host()
     async with talk(here) as now:
         now.type("run sleep 900\r" + CTRL_C + CTRL_C)
@@ -503,7 +503,7 @@ async def test_a_digit_in_words_that_are_typed_on_is_no_answer(host, talk, scrip
         await now.sees("\ndone\n")
 
 
-async def test_an_error_that_nobody_expected_is_a_line(host, talk):
+async def test_an_unexpected_error_is_a_line(host, talk):
     def fail():
         raise ValueError("of other code")
 

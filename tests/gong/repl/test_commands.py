@@ -58,7 +58,7 @@ async def test_an_unknown_command_names_the_nearest_one(here, text, hint):
     )
 
 
-async def test_fork_goes_on_in_a_new_branch(here):
+async def test_fork_continues_in_a_new_branch(here):
     assert answer_command("/fork other", here, busy=False) == CommandReply(
         "Switched to new branch other; main is unchanged"
     )
@@ -68,7 +68,7 @@ async def test_fork_goes_on_in_a_new_branch(here):
     assert set(branches) == {"main", "other"}
 
 
-async def test_fork_names_the_branch_itself_when_nobody_does(here):
+async def test_fork_without_a_name_names_the_branch_itself(here):
     reply = answer_command("/fork", here, busy=False)
     assert not reply.failed
     assert here.session.recorder.branch != "main"

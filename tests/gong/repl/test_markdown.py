@@ -261,7 +261,7 @@ def test_pages_of_this_project_are_rendered():
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [40, 80, 120])
 @pytest.mark.parametrize("before", ["", "- an item\n", "line\n" * 900])
-def test_no_word_of_a_long_paragraph_is_broken_and_its_rows_stand_still(before, columns):
+def test_no_word_of_a_long_paragraph_is_broken_and_its_rows_do_not_move(before, columns):
     words = [f"word{'x' * (at % 9)}{at}" for at in range(2000)]
     stream = MarkdownStream()
     stream.feed(before, columns)

@@ -113,7 +113,7 @@ def test_an_unfinished_line_shows_its_last_rows(screen, shown):
     assert screen.live(10) == [StyledLine("x" * 10)] * 12
 
 
-def test_rows_of_a_growing_line_stand_still():
+def test_rows_of_a_growing_line_do_not_move():
     line = "".join(chr(97 + at % 26) for at in range(1000))
     frames = [wrap_last_rows(line[:length], 10, 6) for length in range(100, 1000)]
     for now, then in pairwise(frames):
@@ -515,7 +515,7 @@ def test_a_compaction_is_named_until_it_ends_and_is_one_line(screen, shown):
     assert screen.prompt("next")[0] == StyledLine("")
 
 
-def test_what_goes_on_is_named(screen, shown):
+def test_the_current_activity_is_named(screen, shown):
     assert screen.doing == ""
     shown(thinking("a"))
     assert screen.doing == "thinking"
@@ -541,7 +541,7 @@ def test_a_prompt_of_several_lines_is_shown_whole(screen):
     ]
 
 
-def test_the_reply_of_a_command_stands_under_it(screen):
+def test_the_reply_of_a_command_is_below_it(screen):
     assert [*screen.prompt("/x"), *screen.reply("no\nsuch", failed=True)] == [
         *(
             StyledLine(""),

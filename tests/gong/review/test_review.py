@@ -351,7 +351,7 @@ async def test_findings_that_can_be_read_are_kept_beside_others(place):
     assert "1 of its 2 findings cannot be read" in told["failed"][0]["error"]
 
 
-def test_the_configured_model_is_asked_and_who_looked_is_said(place):
+def test_the_configured_model_is_asked_and_the_reviewers_are_named(place):
     """M185: the model of config.toml or GONG_MODEL; without one only the fixed checks."""
     place.write({"a.go": "package main\n"})
     last = place.run().splitlines()[-1]

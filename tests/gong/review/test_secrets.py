@@ -67,7 +67,7 @@ CODE = {
 
 
 @pytest.mark.parametrize("text", CODE)
-def test_code_is_told_from_secrets(text):
+def test_code_is_distinguished_from_secrets(text):
     """M185: names, calls, types, templates, placeholders and help texts are none."""
     assert judge("src/app.py", text) == CODE[text]
 

@@ -110,7 +110,7 @@ def test_a_call_that_is_denied_does_not_run(client, session):
     assert not (client.work / "zebra.txt").exists()
 
 
-def test_a_call_that_nobody_decides_about_is_denied_after_its_time(tmp_path):
+def test_an_undecided_call_is_denied_after_its_time_limit(tmp_path):
     """M177, C33: 300 seconds, or --answer-timeout; the run goes on."""
     made = Client(tmp_path, "--answer-timeout", "0.2")
     try:

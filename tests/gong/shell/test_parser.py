@@ -92,7 +92,7 @@ def test_a_stage_of_a_pipeline_knows_what_feeds_it():
 @pytest.mark.parametrize(
     "text", ["if", "a (", '"', "a \\", "$((x))", "${!x}", "a\0b", "a\u202eb", "'a'\\ b"]
 )
-def test_what_is_not_in_view_is_said(text):
+def test_parts_out_of_view_are_named(text):
     assert not parse_command_line(text).whole
 
 

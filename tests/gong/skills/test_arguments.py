@@ -55,7 +55,7 @@ def test_a_flag_needs_no_value():
     assert fill("$force $branch", "--force main", front) == "true main"
 
 
-def test_variables_stand_in_braces():
+def test_variables_in_braces_are_replaced():
     assert fill("${CLAUDE_SKILL_DIR}/a $CLAUDE_SKILL_DIR", "", CLAUDE_SKILL_DIR="/s") == (
         "/s/a $CLAUDE_SKILL_DIR"
     )

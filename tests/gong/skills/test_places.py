@@ -62,7 +62,7 @@ def test_skills_are_found_from_the_folder_to_the_root_and_at_home(root, home, en
     assert [one.is_active for one in skills] == [False] * 6 + [True] * 4
 
 
-def test_the_nearest_of_a_name_wins_and_the_others_are_told(root, home, environ):
+def test_the_nearest_of_a_name_wins_and_the_others_are_reported(root, home, environ):
     near = put(root / "sub", ".claude/skills/x/SKILL.md")
     far = put(root, ".claude/skills/x/SKILL.md")
     own = put(home, ".claude/skills/x/SKILL.md")

@@ -251,7 +251,7 @@ async def test_a_session_that_begins_with_a_skill_keeps_its_model(stage):
     assert later.setup.config.effort is None
 
 
-async def test_an_unknown_model_of_a_skill_is_told_and_the_other_goes_on(stage):
+async def test_an_unknown_model_of_a_skill_is_reported_and_the_other_continues(stage):
     put(stage, "ship", "model: no-such-model")
     session = await stage.session(DONE)
     happened = await seen(session, "/ship")

@@ -96,7 +96,7 @@ async def test_a_task_is_recorded_as_programs_read_it(stage):
     assert (bad["status"], bad["error"]) == ("failed", "broken")
 
 
-async def test_the_end_of_a_run_in_the_background_is_told_at_the_next_border(stage):
+async def test_the_end_of_a_run_in_the_background_is_reported_at_the_next_border(stage):
     session = await stage.run(
         stage.task({"text": "found it"}, run_in_background=True, description="look around"),
         call("bash", command="sleep 0.5"),
@@ -181,7 +181,7 @@ async def test_a_sub_agent_has_a_limit_of_turns(stage):
     }
 
 
-async def test_so_many_run_in_the_background_at_once(stage):
+async def test_the_limit_of_background_runs_is_kept(stage):
     spawns = [stage.spawn(WAIT) for _ in range(3)]
     session = await stage.run(*spawns, call("close_agent", agent_id="agent-1"), max_subagents=2)
     assert results(session)[2] == (
@@ -364,7 +364,7 @@ async def test_a_sub_agent_on_a_tape_of_its_own(stage):
         assert tape.title() == "look"
 
 
-async def test_what_cannot_be_is_said(stage):
+async def test_impossible_orders_are_reported(stage):
     session = await stage.run(
         stage.task({"text": "x"}, subagent_type="nonsense"),
         call("Task", prompt="go", model="nobody/x"),

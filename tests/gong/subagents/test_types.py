@@ -164,7 +164,7 @@ def test_what_is_wrong_with_a_file_names_it(home):
         home.load().find("b")
 
 
-def test_models_are_told_what_files_describe(home):
+def test_models_get_the_descriptions_of_agent_files(home):
     home.write(".claude/agents/a.md", "docs-writer", "writes pages")
     assert home.load().describe().endswith("test-writer, docs-writer (writes pages)")
 

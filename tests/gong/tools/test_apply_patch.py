@@ -110,7 +110,7 @@ async def test_changes_far_apart_are_one_diff(apply, folder):
     assert lines[-4:] == ["  28 28", "+ 29 more", "  30 29", "  31 30"]
 
 
-async def test_what_was_overlooked_is_said(apply, folder):
+async def test_what_was_overlooked_is_reported(apply, folder):
     """M082"""
     (folder / "a").write_text("  x\n")
     assert join_texts((await apply("*** Update File: a", "-x", "+  y")).content) == (
@@ -288,7 +288,7 @@ async def test_a_cancelled_patch_is_applied_whole_or_not_at_all(apply, folder):
         assert len(made) in {0, len(names)}
 
 
-async def test_what_stands_between_the_tool_and_the_files_is_never_gone_round():
+async def test_the_layer_between_the_tool_and_the_files_is_never_bypassed():
     """M127: the environment can be another one."""
     files = {"a": b"1\n", "b": b"2\n"}
     text = patch("*** Update File: a", "-1", "+one", "*** Delete File: b", "*** Add File: c", "+3")

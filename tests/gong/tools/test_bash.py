@@ -178,7 +178,7 @@ async def test_a_missing_folder_is_named(folder, use):
     )
 
 
-async def test_output_that_cannot_be_kept_is_said_to_be_lost(folder, tmp_path):
+async def test_output_that_cannot_be_kept_is_reported_as_lost(folder, tmp_path):
     env = LocalEnvironment(str(folder), {**os.environ, "TMPDIR": str(tmp_path / "none")})
     context = ToolContext(env, "c1", lambda text: None)
     result = await bash.run_bash(bash.BashArguments("seq 1 100000"), context)
@@ -261,7 +261,7 @@ async def test_an_endless_command_fills_no_disk(use, monkeypatch):
     assert result.kind == "ShellTimeout"
 
 
-async def test_a_child_that_keeps_the_pipe_keeps_nobody_waiting(use):
+async def test_a_child_that_keeps_the_pipe_does_not_delay_the_result(use):
     """M089"""
     began = time.monotonic()
     assert said(await use("bash", command="sleep 30 & echo started")) == "started\n"

@@ -104,7 +104,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "c"]), max_size=12).map(
 
 
 @given(LINES, LINES, LINES, LINES)
-def test_every_line_shown_stands_at_its_number(top, old, new, bottom):
+def test_every_line_shown_has_its_number(top, old, new, bottom):
     assume(old != new)
     before, after = f"{top}<{old}>{bottom}", f"{top}<{new}>{bottom}"
     diff = change(before, f"<{old}>", f"<{new}>")

@@ -96,7 +96,7 @@ async def test_the_one_place_is_replaced_and_the_change_shown(edit):
         ),
     ],
 )
-async def test_what_cannot_be_done_is_said_and_the_file_stays(edit, data, old, new, said):
+async def test_an_impossible_edit_is_explained_and_the_file_stays(edit, data, old, new, said):
     """M042 M050 M074 M075 M078 J1-1.2 J1-1.3 J1-3.4 J1-4.1 J1-4.3 J1-4.5"""
     assert await edit(data, old, new) == (ToolOutcome.error(said, kind="EditConflict"), data)
 
@@ -161,7 +161,7 @@ async def test_a_path_from_home_is_expanded_and_mode_and_link_stay(use, tmp_path
     assert (tmp_path / "home/link").is_symlink()
 
 
-async def test_edits_of_one_file_at_once_all_land(use, folder):
+async def test_concurrent_edits_of_one_file_all_land(use, folder):
     """M079 J1-4.4"""
     (folder / "a.txt").write_text("A\n" + "x" * 1_000_000 + "\nB\nC\n")
     edits = [

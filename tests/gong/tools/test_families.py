@@ -45,7 +45,7 @@ async def test_read_file_counts_lines(face, folder):
     )
 
 
-async def test_read_file_shows_2000_lines_and_says_what_stands_behind(use_face, folder):
+async def test_read_file_shows_2000_lines_and_says_how_many_follow(use_face, folder):
     """M066 M053"""
     (folder / "a").write_text("x\n" * 2500)
     result = await use_face("read_file", file_path="a")
@@ -206,7 +206,7 @@ async def test_grep_search_says_that_there_is_more(use_face, folder, mode, shown
         assert (whole.details.truncated, "[" in join_texts(whole.content)) == (False, False)
 
 
-async def test_grep_search_shows_100_matches_unless_told_otherwise(face, folder):
+async def test_grep_search_shows_100_matches_by_default(face, folder):
     """M103"""
     (folder / "a").write_text("x\n" * 101)
     *found, _, notice = (await face("grep_search", pattern="x")).split("\n")

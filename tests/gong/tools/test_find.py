@@ -71,7 +71,7 @@ async def test_what_gitignore_leaves_out_is_left_out(look, folder):
     assert join_texts((await look(pattern="*.txt")).content) == "kept.txt\nsub/also.txt"
 
 
-async def test_a_limit_is_honoured_and_said(look, folder):
+async def test_a_limit_is_honoured_and_reported(look, folder):
     """M106 J6-2.2"""
     plant(folder, *(f"f{n}" for n in range(9)))
     shown = "f0\nf1\nf2\nf3\nf4"
@@ -81,7 +81,7 @@ async def test_a_limit_is_honoured_and_said(look, folder):
     )
 
 
-async def test_a_thousand_are_shown_unless_told_otherwise(look, folder):
+async def test_a_thousand_are_shown_by_default(look, folder):
     """M106"""
     plant(folder, *(f"f{n:04}" for n in range(1001)))
     *found, _, notice = join_texts((await look(pattern="*")).content).split("\n")

@@ -188,7 +188,7 @@ async def test_binary_and_ignored_files_and_git_are_skipped(search, folder):
     ]
 
 
-async def test_what_cannot_be_searched_is_said(search, folder):
+async def test_an_impossible_search_is_explained(search, folder):
     """M103"""
     assert await search(pattern="x", path="gone") == ToolOutcome.error(
         "Path not found: gone", kind="FileNotFound"

@@ -7,7 +7,7 @@ from gong.tools.tool import ToolOutcome
 from tape.model.entries import join_texts
 
 
-async def test_names_stand_in_order_whatever_their_case_with_hidden_ones_and_folders(use, folder):
+async def test_names_are_sorted_without_case_with_hidden_ones_and_folders(use, folder):
     """M108"""
     for name in ("Zebra.txt", "apple.txt", "Banana.txt", ".hidden-file", "sub/inner/deep"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

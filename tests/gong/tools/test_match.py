@@ -47,7 +47,7 @@ def spans(data, text):
         (b"abc", "\ud800", []),
     ],
 )
-def test_a_text_is_found_whatever_its_line_ends(data, text, found):
+def test_a_text_is_found_with_any_line_ends(data, text, found):
     assert spans(data, text) == found
 
 

@@ -67,5 +67,5 @@ def test_a_command_that_does_anything_else_stays_a_command(command):
 
 
 @pytest.mark.parametrize("command", [PATCH, [PATCH], ["bash", "-lc", PATCH]])
-def test_a_patch_that_nobody_is_to_apply_is_refused(command):
+def test_a_patch_command_that_applies_nothing_is_refused(command):
     assert find_patch_in_command(command) == InvalidPatch(IMPLICIT_PATCH_TEXT)

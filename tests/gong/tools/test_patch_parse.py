@@ -167,7 +167,7 @@ def test_the_first_line_that_makes_no_sense_is_named(text, message, line):
     assert parse_patch(text) == InvalidPatch(message, line)
 
 
-def test_what_is_wrong_is_said_with_its_line():
+def test_a_syntax_error_is_reported_with_its_line():
     assert str(InvalidPatch("No", None)) == "Invalid patch: No"
     assert str(InvalidPatch("No", 7)) == "Invalid patch hunk on line 7: No"
 

@@ -83,7 +83,7 @@ def test_a_file_is_moved_over_another():
     )
 
 
-def test_everything_that_stands_against_a_patch_is_said_at_once():
+def test_everything_wrong_with_a_patch_is_reported_together():
     """M081"""
     files = {
         "closed": PermissionError(13, os.strerror(13)),

@@ -33,7 +33,7 @@ def test_a_weaker_look_is_taken_only_when_the_stronger_found_nothing(lines, patt
     ("start", "at_end", "found"),
     [(0, False, 0), (1, False, 2), (3, False, 4), (5, False, None), (0, True, 4), (9, True, None)],
 )
-def test_the_search_begins_where_it_is_told(start, at_end, found):
+def test_the_search_begins_at_its_start_line(start, at_end, found):
     """M082"""
     match = seek_lines(SeekLines(["a", "b", "a", "b", "a"]), ["a"], start, at_end=at_end)
     assert (match and match.start) == found

@@ -158,7 +158,7 @@ def test_a_chunk_without_a_place_is_explained(data, body, failure):
     assert update(data, body).failures == (failure,)
 
 
-def test_all_chunks_without_a_place_are_named_at_once():
+def test_all_chunks_without_a_place_are_named_together():
     result = update(b"a\nb\nc\n", "@@\n-x\n@@\n-b\n+B\n@@\n-y")
     assert [text.split("\n")[-1] for text in result.failures] == [
         "Chunk 1 of 3, at line 3 of the patch.",
@@ -174,7 +174,7 @@ def test_a_long_chunk_is_shown_in_part():
     assert len(text) < 3_000
 
 
-def test_what_was_overlooked_is_said():
+def test_what_was_overlooked_is_reported():
     """M082"""
     result = update(b"  a\nb  \n", "@@\n-a\n+A\n@@\n-b\n+B")
     assert result.notes == (

@@ -94,7 +94,7 @@ async def test_cancelling_stops_it():
         await running
 
 
-def test_without_pypdf_the_way_to_it_is_told(tmp_path):
+def test_without_pypdf_the_result_says_how_to_install_it(tmp_path):
     """It is an extra: nothing else needs it."""
     (tmp_path / "a.pdf").write_bytes(pdf("words"))
     program = (

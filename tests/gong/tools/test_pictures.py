@@ -167,7 +167,7 @@ async def test_pixels_without_end_are_not_opened(show):
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP"])
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
-def test_measures_are_told_from_the_first_bytes(form, mode):
+def test_measures_are_read_from_the_first_bytes(form, mode):
     """M063: nothing needs to be installed for it."""
     if form == "JPEG" and mode == "RGBA":
         pytest.skip("a JPEG has no such pixels")
@@ -195,7 +195,7 @@ def test_limits_hold_to_the_pixel_and_to_the_byte(size, does):
     assert not is_small_enough(bytes(MAX_PICTURE_BYTES // 4 * 3 + 1), None)
 
 
-def test_without_pillow_the_way_to_it_is_told(tmp_path):
+def test_without_pillow_the_result_says_how_to_install_it(tmp_path):
     """M063: what is small enough needs it not."""
     (tmp_path / "small.png").write_bytes(PNG)
     head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (3000).to_bytes(4, "big") * 2

@@ -82,7 +82,7 @@ async def test_pages_are_counted_from_one(use, folder, page, shown, notice):
     assert join_texts((await use("read", path="a.txt", **page)).content) == expected
 
 
-async def test_a_cut_page_goes_on_where_it_stopped(use, folder):
+async def test_a_cut_page_continues_where_it_stopped(use, folder):
     """M058"""
     (folder / "a.txt").write_text(numbered(1, 5000))
     text = join_texts((await use("read", path="a.txt", offset=1001, limit=3000)).content)
@@ -177,7 +177,7 @@ PICTURES = [
 
 
 @pytest.mark.parametrize(("data", "kind"), PICTURES)
-async def test_a_picture_is_told_by_its_first_bytes(use, folder, data, kind):
+async def test_a_picture_is_recognised_by_its_first_bytes(use, folder, data, kind):
     """M062 J3-4.1"""
     (folder / "a.txt").write_bytes(data)
     words, picture = (await use("read", path="a.txt")).content

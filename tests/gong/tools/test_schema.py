@@ -61,7 +61,7 @@ def test_fields_are_described_in_words():
     )
 
 
-def test_json_in_strings_is_opened_where_a_container_is_wanted():
+def test_json_in_strings_is_opened_where_a_container_is_expected():
     value = {"path": "[1]", "oldText": "{}", "items": '[{"count": "3"}, {"count": 4}]'}
     made = msgspec.convert(coerce_value(value, SCHEMA), Arguments, strict=False)
     assert made == Arguments("[1]", "{}", items=(Item(3), Item(4)))

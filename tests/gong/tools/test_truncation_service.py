@@ -270,7 +270,7 @@ async def test_a_finished_file_moves_into_the_folder(tmp_path):
     assert (path, written(path)) == (str(tmp_path / "own/gong-bash-x.log"), "all")
 
 
-def test_without_a_tape_files_stand_among_temporary_ones(tmp_path):
+def test_without_a_tape_files_are_among_temporary_ones(tmp_path):
     assert build_temporary_path(str(tmp_path)) == f"{tmp_path}/gong-output-{os.geteuid()}"
 
 

@@ -72,7 +72,7 @@ async def test_times_can_be_set(tuned, tool, asked, said):
         ("shell", {}, "[ERROR: Command timed out after 400ms."),
     ],
 )
-async def test_no_command_takes_longer_than_the_most_whatever_it_asks_for(tuned, tool, asked, said):
+async def test_no_command_takes_longer_than_the_limit_with_any_timeout(tuned, tool, asked, said):
     """M083 C1: bash has no default of its own, and the most bounds it all the same."""
     use = tuned(max_timeout_ms=400)
     assert said in await use(tool, command="exec tail -f /dev/null", **asked)
@@ -97,7 +97,7 @@ async def test_every_shell_tool_refuses_an_empty_command(tuned):
         ({"max_timeout_ms": 1500}, "timeout is in seconds, 1.5 at most and if absent."),
     ],
 )
-def test_the_model_is_told_how_long_a_command_may_take(tuning, said):
+def test_the_model_learns_how_long_a_command_may_take(tuning, said):
     assert build_bash_tool(ToolSettings(**tuning)).description.endswith(said)
 
 
@@ -232,7 +232,7 @@ SEVEN = {
 
 
 @pytest.mark.parametrize("name", SEVEN)
-async def test_the_seven_tools_act_on_whatever_environment_they_are_given(name, heard):
+async def test_the_seven_tools_act_on_any_environment(name, heard):
     """M041 M042 M127: none touches this machine by itself."""
     env = MemoryEnvironment({"a.txt": b"one\n"})
     arguments, said = SEVEN[name]
@@ -268,13 +268,13 @@ async def test_only_the_file_tools_that_search_have_no_limit_of_lines(use, folde
     assert said["find"].split("\n") == said["ls"].split("\n") == names
 
 
-async def test_what_a_command_says_is_told_while_it_runs(use, heard):
+async def test_output_of_a_command_is_shown_while_it_runs(use, heard):
     """M042"""
     await use("bash", command="echo one; sleep 0.1; echo two")
     assert heard == ["one\n", "two\n"]
 
 
-async def test_a_tool_tells_what_is_said_when_it_is_stopped():
+async def test_a_stopped_tool_returns_its_output():
     """M042 M075 M087"""
     registry = build_registry()
     assert registry.get("edit").stopped == "Operation aborted"

@@ -142,7 +142,7 @@ def test_lines_belong_to_the_change_that_brought_them(case):
     assert blamed(current, *works) == owners
 
 
-def test_doubts_are_told():
+def test_doubts_are_reported():
     wrote = AttributedChange("a", FileWrite("1\n2\n"))
     assert attribute_lines("1\n2\n", [wrote]) == [BlamedRange(1, 2, "a", UNKNOWN_BASE)]
     assert attribute_lines("1\n2\n", [wrote])[0].is_older
@@ -174,7 +174,7 @@ def test_doubts_are_told():
         ("y\n2\n", [HALF, edit("1", "x"), edit("x", "y")], "ca"),
     ],
 )
-def test_a_call_without_a_result_counts_only_where_its_text_stands(current, works, owners):
+def test_a_call_without_a_result_counts_only_where_its_text_is_in_the_file(current, works, owners):
     assert blamed(current, *works, unknown="b") == owners
 
 
@@ -249,7 +249,7 @@ def test_every_line_belongs_to_the_change_that_brought_it(history):
 
 @settings(max_examples=150 * making.BUDGET, deadline=None)
 @given(histories(outside=True))
-def test_what_was_changed_outside_belongs_to_nobody(history):
+def test_an_outside_change_belongs_to_no_session(history):
     changes, lines = history
     found = owners(attribute_lines(joined(lines), changes))
     for by, (text, true) in zip(found, lines, strict=True):
@@ -467,7 +467,7 @@ def test_a_shared_past_counts_once_also_when_it_was_copied(sessions, work_folder
     assert sessions.told(file) == told
 
 
-def test_a_file_moved_by_a_patch_goes_on_in_the_one_it_was(sessions, work_folder):
+def test_a_file_moved_by_a_patch_continues_the_one_it_was(sessions, work_folder):
     file = work_folder / "new.py"
     file.write_text("one\ntwo\n")
     patch = (
@@ -614,7 +614,7 @@ def test_any_call_that_names_the_file_is_found_with_the_index_too(sessions, work
     assert [op for _, op in sessions.told(file)] == ["write", "patch", "edit"]
 
 
-def test_a_damaged_tape_is_told_and_hides_no_other(sessions, work_folder):
+def test_a_damaged_tape_is_reported_and_hides_no_other(sessions, work_folder):
     file = work_folder / "a.py"
     file.write_text("one\n")
     for _ in range(2):

@@ -113,7 +113,7 @@ class TestTails:
         mended()
         assert (planned(), reader.faults(folder), tape.head()) == ((), [], head)
 
-    def test_that_something_goes_on_from_is_left(self, folder, planned):
+    def test_with_descendants_is_left(self, folder, planned):
         for name in (MAIN, "phases/0002-side/entries.jsonl"):
             whole = (folder / name).read_bytes()
             (folder / name).write_bytes(whole[:-1])
@@ -240,7 +240,7 @@ class TestTheJournal:
 
 
 class TestBlobsAndFiles:
-    def test_a_changed_blob_is_set_aside(self, folder, tape, planned, mended):
+    def test_a_changed_blob_is_quarantined(self, folder, tape, planned, mended):
         (blob,) = folder.glob("blobs/*/*")
         changed = b"X" + blob.read_bytes()[1:]
         blob.write_bytes(changed)
@@ -324,7 +324,7 @@ def test_damage_in_a_copied_past_concerns_the_tapes_forked_from_its_copy(tmp_pat
                 assert means.tapes == (child.id,)
 
 
-def test_a_phase_without_its_first_entry_points_to_where_its_branch_stood(made, folder, tape):
+def test_a_phase_without_its_first_entry_points_to_the_head_of_its_branch(made, folder, tape):
     (folder / LAST).write_bytes(b"")
     findings = [one for one in verify(tape, Counts()) if one.level != "note"]
     seen = inspect_tape(made.store, tape, findings)
@@ -349,7 +349,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("action", TOLD)
-def test_every_action_is_told_in_words(action):
+def test_every_action_is_described(action):
     assert TOLD[action] in describe_action(action)
 
 

@@ -63,7 +63,7 @@ def test_prompts_and_ranges_are_shown_when_asked_for(tape, identity):
     assert ranges[3].split() == ["4-5", "--------"]
 
 
-def test_json_lists_ranges_with_nulls_for_nobody(tape, identity):
+def test_json_lists_ranges_with_nulls_for_lines_of_no_session(tape, identity):
     found = tape("blame", "a.py", "--json").json
     assert [(one["first"], one["last"]) for one in found] == [(1, 1), (2, 2), (3, 3), (4, 5)]
     assert list(found[0]) == [

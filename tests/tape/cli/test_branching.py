@@ -41,7 +41,7 @@ def test_a_fork_says_how_to_go_on(tape, talk):
     assert tape("show", talk, "--json").json["current"] == "fork-2"
 
 
-def test_a_fork_says_how_the_program_that_wrote_the_tape_goes_on(tape):
+def test_a_fork_names_the_command_that_continues_it(tape):
     """`gong chat -c` where that would find the tape, else --session with its name."""
     store = open_store(tape.store).store
     with store.create(Beginning(str(tape.work), "gong/0.1.0", "One", "one")) as made:
@@ -133,7 +133,7 @@ def test_a_new_tape_works_where_its_parent_went(tape, talk):
         ("x" * 49, "x" * 48),
     ],
 )
-def test_a_name_is_made_into_an_allowed_one_and_told(tape, talk, given, name):
+def test_a_name_is_changed_into_an_allowed_one_and_reported(tape, talk, given, name):
     for typed in (("fork", talk, f"--name={given}"), ("label", talk, "--", given)):
         ran = tape(*typed)
         assert ran.err == f"tape: Named {name!r} (from {given!r})\n"
@@ -160,7 +160,7 @@ def test_a_name_that_is_taken_is_refused(tape, talk):
     assert tape.refused("fork", talk, "--new", "--switch", code=2)
 
 
-def test_branches_say_where_they_stand(tape, talk):
+def test_branches_name_their_heads(tape, talk):
     tape("fork", f"{talk}~1", "--name", "side")
     rows = tape("branches", talk, "--json").json
     keys = ("branch", "current", "n", "type", "pinned", "moves", "error")

@@ -183,7 +183,7 @@ def test_a_call_without_a_result_is_shown_where_the_next_turn_begins(tape):
     assert tape("cat", "--md", identity).text.count("```console\n$ sleep 9\n```\n\n## user") == 1
 
 
-def test_bytes_that_are_gone_are_told(tape, work):
+def test_missing_bytes_are_reported(tape, work):
     for blob in tape.folder(work["id"]).glob("blobs/*/*"):
         blob.unlink()
     shown = tape("show", f"{work['id']}@{work['edit']}").text

@@ -106,7 +106,7 @@ def test_the_store_that_was_named(tape, known, tmp_path):
 
 
 @pytest.mark.parametrize("state", ["missing", "damaged", "foreign", "locked"])
-def test_without_an_index_nothing_is_offered_and_nothing_said(tape, known, state):
+def test_without_an_index_nothing_is_offered_and_nothing_printed(tape, known, state):
     index = tape.store / "index.db"
     for beside in tape.store.glob("index.db-*"):
         beside.unlink()

@@ -166,7 +166,7 @@ def test_damage_before_the_parting_changes_nothing(tape, parted):
     assert files == ["a.py", "c.py"]  # the folder they were named in stood in the damaged line
 
 
-def test_a_parting_that_cannot_be_told_is_warned_about(tape, parted):
+def test_an_unknown_fork_point_is_warned_about(tape, parted):
     tape("fork", f"{parted}:b~8", "--name", "c")
     tape("append", f"{parted}:c", stdin=line("note", text="x"))
     file = tape.folder(parted) / "phases/0002-b/entries.jsonl"

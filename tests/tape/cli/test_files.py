@@ -347,7 +347,7 @@ def test_a_checkpoint_tells_what_a_file_was_that_nothing_changed(tape):
     assert "no such file" in tape("files", "--at", identity, "b", code=3).err
 
 
-def test_wrong_uses_are_told(tape, session):
+def test_wrong_uses_are_reported(tape, session):
     told = tape("files", "--at", session["id"], b"\xff\x1b[2J.py", code=3).err
     assert told.count("\n") == 1
     assert "\x1b" not in told

@@ -52,7 +52,7 @@ def test_damage_is_explained_and_ends_with_4(tape, talk):
     assert tape("fsck", talk, "--repair", "--yes", code=4).text.endswith("1 fault\n")
 
 
-def test_the_fork_it_names_goes_on(tape, talk):
+def test_the_fork_it_names_can_continue(tape, talk):
     path = tape.folder(talk) / PHASE
     path.write_bytes(path.read_bytes().replace(b"I look", b"I took"))
     todo = tape("fsck", talk, "--json", code=4).json["findings"][0]["means"]["todo"]

@@ -71,7 +71,7 @@ def test_a_slip_of_a_command_is_named(tape, typed, told):
     )
 
 
-def test_status_says_where_a_tape_stands(tape, talk):
+def test_status_names_the_head_of_a_tape(tape, talk):
     found = tape("status", "--json").json
     assert (found["tape"], found["title"], found["cwd"]) == (talk, "First", str(tape.work))
     assert (found["branch"], found["current"], found["branches"]) == ("main", True, 1)

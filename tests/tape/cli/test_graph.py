@@ -101,7 +101,7 @@ def test_json_is_the_tree_itself(tape, forked):
     assert (tree["current"], tree["damage"]) == ("main", [])
 
 
-def test_damage_is_told_and_the_rest_is_drawn(tape, forked):
+def test_damage_is_reported_and_the_rest_is_drawn(tape, forked):
     (tape.folder(forked) / "phases/0003-b-compaction/entries.jsonl").write_bytes(b"?\n")
     ran = tape("log", forked, "--graph")
     assert "what was" not in ran.text

@@ -56,7 +56,7 @@ def test_auto_finds_imports_and_adds_nothing_twice(tape, home):
     assert "zebra.py" in tape("search", "zebra").text
 
 
-def test_kinds_of_lines_that_are_not_understood_are_said_once(tape, tmp_path, claude_file):
+def test_unknown_kinds_of_lines_are_reported_once(tape, tmp_path, claude_file):
     for kind in ("attachment", "attachment", "next-thing"):
         claude_file.add(kind, f"x{len(claude_file.lines)}", "a2")
     file = tmp_path / f"{claude_file.session}.jsonl"

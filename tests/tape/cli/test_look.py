@@ -25,7 +25,7 @@ def test_log_lists_a_path_newest_last(tape, talk):
     assert "  x = 1␛[31m\n" in full
 
 
-def test_json_shows_the_lines_as_they_stand(tape, talk):
+def test_json_shows_the_lines_unchanged(tape, talk):
     (file,) = tape.folder(talk).glob("phases/*/entries.jsonl")
     lines = file.read_bytes().split(b"\n")[:-1]
     assert tape("log", talk, "--json").out == b"[\n" + b",\n".join(lines) + b"\n]\n"
@@ -362,7 +362,7 @@ def test_help_shows_every_verb_and_an_example_of_each(tape):
         assert "--store" in page
 
 
-def test_the_version_is_told(tape):
+def test_the_version_is_printed(tape):
     assert re.fullmatch(r"tape \d+\.\d+\.\d+\n", tape.real("--version").text)
     assert tape.real("--debug", "--version").text == tape.real("--version").text
 

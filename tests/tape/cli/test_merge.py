@@ -200,7 +200,7 @@ GRAPH = r"""
 """.strip().split("\n")
 
 
-def test_a_branch_is_told_of_the_one_that_is_left_for_it(tape, parted):
+def test_a_branch_gets_a_summary_of_the_one_that_is_left_for_it(tape, parted):
     """M204: fork anywhere, branch summary on switch; the view of the branch stays."""
     before = words(tape, f"{parted}:try")
     ran = tape("switch", f"{parted}:try", "--summary", "--json")

@@ -38,7 +38,7 @@ class TestLabel:
         assert tape("label", talk, "--json").json == [{"label": "asked", "entry": entry}]
         assert tape("label", talk).text == f"LABEL  ENTRY\nasked  {entry[:8]}\n"
 
-    def test_of_a_tape_names_the_entry_it_stands_at(self, tape, talk):
+    def test_of_a_tape_names_the_entry_at_its_head(self, tape, talk):
         head = tape("branches", talk, "--json").json[0]["entry"]
         assert tape("label", talk, "good").text == f"{talk[:8]}@good is now {head[:8]}\n"
 

@@ -63,7 +63,7 @@ def test_append_as_json_is_one_array(tape):
     assert len(tape("append", identity, "--json", stdin=TALK).json) == 5
 
 
-def test_what_is_given_stands_on_the_tape_to_the_byte(tape):
+def test_appended_text_is_on_the_tape_to_the_byte(tape):
     identity = tape("new").text.strip()
     given = b'{ "data" : {"b":1.50E3, "a":"\\u00e9\\/ \xe2\x80\xa8 x","n":-0,"z":[ ]},"type":"x.y"}'
     tape.real("append", identity, stdin=given)
@@ -72,7 +72,7 @@ def test_what_is_given_stands_on_the_tape_to_the_byte(tape):
     assert entries(tape, identity)[1]["data"]["a"] == "é/ \u2028 x"
 
 
-def test_after_a_bad_line_the_earlier_ones_stand(tape):
+def test_entries_before_a_bad_line_remain(tape):
     identity = tape("new").text.strip()
     stdin = line("note", text="1") + b"\n" + line("note", text="2") + b'{"type":"note"}\n' + TALK
     ran = tape.real("append", identity, stdin=stdin, code=2)
@@ -146,7 +146,7 @@ def test_an_interrupted_co_process_ends_with_130(tape):
     assert len(entries(tape, identity)) == 2
 
 
-def test_two_thousand_lines_at_once(tape):
+def test_two_thousand_lines_in_one_call(tape):
     identity = tape("new").text.strip()
     stdin = b"".join(line("note", text="x" * 900) for _ in range(2000))
     assert len(tape("append", identity, stdin=stdin).text.split()) == 2000
@@ -229,7 +229,7 @@ def test_a_folder_that_vanished_says_so(tape):
     )
 
 
-def test_an_answer_nobody_reads_is_no_error_and_loses_nothing(tape):
+def test_an_unread_answer_is_no_error_and_loses_nothing(tape):
     identity = tape("new").text.strip()
     with tape.open("append", identity) as process:
         process.stdout.close()

@@ -37,7 +37,7 @@ class TestRemoving:
         now = files(tape.folder(talk))
         assert {name: now[name] for name in before} == before
 
-    def test_needs_yes_where_nobody_can_be_asked(self, tape, talk):
+    def test_needs_yes_where_no_person_can_be_asked(self, tape, talk):
         assert "pass --yes" in tape("rm", talk, code=2).err
         assert ids(tape) == {talk}
 
@@ -204,7 +204,7 @@ class TestCollecting:
             one["path"] for one in tape("gc", "-y", "--json").json["garbage"]
         }
 
-    def test_empties_the_trash_only_when_told(self, tape, talk):
+    def test_empties_the_trash_only_with_trash(self, tape, talk):
         other = tape("new").text.strip()
         tape("rm", talk, "-y")
         (tape.store / "trash/.refs.new").write_bytes(b"x")

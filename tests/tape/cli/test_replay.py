@@ -76,7 +76,7 @@ class TestPlaying:
         assert "\nabc\n\n── assistant · " in text
         assert waited.count(2) == 1
 
-    def test_next_shows_the_rest_of_an_entry_at_once(self, tmp_path):
+    def test_next_shows_the_rest_of_an_entry_immediately(self, tmp_path):
         text, waited = self.shown(tmp_path, (2, KeyAction.NEXT))
         assert text == self.shown(tmp_path / "again")[0]
         assert waited[2:6] == [0, 0, 0, 0]

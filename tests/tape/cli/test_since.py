@@ -28,7 +28,7 @@ NOW = parse_timestamp("2026-11-21T20:31:05.123456Z")
         ("2026-11-01T01:00+02:00", "2026-10-31T23:00:00.000000Z"),
     ],
 )
-def test_a_time_is_told_as_it_stands_on_a_tape(text, moment):
+def test_a_time_may_be_written_as_on_a_tape(text, moment):
     assert parse_moment(text, NOW) == moment
 
 

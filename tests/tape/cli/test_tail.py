@@ -74,7 +74,7 @@ def test_what_is_not_there_is_not_found(tape, talk):
         tape.refused("tail", *arguments, code=3)
 
 
-def test_what_comes_is_shown_at_once_and_interrupting_ends_it(tape, talk):
+def test_a_new_entry_is_shown_immediately_and_interrupting_ends_it(tape, talk):
     with following(tape, talk, "-n", "1", "--json") as process:
         lines = [process.stdout.readline()]
         for text in ("one", "two"):
@@ -113,7 +113,7 @@ def test_a_named_branch_is_followed_into_its_phase(tape, talk):
         assert [entry["type"] for entry in read_json(process, 2)] == ["branch", "note"]
 
 
-def test_going_back_is_said_on_standard_error(tape, talk):
+def test_a_rewind_is_reported_on_standard_error(tape, talk):
     first = tape("log", talk, "--json").json[0]["id"]
     with following(tape, talk, "-n", "1", "--json") as process:
         read_json(process, 1)
@@ -143,7 +143,7 @@ def test_a_damaged_line_is_left_out_and_warned_about(tape, talk):
 
 
 @pytest.mark.parametrize("idle", [True, False])
-def test_it_ends_when_nobody_reads_any_more(tape, talk, idle):
+def test_it_ends_when_its_output_is_closed(tape, talk, idle):
     with following(tape, talk) as process:
         process.stdout.readline()
         process.stdout.close()
@@ -154,7 +154,7 @@ def test_it_ends_when_nobody_reads_any_more(tape, talk, idle):
         process.stdout = None
 
 
-def test_it_goes_on_into_a_file(tape, talk, tmp_path):
+def test_it_continues_into_a_file(tape, talk, tmp_path):
     out = tmp_path / "out"
     command = [BIN, "tail", "-f", "--json", talk]
     with (

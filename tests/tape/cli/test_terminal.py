@@ -107,7 +107,7 @@ class TestPages:
         shown.wait_for_end()
         assert shown.text().startswith("paged\n")
 
-    def test_tapes_are_paged_also_at_once(self, screen, tape, talk):
+    def test_tapes_are_paged_without_waiting(self, screen, tape, talk):
         for n in range(30):
             tape("new", "--title", f"Tape {n}")
         tape("ls")
@@ -122,7 +122,7 @@ class TestColours:
         shown.wait_for_end()
         return shown.colours() - {"default"}
 
-    def test_stand_on_a_terminal_only(self, screen, tape, talk):
+    def test_are_on_a_terminal_only(self, screen, tape, talk):
         assert self.shown(screen, "ls")
         assert b"\x1b" not in tape.real("ls").out
 

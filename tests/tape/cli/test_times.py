@@ -61,7 +61,7 @@ def test_pages_for_others_are_in_utc(tape, late):
         assert "2026-11-21" not in text
 
 
-def test_a_time_that_is_none_is_shown_as_it_stands():
+def test_an_invalid_time_is_shown_unchanged():
     with show_times(local=True):
         assert render_time("no time at all, of any kind") == "no time at all, of "
         assert render_time("9999-12-31T23:59:59.999999Z").startswith(("9999-12-31", "10000"))

@@ -115,7 +115,7 @@ def test_what_append_takes_can_be_imported(there, tmp_path):
     assert there("import", tmp_path / "notes.jsonl").text.endswith("nothing added\n")
 
 
-def test_a_log_can_be_imported_and_lost_blobs_are_told(tape, talk, there):
+def test_a_log_can_be_imported_and_lost_blobs_are_reported(tape, talk, there):
     tape("append", talk, stdin=line("user", content=words("x" * 70_000)))
     done = there("import", "-", stdin=tape("log", talk, "--json").out)
     assert done.err == "tape: 1 blob that its entries name is not in the file\n"
@@ -139,12 +139,12 @@ def test_a_log_can_be_imported_and_lost_blobs_are_told(tape, talk, there):
         (b'{"type":"start","data":{}}\n', 2, "line 1: entries of type 'start' are written by the"),
     ],
 )
-def test_what_cannot_be_imported_is_told_in_a_line(there, data, code, said):
+def test_an_invalid_file_is_reported_in_a_line(there, data, code, said):
     assert there.refused("import", "-", stdin=data, code=code).startswith(said)
     assert there("ls", "--all", "--json").json == []
 
 
-def test_a_missing_file_and_a_terminal_are_told(there):
+def test_a_missing_file_and_a_terminal_are_reported(there):
     assert there.refused("import", "none.jsonl", code=3) == "no file 'none.jsonl'"
 
 
@@ -174,7 +174,7 @@ def test_an_array_of_messages_comes_in_broken_and_leaves_whole(tape, tmp_path):
     assert tape("export", again["id"], "--to", "gemini").json == other.json
 
 
-def test_what_is_no_message_is_told(tape):
+def test_an_invalid_message_is_reported(tape):
     strange = json.dumps([*ARRAY, {"role": "stranger"}]).encode()
     done = tape("import", "--from", "openai-chat", "-", stdin=strange)
     assert (

@@ -43,7 +43,7 @@ class TestRedacting:
         assert tape("redact", f"{talk}@{entry}", "-y", "--json").json["blobs"]
         assert list(tape.folder(talk).glob("blobs/*/*")) == []
 
-    def test_needs_yes_where_nobody_can_be_asked(self, tape, talk):
+    def test_needs_yes_where_no_person_can_be_asked(self, tape, talk):
         assert "pass --yes" in tape("redact", f"{talk}~1", code=2).err
         assert "Read a.py" in tape("cat", talk).text
 
@@ -58,7 +58,7 @@ class TestRedacting:
 
 
 class TestDetaching:
-    def test_makes_a_tape_stand_alone(self, tape, talk):
+    def test_makes_a_tape_independent(self, tape, talk):
         child = tape("fork", f"{talk}~1", "--new", "--json").json["tape"]
         plan = tape("detach", child, "--dry-run").text
         assert f"1 phase of {talk[:8]}, " in plan
@@ -71,7 +71,7 @@ class TestDetaching:
         tape("verify", child)
         assert "Read a.py" in tape("cat", child).text
 
-    def test_of_a_tape_that_stands_alone_does_nothing(self, tape, talk):
+    def test_of_an_independent_tape_does_nothing(self, tape, talk):
         assert tape("detach", talk).text == f"{talk[:8]} needs no other tape: nothing to detach\n"
         assert tape("detach", talk, "--json").json["done"] is False
 
@@ -115,7 +115,7 @@ class TestMoving:
 
 
 class TestReindexing:
-    def test_makes_the_index_anew(self, tape, talk):
+    def test_rebuilds_the_index(self, tape, talk):
         before = tape("ls", "--json").json
         (tape.store / "index.db").write_bytes(b"nothing")
         done = tape("reindex", "--json").json

@@ -103,7 +103,7 @@ def test_a_tape_of_which_nothing_tells_what_it_is_is_looked_through(tape, talk):
     assert {"info-unreadable", "info", "line"} <= {one["kind"] for one in told["findings"]}
 
 
-def test_a_tape_without_phases_is_told_in_one_line(tape, talk):
+def test_a_tape_without_phases_is_reported_in_one_line(tape, talk):
     folder = tape.folder(talk)
     shutil.rmtree(folder / "phases")
     (finding,) = tape("verify", talk, "--json", code=4).json["findings"]

@@ -149,7 +149,7 @@ class TestACallWithoutAResult:
 
 
 class TestResults:
-    def test_that_come_late_stand_after_their_call(self):
+    def test_that_come_late_follow_their_call(self):
         found = mended(answer("a"), say("waiting"), result("a"))
         assert found == Repaired((calling("a"), tool("a"), user("waiting")), None)
 

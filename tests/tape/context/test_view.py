@@ -19,12 +19,12 @@ def anchor(n, summary="what was"):
 SAID = [entry(n, making.say(str(n))) for n in range(4)]
 
 
-def test_without_an_anchor_the_whole_path_stands_before_the_model():
+def test_without_an_anchor_the_model_sees_the_whole_path():
     assert view(SAID) == View(None, (), tuple(SAID))
     assert view([]) == View(None, (), ())
 
 
-def test_the_newest_anchor_and_what_it_keeps_stand_for_all_before():
+def test_the_newest_anchor_and_what_it_keeps_replace_all_before():
     path = [SAID[0], anchor(5, "old"), SAID[1], anchor(6, "new"), SAID[3]]
     assert view(path, kept=SAID[2:3]) == View("new", (SAID[2],), (SAID[3],))
 

@@ -73,7 +73,7 @@ def test_the_same_array_is_the_same_tape_and_another_api_another(store):
     assert taken_in(store, "anthropic", CHAT[:2]).id != done.id
 
 
-def test_everything_that_is_wrong_stands_on_the_tape_and_export_mends_it(store):
+def test_a_broken_array_is_recorded_and_export_repairs_it(store):
     """M153: orphans and duplicates are kept; what is sent has one result for each call."""
     orphan = {"role": "tool", "tool_call_id": "call_9", "content": "nobody asked"}
     broken = [*CHAT[:3], CHAT[3], CHAT[3], orphan, {"role": "stranger"}, CHAT[2]]

@@ -30,7 +30,7 @@ def objects(data):
     return [json.loads(line) for line in data.split(b"\n")[:-1]]
 
 
-def test_a_file_holds_everything_in_order_and_entries_as_they_stand(tmp_path):
+def test_a_file_holds_everything_in_order_and_entries_unchanged(tmp_path):
     made = small(tmp_path / "store")
     with made.store.open(made.tape) as tape:
         data = exported(tape)
@@ -75,7 +75,7 @@ def test_a_copy_is_the_same_byte_for_byte(tmp_path):
     whole(store, made.tape)
 
 
-def test_a_fork_stands_alone_with_the_past_it_shares(tmp_path):
+def test_a_fork_is_independent_with_the_past_it_shares(tmp_path):
     made, store = small(tmp_path / "store"), other(tmp_path)
     with made.store.open(made.child) as child:
         said = making.texts(child)
@@ -227,7 +227,7 @@ def test_older_lines_are_not_written_again(tmp_path, tape):
         del lines.UPCASTS[0]
 
 
-def test_torn_ends_and_phases_begun_only_are_left_out(tmp_path, tape, folder):
+def test_torn_ends_and_empty_phases_are_left_out(tmp_path, tape, folder):
     (folder / "phases/0002-side").mkdir(mode=0o700)
     data = exported(tape)
     file = folder / "phases/0001-main-start/entries.jsonl"
@@ -293,7 +293,7 @@ def secretive(store):
         return tape.id
 
 
-def test_a_tape_with_secrets_is_written_anew_and_whole(tmp_path):
+def test_a_tape_with_secrets_is_rewritten_whole(tmp_path):
     store, there = making.store_in(tmp_path / "store"), other(tmp_path)
     identity = secretive(store)
     with store.open(identity) as tape:

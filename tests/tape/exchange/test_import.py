@@ -87,7 +87,7 @@ def test_importing_again_adds_nothing(made, file, there):
     assert imported(made.store, file).added == 0  # where it comes from
 
 
-def test_a_tape_that_went_on_keeps_what_it_has(there, file, made):
+def test_a_tape_that_continued_keeps_its_entries(there, file, made):
     imported(there, file)
     with there.open(made.tape) as tape:
         making.write(tape, "mine")
@@ -390,7 +390,7 @@ def test_a_killed_import_made_all_or_nothing(tmp_path, made, file, call, form):
     raise AssertionError(call)
 
 
-def test_two_imports_at_once_make_one_tape(tmp_path, file, made):
+def test_two_concurrent_imports_make_one_tape(tmp_path, file, made):
     source, home = tmp_path / "file.jsonl", tmp_path / "both"
     source.write_bytes(file)
     command = [sys.executable, "-c", IMPORT, str(home), str(source)]

@@ -338,7 +338,7 @@ def test_each_branch_is_a_trajectory_that_names_its_fork(tape):
     assert any(forks)
 
 
-def test_secrets_are_masked_if_wanted(store):
+def test_secrets_are_masked_on_request(store):
     secret = "sk-ant-api03-" + "a1B2" * 20
     with store.create(HERE) as tape, tape.writer() as writer:
         writer.append(User((Text(f"use {secret}"),)))

@@ -209,7 +209,7 @@ def test_the_parent_stays_where_it_was_and_the_fork_is_a_label(folder):
         assert f"{folder.tool}-{FORK}" in tape.refs().labels
 
 
-def test_without_the_parent_a_fork_stands_by_itself(folder, lines):
+def test_without_the_parent_a_fork_is_independent(folder, lines):
     folder.bring(FORK)
     assert folder.count_said() == sorted([*list_shared(folder), "ans more", "more"])
     assert folder.read(f"{folder.tool}:{FORK}") == ["one", "ans one", "more", "ans more"]

@@ -37,7 +37,7 @@ def tool_use(call_id, given):
     return {"type": "tool_use", "id": call_id, "name": "read", "input": given}
 
 
-def test_a_batchs_results_stand_first_in_the_one_message_after_it():
+def test_a_batchs_results_are_first_in_the_one_message_after_it():
     history = [
         user("go"),
         assistant(Text("Two."), call("c_1_0"), call("c_1_1", b"{}")),
@@ -137,7 +137,7 @@ def test_arguments_are_always_an_object(args_text, given):
     assert encode_messages(history)[1]["content"] == [tool_use("c_1_0", given)]
 
 
-def test_a_picture_is_told_of():
+def test_a_picture_is_mentioned():
     picture = Image(blob=BlobRef("0" * 64, 12), mime="image/png")
     assert encode_messages([Message("user", (picture,))]) == [
         {"role": "user", "content": [text("(image/png of 12 bytes: not sent)")]}

@@ -76,7 +76,7 @@ def test_what_one_provider_refused_another_can_go_on_with(name, array, other):
 
 
 @pytest.mark.parametrize(("name", "array"), cases("accepted_unusual.jsonl"))
-def test_what_was_accepted_though_it_is_unusual_keeps_all_that_was_said(name, array):
+def test_an_unusual_array_that_is_accepted_keeps_all_its_text(name, array):
     form = FORMATS[name]
     sent = emitted(name, repaired(form.parse(array, put), Target("", form.api, "")))
     assert form.check(sent) == []

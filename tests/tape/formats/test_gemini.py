@@ -80,7 +80,7 @@ def test_a_missing_signature_is_replaced_on_the_first_call_of_each_step():
     assert sent[3]["parts"][0]["thoughtSignature"] == UNSIGNED
 
 
-def test_pictures_of_tools_stand_in_a_turn_of_their_own_or_in_the_response():
+def test_pictures_of_tools_are_in_a_turn_of_their_own_or_in_the_response():
     history = [
         user("go"),
         Message("assistant", (call("a"), call("b"))),

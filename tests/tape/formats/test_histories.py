@@ -158,7 +158,7 @@ def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(name, data):
 @pytest.mark.parametrize("name", FORMATS)
 @SEARCH
 @given(st.data())
-def test_an_encoder_that_is_given_another_history_begins_anew(name, data):
+def test_an_encoder_with_another_history_starts_over(name, data):
     one, other = (repaired(data.draw(histories(name)), TARGETS[name]) for _ in range(2))
     encoder = FORMATS[name].encoder(load)
     encoder.array(one)

@@ -331,7 +331,7 @@ def test_a_call_whose_id_is_no_word_is_still_answered(strange):
     assert sent[1] == {"role": "tool", "tool_call_id": call.id, "content": "A"}
 
 
-def test_content_without_its_list_is_read_and_an_answer_of_any_shape_is_said():
+def test_content_without_its_list_is_read_and_an_answer_of_any_shape_is_kept():
     (said,) = anthropic.parse_array(
         [{"role": "user", "content": {"type": "text", "text": "go"}}], put
     )

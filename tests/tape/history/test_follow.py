@@ -83,7 +83,7 @@ def test_the_text_of_a_blob_is_whole(tape, follower):
     assert told(follower) == ["long " * 20_000]
 
 
-def test_it_begins_where_the_branch_stands(tape):
+def test_it_begins_at_the_head_of_the_branch(tape):
     making.write(tape, "one", "two")
     with follow(tape, "main") as follower:
         assert follower.head.place == tape.head().place
@@ -91,7 +91,7 @@ def test_it_begins_where_the_branch_stands(tape):
         assert told(follower) == ["three"]
 
 
-def test_it_goes_on_after_any_entry_of_the_branch(tape):
+def test_it_continues_after_any_entry_of_the_branch(tape):
     start = tape.head().place
     making.write(tape, "one")
     one = tape.head().place
@@ -106,7 +106,7 @@ def test_it_goes_on_after_any_entry_of_the_branch(tape):
         assert told(follower) == []
 
 
-def test_it_goes_on_after_the_entry_a_branch_was_pinned_at(tape):
+def test_it_continues_after_the_entry_a_branch_was_pinned_at(tape):
     making.write(tape, "one", "two")
     tape.fork(tape.find_ancestor(tape.head(), 1).head, "b")
     pinned = tape.head("b").place
@@ -115,7 +115,7 @@ def test_it_goes_on_after_the_entry_a_branch_was_pinned_at(tape):
         assert told(follower) == ["branch", "mine"]
 
 
-def test_an_entry_the_branch_never_stood_at_is_refused(tape):
+def test_an_entry_that_was_never_a_head_of_the_branch_is_refused(tape):
     start = tape.head().place
     making.write(tape, "one")
     tape.fork(tape.head(), "b")
@@ -160,7 +160,7 @@ def test_a_whole_line_that_does_not_verify_counts_as_torn(tape, folder, follower
     assert told(follower) == ["repair", "three"]
 
 
-def test_a_damaged_line_before_a_good_one_is_told_and_left_out(tape, folder):
+def test_a_damaged_line_before_a_good_one_is_reported_and_left_out(tape, folder):
     said = []
     with follow(tape, skipped=said.append) as follower:
         size = entries_file(folder).stat().st_size
@@ -183,7 +183,7 @@ def test_a_damaged_line_before_a_good_one_is_told_and_left_out(tape, folder):
         ([0, 2, 1, 3], ["one", "three", "four"], "repeated or out of order"),
     ],
 )
-def test_lines_that_are_missing_repeated_or_swapped_are_told(tape, folder, order, left, why):
+def test_lines_that_are_missing_repeated_or_swapped_are_reported(tape, folder, order, left, why):
     said = []
     with follow(tape, skipped=said.append) as follower:
         before = entries_file(folder).read_bytes()
@@ -221,7 +221,7 @@ def test_a_phase_is_read_to_its_end_before_the_next(tape, follower):
     assert told(follower) == ["one", "anchor", "two", "anchor", "three"]
 
 
-def test_going_back_is_told_once_and_what_follows_comes_after_it(tape, follower):
+def test_a_rewind_is_reported_once_and_its_followers_come_after_it(tape, follower):
     one, *_ = making.write(tape, "one", "two", "three")
     back = making.at(tape, one.id)
     with tape.writer() as writer:
@@ -232,7 +232,7 @@ def test_going_back_is_told_once_and_what_follows_comes_after_it(tape, follower)
     assert told(follower) == ["branch", "four"]
 
 
-def test_it_goes_on_after_an_entry_that_was_gone_back_to(tape):
+def test_it_continues_after_an_entry_the_branch_was_rewound_to(tape):
     one, *_ = making.write(tape, "one", "two")
     with tape.writer() as writer:
         writer.rewind(making.at(tape, one.id), "undo")

@@ -279,7 +279,7 @@ class TestAShape:
         shutil.copytree(folder / "phases/0001-main-start", folder / "phases/0002-main")
         assert [key.phase for key in read_graph(tape).nodes] == ["0001-main-start"]
 
-    def test_names_a_damaged_phase_and_goes_on(self, tape, folder):
+    def test_names_a_damaged_phase_and_continues(self, tape, folder):
         one, two = making.write(tape, "one", "two")
         for name, base in (("good", one), ("bad", two)):
             tape.fork(making.at(tape, base.id), name)
@@ -352,7 +352,7 @@ class TestAParting:
         assert parted.base == base._replace(branch="b")
         assert (len(ids(parted.a)), len(ids(parted.b))) == (0, 2)
 
-    def test_that_cannot_be_told_says_why(self, tape, folder):
+    def test_of_unknown_size_says_why(self, tape, folder):
         one, _ = making.write(tape, "one", "two")
         for name in "bc":
             tape.fork(making.at(tape, one.id), name)

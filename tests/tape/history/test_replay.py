@@ -61,7 +61,7 @@ class TestARepair:
         done = replay_path(tape, tape.head())
         assert (done.repairs, done.unanswered, done.differences) == (0, 1, ())
 
-    def test_is_made_again_from_what_stood_before_it(self, tape):
+    def test_is_computed_again_from_the_entries_before_it(self, tape):
         with tape.writer() as writer:
             writer.append(making.answer("c_1"))
             writer.append(Repair("results", (InjectedResult("c_1", NEVER_RAN),)))
@@ -74,7 +74,7 @@ class TestARepair:
         done = replay_path(tape, tape.head())
         assert (done.repairs, done.differences) == (2, ())
 
-    def test_that_mended_something_else_is_a_difference(self, tape):
+    def test_that_repaired_something_else_is_a_difference(self, tape):
         with tape.writer() as writer:
             writer.append(making.answer("c_1"))
             wrong = writer.append(Repair("results", (InjectedResult("c_9", NEVER_RAN),)))
@@ -110,7 +110,7 @@ class TestAnAnchor:
             (told,) = differences(tape, f"b{number}")
             assert told.startswith(f"it covers {covers.count} entries from ")
 
-    def test_has_to_keep_what_stands_where_it_says(self, tape):
+    def test_has_to_keep_the_entries_at_its_places(self, tape):
         (one, two), (at, _) = self.ranges(tape)
         with tape.writer() as writer:
             kept = (

@@ -325,7 +325,7 @@ class TestFiles:
         assert db.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (SCHEMA_VERSION,)
         db.close()
 
-    def test_an_index_that_is_not_ours_or_not_whole_is_set_aside(self, library, home):
+    def test_an_index_that_is_not_ours_or_not_whole_is_renamed(self, library, home):
         """Nothing is overwritten: the bytes stand under another name, and the list is the same."""
         begin(library, title="kept").close()
         listed(library)
@@ -340,7 +340,7 @@ class TestFiles:
             assert set(aside(home)) == reasons
             assert was in [p.read_bytes() for p in home.glob(f"index.db.{why}-*")]
 
-    def test_two_files_set_aside_in_one_second_keep_their_names(self, tmp_path):
+    def test_two_files_renamed_in_one_second_keep_their_names(self, tmp_path):
         with open_store(tmp_path / "home", clock=lambda: START) as library:
             begin(library).close()
             for text in (b"one", b"two", b"three"):
@@ -413,7 +413,7 @@ class TestFiles:
             ("first", 1),
         ]
 
-    def test_an_index_that_is_locked_for_long_is_made_anew(self, library, home):
+    def test_an_index_that_is_locked_for_long_is_rebuilt(self, library, home):
         begin(library, title="kept").close()
         listed(library)
         other = sqlite3.connect(home / "index.db", isolation_level=None)
@@ -498,7 +498,7 @@ class TestFollowing:
             assert [row.entries for row in listed(library)] == [41]
             assert writers(home) == 0
 
-    def test_a_move_whose_process_died_at_once_is_seen(self, library, home):
+    def test_a_move_by_a_process_that_died_right_after_is_seen(self, library, home):
         begin(library, title="before").close()
         settle(library)
         listed(library)
@@ -557,7 +557,7 @@ class TestFollowing:
             tape.rename("found under its new name")
         assert [row.title for row in listed(library)][-1] == "found under its new name"
 
-    def test_folders_that_changed_places_are_told_apart(self, library):
+    def test_folders_that_changed_places_are_distinguished(self, library):
         begin(library, title="a").close()
         begin(library, title="b").close()
         settle(library)
@@ -578,7 +578,7 @@ class TestFollowing:
         shutil.rmtree(library.store.tapes / "00")
         assert [row.folder for row in listed(library)] == [name]
 
-    def test_a_phase_cut_short_or_begun_anew_is_read_anew(self, library):
+    def test_a_phase_cut_short_or_replaced_is_read_again(self, library):
         with begin(library) as tape, tape.writer() as writer:
             for k in range(5):
                 writer.append(answer("m", k / 10))
@@ -616,7 +616,7 @@ class TestFollowing:
         ]
         assert held(library)
 
-    def test_processes_that_start_at_once_make_one_index(self, library, home):
+    def test_processes_that_start_together_make_one_index(self, library, home):
         for k in range(5):
             begin(library, title=str(k)).close()
         for _ in range(3):
@@ -632,7 +632,7 @@ class TestFollowing:
             assert aside(home) == []
             listed(library)
 
-    def test_processes_that_meet_a_damaged_index_set_it_aside_once(self, library, home):
+    def test_processes_that_meet_a_damaged_index_rename_it_once(self, library, home):
         begin(library, title="kept").close()
         (home / "index.db").write_bytes(b"what is this" * 400)
         starters = [run(LIST_WHEN_TOLD, home) for _ in range(4)]

@@ -298,7 +298,7 @@ def test_line_that_few_readers_take_is_found(tmp_path):
     assert as_it_is == hits
 
 
-def test_entries_whose_ids_begin_alike_are_told_apart(home):
+def test_entries_whose_ids_begin_alike_are_distinguished(home):
     with sqlite3.connect(home / "index.db") as db:
         columns = 'phase, "offset", length, n, time, type'
         ((entry, key),) = db.execute("SELECT id, key FROM entries WHERE n = 3")
@@ -316,6 +316,6 @@ def test_entries_whose_ids_begin_alike_are_told_apart(home):
         assert "entries_id" in plan[3]
 
 
-def test_names_that_stand_in_two_places_are_the_same():
+def test_names_in_two_places_are_the_same():
     assert reader.ORIGIN_PHASE == phase.ORIGIN
     assert reader.query_index_file("/nowhere", lambda _: 1) is None

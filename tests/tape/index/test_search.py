@@ -185,7 +185,7 @@ WIDE = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_si
 
 @settings(max_examples=25, deadline=None)
 @given(WIDE, st.data())
-def test_any_two_characters_that_stand_together_are_found(small, text, data):
+def test_any_two_adjacent_characters_are_found(small, text, data):
     at = data.draw(st.integers(0, len(text) - 2))
     _, (entry,) = recorded(small, say(f"abc{text}def"))
     hits = {hit.entry: hit for hit in search_entries(*small, text[at : at + 2], limit=1_000)}
@@ -254,7 +254,7 @@ def test_long_texts_are_found_by_their_beginning(library):
     assert [hit.snippet[:6] for hit in found(library, "first")] == ["first "]
 
 
-def test_words_said_come_first_then_arguments_then_results(library):
+def test_messages_come_first_then_arguments_then_results(library):
     _, entries = recorded(
         library, result("needle x y"), Assistant((call("t", a="needle x"),)), say("needle x y")
     )
@@ -267,7 +267,7 @@ def test_newer_ones_come_first_among_equals_and_the_limit_holds(library):
     assert [hit.entry for hit in found(library, "needle", limit=2)] == entries[:2:-1]
 
 
-def test_words_that_stand_nearly_everywhere_are_ranked_to_the_last_where_that_matters(library):
+def test_words_of_nearly_all_entries_are_ranked_to_the_last_where_that_matters(library):
     """Among more equals than are looked at first, and behind a filter that few of them pass."""
     _, entries = recorded(library, *[say("needle")] * 1_200, result("needle"))
     assert [hit.entry for hit in found(library, "needle", limit=3)] == entries[-2:-5:-1]
@@ -496,7 +496,7 @@ def run(code, *arguments):
 
 
 class TestAtOnce:
-    def test_processes_that_start_at_once_find_the_same(self, library):
+    def test_processes_that_start_together_find_the_same(self, library):
         for _ in range(5):
             recorded(library, *[say("needle")] * 20)
         for path in library.store.path.glob("index.db*"):
@@ -739,7 +739,7 @@ def test_an_error_in_a_question_is_not_taken_for_damage(library):
 
 
 @pytest.mark.parametrize("how", ["rebuild", "without"])
-def test_entries_that_cannot_be_read_are_said_when_the_index_is_made(library, how):
+def test_unreadable_entries_are_reported_when_the_index_is_built(library, how):
     _, entries = recorded(library, say("needle one"), say("needle two"), say("needle three"))
     (file,) = library.store.path.glob("tapes/*/phases/*/entries.jsonl")
     file.write_bytes(file.read_bytes().replace(b"needle two", b"needle 2wo"))
@@ -793,7 +793,7 @@ def test_phrases_are_found_in_arguments_and_results_and_only_whole(library):
     ]
 
 
-def test_what_is_said_is_not_found_where_an_excluded_word_is_in_a_call(library):
+def test_a_message_is_not_found_where_an_excluded_word_is_in_a_call(library):
     _, entries = recorded(
         library,
         Assistant((Text("needle"), call("bash", command="rm other"))),

@@ -114,7 +114,7 @@ def test_sums_are_those_of_all_calls(shop):
     assert row.first < row.last
 
 
-def test_a_cost_nobody_told_stays_unknown(shop):
+def test_an_unreported_cost_stays_unknown(shop):
     shop.tape(asked("big", 10), ran("ls"))
     (row,) = shop.ask("model")
     assert (row.key, row.spent.cost, row.spent.unpriced) == ("lab/big", None, 1)

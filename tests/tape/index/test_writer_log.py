@@ -64,7 +64,7 @@ def test_lines_are_read_once_and_all_again_after_a_truncation(tmp_path):
     assert [line.writer.tape for line in lines] == [OTHER] * 4
 
 
-def test_a_move_costs_some_bytes_whatever_the_number_of_branches(library):
+def test_a_move_costs_some_bytes_with_any_number_of_branches(library):
     """Issue 14: at most 2 KB, and nothing in SQLite."""
     with begin(library) as tape:
         tape.rename("A title")
@@ -85,7 +85,7 @@ def test_a_move_costs_some_bytes_whatever_the_number_of_branches(library):
     assert row.branches == 301
 
 
-def test_a_writer_leaves_an_index_that_answers_at_once(library):
+def test_a_writer_leaves_an_index_that_answers_immediately(library):
     with begin(library) as tape:
         settle(library)
         listed(library)
@@ -123,7 +123,7 @@ def test_a_log_that_a_power_failure_damaged_makes_readers_look_at_all_tapes(libr
     assert is_answered_at_once(library)
 
 
-def test_a_large_log_is_truncated_when_nobody_writes(library):
+def test_a_large_log_is_truncated_without_writers(library):
     log = library.store.path / LOG_NAME
     with begin(library) as tape, begin(library) as second:
         with tape.writer() as writer:

@@ -158,7 +158,7 @@ class TestRawFields:
             b'{"type":"image","blob":{"$blob":"x"}}',
         ],
     )
-    def test_a_blob_key_is_refused_wherever_it_stands(self, raw):
+    def test_a_blob_key_is_refused_in_any_place(self, raw):
         with pytest.raises(InvalidEntry, match=r"\$blob"):
             encode_payload(Custom("k", Raw(raw)))
         with pytest.raises(InvalidEntry, match=r"\$blob"):
@@ -220,7 +220,7 @@ class TestReadingWhatOthersWrote:
         assert line.is_data_redacted(hidden, verify_line(hidden))
         assert decode_line(hidden, no_blob).data.why == "redacted"
 
-    def test_raw_parts_survive_beside_what_has_to_be_mended(self):
+    def test_raw_parts_survive_beside_repaired_ones(self):
         wire = b'{"n":1.50,"big":123456789012345678901}'
         data = b'{"content":[{"type":"opaque","raw":%b},{"type":"new"}]}' % wire
         first = decode_line(given("user", data), no_blob).data.content[0]

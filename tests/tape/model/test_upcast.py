@@ -99,7 +99,7 @@ class TestALineOfAnEarlierVersion:
             whole[spot] ^= 1
             (folder / MAIN).write_bytes(whole)
 
-    def test_of_an_unexpected_shape_is_kept_as_it_stands(self, tape, folder):
+    def test_of_an_unexpected_shape_is_kept_unchanged(self, tape, folder):
         entry = decode_line(add(tape, folder, "remark", b'{"text":7}'))
         assert isinstance(entry.data, Unread)
         assert bytes(entry.data.raw) == b'{"text":7}'
@@ -117,7 +117,7 @@ class TestALineOfAnEarlierVersion:
             decode_line(line.replace(b'"n":1', b'"n":2'))
 
 
-def test_of_a_version_nobody_can_lift_any_more_it_is_refused_and_not_cut(tape, folder):
+def test_of_an_obsolete_version_is_refused_and_not_cut(tape, folder):
     line = add(tape, folder, "remark", b'{"words":"hi"}')
     before = (folder / MAIN).read_bytes()
     for read in (

@@ -129,7 +129,7 @@ PIECES = st.sampled_from(
 @pytest.mark.slow
 @given(st.one_of(st.lists(PIECES, max_size=40).map("".join), st.text(max_size=200)))
 @settings(max_examples=400 * BUDGET, deadline=None)
-def test_no_made_up_text_leaves_its_place(text):
+def test_no_random_text_leaves_its_place(text):
     lines = show_controls(text).split("\n")
     judge(contain_markdown(lines))
     judge([f"> {line}".rstrip() for line in contain_markdown(lines)])
@@ -154,7 +154,7 @@ def test_no_made_up_text_leaves_its_place(text):
         ("1. do\n   ```sh\n   cat <in\n   ```\n2. done", "1. do\n```sh\ncat <in\n```\n2. done"),
     ],
 )
-def test_what_a_model_writes_goes_on_rendering(text, kept):
+def test_markdown_of_a_model_still_renders(text, kept):
     assert "\n".join(contain_markdown(text.split("\n"))) == kept
 
 

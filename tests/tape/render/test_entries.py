@@ -263,7 +263,7 @@ def test_characters_that_are_not_looked_up_take_one_column():
 
 
 @given(ANY, st.integers(1, 50))
-def test_a_line_is_cut_at_the_same_place_whatever_follows(text, columns):
+def test_a_line_is_cut_at_the_same_place_with_any_followers(text, columns):
     line = cut_to_width(text + "x" * columns + "日", columns)
     assert cut_to_width(text + "x" * columns + "xx", columns) == line
 

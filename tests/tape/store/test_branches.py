@@ -30,7 +30,7 @@ class TestAHead:
         assert file.read_bytes()[head.offset : head.end].endswith(b"}\n")
         assert head.end == file.stat().st_size
 
-    def test_stands_before_a_torn_tail_and_says_how_long_that_is(self, tape, folder, prompts):
+    def test_is_before_a_torn_tail_and_says_how_long_that_is(self, tape, folder, prompts):
         before = tape.head()
         append_to(folder / "phases/0001-main-start/entries.jsonl", b"torn")
         assert tape.head() == before._replace(torn=4)
@@ -64,7 +64,7 @@ class TestAHead:
         with pytest.raises(NotFound, match="no branch 'x'; there are: main"):
             tape.head("x")
 
-    def test_is_damage_when_another_entry_stands_at_its_pin(self, tape, folder, prompts):
+    def test_is_damage_when_another_entry_is_at_its_pin(self, tape, folder, prompts):
         tape.fork(making.at(tape, prompts[0].id), "b")
         file = folder / "phases/0001-main-start/entries.jsonl"
         data = file.read_bytes()

@@ -64,7 +64,7 @@ def texts(entries):
 @pytest.mark.parametrize(
     ("how", "left", "why"), CASES, ids=lambda value: getattr(value, "__name__", "")
 )
-def test_what_changed_is_left_out_and_told(tape, folder, how, left, why):
+def test_changed_lines_are_left_out_and_reported(tape, folder, how, left, why):
     made = making.write(tape, *WORDS)
     change(folder, how)
     told = []
@@ -95,7 +95,7 @@ def test_what_changes_after_a_reading_is_noticed_by_the_next(tape, folder, how):
     assert told != []
 
 
-def test_whole_lines_read_before_are_told_where_they_do_not_belong(tape, folder):
+def test_whole_lines_in_a_wrong_place_are_reported(tape, folder):
     making.write(tape, *WORDS)
     told = []
     data = (folder / MAIN).read_bytes()
@@ -110,7 +110,7 @@ def test_whole_lines_read_before_are_told_where_they_do_not_belong(tape, folder)
     assert "does not follow from the one before" in told[0]
 
 
-def test_a_library_that_gives_nobody_to_tell_is_warned(tape, folder):
+def test_a_library_without_a_reporter_is_warned(tape, folder):
     making.write(tape, *WORDS)
     change(folder, flip_data)
     with pytest.warns(DamageWarning, match="its data does not match its hash"):
@@ -126,7 +126,7 @@ def test_one_entry_that_changed_is_refused(tape, folder):
         tape.entry(head)
 
 
-def test_a_changed_last_line_is_told_unless_it_is_being_written(tape, folder):
+def test_a_changed_last_line_is_reported_unless_it_is_being_written(tape, folder):
     making.write(tape, *WORDS)
     change(folder, lambda lines: lines.__setitem__(-1, lines[-1].replace(b"five", b"fIve")))
     told = []

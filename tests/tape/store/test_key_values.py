@@ -91,7 +91,7 @@ def test_a_link_in_place_of_a_value_is_refused(values, tmp_path):
         values.get("y")
 
 
-def test_writers_at_once_lose_nothing(values):
+def test_concurrent_writers_lose_nothing(values):
     """M205"""
 
     def count(_):

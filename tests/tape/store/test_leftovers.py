@@ -53,7 +53,7 @@ def test_each_kind_is_named_by_all_and_deleted(store, tape, folder, name):
 
 
 @pytest.mark.parametrize("name", INSIDE + BESIDE)
-def test_what_may_be_in_the_making_is_nobody_s_leftover(store, tape, folder, name):
+def test_a_file_in_the_making_is_no_leftover(store, tape, folder, name):
     path = (folder if name in INSIDE else store.path) / name
     half_made(path)
     age(path, making.DAY // 1_000_000 - 3000)

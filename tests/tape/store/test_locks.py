@@ -125,7 +125,7 @@ def stopped(locks):
     child.communicate()
 
 
-def test_who_waits_is_told_for_whom_and_gives_up_in_time(locks, stopped):
+def test_a_waiting_writer_is_given_the_holder_and_stops_in_time(locks, stopped):
     told = []
     with limit_lock_wait(1.2, told.append), pytest.raises(Busy) as raised, hold_lock(locks, "refs"):
         pass

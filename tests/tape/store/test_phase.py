@@ -115,7 +115,7 @@ class TestTheTail:
         "junk",
         [b"junk\n", b"\n", b"\n\n\n", b"\x00" * 100, b"{}\n", b"x" * (3 * CHUNK), b"y\n" * CHUNK],
     )
-    def test_lies_before_whatever_does_not_verify(self, file, junk):
+    def test_is_before_any_line_that_does_not_verify(self, file, junk):
         data = chain("one", "two")
         tail = file(data + junk).tail()
         assert (tail.end, tail.size) == (len(data), len(data) + len(junk))
@@ -138,7 +138,7 @@ class TestTheTail:
 
 
 class TestPhaseFolders:
-    def test_stand_in_order_of_their_numbers(self, tmp_path):
+    def test_are_in_the_order_of_their_numbers(self, tmp_path):
         names = ["0002-b", "0010-a-merge", "0001-main-start", "10000-a", "9999-z"]
         for name in [*names, "1-short", "0003", "x", "\u0660\u0660\u0660\u0661-main", ".new"]:
             (tmp_path / name).mkdir()

@@ -116,7 +116,7 @@ class TestFolding:
 
 
 class TestMoving:
-    def test_every_move_is_one_line_and_known_at_once(self, journal, tmp_path):
+    def test_every_move_is_one_line_and_known_immediately(self, journal, tmp_path):
         with journal.open_moves() as moves:
             moves.branch("b", "0001-main-start", Pin(0, "ab"), "fork")
             moves.current("b")

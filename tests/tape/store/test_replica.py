@@ -57,14 +57,14 @@ def test_a_tape_that_names_no_copy_is_continued_in_a_new_phase(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"machine":"x","replica":"no","inode":1}'])
-def test_a_name_that_cannot_be_read_is_made_anew(store, tape, text):
+def test_an_unreadable_name_is_written_again(store, tape, text):
     (store.path / MACHINE_NAME).write_text(text)
     again = Store(store.path)
     assert again.replica().id != store.replica().id
     assert Store(store.path).replica() == again.replica()
 
 
-def test_a_torn_tail_of_another_copy_is_cut_and_told(copied):
+def test_a_torn_tail_of_another_copy_is_cut_and_reported(copied):
     with copied.open("") as tape:
         file = copied.tapes / tape.folder.name / "phases/0001-main-start/entries.jsonl"
         good = file.read_bytes()

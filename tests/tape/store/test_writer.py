@@ -43,7 +43,7 @@ class TestAppending:
         assert [entry.n for entry in made] == [1, 2, 3]
         assert reader.faults(folder) == []
 
-    def test_goes_on_where_the_last_writer_ended(self, tape, folder):
+    def test_continues_where_the_last_writer_ended(self, tape, folder):
         for text in ("one", "two", "three"):
             making.write(tape, text)
         assert making.texts(tape) == ["one", "two", "three"]
@@ -88,7 +88,7 @@ class TestTime:
             ([0, 0, 4], [1, 2, 4]),
         ],
     )
-    def test_never_stands_still_or_goes_back(self, tmp_path, ticks, times):
+    def test_always_increases(self, tmp_path, ticks, times):
         clock = iter([making.DAY] * 5 + [making.DAY + tick for tick in ticks])
         store = making.store_in(tmp_path, lambda: next(clock))
         with store.create(making.beginning()) as tape:
@@ -113,7 +113,7 @@ class TestAFullDisk:
         assert ids(making.entries(tape))[-1] == made.id
         assert reader.faults(folder) == []
 
-    def test_while_a_phase_is_begun_leaves_the_branch_as_it_was(self, tape, folder):
+    def test_that_fails_in_a_new_phase_leaves_the_branch_as_it_was(self, tape, folder):
         (one,) = making.write(tape, "one")
         tape.fork(making.at(tape, one.id), "b")
         with tape.writer("b") as writer:
@@ -416,7 +416,7 @@ class TestTheProjection:
 class TestAnAnchor:
     ANCHOR = Anchor(kind="compaction", summary=Summary(goal="Ship", requests=("ship it",)))
 
-    def test_begins_a_phase_named_for_it_and_stands_for_what_came_before(self, tape, folder):
+    def test_starts_a_phase_named_for_it_and_replaces_the_entries_before(self, tape, folder):
         making.write(tape, "one", "two")
         before = tape.head()
         with tape.writer() as writer:
@@ -477,7 +477,7 @@ class TestAnAnchor:
 
 
 class TestRewinding:
-    def test_is_one_journal_line_whatever_the_length(self, tape, folder):
+    def test_is_one_journal_line_of_any_length(self, tape, folder):
         made = making.write(tape, *(str(n) for n in range(50)))
         size = (folder / "refs.jsonl").stat().st_size
         with tape.writer() as writer:
@@ -486,7 +486,7 @@ class TestRewinding:
         assert tape.head().entry == made[9].id
         assert tape.refs().branches["main"][-1].why == "rewind"
 
-    def test_goes_on_in_a_phase_of_its_own(self, tape, folder):
+    def test_continues_in_a_phase_of_its_own(self, tape, folder):
         made = making.write(tape, "one", "two")
         with tape.writer() as writer:
             writer.rewind(making.at(tape, made[0].id))
@@ -543,7 +543,7 @@ class TestWhatAnAnchorKeeps:
         assert only.count == 2
 
 
-def test_the_summary_of_an_anchor_stands_beside_its_phase_for_people(tape):
+def test_the_summary_of_an_anchor_is_a_page_beside_its_phase(tape):
     with tape.writer() as writer:
         anchor = writer.anchor(Anchor(kind="compaction", summary=Summary(goal="Fix it")))
     with tape.phases.folder.sub("0002-main-compaction") as folder:

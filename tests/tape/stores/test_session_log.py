@@ -82,7 +82,7 @@ def test_a_value_of_any_size_comes_back_equal(tmp_path):
     assert [one.value for one in log.read()] == [value, {"long": "x" * 200_000}]
 
 
-def test_writers_at_once_lose_nothing(tmp_path):
+def test_concurrent_writers_lose_nothing(tmp_path):
     with ThreadPoolExecutor(4) as pool:
         for done in [
             pool.submit(SessionLog(tmp_path, "openai-agents", "x").append, [said(str(n))])

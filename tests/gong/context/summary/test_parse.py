@@ -100,7 +100,7 @@ def test_boxes_under_progress_say_whether_it_is_done():
     )
 
 
-def test_what_stands_under_no_known_heading_is_kept_as_context():
+def test_text_under_an_unknown_heading_is_kept_as_context():
     text = "The gist.\n\n## Goal\nx\n\n## Weather\n- it rains\n\n## Done\n### Backend\n- y"
     assert parse_summary(text) == Summary(
         goal="x", done=("y",), critical_context=("The gist.", "it rains")

@@ -51,7 +51,7 @@ def call(number, name, **args):
     return ToolCall(id=number, name=name, args=Raw(json.dumps(args).encode()))
 
 
-def test_entries_are_shown_with_who_said_what_and_calls_in_brief():
+def test_entries_are_shown_with_their_speakers_and_calls_in_brief():
     """M157: what a summariser is given; thinking and broken answers stay out."""
     picture = Image(blob=BlobRef("0" * 64, 3), mime="image/png")
     shown = build_pieces(
@@ -136,7 +136,7 @@ def test_a_request_says_what_is_special_about_it():
     assert parse_transcript(user) == tuple(said)
 
 
-def test_the_longest_pieces_are_cut_first_and_never_what_the_user_said():
+def test_the_longest_pieces_are_cut_first_and_never_the_user_s_words():
     said = [
         TranscriptPiece("user", "u" * 2500),
         TranscriptPiece("tool", "a" * 9000),

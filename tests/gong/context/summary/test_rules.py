@@ -23,7 +23,7 @@ ROLES = st.sampled_from(["user", "assistant", "tool", "summary"])
 
 
 @given(st.lists(st.builds(TranscriptPiece, role=ROLES, text=TEXTS, name=TEXTS), max_size=6))
-def test_a_transcript_is_read_back_whatever_it_says(pieces):
+def test_a_transcript_of_any_content_is_read_back(pieces):
     text = format_transcript(pieces)
     assert parse_transcript(text) == tuple(pieces)
     assert measure_transcript(pieces) == len(text)
@@ -47,7 +47,7 @@ def said(*texts):
     return [TranscriptPiece(roles[i % 2], text) for i, text in enumerate(texts) if text is not None]
 
 
-def test_each_part_of_a_digest_is_quoted_from_where_it_was_said():
+def test_each_part_of_a_digest_is_quoted_from_its_source():
     pieces = [
         *said(
             "Fix the login. It must never log the password.",

@@ -67,7 +67,7 @@ def test_requests_are_kept_word_for_word_the_earlier_ones_first():
     ) == (*("a", "b"),)
 
 
-def test_the_longest_requests_are_cut_first_and_say_where_they_stand():
+def test_the_longest_requests_are_cut_first_and_name_their_entry():
     found = quote_requests(asked("short", "x" * 2000, "y" * 400, "last"), None, 1000)
     assert (found[0], found[2], found[3]) == ("short", "y" * 400, "last")
     assert re.fullmatch(r"(x+)… \[(\d+) characters more, entry 00000002\]", found[1])

@@ -68,7 +68,7 @@ def test_one_answer_in_many_lines_is_one_step_with_the_last_usage(file):
     assert answer.response_id == "m"
 
 
-def test_results_of_one_answer_stand_in_a_row(file):
+def test_results_of_one_answer_are_in_a_row(file):
     """As the table in the module has it."""
     file.say("u1", None, "go")
     file.answer("a1", "u1", call("t1"), message="m")

@@ -148,7 +148,7 @@ HEADERS = frozenset({"pi", "gemini", "goose", "vibe", "llm"})
 
 
 @pytest.mark.parametrize("tool", LINES)
-def test_lines_that_stand_there_again_are_left_out_and_counted(tool):
+def test_repeated_lines_are_left_out_and_counted(tool):
     lines = LINES[tool]
     again = lines[tool in HEADERS :]
     once = read_lines(tool, write_lines(*lines))
@@ -192,7 +192,7 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("tool", DOCUMENTS)
-def test_messages_of_a_document_that_stand_there_again_are_left_out(tool):
+def test_repeated_messages_of_a_document_are_left_out(tool):
     document = DOCUMENTS[tool]
     name = "steps" if tool == "atif" else "messages"
     once = read_lines(tool, write_lines(document))

@@ -72,7 +72,7 @@ class TestRedacting:
         assert repair(view(tape.entries(tape.head())), SOMEBODY).messages == ()
         assert findings(tape) == []
 
-    def test_takes_the_blobs_that_nobody_else_names(self, tape, folder):
+    def test_takes_the_blobs_that_no_other_line_names(self, tape, folder):
         with tape.writer() as writer:
             mine, shared = (tape.blobs.put(data) for data in (b"mine", b"shared"))
             one = writer.append(
@@ -139,7 +139,7 @@ class TestRedacting:
         assert tape.entry(tape.head("main")).type == "redact"
         assert reader.faults(folder) == []
 
-    def test_goes_on_under_a_live_writer(self, tape, folder):
+    def test_continues_under_a_live_writer(self, tape, folder):
         with tape.writer() as writer:
             one = writer.append(making.say("my secret"))
             done = redact(tape, [one.id], "why")
@@ -314,7 +314,7 @@ class TestDetaching:
         assert findings(tape) == findings(grand) == []
 
     @pytest.mark.parametrize("which", [1, 2])
-    def test_makes_it_stand_without_those_it_came_from(self, store, family, which):
+    def test_makes_it_independent_of_its_origins(self, store, family, which):
         subject = family[which]
         before = seen(subject)
         detach(subject)
@@ -416,7 +416,7 @@ class TestDetaching:
         assert [finding[0] for finding in told(child)] == ["damage"]
         assert "missing" in told(child)[0][2]
 
-    def test_begun_and_cut_short_can_be_begun_again(self, store, family):
+    def test_interrupted_can_be_started_again(self, store, family):
         _, child, _ = family
         folder = making.folder_of(store, child)
         (folder / ".new-origin").mkdir(mode=0o700)
