@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
+from msgspec.structs import replace
 
 from ..clock import parse_timestamp, read_clock
 from ..errors import NotFound, UsageError
@@ -116,11 +118,13 @@ def import_(
     become anchors, and sub-agents tapes of their own. Importing again adds what is new, to the same
     tape; `claude:UUID` is a REF of it. --watch follows sessions that are being written. As JSON it
     is {tapes [{id, path, title, added, damaged, unknown, unknown_kinds, branches, tool, session,
-    source, version, left_out}], failed [{source, why}]}: entries added, lines that could not be
-    read, lines that were kept whole because they were not understood, also of each kind, and how
-    many things of each kind are not on the tape: lines written twice (repeated), lines that say
+    source, version, left_out, doubles}], failed [{source, why}]}: entries added, lines that could
+    not be read, lines that were kept whole because they were not understood, also of each kind, and
+    how many things of each kind are not on the tape: lines written twice (repeated), lines that say
     what another line says (covered), entries of the session that this one began with (copied),
-    results cut short (not_whole), counts of tokens that are not understood (unknown_count).
+    results cut short (not_whole), counts of tokens that are not understood (unknown_count). doubles
+    is the id of another tape with the history that this one begins with: imports of earlier
+    versions made two.
 
     A FILE of ours is what `tape export` wrote, the entries of one path as `tape log --json` prints
     them, or lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and
@@ -322,7 +326,7 @@ class _Batch:
         if tapes:
             memory.save()
         if waits:
-            tapes = [tape for tape in tapes if tape.added]
+            tapes = [replace(tape, doubles=None) for tape in tapes if tape.added]
         if is_last or tapes or failed or not waits:
             _print_sessions(tapes, failed, as_json=self.as_json, one_file=False)
         return 1 if failed else 0
@@ -382,6 +386,13 @@ def _print_tape(tape: ImportedTape) -> None:
     if tape.damaged:
         lines = format_count(tape.damaged, "line")
         print_warning(f"{tape.id[:SHORT]}: {lines} could not be read: left out")
+    if tape.doubles is not None:
+        ours, place = tape.id[:SHORT], Path(tape.source)
+        source = shlex.quote(tape.source) if place.is_file() else "auto"
+        print_warning(
+            f"{ours} begins with what is also on {tape.doubles[:SHORT]}, which counts twice: "
+            f"`tape rm {ours}` and `tape import {source}` make it a branch there"
+        )
     if not tape.added:
         return
     for kind, number in tape.left_out.items():

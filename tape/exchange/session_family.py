@@ -68,23 +68,44 @@ class ImportedTapes:
         self._read_new_tapes()
         tool = session.tool
         home = self._select([_Mark("label", tool, build_session_label(tool, session.id))])
-        parents = [
+        children = self._select([_Mark("parent", tool, session.id)])
+        named = (self._find_parents(session) | children) - home
+        others = self._find_twins(session)
+        return [
+            *(Relative(one, is_named=True, is_home=True) for one in sorted(home)),
+            *(Relative(one, is_named=True) for one in sorted(named)),
+            *(Relative(one, is_named=False) for one in sorted(others - home - named)),
+        ]
+
+    def find_doubles(self, session: SourceSession, own: str) -> list[Relative]:
+        """Return the tapes whose history may stand a second time on the session's own tape.
+
+        These are its parents, and of several that began at once those before it by name; `own` is
+        the folder of its tape.
+        """
+        self._read_new_tapes()
+        parents = self._find_parents(session) - {own}
+        twins = {one for one in self._find_twins(session) - parents if one < own}
+        return [
+            *(Relative(one, is_named=True) for one in sorted(parents)),
+            *(Relative(one, is_named=False) for one in sorted(twins)),
+        ]
+
+    def _find_parents(self, session: SourceSession) -> set[str]:
+        tool = session.tool
+        return self._select(
             mark
             for one in session.forked_from
             for mark in (
                 _Mark("tape", tool, compute_tape_id(tool, one)),
                 _Mark("label", tool, build_session_label(tool, one)),
             )
-        ]
-        named = self._select([*parents, _Mark("parent", tool, session.id)]) - home
-        others = set()
-        if session.created is not None:
-            others = self._select([_Mark("created", tool, format_timestamp(session.created))])
-        return [
-            *(Relative(one, is_named=True, is_home=True) for one in sorted(home)),
-            *(Relative(one, is_named=True) for one in sorted(named)),
-            *(Relative(one, is_named=False) for one in sorted(others - home - named)),
-        ]
+        )
+
+    def _find_twins(self, session: SourceSession) -> set[str]:
+        if session.created is None:
+            return set()
+        return self._select([_Mark("created", session.tool, format_timestamp(session.created))])
 
     def _select(self, marks: Iterable[_Mark]) -> set[str]:
         return {folder for mark in marks for folder in self._marked.get(mark, ())}

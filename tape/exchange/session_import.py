@@ -97,6 +97,8 @@ class ImportedTape(Struct, frozen=True):
     """Kind of the lines in `unknown` → how many."""
     left_out: dict[str, int] = {}
     """What is not on the tape, as `describe_left_out` knows it → how many."""
+    doubles: str | None = None
+    """Id of another tape that has the history which this one begins with: it counts twice."""
 
 
 def import_session(
@@ -130,7 +132,9 @@ def import_session(
     )
     timed = filler.build_timed_store(store)
     folder = others.folders.find(session.tape_id)
+    doubles = None
     if folder is not None:
+        doubles = _find_double(store, session, others, folder)
         with timed.open_folder(folder) as tape:
             filler.fill(tape, known=True)
     elif guest := _fill_tape_of_relative(store, session, others):
@@ -154,6 +158,7 @@ def import_session(
         session.version,
         {**session.unknown},
         {kind: count for kind, count in session.left_out.items() if count},
+        doubles,
     )
     inner = [
         one
@@ -179,14 +184,30 @@ def _fill_tape_of_relative(
     return None
 
 
+def _find_double(
+    store: Store, session: SourceSession, others: ImportedTapes, own: str
+) -> str | None:
+    """Return the id of a tape that has the beginning of a session which has a tape of its own.
+
+    Imports of earlier versions made such tapes.
+    """
+    for relative in others.find_doubles(session, own):
+        filler = _TapeFiller(session, is_guest=True)
+        with store.open_folder(relative.folder) as tape:
+            filler.begin(tape)
+            if filler.find_copies(needs_response_id=not relative.is_named):
+                return tape.id
+    return None
+
+
+def _name_blob(data: bytes) -> BlobRef:
+    """Return what names some bytes, and store nothing."""
+    return BlobRef(sha256(data).hexdigest(), len(data))
+
+
 def _find_first_prompt(session: SourceSession) -> str:
     """Return the first words of the user, for the name of the tape's folder."""
-
-    def put(data: bytes) -> BlobRef:
-
-        return BlobRef(sha256(data).hexdigest(), len(data))
-
-    for step in session.read_steps(put):
+    for step in session.read_steps(_name_blob):
         for payload in step.payloads:
             if isinstance(payload, User) and (text := join_texts(payload.content).strip()):
                 return text
@@ -367,7 +388,7 @@ class _TapeFiller:
         said: set[int] = set()
         newest, ends = ROOT, {ROOT: -1}
         root = self.ends[ROOT]
-        for place, step in enumerate(self.session.read_steps(self.tape.blobs.put)):
+        for place, step in enumerate(self.session.read_steps(_name_blob)):
             before = ends.get(newest if step.parent == NEWEST else step.parent, -1)
             spot = root if before < 0 else spots[before]
             for payload in step.payloads:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -286,3 +288,26 @@ def test_each_tape_is_read_once_to_find_the_relatives_of_many(tmp_path):
     (done,) = folder.bring(names[-1])
     assert {*opened.values()} == {1}
     assert done.added == 3
+
+
+def test_two_tapes_of_an_earlier_import_are_said_and_can_be_united(folder, lines):
+    """Earlier versions made a tape of each: of the two one says that it repeats the other."""
+    parent, later, _ = lines
+    (own,) = folder.bring(FORK)
+    before = Folder(folder.path / "before")
+    before.path.mkdir()
+    before.write(PARENT, parent)
+    (first,) = before.bring(PARENT)
+    shutil.copytree(first.path, folder.store.tapes / Path(first.path).name)
+    folder.write(PARENT, [*parent, *later])
+    (folder.store.path / "imported.json").unlink()
+    done = folder.bring(PARENT, FORK)
+    assert {one.id for one in done} == {first.id, own.id}
+    (double,) = (one for one in done if one.doubles)
+    assert double.doubles == ({first.id, own.id} - {double.id}).pop()
+    with folder.store.open(double.id) as tape:
+        folder.store.remove(tape)
+    (again,) = folder.bring(double.session)
+    assert (again.id, again.doubles) == (double.doubles, None)
+    words = [*list_shared(folder), "ans more", "ans two", "more", "two"]
+    assert folder.count_said() == sorted(words)
