@@ -22,11 +22,11 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "tape": [
         *("version", "errors", "damage", "clock", "text", "lookalikes"),
-        *("formats.sessions.registry", "reference", "folders"),
+        *("formats.sessions.registry", "places.reference", "places.folders"),
         *("index.reader", "index.full_text"),
         *("model", "store", "context", "files", "history", "formats", "index"),
-        *("resolve", "moved", "blame", "check", "store.maintenance", "render"),
-        *("exchange", "agent_tools", "mcp_server", "stores"),
+        *("places", "blame", "check", "store.maintenance", "render"),
+        *("exchange", "tools", "stores"),
         *("__init__", "cli", "__main__"),
     ],
     "gong": [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tape.resolve import resolve_in_tape
+from tape.places.resolve import resolve_in_tape
 
 from ..checkpoints import rewind
 from ..errors import NothingToUndo

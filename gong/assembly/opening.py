@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
-from tape.folders import locate_repository
-from tape.reference import parse_reference
-from tape.resolve import find_reference, find_tape_here, resolve_reference
+from tape.places.folders import locate_repository
+from tape.places.reference import parse_reference
+from tape.places.resolve import find_reference, find_tape_here, resolve_reference
 from tape.store.store import Beginning
 
 from ..agent.front_end import FrontEnd, ModelFactory, is_profile_choice
@@ -70,7 +70,7 @@ def find_session(front: FrontEnd, ref: str) -> Hit:
     except NotFound as error:
         if ref:
             raise
-        from tape.moved import (  # noqa: PLC0415 (nearly always there is a session)
+        from tape.places.moved import (  # noqa: PLC0415 (nearly always there is a session)
             describe_moved_project,
             find_moved_project,
         )

@@ -22,8 +22,8 @@ from tape.cli.output import (
 from tape.cli.terminal import get_columns, paint_line, print_lines
 from tape.errors import NotFound
 from tape.index.library import open_store
+from tape.places.resolve import find_reference, resolve_reference
 from tape.render.calls import paint_patch_lines
-from tape.resolve import find_reference, resolve_reference
 
 from .. import config
 from ..checkpoints.rewind import (

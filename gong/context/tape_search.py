@@ -35,7 +35,7 @@ from tape.model.entries import (
     select_tool_calls,
 )
 from tape.model.line import decode_line, encode_id_prefix, read_id, read_type
-from tape.reference import is_id_prefix
+from tape.places.reference import is_id_prefix
 from tape.render.entries import render_blob_head
 from tape.render.markdown import render_conversation
 from tape.text import to_single_line

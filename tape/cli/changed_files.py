@@ -15,7 +15,7 @@ from ..files.changes import KnownVersion, list_file_changes
 from ..files.git_patch import REGULAR_MODE, PatchSide, build_patch, count_changed_lines
 from ..files.states import compare_paths, find_states, list_net_changes
 from ..model.entries import BlobRef, Checkpoint, Meta, Start
-from ..reference import split_range
+from ..places.reference import split_range
 from ..render.calls import OP_LETTERS, paint_patch_lines
 from ..store.tape import Hit
 from ..text import SHORT, to_single_line

@@ -21,7 +21,7 @@ from ..check.scan import count_processors
 from ..check.verify import verify as check
 from ..errors import Damaged, NewerFormat, NotFound, TapeError, UsageError
 from ..index.library import LINK_REASON
-from ..reference import is_id_prefix, parse_reference
+from ..places.reference import is_id_prefix, parse_reference
 from ..text import SHORT, format_count, to_single_line
 from .output import CountType, as_json, format_examples, print_json, ref
 from .resolve import open_library, open_ref

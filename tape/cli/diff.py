@@ -12,7 +12,7 @@ from ..history.activity import Activity, summarize_activity
 from ..history.merge_base import find_merge_base, read_path_to
 from ..model.entries import Assistant, Checkpoint, Meta, Start, ToolResult, ToolStart, User
 from ..model.line import decode_line, read_type
-from ..reference import split_range
+from ..places.reference import split_range
 from ..render.entries import render_blob_head, render_entry_line
 from ..text import SHORT, format_count, shorten_to_width, to_single_line
 from .entry_lines import decode_legible, iter_lines

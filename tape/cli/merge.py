@@ -20,8 +20,8 @@ from ..history.merge_summary import (
     summarize_branch,
 )
 from ..model.entries import Anchor
-from ..reference import Reference, parse_reference, render_reference
-from ..resolve import resolve_reference
+from ..places.reference import Reference, parse_reference, render_reference
+from ..places.resolve import resolve_reference
 from ..store.refs import read_head_at
 from ..text import SHORT, format_count, format_names, to_single_line
 from .environment import get_current_folder

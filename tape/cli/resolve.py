@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..damage import warn_of_damage
 from ..errors import NotFound, TapeError, UsageError
 from ..index.library import find_unlisted, open_store
-from ..moved import describe_moved_project, find_moved_project
-from ..reference import MIN_SURE_DIGITS, is_id_prefix, parse_reference, render_reference
-from ..resolve import find_reference, open_found_entry
+from ..places.moved import describe_moved_project, find_moved_project
+from ..places.reference import MIN_SURE_DIGITS, is_id_prefix, parse_reference, render_reference
+from ..places.resolve import find_reference, open_found_entry
 from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE
 from ..store.refs import JOURNAL_NAME, find_head
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..index.library import Library
-    from ..resolve import FoundReference
+    from ..places.resolve import FoundReference
     from ..store.refs import Head
     from ..store.tape import Hit, Tape
     from .group import GlobalOptions

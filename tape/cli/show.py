@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from ..clock import read_clock, show_times
 from ..errors import UsageError
 from ..model.entries import NO_JSON, Assistant, ToolResult, ToolStart, User, select_tool_calls
-from ..reference import split_range
+from ..places.reference import split_range
 from ..render.entries import (
     Conversation,
     RenderOptions,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import UsageError
-from ..reference import Reference, parse_reference
+from ..places.reference import Reference, parse_reference
 from ..store.disk import Folder
 from ..store.maintenance.gc import Garbage, GarbageSurvey, SkippedTape, delete_garbage, find_garbage
 from ..text import SHORT, format_count, to_single_line

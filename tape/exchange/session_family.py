@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..clock import format_timestamp
 from ..errors import TapeError
 from ..model.entries import Start
-from ..reference import build_session_label, compute_tape_id
+from ..places.reference import build_session_label, compute_tape_id
 from .recorded_tape import TapeFolders
 
 if TYPE_CHECKING:

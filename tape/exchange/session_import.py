@@ -46,7 +46,7 @@ from ..model.entries import (
     join_texts,
 )
 from ..model.line import encode_payload, read_header
-from ..reference import build_session_branch, build_session_label
+from ..places.reference import build_session_branch, build_session_label
 from ..store.refs import choose_branch_name, find_head, make_ref_name, read_head_at
 from ..store.store import Store
 from .recorded_tape import record_new_tape

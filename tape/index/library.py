@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, Unpack
 from ..clock import read_clock
 from ..damage import warn_of_damage
 from ..errors import Busy, TapeError, WriteFailed
-from ..reference import is_id_prefix
+from ..places.reference import is_id_prefix
 from ..store import disk
 from ..store.disk import Folder
 from ..store.store import Store, generate_hex, require_single_hit

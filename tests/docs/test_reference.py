@@ -38,7 +38,7 @@ UNRUN = {
     "tape tail -f 3f2a": "goes on until interrupted; tests/tape/cli/test_tail.py follows",
     "tape tail -f --json | jq .type": "the same",
     "tape export 3f2a --no-redact | ssh host tape import -": "wants another machine",
-    "tape mcp --write": ("serves until its input ends; tests/tape/test_mcp_server.py asks it"),
+    "tape mcp --write": ("serves until its input ends: tests/tape/tools/test_mcp_server.py"),
     "tape mcp --http 8000": "the same",
     "tape merge --undo": "needs a merge; tests/tape/cli/test_merge.py undoes one",
 }

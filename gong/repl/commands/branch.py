@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.errors import TapeError
 from tape.history.merge_plan import plan_merge, read_entries_since
 from tape.model.entries import Assistant, User, join_texts
-from tape.resolve import resolve_in_tape, resolve_reference
+from tape.places.resolve import resolve_in_tape, resolve_reference
 from tape.text import SHORT
 
 from ...agent.merge import stream_merge

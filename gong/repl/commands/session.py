@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tape.resolve import resolve_reference
+from tape.places.resolve import resolve_reference
 
 from ...errors import ConfigurationError
 from ...policy.permissions import PermissionPolicy

@@ -42,7 +42,7 @@ from ...model.entries import (
     Usage,
     User,
 )
-from ...reference import compute_tape_id
+from ...places.reference import compute_tape_id
 from ..parsing import CallBinder, build_tool_call, to_plain_text
 from ..wire import decode_json, drop_fields, encode_json, pack_raw
 from .steps import (

@@ -31,7 +31,7 @@ from ...model.entries import (
     User,
     join_texts,
 )
-from ...reference import compute_tape_id
+from ...places.reference import compute_tape_id
 from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_plain_text
 from ..wire import encode_json, pack_raw
 from .steps import (

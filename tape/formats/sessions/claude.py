@@ -44,7 +44,7 @@ from ...model.entries import (
     User,
     join_texts,
 )
-from ...reference import compute_tape_id
+from ...places.reference import compute_tape_id
 from ...store.blobs import HEAD_CHARACTERS
 from ..anthropic.parse import AnthropicReader
 from ..parsing import CallBinder, to_plain_text

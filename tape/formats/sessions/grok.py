@@ -53,7 +53,7 @@ from ...model.entries import (
     Usage,
     User,
 )
-from ...reference import compute_tape_id
+from ...places.reference import compute_tape_id
 from ..parsing import (
     CallBinder,
     build_tool_call,

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.entries import Assistant, Custom, Git
-from ...reference import compute_tape_id
+from ...places.reference import compute_tape_id
 from ...text import format_count
 from ..wire import decode_json, pack_raw
 

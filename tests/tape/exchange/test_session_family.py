@@ -16,7 +16,7 @@ from tape.check.verify import verify
 from tape.exchange.session_batch import ImportMemory, import_files
 from tape.exchange.session_sources import SessionFile
 from tape.model.entries import Assistant, Meta, User, join_texts
-from tape.resolve import resolve_reference
+from tape.places.resolve import resolve_reference
 from tape.store.store import Beginning, Store
 from tests.tape.formats.sessions.lines import ClaudeFile, CodexFile, call, text, write_lines
 

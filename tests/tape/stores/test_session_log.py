@@ -14,7 +14,7 @@ from tape import Text, User, open_store
 from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.errors import NotFound, UsageError
-from tape.resolve import resolve_reference
+from tape.places.resolve import resolve_reference
 from tape.stores.session_log import Item, SessionLog, list_sessions, require_package
 
 JSON = st.recursive(

@@ -25,7 +25,7 @@ from tape.model.entries import (
     User,
     join_texts,
 )
-from tape.reference import compute_tape_id
+from tape.places.reference import compute_tape_id
 from tape.store.store import Beginning, Store
 from tests.tape.formats.sessions.lines import write_lines
 

@@ -26,7 +26,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
-from tape.reference import parse_reference
+from tape.places.reference import parse_reference
 from tests.tape.formats.sessions.lines import ClaudeFile, call, text
 
 

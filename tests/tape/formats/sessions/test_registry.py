@@ -6,7 +6,7 @@ import pytest
 
 from tape.formats.sessions.loading import load_reader, load_writer
 from tape.formats.sessions.registry import SESSION_FORMATS
-from tape.reference import compute_tape_id, parse_reference
+from tape.places.reference import compute_tape_id, parse_reference
 
 HOME = "/home/me"
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from .errors import TapeError, UsageError
-from .version import __version__
+from ..errors import TapeError, UsageError
+from ..version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -22,9 +22,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from .errors import Ambiguous, NotFound, TapeError, UsageError
+from ..errors import Ambiguous, NotFound, TapeError, UsageError
+from ..index.library import ask_index, list_tapes, read_tape_row
+from ..store.phase import ORIGIN
+from ..store.refs import is_ref_name, read_head_at
+from ..store.tape import Hit
 from .folders import locate_repository
-from .index.library import ask_index, list_tapes, read_tape_row
 from .reference import (
     MIN_SURE_DIGITS,
     Reference,
@@ -34,20 +37,17 @@ from .reference import (
     is_id_prefix,
     parse_reference,
 )
-from .store.phase import ORIGIN
-from .store.refs import is_ref_name, read_head_at
-from .store.tape import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .index.projection import Index
-    from .index.reader import TapeRow
-    from .index.tables import EntryLocation
+    from ..index.projection import Index
+    from ..index.reader import TapeRow
+    from ..index.tables import EntryLocation
+    from ..store.refs import Head
+    from ..store.store import Store
+    from ..store.tape import Tape
     from .reference import SessionName
-    from .store.refs import Head
-    from .store.store import Store
-    from .store.tape import Tape
 
 
 _TAPE_ID = 32

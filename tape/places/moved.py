@@ -20,16 +20,16 @@ import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from .errors import TapeError
+from ..errors import TapeError
+from ..index.library import list_tapes
+from ..model.entries import Start
+from ..text import SHORT
 from .folders import locate_repository
-from .index.library import list_tapes
-from .model.entries import Start
-from .text import SHORT
 
 if TYPE_CHECKING:
-    from .index.projection import Index
-    from .index.reader import TapeRow
-    from .store.store import Store
+    from ..index.projection import Index
+    from ..index.reader import TapeRow
+    from ..store.store import Store
 
 _MAX_READ = 20
 """How many tapes of folders that are gone are opened."""

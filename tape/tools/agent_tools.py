@@ -17,27 +17,27 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from .blame.history import blame_file
-from .clock import render_time
-from .context.repair import build_messages
-from .context.view import Target
-from .errors import InvalidEntry, UsageError
-from .files.changes import list_file_changes
-from .files.states import list_net_changes
-from .files.work_folder import find_work_folder
-from .index.library import search_entries
-from .model.entries import Note
-from .model.incoming_entry import parse_incoming_entry
-from .render.entries import render_content, render_entry
-from .resolve import find_reference, resolve_reference
-from .text import SHORT
+from ..blame.history import blame_file
+from ..clock import render_time
+from ..context.repair import build_messages
+from ..context.view import Target
+from ..errors import InvalidEntry, UsageError
+from ..files.changes import list_file_changes
+from ..files.states import list_net_changes
+from ..files.work_folder import find_work_folder
+from ..index.library import search_entries
+from ..model.entries import Note
+from ..model.incoming_entry import parse_incoming_entry
+from ..places.resolve import find_reference, resolve_reference
+from ..render.entries import render_content, render_entry
+from ..text import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from .index.library import Library
-    from .model.line import Entry
-    from .store.tape import Hit
+    from ..index.library import Library
+    from ..model.line import Entry
+    from ..store.tape import Hit
 
 NO_MODEL = Target("", "", "")
 """A target that wrote none of the messages."""

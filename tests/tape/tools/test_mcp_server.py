@@ -13,8 +13,8 @@ from mcp.shared.exceptions import MCPError
 from msgspec import Raw
 
 from tape import Assistant, Beginning, Text, User, open_store
-from tape.agent_tools import TOOLS
 from tape.model.entries import ChangedFile, ToolCall, ToolResult, Usage
+from tape.tools.agent_tools import TOOLS
 from tests import warm
 
 READING = ["search", "log", "show", "context", "blame", "files"]

@@ -8,7 +8,7 @@ import pytest
 from tape.errors import Ambiguous, Damaged, NewerFormat, NotFound, UsageError
 from tape.index.library import open_store
 from tape.model.entries import Context, Text, User
-from tape.resolve import resolve_reference
+from tape.places.resolve import resolve_reference
 from tape.store.store import Beginning
 
 START = 1_795_305_600_000_000  # 2026-11-22

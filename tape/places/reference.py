@@ -10,8 +10,8 @@ import re
 from hashlib import sha256
 from typing import NamedTuple
 
-from .errors import UsageError
-from .formats.sessions.registry import SESSION_FORMATS
+from ..errors import UsageError
+from ..formats.sessions.registry import SESSION_FORMATS
 
 GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
