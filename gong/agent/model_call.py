@@ -7,7 +7,7 @@ What an answer leaves on the tape depends on how it ended:
     ==================  ============================================  ==========================
     complete            assistant                                     its stop reason, no error
     repeats itself      assistant `stop`, partial                     stop, no error
-    stopped by user     assistant `aborted` (if it has text), error   none: CancelledError
+    stopped by user     assistant `aborted` (if it has text)          none: CancelledError
     failed, cut short,  assistant `error` (if it has text), error     `error` and the ModelError
     or silently cut
     ==================  ============================================  ==========================
@@ -24,8 +24,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import Raw
 
+from tape.context.repair import STOPPED
 from tape.context.view import Message
-from tape.model.entries import NO_JSON, Assistant, Error, Failure, Text, User, is_wordless
+from tape.model.entries import (
+    NO_JSON,
+    Assistant,
+    Error,
+    Failure,
+    Repair,
+    Text,
+    User,
+    is_wordless,
+)
 from tape.text import shorten_to_width, to_single_line
 
 from ..errors import (
@@ -52,7 +62,7 @@ from .repetition import REPEATED_TEXT, TextGuard
 from .run_context import request_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
     from tape.model.entries import Content
     from tape.model.line import Entry
@@ -96,10 +106,9 @@ def find_advice(error: ModelError) -> str | None:
 
 async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     """Make one model call, and record the repairs of its request and the answer or failure."""
-    recorder, model, done = context.recorder, prepared.model, prepared.history.unrecorded
-    if done is not None:
-        recorder.append(done)
-        context.emit(events.HistoryRepaired(len(done.injected), len(done.dropped), done.why))
+    recorder, model = context.recorder, prepared.model
+    if prepared.history.unrecorded is not None:
+        _record_repair(recorder, prepared.history.unrecorded, context.emit)
     if prepared.remark is not None:
         context.warn_once(prepared.remark)
     recorder.barrier()
@@ -122,7 +131,6 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     except asyncio.CancelledError:
         if content := answer.partial():
             recorder.append(build_assistant(content, "aborted"))
-        context.record_abort()
         raise
     finally:
         context.state.answer = None
@@ -140,6 +148,29 @@ async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
     recorder.append(Error(type(error).__name__, str(error), error.retryable, error.status))
     recorder.barrier()
     return Answer(content, "error", error)
+
+
+def _record_repair(recorder: Recorder, repair: Repair, emit: Emit) -> None:
+    if _is_damage(repair, (*recorder.kept, *recorder.path)):
+        emit(events.HistoryRepaired(len(repair.injected), len(repair.dropped), repair.why))
+    recorder.append(repair)
+
+
+def _is_damage(repair: Repair, entries: Sequence[Entry]) -> bool:
+    """Return whether a repair has to do with more than what the user stopped.
+
+    What the newest repair among the entries says was reported before.
+    """
+    reported = Repair("results")
+    stopped = set()
+    for entry in entries:
+        if isinstance(entry.data, Repair) and entry.data.kind == "results":
+            reported = entry.data
+        elif isinstance(entry.data, Assistant) and entry.data.stop_reason == "aborted":
+            stopped.add(entry.id)
+    injected = {*repair.injected} - {*reported.injected}
+    dropped = {*repair.dropped} - {*reported.dropped}
+    return any(result.text != STOPPED for result in injected) or not dropped <= stopped
 
 
 async def _stream_answer(

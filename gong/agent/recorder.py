@@ -10,17 +10,23 @@ from typing import TYPE_CHECKING, NamedTuple, Self, get_args
 
 from msgspec.structs import force_setattr
 
+from tape.context.repair import ABORTED
 from tape.damage import warn_of_damage
 from tape.model.entries import (
     AgentStart,
     Anchor,
     Assistant,
+    Context,
     Custom,
+    Error,
     Meta,
     Mode,
     Model,
     Start,
     State,
+    ToolResult,
+    User,
+    join_texts,
 )
 from tape.store.refs import read_head_at
 
@@ -117,6 +123,30 @@ def has_agents(path: Sequence[Entry]) -> bool:
         or (isinstance(entry.data, Custom) and entry.data.kind == AGENTS)
         for entry in path
     )
+
+
+def describe_stop(path: Sequence[Entry]) -> str | None:
+    """Return what the model is told of the stop that a path ends with; None if it was not stopped.
+
+    The answer that was stopped is never sent itself, but a person has read its text, and continues
+    from there.
+    """
+    reason = ""
+    for entry in reversed(path):
+        match entry.data:
+            case Error(kind=kind, message=message) if kind == ABORTED:
+                reason = message
+            case Assistant(stop_reason="aborted", content=content) if reason:
+                text = join_texts(content).strip()
+                words = f"; this much of your answer had been read:]\n\n{text}" if text else "]"
+                return f"[{reason}{words}"
+            case Context(origin="document"):
+                pass
+            case User() | Assistant() | ToolResult() | Context() | Anchor():
+                break
+            case _:
+                pass
+    return f"[{reason}]" if reason else None
 
 
 def _find_last_folder(path: Sequence[Entry]) -> str | None:

@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tape.context.view import Message
-from tape.model.entries import Text, Usage, User, join_texts
+from tape.model.entries import Context, Text, Usage, User, join_texts
 from tape.text import clean_words
 
 from ..config import check_value
@@ -49,7 +49,7 @@ from .documents import find_waiting_outputs, record_documents, record_output
 from .loop import record_model, run_loop
 from .model_call import name_session
 from .queues import check_words
-from .recorder import Recorder, has_agents
+from .recorder import Recorder, describe_stop, has_agents
 from .run_context import STOPPED_BY_USER, RunContext, RunState
 from .session_controls import SessionControls
 from .skill_use import begin_skill, end_skills, find_prompt_skill, record_prompt_skill
@@ -69,10 +69,12 @@ if TYPE_CHECKING:
     from ..checkpoints.rewind import RewindPlan, RewindReport
     from ..errors import NoObject
     from ..policy.approval import Answer
+    from ..skills.session_skills import SkillUse
     from ..tools.dialogue import Todo
     from .compaction import CompactionRequest
     from .dialogue import Answers
     from .documents import AttachedDocument
+    from .loop import RunOutcome
     from .queues import Origin, QueuedMessage
     from .setup import SessionSetup
 
@@ -227,6 +229,8 @@ class Session(SessionControls):
         prompt = clean_words(await hooks.begin_run(recorder, prompt, self._build_system))
         before = begin_skill(self, skill)
         record_model(context)
+        if (note := describe_stop(recorder.path)) is not None:
+            recorder.append(Context("user", "note", (Text(note),)))
         entry = recorder.append(User((Text(prompt),)))
         hooks.record_contexts(recorder)
         record_documents(recorder, self.run_state.documents)
@@ -243,9 +247,7 @@ class Session(SessionControls):
         seconds = self.setup.config.max_seconds
         try:
             async with _stop_after(self.run_state, seconds) as is_over:
-                await attach_mentions(self.setup.sources, recorder, prompt, context.emit)
-                await record_prompt_skill(self.setup, recorder, skill, context.emit)
-                stop, error = await run_loop(context)
+                stop, error = await self._run_recorded(context, prompt, skill)
                 if error is not None:
                     self._report_failure(error, tally.turns)
                 await naming
@@ -263,6 +265,18 @@ class Session(SessionControls):
                 context.emit(events.AgentState("finished", "", tally.turns))
             elapsed_ms = context.measure_elapsed_ms(begun)
             context.emit(events.RunEnd(stop, tally.turns, tally.usage, elapsed_ms))
+
+    async def _run_recorded(
+        self, context: RunContext, prompt: str, skill: SkillUse | None
+    ) -> RunOutcome:
+        """Run the loop on a recorded prompt; a stop is recorded, whatever was being done."""
+        try:
+            await attach_mentions(self.setup.sources, context.recorder, prompt, context.emit)
+            await record_prompt_skill(self.setup, context.recorder, skill, context.emit)
+            return await run_loop(context)
+        except asyncio.CancelledError:
+            context.record_abort()
+            raise
 
     def _build_system(self) -> str:
         return self.setup.model.build_system(self.setup.tools.specs())

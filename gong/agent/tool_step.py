@@ -112,7 +112,6 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
                 with suppress(asyncio.CancelledError):  # the person presses Ctrl+C again
                     await call.find_changes()
             call.record_stop()
-        context.record_abort()
         raise
     for call in running:
         call.record_stop()

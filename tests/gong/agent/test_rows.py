@@ -83,9 +83,10 @@ async def test_a_turn_injects_mends_asks_runs_and_goes_round_in_this_order(stage
     session.steer("mind the gap")
     before = len(types(session))
     found = await seen(session, "go on")
-    # The second call never ran, so that a result is made up for it.
+    # The model is told of the stop; the second call never ran, so it gets a placeholder result.
     assert types(session)[before:] == [
         *(
+            "context",
             "user",
             "context",
             "repair",
@@ -97,13 +98,13 @@ async def test_a_turn_injects_mends_asks_runs_and_goes_round_in_this_order(stage
         ),
     ]
     assert [roles(request) for request in requests] == [
-        ["user", "assistant", "tool", "tool", "user", "user"],
-        ["user", "assistant", "tool", "tool", "user", "user", "assistant", "tool"],
+        ["user", "assistant", "tool", "tool", *["user"] * 3],
+        ["user", "assistant", "tool", "tool", *["user"] * 3, "assistant", "tool"],
     ]
     order = [name for name in names(found) if name not in {"MessageUpdate", "ToolExecutionUpdate"}]
     assert order == [
         *("UserInput", "RunStart", "SteeringInjected"),
-        *("TurnStart", "AgentState", "HistoryRepaired", "MessageStart", "MessageEnd"),
+        *("TurnStart", "AgentState", "MessageStart", "MessageEnd"),
         *("AgentState", "ToolExecutionStart", "ToolExecutionEnd", "TurnEnd"),
         *("TurnStart", "AgentState", "MessageStart", "MessageEnd", "TurnEnd"),
         *("AgentState", "RunEnd"),
@@ -124,7 +125,8 @@ async def test_an_error_and_a_stop_end_the_run_immediately(stage, stop):
     assert types(session) == ["start", "user", "error"]
     await seen(session, "again")
     assert session.list_queued() == ()
-    assert types(session)[3:] == ["user", "assistant", "context", "assistant"]
+    note = ["context"] if stop == "aborted" else []
+    assert types(session)[3:] == [*note, "user", "assistant", "context", "assistant"]
 
 
 async def test_an_answer_without_calls_ends_the_run_when_nothing_waits(stage):
