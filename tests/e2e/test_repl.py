@@ -154,7 +154,7 @@ def test_steering_and_a_follow_up_while_a_tool_runs(chat, folder, script):
     now.say("begin")
     now.wait_for("· bash", on_screen=True)
     now.say("be brief")
-    now.wait_for("queued: be brief", on_screen=True)
+    now.wait_for("steering: be brief", on_screen=True)
     now.type("tell me more" + ALT_ENTER)
     now.wait_for("queue 2", on_screen=True)
     (folder / "go").touch()

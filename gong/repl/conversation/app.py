@@ -9,7 +9,9 @@ happens to input depends on the run (/commands are answered at once or refused):
     works                   steers it          queues a follow-up  stops it  stops it
     asks a question         answers it         queues a follow-up  stops it  stops it
     ends, stops, compacts   is held: it is     is held             stops it  stops it
-    (`over`)                the next prompt
+    (`is_closing`)          the next prompt
+
+A stop returns what waits to the prompt; after a run that failed it is sent before the next prompt.
 
 A second Ctrl+C within two seconds quits. The status line shows permission mode · model:effort ·
 context usage · cost · queue · tasks · branch · activity; usage is read after each answer, never
@@ -264,7 +266,7 @@ class _Conversation:
             {
                 "interrupt_program": self._handle_interrupt,
                 "escape": self._handle_escape,
-                "stop": self.run.stop,
+                "stop": self._stop_run,
                 "take_back": self._take_back,
                 "follow_up": lambda: self._send_draft(self.session.follow_up),
                 "interrupt": lambda: self._send_draft(self._stop_tools),
@@ -285,8 +287,27 @@ class _Conversation:
             return
         if (left := self.session.list_queued()) != queued:
             self.typing.attach_again(left)
+        self._put_before_draft(text)
+
+    def _put_before_draft(self, text: str) -> None:
         draft = self.terminal.draft
         draft.set_document(Document(f"{text}\n{draft.text}" if draft.text else text, len(text)))
+
+    def _stop_run(self) -> None:
+        """Stop the run; what waits for it returns to the prompt, before what is typed there.
+
+        What is entered while it stops is meant for afterwards.
+        """
+        if not self.run.is_stopping and (texts := self._take_waiting()):
+            self._put_before_draft("\n".join(texts))
+        self.run.stop()
+
+    def _take_waiting(self) -> list[str]:
+        """Return all words that wait, in their order; none waits any longer."""
+        texts = self.waiting.take_all()
+        if texts:
+            self.typing.attach_again(())
+        return texts
 
     def _handle_escape(self) -> None:
         """Go back to an earlier prompt if Esc is pressed twice."""
@@ -432,7 +453,7 @@ class _Conversation:
         if self.presses.note_interrupt():
             self.terminal.leave()
         elif self.run.is_active:
-            self.run.stop()
+            self._stop_run()
         elif self.typing.is_running:
             self.typing.stop_commands()
         else:
@@ -494,6 +515,9 @@ class _Conversation:
         self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
 
     def _begin_prompt(self, text: str) -> None:
+        """Begin a run with a prompt; what still waits after a failed run is sent before it."""
+        if not is_command(text):
+            text = "\n".join([*self._take_waiting(), text])
         self.run.begin()
         self.spoken = True
         self.terminal.print(self.screen.prompt(self.typing.fold_text(text)))
@@ -543,7 +567,7 @@ class _Conversation:
         if not asked and self.asked is not None:
             asked = render_choices(self.asked.current)
         todos = [] if asked else render_todos(self.todos, columns)
-        live, queue = self.screen.live(columns), render_queue(self.waiting.list_texts(), columns)
+        live, queue = self.screen.live(columns), render_queue(self.waiting.list_lines(), columns)
         shell = self.typing.render_output(columns)
         return [*live, *shell, *self.agents.render(columns), *todos, *asked, *queue]
 

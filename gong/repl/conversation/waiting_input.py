@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...agent.events import MessageQueued
+from ..draw.panels import QueuedLine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from ...agent.events import Event
     from ...agent.session import Session
 
@@ -34,6 +37,11 @@ class WaitingInput:
         """Return what waits: steering, follow-ups, and what is held."""
         return (*self._session.list_queued(), *self._held)
 
+    def list_lines(self) -> tuple[QueuedLine, ...]:
+        """Return the same, each with what becomes of it."""
+        queued = (QueuedLine(one.origin, one.text) for one in self._session.list_waiting())
+        return (*queued, *(QueuedLine("prompt", text) for text in self._held))
+
     def take_held(self) -> str:
         """Return what is held as one prompt, and hold it no longer; empty if nothing is."""
         held, self._held = self._held, []
@@ -43,10 +51,20 @@ class WaitingInput:
         """Return the words that were entered last, which wait no longer; None if none wait."""
         if self._held:
             return self._held.pop()
-        waiting = {message.id for message in self._session.list_waiting()}
-        while waiting:
-            newest = next((id_ for id_ in reversed(self._queued) if id_ in waiting), max(waiting))
-            waiting.discard(newest)
-            if (text := self._session.withdraw(newest)) is not None:
-                return text
-        return None
+        return next(self._withdraw_queued(reversed(self._order_queued())), None)
+
+    def take_all(self) -> list[str]:
+        """Return all that waits in the order in which it was entered; none waits any longer."""
+        texts = [*self._withdraw_queued(self._order_queued()), *self._held]
+        self._held.clear()
+        return texts
+
+    def _order_queued(self) -> list[str]:
+        """Return the ids of the messages that wait in the session, oldest first."""
+        places = {id_: place for place, id_ in enumerate(self._queued)}
+        waiting = [message.id for message in self._session.list_waiting()]
+        return sorted(waiting, key=lambda id_: places.get(id_, -1))  # earlier programs queued some
+
+    def _withdraw_queued(self, ids: Iterable[str]) -> Iterator[str]:
+        texts = map(self._session.withdraw, ids)
+        return (text for text in texts if text is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tape.text import shorten_to_width, show_controls
 
@@ -16,14 +16,30 @@ if TYPE_CHECKING:
 QUEUE_ROWS = 3
 
 
-def render_queue(words: tuple[str, ...], columns: int) -> list[StyledLine]:
+class QueuedLine(NamedTuple):
+    """Input that waits."""
+
+    kind: Literal["steering", "follow_up", "prompt"]
+    """What becomes of it: it is put in after this step, after the run, or it is the next prompt."""
+    text: str
+
+
+_QUEUED_LOOK = {
+    "steering": ("steering", "call"),
+    "follow_up": ("follow-up", "note"),
+    "prompt": ("next prompt", "note"),
+}
+"""Kind → how its line begins, and its style."""
+
+
+def render_queue(waiting: Sequence[QueuedLine], columns: int) -> list[StyledLine]:
     """Return the queued input as lines, at most a few."""
-    rows = [
-        StyledLine(shorten_to_width(f"queued: {text}", columns), "note")
-        for text in words[:QUEUE_ROWS]
-    ]
-    rest = len(words) - QUEUE_ROWS
-    return [*rows, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else rows
+    shown = []
+    for kind, text in waiting[:QUEUE_ROWS]:
+        label, style = _QUEUED_LOOK[kind]
+        shown.append(StyledLine(shorten_to_width(f"{label}: {text}", columns), style))
+    rest = len(waiting) - QUEUE_ROWS
+    return [*shown, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else shown
 
 
 _TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}

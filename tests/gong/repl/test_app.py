@@ -300,13 +300,13 @@ async def test_enter_while_the_agent_works_steers_it(host, talk, folder):
         now.type("run while ! test -e go; do sleep 0.05; done\r")
         await now.status("· bash")
         now.type("think about tea\r")
-        await now.sees("queued: think about tea")
+        await now.sees("steering: think about tea")
         await now.status("queue 1")
         (folder / "go").touch()
         await now.sees("\n> think about tea\n")
         await now.sees("I thought about tea")
         await now.status("main · ready")
-        assert "queued:" not in now.window.text()
+        assert "steering:" not in now.window.text()
     assert words(here, Context) == ["think about tea"]
 
 
@@ -359,12 +359,47 @@ async def test_alt_enter_while_the_agent_works_waits_for_the_end(host, talk, scr
         now.type("begin\r")
         await now.status("· bash")
         now.type("and then this" + ALT_ENTER)
-        await now.sees("queued: and then this")
+        await now.sees("follow-up: and then this")
         (folder / "go").touch()
         await now.sees("second done")
         text = now.window.text()
         order = [text.index(part) for part in ("first done", "\n> and then this", "second done")]
         assert order == sorted(order)
+
+
+@pytest.mark.parametrize("stop", [ESC, CTRL_C])
+async def test_a_stop_returns_what_waits_to_the_prompt(host, talk, stop):
+    """In the order in which it was entered, before what is being typed; nothing is sent."""
+    here = await host()
+    async with talk(here) as now:
+        now.type("run sleep 900\r")
+        await now.status("· bash")
+        now.type("first" + ALT_ENTER)
+        await now.sees("follow-up: first")
+        now.type("second\r")
+        await now.sees("steering: second")
+        now.type("third" + stop)
+        await now.sees("stopped")
+        await now.sees("> first\n  second\n  third\n")
+        assert here.session.list_queued() == ()
+        now.type(ENTER)
+        await now.status("ready")
+    assert words(here, User) == ["run sleep 900", "first\nsecond\nthird"]
+
+
+async def test_what_waits_after_a_failed_run_is_sent_before_the_next_prompt(host, talk, script):
+    failing = {"error": {"class": "InvalidRequest", "message": "no"}, "delay_ms": 300}
+    here = await host(script(failing, {"text": "better"}))
+    async with talk(here) as now:
+        now.type("begin\r")
+        await now.status("working")
+        now.type("and then this" + ALT_ENTER)
+        await now.sees("follow-up: and then this")
+        await now.status("ready")
+        now.type("and that\r")
+        await now.sees("better")
+        assert "follow-up:" not in now.window.text()
+    assert words(here, User) == ["begin", "and then this\nand that"]
 
 
 async def test_alt_enter_with_nothing_going_on_just_sends(host, talk):

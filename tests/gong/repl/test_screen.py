@@ -7,7 +7,13 @@ from msgspec import Raw
 from gong.agent import events
 from gong.llm.partial_json import parse_partial_arguments
 from gong.repl.draw.lines import StyledLine, StyledPart, clip_line, wrap_last_rows
-from gong.repl.draw.panels import OpenChoice, render_choices, render_queue, render_todos
+from gong.repl.draw.panels import (
+    OpenChoice,
+    QueuedLine,
+    render_choices,
+    render_queue,
+    render_todos,
+)
 from gong.repl.draw.screen import Screen
 from gong.repl.draw.tool_cards import describe_call, render_result
 from gong.tools.dialogue import Todo
@@ -554,11 +560,13 @@ def test_the_reply_of_a_command_is_below_it(screen):
 
 
 def test_what_waits_is_shown_in_a_few_lines():
-    assert render_queue(("a", "b\nc", "d", "e", "f"), 40) == [
+    kinds = ("steering", "follow_up", "prompt", "prompt", "prompt")
+    waiting = [QueuedLine(*one) for one in zip(kinds, ("a", "b\nc", "d", "e", "f"), strict=True)]
+    assert render_queue(waiting, 40) == [
         *(
-            StyledLine("queued: a", "note"),
-            StyledLine("queued: b c", "note"),
-            StyledLine("queued: d", "note"),
+            StyledLine("steering: a", "call"),
+            StyledLine("follow-up: b c", "note"),
+            StyledLine("next prompt: d", "note"),
         ),
         StyledLine("… 2 more queued", "note"),
     ]
