@@ -72,6 +72,10 @@ class NothingToCompact(GongError):
     """A compaction would free too little, or nothing."""
 
 
+class NothingToRetry(GongError):
+    """The last answer is complete, or there is no prompt."""
+
+
 class NotSmaller(NothingToCompact):
     """A summary of older messages would not make the next request smaller."""
 

@@ -368,12 +368,25 @@ class AgentState(SessionEvent, frozen=True, tag="agent_state"):
     """The turn of the run, from 1."""
 
 
+class RetryPlan(Struct, frozen=True):
+    """When a failed model call is made again."""
+
+    number: int
+    """The how manieth retry it is, from 1."""
+    limit: int
+    """How many there are at most."""
+    seconds: float
+    """How long until then."""
+
+
 class Warn(SessionEvent, frozen=True, tag="warning"):
     """A warning that does not stop the run."""
 
     message: str
     trace: str = ""
     """Python's traceback of a failure in plugged-in code; screens leave it out."""
+    retry: RetryPlan | None = None
+    """Set where a model call failed that will be made again."""
 
 
 class HookError(SessionEvent, frozen=True, tag="hook_error"):

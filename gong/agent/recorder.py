@@ -27,6 +27,7 @@ from tape.model.entries import (
     ToolResult,
     User,
     join_texts,
+    select_tool_calls,
 )
 from tape.store.refs import read_head_at
 
@@ -123,6 +124,21 @@ def has_agents(path: Sequence[Entry]) -> bool:
         or (isinstance(entry.data, Custom) and entry.data.kind == AGENTS)
         for entry in path
     )
+
+
+def find_open_prompt(entries: Sequence[Entry]) -> Entry | None:
+    """Return the newest prompt among entries that do not end with a complete answer; else None."""
+    for entry in reversed(entries):
+        match entry.data:
+            case Assistant(stop_reason="error" | "aborted"):
+                continue
+            case Assistant() as answer if not select_tool_calls(answer.content):
+                return None
+            case User() | Context(origin="follow_up"):
+                return entry
+            case _:
+                pass
+    return None
 
 
 def describe_stop(path: Sequence[Entry]) -> str | None:

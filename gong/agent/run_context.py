@@ -214,7 +214,8 @@ class RunContext:
         def on_retry(error: ModelError, attempt: int, delay: float) -> None:
             kind = type(error).__name__
             self.recorder.append(Error(kind, str(error), error.retryable, error.status))
-            self.emit(events.Warn(f"{error} · try {attempt + 1} in {delay:.1f} s"))
+            plan = events.RetryPlan(attempt, self.setup.retry.max_retries, delay)
+            self.emit(events.Warn(f"{error} · try {attempt + 1} in {delay:.1f} s", retry=plan))
 
         return stream_with_retries(
             partial(check_stream, model.name, model.stream),

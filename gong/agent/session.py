@@ -34,6 +34,7 @@ from ..errors import (
     ConfigurationError,
     ModelError,
     NothingToCompact,
+    NothingToRetry,
     NothingToUndo,
     OperationCancelled,
     SessionBusy,
@@ -49,7 +50,7 @@ from .documents import find_waiting_outputs, record_documents, record_output
 from .loop import record_model, run_loop
 from .model_call import name_session
 from .queues import check_words
-from .recorder import Recorder, describe_stop, has_agents
+from .recorder import Recorder, describe_stop, find_open_prompt, has_agents
 from .run_context import STOPPED_BY_USER, RunContext, RunState
 from .session_controls import SessionControls
 from .skill_use import begin_skill, end_skills, find_prompt_skill, record_prompt_skill
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     )
 
     from tape.model.entries import Anchor
+    from tape.model.line import Entry
 
     from ..checkpoints.rewind import RewindPlan, RewindReport
     from ..errors import NoObject
@@ -145,6 +147,13 @@ class Session(SessionControls):
         an empty prompt. Leaving the generator before its end stops the run.
         """
         return self.stream_work(partial(self._answer_prompt, prompt), agents=agents)
+
+    def retry(self) -> AsyncGenerator[events.Event, None]:
+        """Ask the model again where the branch ends, as after a failure; yield the events.
+
+        Raises NothingToRetry where its last answer is complete, and what `submit` raises.
+        """
+        return self.stream_work(self._answer_again)
 
     def compact(self, request: CompactionRequest) -> AsyncGenerator[events.Event, None]:
         """Replace older messages by a summary; yield the events.
@@ -236,6 +245,28 @@ class Session(SessionControls):
         record_documents(recorder, self.run_state.documents)
         self._settle_lost_agents(recorder)
         context.emit(events.UserInput(prompt, entry.id))
+        try:
+            await self._run_to_end(context, prompt, entry, skill)
+        finally:
+            end_skills(self, before)
+
+    async def _answer_again(self) -> None:
+        """One run: of the prompt that the path ends with, as it is."""
+        recorder = self.recorder
+        entry = find_open_prompt((*recorder.kept, *recorder.path)) if recorder else None
+        if entry is None:
+            raise NothingToRetry("the last answer is complete: there is nothing to retry")
+        self._is_asking = False
+        context = self.build_run_context()
+        record_model(context)
+        prompt = join_texts(entry.data.content) if isinstance(entry.data, User | Context) else ""
+        await self._run_to_end(context, prompt, entry, None)
+
+    async def _run_to_end(
+        self, context: RunContext, prompt: str, entry: Entry, skill: SkillUse | None
+    ) -> None:
+        """Run the loop, and report how it ended; `entry` is that of the prompt."""
+        recorder = context.recorder
         context.emit(events.RunStart(prompt, entry.id))
         for remark in recorder.skipped:
             context.emit(events.Warn(remark))
@@ -259,7 +290,6 @@ class Session(SessionControls):
         finally:
             naming.cancel()
             leave()
-            end_skills(self, before)
             self._record_outputs(recorder)
             if stop not in {"error", "aborted"} and not tally.has_failed:
                 context.emit(events.AgentState("finished", "", tally.turns))

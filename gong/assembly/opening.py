@@ -37,6 +37,7 @@ from ..env.local import LocalEnvironment
 from ..errors import AuthenticationError, ConfigurationError
 from ..llm.client import Client, choose_default_model
 from ..llm.model_names import BUILT_IN_PROVIDERS, ModelNames
+from ..llm.retry import RetryPolicy
 from ..policy.permissions import build_policy
 from ..policy.saved_rules import save_answered_rule
 from ..private_files import locate_config_file
@@ -268,6 +269,7 @@ async def _assemble_session(
         summariser=models.choose_or_failing(summariser) if summariser else None,
         namer=models.choose_or_failing(settings.title_model) if settings.title_model else None,
         config=_build_config(settings),
+        retry=RetryPolicy(max_retries=settings.max_retries),
         tuning=settings.tuning,
         find_model=models.choose,
         hooks=hooks,

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from tape.errors import TapeError
 from tape.model.entries import AgentStart
 
-from .costs import extract_model_call
+from .costs import ModelCall, extract_model_call
 from .handoff import read_path_entries, read_tape_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from tape.model.line import Entry
+    from tape.store.refs import Head
     from tape.store.tape import Tape
 
 
@@ -36,6 +37,16 @@ def add_agent_calls(
     `open_tape` opens a tape by its id. A sub-agent that cannot be read is left out with a warning.
     """
     yield from _add_calls(source, tape, open_tape, warn, set(), whole=whole)
+
+
+def list_path_calls(tape: Tape, head: Head, open_tape: Callable[[str], Tape]) -> list[ModelCall]:
+    """Return the calls on the path to a head, and those of its sub-agents; reads all of it.
+
+    What cannot be read is left out.
+    """
+    path = read_path_entries(tape, head, lambda _: None)
+    entries = add_agent_calls(path, tape, open_tape, lambda _: None)
+    return [call for _, entry in entries if (call := extract_model_call(entry)) is not None]
 
 
 def _add_calls(

@@ -11,9 +11,8 @@ from tape.text import format_count, shorten_to_width
 
 from ...agent.compaction import CompactionRequest, plan_compaction
 from ...agent.handoff import build_handoff_page, record_handoff
-from ...context.agent_calls import add_agent_calls
-from ...context.costs import Spend, extract_model_call, render_token_usage, suggest_savings
-from ...context.handoff import read_path_entries
+from ...context.agent_calls import list_path_calls
+from ...context.costs import Spend, render_token_usage, suggest_savings
 from ...context.usage_report import measure_context_usage, render_context_usage
 from ...llm.models import EffortChoice, fit_effort
 from ...policy.approval import ModalPolicy
@@ -134,14 +133,15 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
     recorder = host.session.recorder
     if recorder is None:
         return CommandReply("the session is empty")
-    path = read_path_entries(recorder.tape, recorder.head(), lambda _: None)
-    open_tape = host.library.store.open
-    entries = add_agent_calls(path, recorder.tape, open_tape, lambda _: None)
-    calls = [call for _, entry in entries if (call := extract_model_call(entry)) is not None]
+    calls = list_path_calls(recorder.tape, recorder.head(), host.library.store.open)
     total = sum((call.spend for call in calls), Spend())
     hints = suggest_savings(calls, host.models.names.catalogue.list_models)
     lines = (*render_token_usage(total), *(f"Hint: {hint}" for hint in hints))
     return CommandReply("\n".join(lines))
+
+
+def _ask_again(host: OpenSession, _argument: str) -> CommandReply:
+    return CommandReply(work=host.session.retry(), takes_input=True)
 
 
 def _compact_session(host: OpenSession, argument: str) -> CommandReply:
@@ -229,6 +229,13 @@ COMMANDS = (
         run=_choose_tools,
     ),
     SlashCommand("context", "", "show context usage", busy=True, run=_show_context),
+    SlashCommand(
+        "retry",
+        "",
+        "ask the model again, after a failure or a stop",
+        busy=False,
+        run=_ask_again,
+    ),
     SlashCommand("cost", "", "show tokens and cost of this branch", busy=True, run=_show_cost),
     SlashCommand(
         "compact",

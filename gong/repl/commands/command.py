@@ -43,6 +43,8 @@ class CommandReply(NamedTuple):
     """A list to choose from; what is chosen is the next command."""
     work: AsyncGenerator[Event, None] | None = None
     """Work to run before the next prompt; input that arrives meanwhile is queued."""
+    takes_input: bool = False
+    """Whether that work is a run like that of a prompt, which takes input."""
     later: Awaitable[CommandReply] | None = None
     """What the command prints once it has ended; the conversation continues meanwhile."""
     types: Callable[[Any], None] | None = None

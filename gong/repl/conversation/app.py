@@ -33,7 +33,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from tape.errors import TapeError
-from tape.text import clean_words
+from tape.text import clean_words, shorten_to_width
 
 from ... import signals
 from ...agent.events import (
@@ -44,6 +44,7 @@ from ...agent.events import (
     SubagentEnd,
     TodosChanged,
     ToolExecutionEnd,
+    Warn,
 )
 from ...errors import GongError
 from ..commands import mcp, skill
@@ -73,6 +74,7 @@ from .greeting import format_model, render_continuation, render_goodbye, render_
 from .keys import RepeatedKeys, bind_keys
 from .model_question import ModelQuestion
 from .open_question import OpenQuestion
+from .session_cost import SessionCost
 from .waiting_input import WaitingInput
 
 if TYPE_CHECKING:
@@ -164,6 +166,9 @@ class _Conversation:
         self.tasks = asyncio.TaskGroup()
         self.terminal.run_before_keys(self._note_key)
         self.used = SessionUsage()
+        self.cost = SessionCost(self.session, host.library.store.open)
+        self.measuring: asyncio.Task[None] | None = None
+        """Reads what the session has cost."""
         self.asked: ModelQuestion | None = None
         """The question of the model that the next lines answer."""
         self.todos = self.session.todos
@@ -189,7 +194,8 @@ class _Conversation:
         return FullScreenTerminal(*parts, panes=self._list_pane_lines)
 
     def _list_pane_lines(self, columns: int) -> list[StyledLine]:
-        return render_side_pane(self.session, self.used, self.todos, columns)
+        usage = [text for text in (self.used.format_context(), self.cost.format()) if text]
+        return render_side_pane(self.session, usage, self.todos, columns)
 
     async def serve_terminal(self, typed: TypedAhead) -> ConversationEnd:
         """Serve the terminal until the user quits, or chooses another session."""
@@ -206,6 +212,7 @@ class _Conversation:
                 drawing = self.tasks.create_task(self.terminal.draw())
                 if (recorder := self.session.recorder) is not None:
                     self.tasks.create_task(self._report_changed_files(recorder))
+                    self.measuring = self.tasks.create_task(self._measure_cost())
                 try:
                     with (
                         signals.handle_signals(signals.HANG_UPS, self._handle_hang_up),
@@ -214,6 +221,8 @@ class _Conversation:
                         await self._read_terminal(typed)
                 finally:
                     drawing.cancel()
+                    if self.measuring is not None:
+                        self.measuring.cancel()
                     unsent = self.waiting.list_texts()
                     self.waiting.take_held()
                     self.run.stop()
@@ -235,6 +244,12 @@ class _Conversation:
         if said not in self.reported:  # one while drawing would come with each frame
             self.reported.add(said)
             self.terminal.print(self.screen.remark(said, "error"))
+
+    async def _measure_cost(self) -> None:
+        """Find out what the session has cost, and show it."""
+        with suppress(*_EXPECTED_ERRORS):  # the next command that reads the path reports them
+            await self.cost.measure()
+        self.terminal.refresh()
 
     async def _report_changed_files(self, recorder: Recorder) -> None:
         """Say which files somebody changed since the session that is continued."""
@@ -497,14 +512,20 @@ class _Conversation:
             self.terminal.leave()
             return
         if reply.work is not None:
-            self.run.begin(compacting=True)
+            self.run.begin(compacting=not reply.takes_input)
             self.tasks.create_task(self._show_run(reply.work, reply.after))
             return
+        self._print_reply(reply)
+
+    def _print_reply(self, reply: CommandReply) -> None:
+        """Print what a command says that has ended, and show what it has changed."""
         self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
         if reply.draft and not self.terminal.draft.text:
             self.terminal.draft.insert_text(reply.draft)
         if not self.run.is_active:
             self.used, self.todos = measure_usage(self.session), self.session.todos
+            if self.cost.is_outdated():
+                self.measuring = self.tasks.create_task(self._measure_cost())
 
     async def _print_later(self, later: Awaitable[CommandReply]) -> None:
         """Print what a command says once it has ended."""
@@ -535,7 +556,9 @@ class _Conversation:
         try:
             async with aclosing(work) as stream:
                 async for event in stream:
-                    if not (isinstance(event, ApprovalRequested) and event.agent):  # shown already
+                    # A sub-agent's question was printed at once; a retry is a row that changes.
+                    is_live = isinstance(event, Warn) and event.retry is not None
+                    if not is_live and not (isinstance(event, ApprovalRequested) and event.agent):
                         self.terminal.print(self.screen.show(event, self.terminal.columns))
             if self.run.was_stopped_in_compaction:
                 self.terminal.print(self.screen.remark("stopped"))
@@ -569,6 +592,8 @@ class _Conversation:
         todos = [] if asked else render_todos(self.todos, columns)
         live, queue = self.screen.live(columns), render_queue(self.waiting.list_lines(), columns)
         shell = self.typing.render_output(columns)
+        if retry := self.run.describe_retry():
+            live.append(StyledLine(shorten_to_width(retry, columns), "error"))
         return [*live, *shell, *self.agents.render(columns), *todos, *asked, *queue]
 
     def _render_status(self) -> StyledLine:
@@ -588,6 +613,7 @@ class _Conversation:
             format_model(self.session, format_model_name(self.host), ":"),
             recorder.branch if recorder else "new session",
             self.used,
+            self.cost.format(),
             len(self.waiting.list_texts()),
             len(self.session.run_state.background.running),
             tuple(state),

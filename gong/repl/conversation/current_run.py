@@ -12,7 +12,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...agent.events import CompactionEnd, CompactionStart, RunEnd, RunStart
+from tape.text import format_seconds
+
+from ...agent.events import (
+    CompactionEnd,
+    CompactionStart,
+    MessageStart,
+    MessageUpdate,
+    RetryPlan,
+    RunEnd,
+    RunFailure,
+    RunStart,
+    Warn,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +46,8 @@ class CurrentRun:
         self.is_compacting = False
         """Whether the run is a compaction, a handoff or a merge."""
         self._has_compacted = False
+        self._retry: tuple[RetryPlan, float, str] | None = None
+        """The retry that is waited for, when it is due, and why."""
 
     @property
     def is_active(self) -> bool:
@@ -49,6 +63,15 @@ class CurrentRun:
     def was_stopped_in_compaction(self) -> bool:
         """Whether the compaction was stopped before it set its anchor, so that nothing changed."""
         return self.is_compacting and self.is_stopping and not self._has_compacted
+
+    def describe_retry(self) -> str:
+        """Return when the model call that failed is made again; empty unless one has."""
+        if self._retry is None:
+            return ""
+        plan, due_at, message = self._retry
+        seconds = due_at - self._clock()
+        when = f"in {format_seconds(seconds + 1)}" if seconds > 0 else "now"
+        return f"retrying {when} · {plan.number} of {plan.limit} · Esc stops · {message}"
 
     def begin(self, *, compacting: bool = False) -> None:
         """Note that a run begins."""
@@ -67,6 +90,14 @@ class CurrentRun:
 
     def take_event(self, event: Event) -> None:
         """Follow the run as soon as its event is sent, before the event is shown."""
+        match event:
+            case Warn(retry=RetryPlan() as plan):
+                message = event.message.rpartition(" · ")[0]
+                self._retry = plan, self._clock() + plan.seconds, message
+            case MessageStart() | MessageUpdate() | RunFailure() | RunEnd() | CompactionEnd():
+                self._retry = None
+            case _:
+                pass
         match event:
             case RunStart() | CompactionStart() if self.is_stopping:
                 self._abort()

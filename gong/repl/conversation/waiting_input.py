@@ -51,11 +51,11 @@ class WaitingInput:
         """Return the words that were entered last, which wait no longer; None if none wait."""
         if self._held:
             return self._held.pop()
-        return next(self._withdraw_queued(reversed(self._order_queued())), None)
+        return next(self._take_queued(reversed(self._order_queued())), None)
 
     def take_all(self) -> list[str]:
         """Return all that waits in the order in which it was entered; none waits any longer."""
-        texts = [*self._withdraw_queued(self._order_queued()), *self._held]
+        texts = [*self._take_queued(self._order_queued()), *self._held]
         self._held.clear()
         return texts
 
@@ -65,6 +65,6 @@ class WaitingInput:
         waiting = [message.id for message in self._session.list_waiting()]
         return sorted(waiting, key=lambda id_: places.get(id_, -1))  # earlier programs queued some
 
-    def _withdraw_queued(self, ids: Iterable[str]) -> Iterator[str]:
+    def _take_queued(self, ids: Iterable[str]) -> Iterator[str]:
         texts = map(self._session.withdraw, ids)
         return (text for text in texts if text is not None)

@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 
     from ...agent.session import Session
     from ...tools.dialogue import Todo
-    from .status_line import SessionUsage
 
 _MAX_FILES = 12
 
 
 def render_side_pane(
-    session: Session, used: SessionUsage, todos: Sequence[Todo], columns: int
+    session: Session, usage: Sequence[str], todos: Sequence[Todo], columns: int
 ) -> list[StyledLine]:
-    """Return the lines of the pane; a part that has nothing to say is left out."""
+    """Return the lines of the pane; a part that has nothing to say is left out.
+
+    `usage` says how much of the context window is used, and what the session has cost.
+    """
     folder = session.setup.env.working_directory
     tasks = [
         f"{command.shell_id}  {command.command}" for command in session.run_state.background.running
@@ -34,7 +36,7 @@ def render_side_pane(
         for path, letter in list_changed_files(session)[-_MAX_FILES:]
     ]
     parts = (
-        ("Session", [StyledLine(text) for text in (folder, *used.format_usage())]),
+        ("Session", [StyledLine(text) for text in (folder, *usage)]),
         ("Todo", render_todos(todos, columns)),
         ("Tasks", [StyledLine(text) for text in tasks]),
         ("Files", [StyledLine(text) for text in files]),

@@ -8,7 +8,6 @@ from tape.errors import TapeError
 from tape.text import format_seconds, measure_width
 
 from ...agent.events import CompactionEnd, MessageEnd, ToolExecutionEnd
-from ...context.costs import format_cost
 from ...context.tokens import count_content_tokens, count_total_tokens
 from ...errors import GongError
 from ...policy.modes import PermissionMode
@@ -31,12 +30,6 @@ class SessionUsage(NamedTuple):
     tokens: int = 0
     """Tokens of the next call; 0 if the session is empty."""
     window: int | None = None
-    cost: str = ""
-    """Cost of this session as text; empty while it is zero or unknown."""
-
-    def format_usage(self) -> list[str]:
-        """Return the known values as texts."""
-        return [text for text in (self.format_context(), self.cost) if text]
 
     def format_context(self) -> str:
         """Return how much of the context window is used; empty if that is unknown."""
@@ -44,15 +37,15 @@ class SessionUsage(NamedTuple):
 
 
 def measure_usage(session: Session) -> SessionUsage:
-    """Return tokens of the next call and cost so far; reads the whole view."""
+    """Return the tokens of the next call; reads the whole view."""
     window = session.run_state.find_window(session.setup.model)
     if session.recorder is None or not window:
-        return SessionUsage(cost=_format_session_cost(session))
+        return SessionUsage()
     try:
         tokens = session.build_run_context().prepare_next_call().measure().tokens
     except (GongError, TapeError, OSError):
-        return SessionUsage(cost=_format_session_cost(session))  # the next prompt reports the error
-    return SessionUsage(tokens, window, _format_session_cost(session))
+        return SessionUsage()  # the next prompt reports the error
+    return SessionUsage(tokens, window)
 
 
 def update_usage(before: SessionUsage, session: Session, event: Event) -> SessionUsage:
@@ -60,19 +53,12 @@ def update_usage(before: SessionUsage, session: Session, event: Event) -> Sessio
     match event:
         case MessageEnd(usage=usage):
             window = session.run_state.find_window(session.setup.model)
-            return SessionUsage(
-                count_total_tokens(usage) or before.tokens, window, _format_session_cost(session)
-            )
+            return SessionUsage(count_total_tokens(usage) or before.tokens, window)
         case ToolExecutionEnd(content=content):
             return before._replace(tokens=before.tokens + count_content_tokens(content))
         case CompactionEnd():
             return measure_usage(session)
     return before
-
-
-def _format_session_cost(session: Session) -> str:
-    spend = session.run_state.spend
-    return format_cost(spend) if spend.cost else ""
 
 
 def choose_next_mode(now: str, first: str) -> str:
@@ -92,6 +78,8 @@ class StatusFacts(NamedTuple):
     """provider/model:effort."""
     branch: str
     used: SessionUsage = SessionUsage()
+    cost: str = ""
+    """What the session has cost."""
     queue: int = 0
     """Messages that wait."""
     tasks: int = 0
@@ -103,28 +91,31 @@ class StatusFacts(NamedTuple):
 def render_status_line(facts: StatusFacts, columns: int) -> str:
     """Return mode · model · context · cost · queue · tasks · branch · state, at most so wide.
 
-    If it is too long, parts are dropped in this order: cost, tasks, context, model, mode, queue;
-    the model is shortened first.
+    If it is too long, the provider's name is left out first; then parts are dropped in this order:
+    tasks, context, model, mode, queue, cost. The model's name is shortened before it is dropped.
     """
     parts = {
-        "cost": facts.used.cost,
         "tasks": f"tasks {facts.tasks}" if facts.tasks else "",
         "context": facts.used.format_context(),
         "mode": facts.mode,
         "queue": f"queue {facts.queue}" if facts.queue else "",
+        "cost": facts.cost,
     }
 
     def join(model: str) -> str:
-        parts_in_order = (parts["mode"], model, parts["context"], parts["cost"], parts["queue"])
+        shown = (parts["mode"], model, parts["context"], parts["cost"], parts["queue"])
         rest = (parts["tasks"], facts.branch, *facts.state)
-        return _GAP.join(part for part in (*parts_in_order, *rest) if part)
+        return _GAP.join(part for part in (*shown, *rest) if part)
 
-    for dropped in ("", "cost", "tasks", "context"):
+    model = facts.model.partition("/")[2] or facts.model
+    for dropped in ("", "tasks", "context"):
         parts |= {dropped: ""} if dropped else {}
         room = columns - measure_width(join("")) - len(_GAP)
-        if room >= min(_MIN_NAME, measure_width(facts.model)):
-            return join(clip_line(facts.model, room))
-    for dropped in ("", "mode", "queue"):
+        if room >= measure_width(facts.model):
+            return join(facts.model)
+        if room >= min(_MIN_NAME, measure_width(model)):
+            return join(clip_line(model, room))
+    for dropped in ("", "mode", "queue", "cost"):
         parts |= {dropped: ""} if dropped else {}
         if measure_width(line := join("")) <= columns:
             return line

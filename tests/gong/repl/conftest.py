@@ -38,8 +38,9 @@ async def host(folder, store, tmp_path):
     """Return a real host in `folder`, with the model that is named."""
     hosts = []
 
-    async def make(model="offline/rules", recorder=None):
-        settings = Settings(model=model, permissions=PermissionSettings(mode="bypass"))
+    async def make(model="offline/rules", recorder=None, **more):
+        permissions = PermissionSettings(mode="bypass")
+        settings = Settings(model=model, permissions=permissions, **more)
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
         front = FrontEnd(Library(store, None), settings, environ, str(folder), "gong/test")
         made = await open_session(front, recorder)

@@ -721,3 +721,60 @@ async def test_each_answer_has_arrows_a_number_and_some_a_letter(
         assert "yes, once" not in rows
     assert decisions(here) == [decided]
     assert (folder / "made").exists() is (decided[0] == "allow")
+
+
+async def test_a_failed_call_that_is_made_again_is_one_row_that_changes(host, talk, script, clock):
+    """M208: the row says when, how often and how to stop it; nothing of it stays."""
+    busy = {"error": {"class": "ServerError", "message": "overloaded", "retry_after": 0.6}}
+    here = await host(script(busy, busy, {"text": "here I am"}))
+    async with talk(here) as now:
+        now.type("begin\r")
+        await now.sees("retrying in 1 s · 1 of 10 · Esc stops · overloaded")
+        await now.sees("2 of 10")
+        await now.sees("here I am")
+        await now.status("ready")
+        assert "overloaded" not in now.window.text()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_retry_asks_again_without_another_prompt(host, talk, script, stopped):
+    failing = {"error": {"class": "InvalidRequest", "message": "no such thing"}}
+    if stopped:
+        failing = {"text": "late", "delay_ms": 900_000}
+    here = await host(script(failing, {"text": "here I am"}))
+    async with talk(here) as now:
+        now.type("begin\r")
+        if stopped:
+            await now.status("working")
+            now.type(ESC)
+            await now.sees("stopped")
+        await now.status("ready")
+        now.type("/retry\r")
+        await now.sees("here I am")
+        await now.status("ready")
+        now.type("/retry\r")
+        await now.sees("the last answer is complete: there is nothing to retry")
+    assert words(here, User) == ["begin"]
+
+
+async def test_the_cost_is_that_of_the_whole_session(host, talk, script):
+    """M183: the sum of /cost, also of what an earlier program and an earlier branch spent."""
+    usage = {"input": 2_500, "output": 500}
+    model = script(*[{"text": "yes", "usage": usage}] * 3)
+    prices = {model: {"price": {"input": 2.0, "output": 15.0}, "context_window": 90_000}}
+    here = await host(model, models=prices)
+    async with talk(here) as now:
+        now.type("one\r")
+        await now.status("$0.013")
+        await now.status("ready")
+    tape = here.session.recorder.tape
+    await here.close()
+    here = await host(model, Recorder.open(here.library.store.open(tape.id), None), models=prices)
+    async with talk(here) as now:
+        await now.status("$0.013")
+        now.type("/fork other\r")
+        await now.status("other · ready")
+        now.type("two\r")
+        await now.status("$0.025")
+        now.type("/cost\r")
+        await now.sees("Estimated Cost: $0.025")

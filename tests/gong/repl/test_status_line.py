@@ -10,7 +10,8 @@ from gong.repl.draw.status_line import (
 
 FACTS = StatusFacts(
     *("plan", "anthropic/model-x:high", "main"),
-    SessionUsage(3_400, 10_000, "$0.120"),
+    SessionUsage(3_400, 10_000),
+    "$0.120",
     *(2, 1, ("⠋ working 3 s", "bash", "round 2")),
 )
 ALL = (
@@ -23,18 +24,19 @@ ALL = (
     ("columns", "line"),
     [
         (120, ALL),
-        (100, ALL.replace("model-x:high", "model-…")),
-        (82, "plan · anthrop… · 34 % · queue 2 · tasks 1 · main · ⠋ working 3 s · bash · round 2"),
-        (75, "plan · anthropic/… · 34 % · queue 2 · main · ⠋ working 3 s · bash · round 2"),
-        (65, "plan · anthrop… · queue 2 · main · ⠋ working 3 s · bash · round 2"),
-        (60, "plan · queue 2 · main · ⠋ working 3 s · bash · round 2"),
-        (50, "queue 2 · main · ⠋ working 3 s · bash · round 2"),
+        (100, ALL.replace("anthropic/", "")),
+        (93, ALL.replace("anthropic/model-x:high", "model-x:h…")),
+        (82, ALL.replace("anthropic/model-x:high", "model-x:…").replace(" · tasks 1", "")),
+        (75, "plan · model-x:… · $0.120 · queue 2 · main · ⠋ working 3 s · bash · round 2"),
+        (65, "plan · $0.120 · queue 2 · main · ⠋ working 3 s · bash · round 2"),
+        (60, "$0.120 · queue 2 · main · ⠋ working 3 s · bash · round 2"),
+        (50, "$0.120 · main · ⠋ working 3 s · bash · round 2"),
         (40, "main · ⠋ working 3 s · bash · round 2"),
         (10, "main · ⠋ …"),
     ],
 )
 def test_parts_give_way_in_their_order(columns, line):
-    """M199: cost first, then tasks, context, model, mode and queue."""
+    """M199: the provider's name, then tasks, context, model, mode, queue and cost."""
     assert render_status_line(FACTS, columns) == line
 
 
