@@ -150,8 +150,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum cost of one session in USD; 0 is no limit."""
     max_seconds: Amount = 0.0
     """Maximum time for one prompt; 0 is no limit."""
-    max_retries: Count = 10
-    """Maximum repetitions of a failed model call, after 1, 2, 4 to 60 s: 10 take five minutes."""
+    max_retries: Count | None = None
+    """Maximum repetitions of a failed model call; None is 10, in five minutes, and 2 with -p."""
     max_subagent_depth: Count = 1
     """How deep sub-agents may start others; 0 lets nobody start one."""
     max_subagent_turns: Count = 50

@@ -210,17 +210,19 @@ class RunContext:
         self, model: AgentModel, request: Request
     ) -> AsyncGenerator[StreamEvent, None]:
         """Yield the events of an answer; record and report each failure that is retried."""
+        has_person = self.dialogue is not None and self.dialogue.has_person
+        retry = self.setup.patient_retry if has_person else self.setup.retry
 
         def on_retry(error: ModelError, attempt: int, delay: float) -> None:
             kind = type(error).__name__
             self.recorder.append(Error(kind, str(error), error.retryable, error.status))
-            plan = events.RetryPlan(attempt, self.setup.retry.max_retries, delay)
+            plan = events.RetryPlan(attempt, retry.max_retries, delay)
             self.emit(events.Warn(f"{error} · try {attempt + 1} in {delay:.1f} s", retry=plan))
 
         return stream_with_retries(
             partial(check_stream, model.name, model.stream),
             request,
-            self.setup.retry,
+            retry,
             sleep=asyncio.sleep,
             random=random.random,
             on_retry=on_retry,

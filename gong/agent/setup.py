@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from tape.clock import read_clock
 
 from ..config import CompactionSettings
-from ..llm.retry import RetryPolicy
+from ..llm.retry import PATIENT_RETRY, RetryPolicy
 from ..policy.decision import allow_all
 from ..tools.limits import DEFAULT_SETTINGS
 from .no_hooks import NO_HOOKS, NoHooks
@@ -123,6 +123,8 @@ class SessionSetup:
     sources: tuple[ToolSource, ...] = ()
     """Where further tools come from, in this order."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
+    patient_retry: RetryPolicy = PATIENT_RETRY
+    """The same while a person is there."""
     clock: Callable[[], int] = read_clock
     """Returns microseconds since 1970."""
     token: Callable[[int], str] = secrets.token_hex

@@ -37,7 +37,7 @@ from ..env.local import LocalEnvironment
 from ..errors import AuthenticationError, ConfigurationError
 from ..llm.client import Client, choose_default_model
 from ..llm.model_names import BUILT_IN_PROVIDERS, ModelNames
-from ..llm.retry import RetryPolicy
+from ..llm.retry import PATIENT_RETRY, RetryPolicy
 from ..policy.permissions import build_policy
 from ..policy.saved_rules import save_answered_rule
 from ..private_files import locate_config_file
@@ -259,6 +259,7 @@ async def _assemble_session(
     policy.own_folders += (str(front.library.store.path),)
     config_file, root = locate_config_file(environ), str(locate_project(folder))
     policy.save = partial(save_answered_rule, config_file, root)
+    retries = settings.max_retries
     setup = SessionSetup(
         model=model,
         tools=model.equip(tools, settings.tuning),
@@ -269,7 +270,8 @@ async def _assemble_session(
         summariser=models.choose_or_failing(summariser) if summariser else None,
         namer=models.choose_or_failing(settings.title_model) if settings.title_model else None,
         config=_build_config(settings),
-        retry=RetryPolicy(max_retries=settings.max_retries),
+        retry=RetryPolicy() if retries is None else RetryPolicy(retries),
+        patient_retry=PATIENT_RETRY if retries is None else RetryPolicy(retries),
         tuning=settings.tuning,
         find_model=models.choose,
         hooks=hooks,

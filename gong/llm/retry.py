@@ -55,6 +55,10 @@ class RetryPolicy:
         return backoff * (1 - self.jitter + 2 * self.jitter * random)
 
 
+PATIENT_RETRY = RetryPolicy(max_retries=10)
+"""For where a person is, who can stop it: it takes about five minutes."""
+
+
 async def stream_with_retries(
     stream: Callable[[Request], AsyncGenerator[StreamEvent, None]],
     request: Request,

@@ -727,6 +727,7 @@ async def test_a_failed_call_that_is_made_again_is_one_row_that_changes(host, ta
     """M208: the row says when, how often and how to stop it; nothing of it stays."""
     busy = {"error": {"class": "ServerError", "message": "overloaded", "retry_after": 0.6}}
     here = await host(script(busy, busy, {"text": "here I am"}))
+    here.session.ask_person()
     async with talk(here) as now:
         now.type("begin\r")
         await now.sees("retrying in 1 s · 1 of 10 · Esc stops · overloaded")
