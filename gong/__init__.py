@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is used first."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 (the command line needs no public name)
+    from importlib import import_module  # the command line needs no public name
 
     home = _HOMES[name]
     if name == "events":

@@ -305,7 +305,7 @@ def read_project_settings(folder: str, environ: Mapping[str, str]) -> tuple[Path
     """Return the file of the project's settings and its bytes; None where it may not count."""
     if not (locate_project(folder) / PROJECT_FILE).is_file():
         return None
-    from .trust import read_project  # noqa: PLC0415 (only for a project with settings)
+    from .trust import read_project  # only for a project with settings
 
     project = read_project(folder, environ)
     for part in project.parts:
@@ -363,7 +363,7 @@ def parse_settings(file: Path, text: bytes) -> Settings:
         settings = msgspec.convert(tomllib.loads(text.decode()), Settings)
         if settings.providers or settings.models:
             # only if providers or models are configured
-            from .llm.models import Catalogue, load_presets  # noqa: PLC0415
+            from .llm.models import Catalogue, load_presets
 
             presets = load_presets(settings.providers)
             models = Catalogue.from_rows(settings.models).models
@@ -389,7 +389,7 @@ _KEY_LINE = re.compile(r"""\s*([\w.\-"']+)\s*=""")
 
 def _explain_error(file: Path, text: str, error: str) -> str:
     """Return the message for a wrong setting: file, line, key, and the nearest valid key."""
-    from difflib import get_close_matches  # noqa: PLC0415 (only needed for an error)
+    from difflib import get_close_matches  # only needed for an error
 
     match = _ERROR_PATH.search(error)
     table = (
@@ -443,7 +443,7 @@ def list_settings(table: tuple[str, ...]) -> list[str]:
 
 def _find_type(key: tuple[str, ...]) -> Any:
     """Return the type of a setting, or of a table of them, as msgspec describes it."""
-    from msgspec import inspect  # noqa: PLC0415 (only needed for an error)
+    from msgspec import inspect  # only needed for an error
 
     at: Any = inspect.type_info(Settings)
     for name in key:

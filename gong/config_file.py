@@ -18,8 +18,8 @@ def read_document(file: Path) -> Any:
 
     Raises ConfigurationError for a file that is not TOML or cannot be read.
     """
-    import tomlkit  # noqa: PLC0415 (only to change the file)
-    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 (as above)
+    import tomlkit  # only to change the file
+    from tomlkit.exceptions import TOMLKitError
 
     try:
         return tomlkit.parse(file.read_bytes().decode())
@@ -37,7 +37,7 @@ def write_document(file: Path, document: Any) -> None:
     A temporary file beside it is written, synced and renamed. Raises ConfigurationError where that
     fails.
     """
-    import tomlkit  # noqa: PLC0415 (as above)
+    import tomlkit
 
     place = Path(os.path.realpath(file))
     try:

@@ -131,7 +131,7 @@ def _fold_text(written: str) -> str:
 
 def _load_yaml(text: str) -> Any:
     """Return what YAML says, with dates as the texts they were; ValueError if it is not YAML."""
-    import yaml  # noqa: PLC0415 (only for files that have front matter)
+    import yaml  # only for files that have front matter
 
     class Loader(yaml.SafeLoader):
         yaml_implicit_resolvers = {  # noqa: RUF012 (as PyYAML has it)

@@ -13,7 +13,7 @@ def load_object(name: str, group: str) -> Any:
     """
     module, _, attribute = name.partition(":")
     if not attribute:
-        from importlib.metadata import entry_points  # noqa: PLC0415 (slow to load)
+        from importlib.metadata import entry_points  # slow to load
 
         points = [*entry_points(group=group, name=name)]
         return points[0].load() if points else import_module(name)

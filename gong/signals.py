@@ -33,7 +33,7 @@ def handle_signals(
     numbers: tuple[signal.Signals, ...], handle: Callable[[], None]
 ) -> Iterator[None]:
     """Call `handle` in the running event loop for these signals; restore them afterwards."""
-    from asyncio import get_running_loop  # noqa: PLC0415 (slow to load: not every command needs it)
+    from asyncio import get_running_loop  # slow to load: not every command needs it
 
     loop = get_running_loop()
     before = {

@@ -239,7 +239,7 @@ def _parse_part(path: str, content: bytes) -> Any:
     """Return the value of a settings file; its text if it cannot be parsed."""
     try:
         if path.endswith(".toml"):
-            import tomllib  # noqa: PLC0415 (only for a project with settings)
+            import tomllib  # only for a project with settings
 
             return tomllib.loads(content.decode())
         return msgspec.json.decode(content)

@@ -479,11 +479,11 @@ def _warm(server):
 
 async def _answer_prompt():
     """Have computed what a process computes once: schemas, decoders, patterns, tables of models."""
-    from gong.agent.front_end import FrontEnd  # noqa: PLC0415 - only a server imports it all
-    from gong.assembly.opening import open_session  # noqa: PLC0415
-    from gong.config import Settings  # noqa: PLC0415
-    from tape.index.library import Library  # noqa: PLC0415
-    from tape.store.store import Store  # noqa: PLC0415
+    from gong.agent.front_end import FrontEnd  # only a server imports it all
+    from gong.assembly.opening import open_session
+    from gong.config import Settings
+    from tape.index.library import Library
+    from tape.store.store import Store
 
     with tempfile.TemporaryDirectory() as home:
         library = Library(Store(Path(home) / "store"), None)

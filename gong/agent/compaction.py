@@ -394,7 +394,7 @@ def _repeat_skills(
     recorder: Recorder, covered: Sequence[Entry], kept: Sequence[Entry], window: int
 ) -> None:
     """Show the model the skills again that the summary covers; `window` is its own, in tokens."""
-    from ..skills.loaded import build_reminders  # noqa: PLC0415 (only after a summary)
+    from ..skills.loaded import build_reminders  # only after a summary
 
     room = int(window * _SKILLS_SHARE * _CHARS_PER_TOKEN)
     for reminder in build_reminders(covered, kept, room):
@@ -415,7 +415,7 @@ async def write_summary(
 
     `folders` are those in force at the entries where it is not the session's, by id.
     """
-    from ..context.summary.rules import (  # noqa: PLC0415 (its patterns cost 30 ms of every start)
+    from ..context.summary.rules import (  # its patterns cost 30 ms of every start
         limit_summary,
         summarize_pieces,
     )

@@ -580,7 +580,7 @@ class Session(SessionControls):
             raise NothingToUndo(f"the session is empty: there is nothing to {plan.reason}")
         meta = {"branch": self.recorder.branch, "tape": self.recorder.tape.id, "scope": plan.scope}
         self._require_operation(plan.reason, meta)
-        from ..checkpoints.rewind import apply_plan  # noqa: PLC0415 (few sessions go back)
+        from ..checkpoints.rewind import apply_plan  # few sessions go back
 
         try:
             return apply_plan(self.recorder.tape, self.recorder.writer, plan)

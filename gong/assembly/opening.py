@@ -71,7 +71,7 @@ def find_session(front: FrontEnd, ref: str) -> Hit:
     except NotFound as error:
         if ref:
             raise
-        from tape.places.moved import (  # noqa: PLC0415 (nearly always there is a session)
+        from tape.places.moved import (  # nearly always there is a session
             describe_moved_project,
             find_moved_project,
         )
@@ -118,7 +118,7 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | NoHooks:
     folder, environ, hooks = front.folder, front.environ, [*front.hooks]
     brings_parts = has_project_parts(folder, environ)
     if brings_parts:
-        from ..trust import read_project  # noqa: PLC0415 (only for a project that brings something)
+        from ..trust import read_project  # only for a project that brings something
 
         parts = read_project(folder, environ).list_untrusted()
         if parts:
@@ -126,7 +126,7 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | NoHooks:
             front.warn(f"not trusted, so without effect: {names} (gong trust shows and allows it)")
     has_plugins = locate_config_file(environ).with_name("plugins").is_dir()
     if brings_parts or front.settings.hooks or has_plugins or _has_user_hooks(environ):
-        from ..hooks.sources import load_hooks  # noqa: PLC0415 (only if there may be hooks)
+        from ..hooks.sources import load_hooks  # only if there may be hooks
 
         policy = front.settings.variable_rules
         loaded = load_hooks(folder, environ, front.settings.hooks, policy)
@@ -135,7 +135,7 @@ def load_session_hooks(front: FrontEnd) -> SessionHooks | NoHooks:
         hooks += loaded.list_active()
     if not hooks:
         return NO_HOOKS
-    from ..agent.hook_points import SessionHooks  # noqa: PLC0415 (only if there are hooks)
+    from ..agent.hook_points import SessionHooks  # only if there are hooks
 
     session_hooks = SessionHooks(hooks, folder, str(front.library.store.tapes))
     if session_hooks.dispatcher.wants("setup"):
@@ -167,7 +167,7 @@ def load_tool_sources(front: FrontEnd) -> tuple[ToolSource, ...]:
     has_plugins = user.with_name("plugins").is_dir()
     is_configured = user.exists() or has_plugins or has_project_parts(folder, environ, "mcp")
     if is_configured or front.servers:
-        from ..mcp.session_servers import (  # noqa: PLC0415 (only with servers)
+        from ..mcp.session_servers import (  # only with servers
             load_session_servers,
         )
 
@@ -289,7 +289,7 @@ async def _assemble_session(
 
 
 def _open_agents(front: FrontEnd, models: ModelFactory, session: Session) -> SessionAgents:
-    from ..subagents.manager import SubagentManager  # noqa: PLC0415 (most sessions start none)
+    from ..subagents.manager import SubagentManager  # most sessions start none
 
     return SubagentManager(session, front, models)
 
@@ -390,8 +390,8 @@ def build_skill_loader(front: FrontEnd) -> Callable[[], SessionSkills]:
 
     @cache
     def load() -> SessionSkills:
-        from ..skills.places import find_skills  # noqa: PLC0415 (few sessions use skills)
-        from ..skills.session_skills import SessionSkills  # noqa: PLC0415 (as above)
+        from ..skills.places import find_skills  # few sessions use skills
+        from ..skills.session_skills import SessionSkills
 
         skills = find_skills(front.folder, front.environ, shipped=front.settings.skills.shipped)
         for warning in skills.warnings:
@@ -405,14 +405,14 @@ def _build_tools(front: FrontEnd) -> ToolRegistry:
     """Return the chosen tools; those for sub-agents name the types that files describe."""
     tools = build_session_tools(front.settings, has_skills=has_own_skills(front))
     if front.settings.python_tools:
-        from ..tools.python_tools import load_python_tools  # noqa: PLC0415 (only if there are some)
+        from ..tools.python_tools import load_python_tools  # only if there are some
 
         for tool in load_python_tools(front.settings.python_tools):
             tools.register(tool)
             tools.activate((tool.name,))
     if not has_agent_files(front.folder, front.environ, locate_config_file(front.environ).parent):
         return tools
-    from ..subagents.types import load_agent_types  # noqa: PLC0415 (only if there are files)
+    from ..subagents.types import load_agent_types  # only if there are files
 
     types = load_agent_types(front.folder, front.environ)
     for warning in types.warnings:

@@ -136,10 +136,10 @@ def is_reading_command(prepared: PreparedCall, env: ExecutionEnvironment) -> boo
     if prepared.only_reads is not None:
         return prepared.only_reads
     # The policy is imported with the first call that it judges.
-    from ..policy.call_judge import find_command  # noqa: PLC0415
-    from ..policy.commands.invocation import PathContext  # noqa: PLC0415
-    from ..policy.commands.judge import judge_command_line  # noqa: PLC0415
-    from ..policy.rules import find_family  # noqa: PLC0415
+    from ..policy.call_judge import find_command
+    from ..policy.commands.invocation import PathContext
+    from ..policy.commands.judge import judge_command_line
+    from ..policy.rules import find_family
 
     arguments = prepared.values
     line = find_command(arguments)

@@ -26,13 +26,13 @@ def main() -> NoReturn:
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         sys.exit(tape.cli.print_version("gong", __version__))
-    from tape.cli.environment import name_complete_variable  # noqa: PLC0415 (not for the version)
+    from tape.cli.environment import name_complete_variable  # not for the version
 
     if (instruction := os.environ.get(name_complete_variable("gong"))) is not None:
-        from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
+        from .completion import answer_completion  # only a shell asks
 
         sys.exit(answer_completion(instruction))
     gc.set_threshold(_GC_THRESHOLD)
-    from .run import run_command_line  # noqa: PLC0415 (as above)
+    from .run import run_command_line
 
     tape.cli.end_process(run_command_line(arguments))

@@ -37,7 +37,7 @@ def acp(*, store: str | None, model: str | None) -> None:
     Editors start it themselves; docs/acp.md says how to set up Zed, JetBrains and others.
     """
     try:
-        from ..acp.agent import AcpAgent  # noqa: PLC0415 (an extra)
+        from ..acp.agent import AcpAgent  # an extra
     except ImportError as error:
         raise ConfigurationError("gong acp needs `pip install 'gong[acp]'`") from error
     settings = load_settings(store=store)
@@ -85,7 +85,7 @@ def list_usable_models(settings: Settings, environ: Mapping[str, str]) -> list[s
 
 async def _serve_editor(agent: AcpAgent) -> None:
     """Serve until the input ends; what else is printed goes to standard error."""
-    from ..acp.connection import serve_editor  # noqa: PLC0415 (an extra)
+    from ..acp.connection import serve_editor  # an extra
 
     sys.stdout.flush()
     output = os.dup(1)

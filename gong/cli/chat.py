@@ -191,14 +191,14 @@ def chat(**options: Any) -> int:
     schema = given.read_schema(is_answering=asked is not None)
     folder = given.locate_folder()
     if asked is None and has_project_parts(folder, os.environ):
-        from .trust import ask_for_trust  # noqa: PLC0415 (only for a project that brings something)
+        from .trust import ask_for_trust  # only for a project that brings something
 
         ask_for_trust(folder, os.environ)  # before the settings, which the project may bring
     read_settings = partial(given.read_settings, folder, names, store)
     read_first = cache(read_settings)
 
     def open_front(chosen: str | None, again: bool = False) -> AbstractContextManager[FrontEnd]:
-        from .session import open_front_end  # noqa: PLC0415 (in a terminal the prompt stands first)
+        from .session import open_front_end  # in a terminal the prompt stands first
 
         return open_front_end(
             read_settings() if again else read_first(),
@@ -210,7 +210,7 @@ def chat(**options: Any) -> int:
             names_mode=given.permission is not None or given.yolo,
         )
 
-    import asyncio  # noqa: PLC0415 (the help page needs no event loop)
+    import asyncio  # the help page needs no event loop
 
     if asked is None:
         return asyncio.run(_run_terminal(open_front, past, given))
@@ -232,9 +232,9 @@ async def _open_chat(
 
     `model` is provider/model; None leaves the choice to the session and the settings.
     """
-    from ..agent.compaction import CompactionRequest  # noqa: PLC0415 (as above)
-    from ..assembly import opening  # noqa: PLC0415 (in a terminal the prompt stands first)
-    from . import session  # noqa: PLC0415 (as above)
+    from ..agent.compaction import CompactionRequest
+    from ..assembly import opening  # in a terminal the prompt stands first
+    from . import session
 
     with open_front(model, not is_first) as front:
         recorder, left = None, None
@@ -252,7 +252,7 @@ async def _open_chat(
         host = await opening.open_session(front, recorder, hooks=hooks)
         try:
             if verbose:
-                from .verbose import describe_connection  # noqa: PLC0415 (only with -v)
+                from .verbose import describe_connection  # only with -v
 
                 print_warning(describe_connection(host, os.environ))
             if host.by_default and is_first:
@@ -265,7 +265,7 @@ async def _open_chat(
                 if past.compacts:
                     await session.collect_events(host.session.compact(CompactionRequest("user")))
             if left is not None:
-                from ..agent.merge import stream_merge  # noqa: PLC0415 (seldom)
+                from ..agent.merge import stream_merge  # seldom
 
                 await session.collect_events(stream_merge(host.session, left))
             yield host
@@ -290,13 +290,13 @@ async def _run_terminal(
     A session that the user chooses in the conversation is opened in place of the one before; where
     that fails, that one is opened again, with what was typed meanwhile.
     """
-    import asyncio  # noqa: PLC0415 (as in `chat`)
+    import asyncio  # as in `chat`
 
-    from ..repl.conversation.first_prompt import (  # noqa: PLC0415 (prompt-toolkit loads slowly)
+    from ..repl.conversation.first_prompt import (  # prompt-toolkit loads slowly
         TypedAhead,
         hold_prompt,
     )
-    from ..repl.typing.keyboard import open_keyboard  # noqa: PLC0415 (as above)
+    from ..repl.typing.keyboard import open_keyboard
 
     model, lines, draft, typed = options.model, options.list_first_lines(), "", TypedAhead()
     before: Continuation | None = None
@@ -323,7 +323,7 @@ async def _run_terminal(
                     continue
                 if typed.has_left:
                     return 0
-                from ..repl.conversation.app import run_conversation  # noqa: PLC0415 (loaded by now)
+                from ..repl.conversation.app import run_conversation  # loaded by now
 
                 host.session.ask_nobody() if options.afk else host.session.ask_person()
                 end = await run_conversation(
@@ -352,9 +352,9 @@ def _import_conversation() -> None:
 
 def _require_skill(host: OpenSession, asked: str) -> None:
     """Raise UsageError for a prompt such as `/nosuch` that names no skill, nor a server prompt."""
-    from ..repl.commands.mcp import is_server_prompt  # noqa: PLC0415 (as above)
-    from ..repl.commands.skill import is_skill  # noqa: PLC0415 (as above)
-    from ..repl.commands.table import COMMANDS, is_command  # noqa: PLC0415 (only such prompts)
+    from ..repl.commands.mcp import is_server_prompt
+    from ..repl.commands.skill import is_skill
+    from ..repl.commands.table import COMMANDS, is_command  # only such prompts
 
     if (
         is_command(asked)
@@ -376,7 +376,7 @@ async def _run_prompt(
     schema: JsonSchema | None,
 ) -> int:
     """Answer one prompt and print the answer; return the exit code."""
-    from .printing import answer_prompt  # noqa: PLC0415 (only with -p)
+    from .printing import answer_prompt  # only with -p
 
     write = print_utf8 if options.output == "text" else print_bytes
 
@@ -388,7 +388,7 @@ async def _run_prompt(
         if asked.startswith("/"):
             _require_skill(host, asked)
         if options.verbose:
-            from .verbose import CallReporter  # noqa: PLC0415 (only with -v)
+            from .verbose import CallReporter  # only with -v
 
             host.session.subscribe(CallReporter(print_warning).take_event)
         if options.afk:

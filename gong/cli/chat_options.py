@@ -110,7 +110,7 @@ class ChatOptions(NamedTuple):
             raise click.UsageError(
                 "--no-session cannot be combined with -c, --session, --fork or --store"
             )
-        from tempfile import TemporaryDirectory  # noqa: PLC0415 (few sessions are in no store)
+        from tempfile import TemporaryDirectory  # few sessions are in no store
 
         return click.get_current_context().with_resource(TemporaryDirectory(prefix="gong-"))
 
@@ -162,7 +162,7 @@ class ChatOptions(NamedTuple):
             return None
         if not is_answering:
             raise click.UsageError("--json-schema needs -p: it is about one answer")
-        from ..sdk.objects import parse_object_schema  # noqa: PLC0415 (only with --json-schema)
+        from ..sdk.objects import parse_object_schema  # only with --json-schema
 
         text: str | bytes = schema_option
         try:
@@ -178,7 +178,7 @@ class ChatOptions(NamedTuple):
         self, folder: str, tools: Sequence[str] | None, store: str | None
     ) -> Settings:
         """Return the settings of a folder with those of the options; raises ConfigurationError."""
-        from msgspec.structs import replace  # noqa: PLC0415 (in a terminal the prompt stands first)
+        from msgspec.structs import replace  # in a terminal the prompt stands first
 
         seconds = self.command_seconds
         settings = load_settings(

@@ -42,7 +42,7 @@ def answer_completion(instruction: str) -> int:
 
 
 def _build_shell(shell: type[ShellComplete]) -> ShellComplete:
-    from .run import gong  # noqa: PLC0415 (a command that speaks of all commands)
+    from .run import gong  # a command that speaks of all commands
 
     completion = shell(gong, {}, "gong", name_complete_variable("gong"))
     completion.get_completion_args = _name_chat(completion.get_completion_args)  # type: ignore[method-assign]
@@ -66,8 +66,8 @@ def list_model_completions(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Return the models whose provider/model begins with what is typed, those without key too."""
-    from ..llm.client import OFFLINE_MODEL  # noqa: PLC0415 (only a shell asks)
-    from ..llm.models import Catalogue  # noqa: PLC0415 (only a shell asks)
+    from ..llm.client import OFFLINE_MODEL  # only a shell asks
+    from ..llm.models import Catalogue  # only a shell asks
 
     listed = {model.id: model.name for model in Catalogue.from_rows({}).list_models()}
     return [
@@ -81,7 +81,7 @@ def list_provider_completions(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Return the providers whose name begins with what is typed."""
-    from ..llm.models import load_presets  # noqa: PLC0415 (only a shell asks)
+    from ..llm.models import load_presets  # only a shell asks
 
     presets = load_presets({}).values()
     return [

@@ -206,7 +206,7 @@ def _split_key(key: str) -> tuple[str, ...]:
 
 
 def _set_value(document: Any, path: tuple[str, ...], value: Any) -> None:
-    import tomlkit  # noqa: PLC0415 (only to change the file)
+    import tomlkit  # only to change the file
 
     table = document
     for name in path[:-1]:

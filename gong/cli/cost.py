@@ -112,7 +112,7 @@ def cost(
 
 
 def _list_models() -> Iterable[ModelInfo]:
-    from ..llm.models import Catalogue  # noqa: PLC0415 (only where there may be something to save)
+    from ..llm.models import Catalogue  # only where there may be something to save
 
     return Catalogue.from_rows(load_settings().models).list_models()
 

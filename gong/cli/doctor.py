@@ -220,7 +220,7 @@ def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
 
 def _check_key_names(settings: Settings) -> HealthCheck:
     """Check the table [keys], which only `gong chat` reads."""
-    from ..repl.typing.keys import KeyMap  # noqa: PLC0415 (for one check)
+    from ..repl.typing.keys import KeyMap  # for one check
 
     try:
         changed = KeyMap(settings.keys).changed

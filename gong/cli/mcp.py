@@ -284,7 +284,7 @@ def log_in(name: str) -> None:
     if server.kind == "stdio":
         raise ConfigurationError(f"{name} is a process of this machine: it needs no login")
     load_sdk()
-    from ..mcp.oauth import fetch_tokens  # noqa: PLC0415 (needs the SDK)
+    from ..mcp.oauth import fetch_tokens  # needs the SDK
 
     tools = asyncio.run(fetch_tokens(server, os.environ, _send_to_browser))
     print_lines([f"logged in at {name}: {tools} tools"])
@@ -301,7 +301,7 @@ def log_out(name: str) -> None:
     """Forget the tokens of the server NAME. Exit code 3 if there are none."""
     server = _find_server(name)
     load_sdk()
-    from ..mcp.oauth import TokenStore  # noqa: PLC0415 (needs the SDK)
+    from ..mcp.oauth import TokenStore  # needs the SDK
 
     if not TokenStore(server, os.environ).forget():
         raise SystemExit(_NOTHING_EXIT)

@@ -128,9 +128,9 @@ def merge_permissions(
 
     Raises UsageError where --yolo contradicts --permission.
     """
-    from msgspec.structs import replace  # noqa: PLC0415 (loads slowly: a prompt stands first)
+    from msgspec.structs import replace  # loads slowly: a prompt stands first
 
-    from ..policy.modes import PermissionMode, parse_mode  # noqa: PLC0415 (as above)
+    from ..policy.modes import PermissionMode, parse_mode
 
     mode = parse_mode(permission) if permission is not None else None
     if yolo and mode not in {None, PermissionMode.BYPASS}:
@@ -151,8 +151,8 @@ def load_settings(folder: str | None = None, **flags: Any) -> Settings:
     `folder` is where to work, the current one if None. From here on no program that is started
     can read the keys of this process: commands that start any load their settings first.
     """
-    from .. import config  # noqa: PLC0415 (loads slowly: a prompt stands first)
-    from ..env.own_memory import hide_secrets  # noqa: PLC0415 (as above)
+    from .. import config  # loads slowly: a prompt stands first
+    from ..env.own_memory import hide_secrets
 
     with suppress(FolderGone):
         folder = folder or locate_folder()
@@ -163,7 +163,7 @@ def load_settings(folder: str | None = None, **flags: Any) -> Settings:
 
 def locate_store(store: str | None) -> Path:
     """Return the folder of the tapes; `store` is the value of --store."""
-    from .. import config  # noqa: PLC0415 (as above)
+    from .. import config
 
     return config.locate_store(load_settings(store=store), os.environ)
 
@@ -193,7 +193,7 @@ def read_prompt_override(
     Raises UsageError for two in place of each other, ConfigurationError for a file that cannot be
     read.
     """
-    from ..context.system import PromptOverride  # noqa: PLC0415 (loads slowly)
+    from ..context.system import PromptOverride  # loads slowly
 
     if base is not None and base_file is not None:
         raise click.UsageError("--system-prompt and --system-prompt-file cannot be combined")

@@ -334,7 +334,7 @@ def _list_model_calls(
     """Return the model calls of a run and of the sub-agents that it started."""
     source: Iterable[tuple[str, Entry]] = ((recorder.branch, entry) for entry in run)
     if any(isinstance(entry.data, AgentStart) for entry in run):
-        from ..context.agent_calls import add_agent_calls  # noqa: PLC0415 (few runs start one)
+        from ..context.agent_calls import add_agent_calls  # few runs start one
 
         source = add_agent_calls(source, recorder.tape, open_tape, lambda _: None)
     return [entry.data for _, entry in source if isinstance(entry.data, Assistant | SideUsage)]

@@ -109,7 +109,7 @@ def _find_meant_command(words: Sequence[str]) -> str | None:
     if not word.isascii() or not word.isalpha():
         return None
     if not more:
-        from difflib import get_close_matches  # noqa: PLC0415 (only for what is no command)
+        from difflib import get_close_matches  # only for what is no command
 
         near = get_close_matches(word, COMMANDS, n=1, cutoff=0.7)
         if near:

@@ -61,7 +61,7 @@ def open_front_end(
     folder = folder or locate_folder()
     hooks: tuple[object, ...] = ()
     if settings.review.every > 0:
-        from ..review.automatic import AutomaticReview  # noqa: PLC0415 (only if it is asked for)
+        from ..review.automatic import AutomaticReview  # only if it is asked for
 
         hooks = (AutomaticReview(settings.review, folder, os.environ),)
     with open_store(config.locate_store(settings, os.environ)) as library:
@@ -211,7 +211,7 @@ def handoff(
     if output is not None:
         require_writable(Path(output), force=force)
 
-    from ..agent.handoff import build_handoff_page  # noqa: PLC0415 (only for a handoff)
+    from ..agent.handoff import build_handoff_page  # only for a handoff
 
     async def run() -> None:
         async with open_existing_session(ref, model=model, store=store) as (host, recorder):
@@ -239,7 +239,7 @@ async def ensure_handoff(host: OpenSession, to: str, focus: str = "") -> bool:
 
     Warnings go to standard error. Raises NothingToCompact.
     """
-    from ..agent.handoff import record_handoff  # noqa: PLC0415 (only for a handoff)
+    from ..agent.handoff import record_handoff  # only for a handoff
 
     seen = await collect_events(record_handoff(host.session, to, focus))
     recorder = host.session.recorder

@@ -111,7 +111,7 @@ def write_skill(name: str, user: bool, description: str) -> None:
     else:
         base = locate_project(locate_folder()) / ".agents/skills"
     file = base / name / FILE_NAME
-    import yaml  # noqa: PLC0415 (loads slowly)
+    import yaml  # loads slowly
 
     text = _TEMPLATE.format(
         name=name,
@@ -175,7 +175,7 @@ def load_found() -> SkillSet:
 def _require_skill(skills: SkillSet, name: str) -> Skill:
     skill = skills.find(name)
     if skill is None:
-        from difflib import get_close_matches  # noqa: PLC0415 (only for a wrong name)
+        from difflib import get_close_matches  # only for a wrong name
 
         near = get_close_matches(name, [skill.name for skill in skills.skills], n=1)
         hint = f"did you mean {near[0]}?" if near else "gong skills list names them"

@@ -562,7 +562,7 @@ def work(*, queue: str | None, at_once: int, until_eof: bool, store: str | None)
 
 
 async def _serve_until_told(url: str, at_once: int, store: str | None, *, until_eof: bool) -> None:
-    from ..workflow.worker import serve_workflows  # noqa: PLC0415 (few workflows have a queue)
+    from ..workflow.worker import serve_workflows  # few workflows have a queue
 
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -30,7 +30,7 @@ def hide_secrets(rules: VariableRules) -> None:
     """Keep other programs from reading what `rules` keeps from them; inherit-all hides nothing."""
     if sys.platform != "linux" or rules.policy == "inherit-all":
         return
-    import ctypes  # noqa: PLC0415 (only where a command runs)
+    import ctypes  # only where a command runs
 
     with suppress(OSError, ValueError, IndexError):  # /proc is missing, or of another kernel
         _overwrite_secrets(rules)
@@ -39,7 +39,7 @@ def hide_secrets(rules: VariableRules) -> None:
 
 
 def _overwrite_secrets(rules: VariableRules) -> None:
-    import ctypes  # noqa: PLC0415 (as above)
+    import ctypes
 
     fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     place, end = int(fields[_ENV_START]), int(fields[_ENV_START + 1])

@@ -97,8 +97,8 @@ class HookCondition:
 
 
 def _is_like_command(command: str, pattern: str) -> bool:
-    from ..shell.parser import parse_command_line  # noqa: PLC0415 (loads a grammar)
-    from ..shell.words import ParserMissing  # noqa: PLC0415 (with it)
+    from ..shell.parser import parse_command_line  # loads a grammar
+    from ..shell.words import ParserMissing  # with it
 
     try:
         parsed = parse_command_line(command)

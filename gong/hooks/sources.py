@@ -107,7 +107,7 @@ def load_hooks(
         loader.add_file(Path(home) / ".claude/settings.json", key_only=True)
     # The user said yes to the hooks of installed plugins
     if locate_config_file(environ).with_name("plugins").is_dir():
-        from ..plugins.installed import list_plugins  # noqa: PLC0415 (only with plugins)
+        from ..plugins.installed import list_plugins  # only with plugins
 
         plugins, warnings = list_plugins(environ)
         loader.found.warnings += warnings

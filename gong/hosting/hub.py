@@ -190,7 +190,7 @@ class SessionHub:
             folders = (*settings.permissions.folders, *map(check_folder, offer.folders))
             settings = replace(settings, permissions=replace(settings.permissions, folders=folders))
         if permission is not None:
-            from ..policy.modes import parse_mode  # noqa: PLC0415 (loads slowly)
+            from ..policy.modes import parse_mode  # loads slowly
 
             mode: Any = parse_mode(permission).value
             settings = replace(settings, permissions=replace(settings.permissions, mode=mode))

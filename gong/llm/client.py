@@ -216,7 +216,7 @@ def _find_env_key(environ: Mapping[str, str], _provider: str, variables: Sequenc
 
 
 def _create_offline_provider(model: str) -> Provider:
-    from .offline.provider import OfflineProvider  # noqa: PLC0415 (loaded when used)
+    from .offline.provider import OfflineProvider  # loaded when used
 
     if f"offline/{model}" != OFFLINE_MODEL:
         raise UnknownModel(f"unknown model 'offline/{model}': the only one is {OFFLINE_MODEL}")
@@ -224,6 +224,6 @@ def _create_offline_provider(model: str) -> Provider:
 
 
 def _create_scripted_provider(path: str) -> Provider:
-    from .scripted import ScriptedProvider  # noqa: PLC0415 (loaded when used)
+    from .scripted import ScriptedProvider  # loaded when used
 
     return ScriptedProvider.from_file(path)

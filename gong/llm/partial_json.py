@@ -27,7 +27,7 @@ def parse_partial_json(text: str) -> PartialJson:
         return PartialJson("ok", msgspec.json.decode(text))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         pass  # it has not ended yet, or is no JSON
-    from jiter import from_json  # noqa: PLC0415 (only for what has not ended yet)
+    from jiter import from_json  # only for what has not ended yet
 
     try:
         return PartialJson("partial", from_json(text.encode(), partial_mode="trailing-strings"))

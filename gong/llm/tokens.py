@@ -113,7 +113,7 @@ def count_tokens(
     tokenizer = "o200k_base" if _O200K.search(model) else "cl100k_base"
     if tokenizer == "cl100k_base" and not _CL100K.search(model):
         return TokenCount(estimate_tokens(text), exact=False)
-    from tempfile import gettempdir  # noqa: PLC0415 (only for an exact count)
+    from tempfile import gettempdir  # only for an exact count
 
     environ = environ or os.environ
     default = str(Path(gettempdir()) / "data-gym-cache")
@@ -193,9 +193,9 @@ def _load_encoding(name: str, folder: str) -> Encoding | None:
     data = _read_ranks(_RANK_FILES[name], folder)
     if data is None:
         return None
-    from base64 import b64decode  # noqa: PLC0415 (only for an exact count)
+    from base64 import b64decode  # only for an exact count
 
-    from tiktoken import Encoding  # noqa: PLC0415 (as above)
+    from tiktoken import Encoding
 
     pairs = (line.split() for line in data.split(b"\n") if line)
     return Encoding(
@@ -208,8 +208,8 @@ def _load_encoding(name: str, folder: str) -> Encoding | None:
 
 def _read_ranks(ranks: _RankFile, folder: str) -> bytes | None:
     """Return the ranks from the bpe-openai package, or from where tiktoken downloaded them to."""
-    import gzip  # noqa: PLC0415 (only for an exact count)
-    import hashlib  # noqa: PLC0415 (as above)
+    import gzip  # only for an exact count
+    import hashlib
 
     spec = find_spec("bpe_openai")
     packages = (spec and spec.submodule_search_locations) or ()

@@ -63,10 +63,10 @@ def describe_unfit_result(result: types.CallToolResult, schema: Any) -> str:
         return ""
     if result.structured_content is None and "structured_content" not in result.model_fields_set:
         return "[The tool has an output schema but did not return structured content]"
-    from jsonschema.exceptions import SchemaError, best_match  # noqa: PLC0415 (it loads slowly)
-    from jsonschema.validators import validator_for  # noqa: PLC0415
-    from referencing import Registry  # noqa: PLC0415
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+    from jsonschema.exceptions import SchemaError, best_match  # it loads slowly
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
 
     judge = validator_for(schema)
     try:

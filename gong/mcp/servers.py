@@ -147,7 +147,7 @@ def _read_tables(
     except ConfigurationError as error:
         warn(str(error))
     if user.with_name("plugins").is_dir():
-        from ..plugins.installed import load_server_tables  # noqa: PLC0415 (only with plugins)
+        from ..plugins.installed import load_server_tables  # only with plugins
 
         for source, table in load_server_tables(environ).items():
             yield source, "plugin", dict(table)

@@ -126,7 +126,7 @@ class SessionServers:
             return [], []
         if find_spec("mcp") is None:
             return [], []  # `offer` says so
-        from .mentions import find_parts, read_part  # noqa: PLC0415 (the SDK takes a second)
+        from .mentions import find_parts, read_part  # the SDK takes a second
 
         parts = find_parts(prompt, [server.name for server in self.servers])
         if parts and not self.connections:

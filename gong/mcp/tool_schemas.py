@@ -244,7 +244,7 @@ def _build_name(name: str, taken: Mapping[str, Any]) -> str:
 
 def _remove_faults(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema that is valid: words whose values are not are left out of it (in place)."""
-    from jsonschema.validators import Draft202012Validator  # noqa: PLC0415 (it loads slowly)
+    from jsonschema.validators import Draft202012Validator  # it loads slowly
 
     judge = Draft202012Validator(Draft202012Validator.META_SCHEMA)
     for _ in range(_MAX_FAULTS):

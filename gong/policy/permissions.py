@@ -131,9 +131,9 @@ class PermissionPolicy:
     @property
     def places(self) -> PathContext:
         """The folders that a call is judged against."""
-        from .commands.invocation import PathContext  # noqa: PLC0415 (a tenth of the time of a start)
-        from .files.real_paths import find_real_path, match_files  # noqa: PLC0415 (the same)
-        from .files.repositories import find_repository  # noqa: PLC0415 (the same)
+        from .commands.invocation import PathContext  # a tenth of the time of a start
+        from .files.real_paths import find_real_path, match_files
+        from .files.repositories import find_repository
 
         found = find_repository(self.cwd)
         return PathContext(
@@ -217,7 +217,7 @@ class PermissionPolicy:
         """
         if prepared.preview is None:
             return None
-        from .call_judge import list_call_paths  # noqa: PLC0415 (as in `judge`)
+        from .call_judge import list_call_paths  # as in `judge`
 
         for path in list_call_paths(name, "edit", arguments):
             ruling = await self.judge_in_time("read", {"path": path})
@@ -253,7 +253,7 @@ class PermissionPolicy:
         """
         if find_family(name) not in _LOOKED_AT:
             return self.judge(name, arguments)
-        from .deadline import judge_in_time  # noqa: PLC0415 (as above)
+        from .deadline import judge_in_time
 
         why = f"{name}: it takes too long to judge"
         late = Ruling("ask", why, by="danger")
@@ -274,10 +274,10 @@ class PermissionPolicy:
 
         `commands` holds command lines that were analysed, and takes what is analysed now.
         """
-        from .access import AccessRules  # noqa: PLC0415 (as above)
-        from .call_judge import CallJudge  # noqa: PLC0415 (as above)
-        from .command_judge import CommandJudge  # noqa: PLC0415 (as above)
-        from .file_judge import FileJudge  # noqa: PLC0415 (as above)
+        from .access import AccessRules
+        from .call_judge import CallJudge
+        from .command_judge import CommandJudge
+        from .file_judge import FileJudge
 
         granted = tuple(self.granted)
         run = self.run_rules
@@ -314,7 +314,7 @@ class PermissionPolicy:
             return ()  # a rule to ask is stronger than any that could be offered
         offers = [rule for one in asked for rule in one.offered]
         choices = [tuple(offers)] if all(one.offered for one in asked) else []
-        from .call_judge import find_command  # noqa: PLC0415 (as above)
+        from .call_judge import find_command
 
         line = find_command(arguments)
         if find_family(name) == "bash" and line and all(one.for_good for one in asked):
@@ -358,8 +358,8 @@ def _list_reasons(asked: Sequence[Ruling]) -> tuple[str, ...]:
 
 def _load_judge() -> None:
     """Load what every judgement needs: modules, tables, the grammar of bash."""
-    from . import call_judge, command_judge  # noqa: F401, PLC0415 (a tenth of the time of a start)
-    from .danger import classify_command  # noqa: PLC0415 (the same)
+    from . import call_judge, command_judge  # noqa: F401 (a tenth of the time of a start)
+    from .danger import classify_command
 
     classify_command("true", "/", "/")
 
@@ -394,7 +394,7 @@ def build_policy(
 def _find_git_programs(cwd: str, environ: Mapping[str, str]) -> tuple[GitProgram, ...]:
     if not may_name_programs(cwd):
         return ()
-    from ..trust import list_untrusted_git_programs  # noqa: PLC0415 (few repositories name any)
+    from ..trust import list_untrusted_git_programs  # few repositories name any
 
     return list_untrusted_git_programs(cwd, environ)
 
@@ -402,6 +402,6 @@ def _find_git_programs(cwd: str, environ: Mapping[str, str]) -> tuple[GitProgram
 def _list_changed(
     environ: Mapping[str, str], top: str, words: Sequence[str]
 ) -> frozenset[str] | None:
-    from ..trust import ask_git  # noqa: PLC0415 (few commands ask for it)
+    from ..trust import ask_git  # few commands ask for it
 
     return list_changed_files(top, words, partial(ask_git, Path(top), environ))

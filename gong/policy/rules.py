@@ -169,8 +169,8 @@ def find_touching_rule(
 
     A program is compared by its name alone, and with its words as they are and quoted.
     """
-    from .commands.matching import list_operands  # noqa: PLC0415 (a tenth of the time of a start)
-    from .commands.tables import load_tables  # noqa: PLC0415 (as above)
+    from .commands.matching import list_operands  # a tenth of the time of a start
+    from .commands.tables import load_tables
 
     texts = {line.strip()}
     for use in uses:

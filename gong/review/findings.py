@@ -253,6 +253,6 @@ def _build_result(finding: ReviewFinding, rule: int) -> dict[str, Any]:
 
 
 def _encode_uri(path: str) -> str:
-    from urllib.parse import quote  # noqa: PLC0415 (only for this output)
+    from urllib.parse import quote  # only for this output
 
     return quote(path.encode("utf-8", "surrogateescape"))

@@ -102,9 +102,9 @@ def build_application(
     answer: AnswerRequest, log: EventLog, token: str, names: frozenset[str]
 ) -> Starlette:
     """Return the web application; `names` are the hosts that requests may name."""
-    from starlette.applications import Starlette  # noqa: PLC0415 (an extra)
-    from starlette.responses import JSONResponse, Response, StreamingResponse  # noqa: PLC0415
-    from starlette.routing import Route  # noqa: PLC0415
+    from starlette.applications import Starlette  # an extra
+    from starlette.responses import JSONResponse, Response, StreamingResponse
+    from starlette.routing import Route
 
     def refuse(request: Request) -> Response | None:
         refusal = _find_refusal(request, token, names)
@@ -167,7 +167,7 @@ async def serve_http(
     Raises ConfigurationError without the extra, or where the address cannot be used.
     """
     try:
-        import uvicorn  # noqa: PLC0415 (an extra)
+        import uvicorn  # an extra
     except ImportError as error:
         raise ConfigurationError("gong serve needs `pip install 'gong[serve]'`") from error
     host, port = where

@@ -75,10 +75,10 @@ def check_object_schema(schema: JsonSchema) -> None:
 
     References have to be to places in the schema.
     """
-    from jsonschema_specifications import REGISTRY  # noqa: PLC0415 (only for schemas of users)
-    from referencing import Resource  # noqa: PLC0415 (as above)
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415 (as above)
-    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415 (as above)
+    from jsonschema_specifications import REGISTRY  # only for schemas of users
+    from referencing import Resource
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
 
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise ConfigurationError('it does not describe an object: its "type" must be "object"')
@@ -109,9 +109,9 @@ def _iter_references(part: Any) -> Iterator[str]:
 def _build_validator(schema: JsonSchema) -> Any:
     """Return what checks values by a schema; raises ConfigurationError for a wrong one."""
     # only here, because they take a tenth of a second
-    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
-    from jsonschema.validators import Draft202012Validator, validator_for  # noqa: PLC0415
-    from jsonschema_specifications import REGISTRY  # noqa: PLC0415 (nothing else is looked up)
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from jsonschema_specifications import REGISTRY  # nothing else is looked up
 
     kind = validator_for(schema, default=Draft202012Validator)
     try:
@@ -153,7 +153,7 @@ def parse_object(text: str, kind: type | JsonSchema) -> Any:
         except RecursionError as error:
             raise NoObject("the answer cannot be checked: the schema has no end", text) from error
         if faults:
-            from jsonschema.exceptions import best_match  # noqa: PLC0415 (loaded by now)
+            from jsonschema.exceptions import best_match  # loaded by now
 
             why = _describe_fault(best_match(faults))
             raise NoObject(f"the answer does not fit the schema: {why}", text)

@@ -118,8 +118,8 @@ _AFTER_NAME = 2  # `time -p {`, `coproc NAME {`
 @cache
 def _load_parser() -> Parser:
     try:
-        import tree_sitter  # noqa: PLC0415 (only where a command is looked at)
-        import tree_sitter_bash  # noqa: PLC0415 (as above)
+        import tree_sitter  # only where a command is looked at
+        import tree_sitter_bash
     except ImportError as error:
         raise ParserMissing(str(error)) from error
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))

@@ -490,8 +490,8 @@ class SubagentManager:
         return agent
 
     def _restore(self, known: KnownAgent) -> Subagent:
-        from ..agent.recorder import find_last_model  # noqa: PLC0415 (after a crash only)
-        from ..tools.agent_runs import AgentOrder  # noqa: PLC0415 (as above)
+        from ..agent.recorder import find_last_model  # after a crash only
+        from ..tools.agent_runs import AgentOrder
 
         own = self._get_recorder()
         name, folder = "", None

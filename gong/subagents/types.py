@@ -154,7 +154,7 @@ def _iter_agent_files(
     """Yield each file with its source and the name of its plugin."""
     places: list[tuple[Source, Path]] = []
     if locate_config_file(environ).with_name("plugins").is_dir():
-        from ..plugins.installed import list_agent_files  # noqa: PLC0415 (only with plugins)
+        from ..plugins.installed import list_agent_files  # only with plugins
 
         for plugin, file in list_agent_files(environ):
             yield "plugin", plugin, file

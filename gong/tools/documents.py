@@ -104,7 +104,7 @@ async def extract_pdf_text(path: str, data: bytes) -> str:
 def _extract_text(path: str, data: bytes, stop: Event) -> str:
     what = f"Cannot read {path}: it is a PDF of {format_size(len(data))}"
     try:
-        from pypdf import PdfReader  # noqa: PLC0415 (an extra, and slow to load)
+        from pypdf import PdfReader  # an extra, and slow to load
     except ImportError:
         raise UnreadablePdf(
             f"{what}, and pypdf is not installed: pip install 'gong[pdf]'. {_ADVICE}"

@@ -157,7 +157,7 @@ class TapeStorage:
         """The folder of the blobs, at the current path of the tape."""
         folder = self._blobs.tape.fd
         if sys.platform == "darwin":
-            import fcntl  # noqa: PLC0415 (only here)
+            import fcntl  # only here
 
             path = os.fsdecode(fcntl.fcntl(folder, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
         else:

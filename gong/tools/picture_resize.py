@@ -125,7 +125,7 @@ def resize_picture(data: bytes, size: PictureSize | None) -> ResizedPicture:
     if size is not None and size.width * size.height > MAX_PICTURE_PIXELS:
         raise ValueError(f"{size.width}x{size.height} pixels are too many to open")
     try:
-        from PIL import Image, ImageOps, UnidentifiedImageError  # noqa: PLC0415 (slow to load)
+        from PIL import Image, ImageOps, UnidentifiedImageError  # slow to load
     except ImportError:
         raise PillowMissing from None
     try:
@@ -144,7 +144,7 @@ def resize_picture(data: bytes, size: PictureSize | None) -> ResizedPicture:
 
 
 def _find_fitting_version(whole: Image, original: PictureSize) -> ResizedPicture:
-    from PIL import Image  # noqa: PLC0415 (as above)
+    from PIL import Image
 
     share = min(1.0, MAX_PICTURE_SIDE / max(original))
     # Ever smaller sizes; of each the smaller of PNG and JPEG, then JPEG of lesser quality.

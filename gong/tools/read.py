@@ -235,7 +235,7 @@ async def read_content(path: str, context: ToolContext) -> FileContent | ToolOut
         if isinstance(error, IsADirectoryError):
             return ToolOutcome.error(f"{describe_os_error(error, path)}. List it with ls.")
         return build_path_error(error, path)
-    from ..llm.picture_sources import detect_picture_type  # noqa: PLC0415 (slow to load)
+    from ..llm.picture_sources import detect_picture_type  # slow to load
 
     kind = detect_picture_type(data)
     if kind is not None:

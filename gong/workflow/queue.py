@@ -90,7 +90,7 @@ def mask_password(url: str) -> str:
 
 def _import_dbos() -> Any:
     try:
-        import dbos  # noqa: PLC0415 (it takes a second, and few workflows have a queue)
+        import dbos  # it takes a second, and few workflows have a queue
     except ImportError as error:
         raise ConfigurationError(_MISSING) from error
     logging.getLogger("dbos").setLevel(logging.CRITICAL)

@@ -141,7 +141,7 @@ async def _open_queue(
     if not url:
         yield None
         return
-    from .queue import StepQueue, start_workers  # noqa: PLC0415 (few workflows have a queue)
+    from .queue import StepQueue, start_workers  # few workflows have a queue
 
     steps = await StepQueue.open(url, front.folder, options, front.warn)
     try:

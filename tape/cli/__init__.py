@@ -33,14 +33,14 @@ def main() -> NoReturn:
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         sys.exit(print_version("tape", __version__))
-    from .environment import name_complete_variable  # noqa: PLC0415 (not for the version)
+    from .environment import name_complete_variable  # not for the version
 
     if (instruction := os.environ.get(name_complete_variable("tape"))) is not None:
-        from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
+        from .completion import answer_completion  # only a shell asks
 
         sys.exit(answer_completion(instruction))
     gc.set_threshold(_GC_THRESHOLD)
-    from .group import run_command  # noqa: PLC0415 (as above)
+    from .group import run_command
 
     end_process(run_command(arguments))
 
@@ -68,7 +68,7 @@ def print_version(program: str, version: str) -> int:
         sys.stdout.write(f"{program} {version}\n")
         sys.stdout.flush()
     except OSError as error:
-        from .streams import silence_stream  # noqa: PLC0415 (only a failure needs it)
+        from .streams import silence_stream  # only a failure needs it
 
         silence_stream(sys.stdout)
         if isinstance(error, BrokenPipeError):
@@ -82,7 +82,7 @@ def print_version(program: str, version: str) -> int:
 def __getattr__(name: str) -> object:
     """Import the click group on first use."""
     if name == "tape":
-        from .group import tape  # noqa: PLC0415 (as above)
+        from .group import tape
 
         return tape
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

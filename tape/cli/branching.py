@@ -153,7 +153,7 @@ def switch(options: GlobalOptions, ref: str, summary: str | None, as_json: bool)
         refs, details = tape.refs(), dict[str, str | None]()
         left = refs.current if refs.current != branch else refs.previous or branch
         if summary is not None:
-            from ..history.merge_summary import leave_summary  # noqa: PLC0415 (switching reads no history else)
+            from ..history.merge_summary import leave_summary  # switching reads no history else
 
             text = clean_argument(summary).strip()
             details["entry"] = leave_summary(tape, left, branch, text) if left != branch else None

@@ -89,7 +89,7 @@ def completion(_: GlobalOptions, shell: str, as_json: bool) -> None:
     For bash, eval it in ~/.bashrc; for zsh in ~/.zshrc, behind compinit; for fish, write it to
     ~/.config/fish/completions/tape.fish. The examples below do that. --json prints {shell, script}.
     """
-    from .group import tape  # noqa: PLC0415 (a verb that speaks of all verbs)
+    from .group import tape  # a verb that speaks of all verbs
 
     print_script(
         shell, SHELLS[shell](tape, {}, "tape", name_complete_variable("tape")), as_json=as_json
@@ -104,7 +104,7 @@ def print_script(name: str, shell: ShellComplete, *, as_json: bool) -> None:
 
 def answer_completion(instruction: str) -> int:
     """Print the completions that a shell asks for, and return 0; ignore all errors."""
-    from .group import GlobalOptions, tape  # noqa: PLC0415 (as above)
+    from .group import GlobalOptions, tape
 
     return print_completions(
         instruction,

@@ -87,7 +87,7 @@ def _translate_branch(rest: Sequence[str]) -> list[str]:
 
 def _is_reference(word: str) -> bool:
     """Return whether a word is sooner a REF than the name of a new branch."""
-    from ..places.reference import MIN_SURE_DIGITS, is_id_prefix  # noqa: PLC0415 (loads slowly)
+    from ..places.reference import MIN_SURE_DIGITS, is_id_prefix  # loads slowly
 
     return ":" in word or (is_id_prefix(word) and len(word) >= MIN_SURE_DIGITS)
 
@@ -109,7 +109,7 @@ def explain_unknown_command(program: str, word: str, known: Collection[str]) -> 
     """
     if program == "tape" and word in EXPLAINED:
         return f"tape has no {word}: {EXPLAINED[word]}"
-    from difflib import get_close_matches  # noqa: PLC0415 (only for what is no command)
+    from difflib import get_close_matches  # only for what is no command
 
     near = get_close_matches(word, [*known], n=1, cutoff=0.6)
     hint = f"did you mean {program} {near[0]}?" if near else f"`{program} --help` lists them"

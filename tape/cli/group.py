@@ -178,7 +178,7 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands, or options, that begin with `incomplete`, without importing any."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 (only a shell asks)
+        from click.shell_completion import CompletionItem  # only a shell asks
 
         verbs = [
             CompletionItem(name, help=line)
@@ -284,7 +284,7 @@ def run_guarded(program: str, command: Callable[[], int], debug: Callable[[], bo
                 raise
             except Exception as error:  # noqa: BLE001 (the top of a command line: all are reported)
                 if debug():
-                    import traceback  # noqa: PLC0415 (slow to load, and seldom needed)
+                    import traceback  # slow to load, and seldom needed
 
                     traceback.print_exc()
                 return _report_error(program, error)

@@ -173,8 +173,8 @@ def _list_after_catching_up(
 
     Returns whether any tape is shown, or named as left out, and the exit code.
     """
-    from ..index.library import list_tapes  # noqa: PLC0415 (most lists read no tape)
-    from .resolve import open_library, warn_of_left_out  # noqa: PLC0415 (as above)
+    from ..index.library import list_tapes  # most lists read no tape
+    from .resolve import open_library, warn_of_left_out
 
     with open_library(options) as opened:
         is_shown = show(list_tapes(*opened, limit=limit if choice.first is None else None))
@@ -183,7 +183,7 @@ def _list_after_catching_up(
 
 
 def _warn_of_moved_project(options: GlobalOptions) -> None:
-    from .resolve import open_library, warn_of_moved_project  # noqa: PLC0415 (as above)
+    from .resolve import open_library, warn_of_moved_project
 
     with open_library(options) as opened:
         warn_of_moved_project(opened)
@@ -231,8 +231,8 @@ def _may_have_moved(found: Sequence[TapeRow], project: str) -> bool:
 
 def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
     """Print tapes as a JSON array; `home` is the folder of the store."""
-    import json  # noqa: PLC0415 (only where it is asked for)
-    from pathlib import Path  # noqa: PLC0415 (a twentieth of the time of `tape ls`)
+    import json  # only where it is asked for
+    from pathlib import Path  # a twentieth of the time of `tape ls`
 
     tapes = str(Path(home).absolute() / "tapes")
     print_json_text(

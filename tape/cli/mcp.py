@@ -37,8 +37,8 @@ def mcp(options: GlobalOptions, write: bool, port: int | None) -> None:
     Its tools are search, log, show, context, blame and files; they only read. A REF without a tape
     means the newest session of the folder in which this is started. Needs gong[mcp].
     """
-    from ..tools.agent_tools import TOOLS, AgentLibrary, build_schema  # noqa: PLC0415 (for this command)
-    from ..tools.mcp_server import (  # noqa: PLC0415 (an extra, for this command only)
+    from ..tools.agent_tools import TOOLS, AgentLibrary, build_schema  # for this command
+    from ..tools.mcp_server import (  # an extra, for this command only
         ServedTool,
         build_server,
         require_sdk,

@@ -47,7 +47,7 @@ def complete_ref(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Return completions of a REF: the `shell_complete` of arguments that are REFs."""
-    from .ref_completion import list_ref_completions  # noqa: PLC0415 (only a shell asks)
+    from .ref_completion import list_ref_completions  # only a shell asks
 
     return list_ref_completions(ctx, param, incomplete)
 
@@ -57,7 +57,7 @@ def complete_ref_or_path(
 ) -> list[CompletionItem]:
     """Return completions of a REF, or leave what looks like a path to the shell."""
     if incomplete.startswith(("/", ".", "~")):
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 (only a shell asks)
+        from click.shell_completion import CompletionItem  # only a shell asks
 
         return [CompletionItem(incomplete, type="file")]
     return complete_ref(ctx, param, incomplete)
@@ -110,7 +110,7 @@ class CountType(click.IntRange):
 
 def print_json(value: object) -> None:
     """Print one JSON document; bytes of a file name that are not UTF-8 become U+FFFD."""
-    import msgspec  # noqa: PLC0415 (a tenth of the time to the prompt of `gong chat`)
+    import msgspec  # a tenth of the time to the prompt of `gong chat`
 
     try:
         data = msgspec.json.encode(value)

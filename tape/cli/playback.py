@@ -174,8 +174,8 @@ def read_keys() -> Iterator[WaitForKey]:
     if not sys.stdin.isatty():
         yield lambda seconds: time.sleep(max(seconds, 0))
         return
-    import termios  # noqa: PLC0415 (only a terminal needs these)
-    import tty  # noqa: PLC0415
+    import termios  # only a terminal needs these
+    import tty
 
     fd = sys.stdin.fileno()
     terminal_mode = termios.tcgetattr(fd)

@@ -118,8 +118,8 @@ def search(
             return int(not matches)
         show(matches)
         return 0
-    from ..index.library import search_entries  # noqa: PLC0415 (most searches read no tape)
-    from .resolve import open_library, warn_of_left_out  # noqa: PLC0415 (as above)
+    from ..index.library import search_entries  # most searches read no tape
+    from .resolve import open_library, warn_of_left_out
 
     with open_library(options) as opened:
         matches = search_entries(*opened, words, limit=limit, **narrow)

@@ -140,7 +140,7 @@ def find_call(tape: Tape, head: Head, call_id: str, options: RenderOptions) -> R
             case Assistant(content=content):
                 calls = {call.id: call for call in select_tool_calls(content)}
                 if call_id in calls:
-                    from ..render.calls import render_call  # noqa: PLC0415 (few entries are results)
+                    from ..render.calls import render_call  # few entries are results
 
                     return render_call(calls[call_id], ran, options.paint)
             case User():
@@ -266,7 +266,7 @@ def _open_log_place(
     if every:
         raise UsageError("REF..REF2 is one path: omit --all")
     with open_entry(options, both[0]) as one, open_second_entry(options, one, both[1]) as two:
-        from ..history.merge_base import find_merge_base, read_path_to  # noqa: PLC0415 (only a range needs it)
+        from ..history.merge_base import find_merge_base, read_path_to  # only a range needs it
 
         parted = find_merge_base(read_path_to(*one), read_path_to(*two))
         yield two.tape, two.head, parted.b
@@ -295,7 +295,7 @@ def print_graph(
     as_json: bool,
 ) -> None:
     """Draw the whole tape of a REF."""
-    from .graph_view import EntryFilter, build_tree, draw_tree  # noqa: PLC0415 (only a drawing needs it)
+    from .graph_view import EntryFilter, build_tree, draw_tree  # only a drawing needs it
 
     with open_ref(options, ref) as place:
         if as_json:
@@ -321,7 +321,7 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
             print_json_array(step.line for step in read_path(tape, head, render_blob_head))
             return
         if markdown:  # a page for others too
-            from ..render.markdown import (  # noqa: PLC0415 (text needs none of it)
+            from ..render.markdown import (  # text needs none of it
                 render_end_markdown,
                 render_turn_markdown,
             )
@@ -392,7 +392,7 @@ def follow_branch(place: ResolvedRef, newest: int, *, as_json: bool) -> None:
     """Show the newest entries of a branch, then new ones, until interrupted."""
     if place.head is not None:
         raise UsageError("-f follows a branch, not an entry: write TAPE or TAPE:BRANCH")
-    from ..history.follow import Moved, follow  # noqa: PLC0415 (only -f follows)
+    from ..history.follow import Moved, follow  # only -f follows
 
     tell = print_entry_lines if as_json else print_entries
     with follow(place.tape, place.branch, skipped=warn_of_left_out_part) as follower:

@@ -86,7 +86,7 @@ def stats(
     """
     tape = branch = None
     if ref:
-        from .resolve import open_ref  # noqa: PLC0415 (the sums of all tapes open none)
+        from .resolve import open_ref  # the sums of all tapes open none
 
         with open_ref(options, ref) as place:
             tape, branch = place.tape.id, place.branch
@@ -103,7 +103,7 @@ def stats(
     if found is not None:
         _print_statistics(found, by, as_json=as_json)
         return 0
-    from .resolve import open_library, warn_of_left_out  # noqa: PLC0415 (as above)
+    from .resolve import open_library, warn_of_left_out
 
     with open_library(options) as opened:
         found = [compute_statistics(*opened, grouping, wanted) for grouping in groupings]

@@ -68,7 +68,7 @@ def style_text(text: str, **looks: Any) -> str:
     """Return a text in a colour or weight, as `click.style` names them, if colours are on."""
     if not text or not can_colour():
         return text
-    from click import style as styled  # noqa: PLC0415 (only where colours are shown)
+    from click import style as styled  # only where colours are shown
 
     begin, end = styled("\0", **looks).split("\0")
     return mark_control(begin) + show_controls(text) + mark_control(end)
@@ -122,8 +122,8 @@ def open_pager() -> Iterator[None]:
 
 def _find_pager() -> list[str]:
     """Return the pager's command line; empty where paging is off or no pager exists."""
-    from shlex import split  # noqa: PLC0415 (only a terminal needs these)
-    from shutil import which  # noqa: PLC0415
+    from shlex import split  # only a terminal needs these
+    from shutil import which
 
     named = [os.environ[key] for key in ("TAPE_PAGER", "PAGER") if key in os.environ]
     command = split(named[0] if named else DEFAULT_PAGER)
@@ -172,7 +172,7 @@ class _PagerStream(BufferedIOBase):
         return len(data)
 
     def _start_pager(self) -> None:
-        from subprocess import PIPE, Popen  # noqa: PLC0415 (only what is tall needs it)
+        from subprocess import PIPE, Popen  # only what is tall needs it
 
         erase_progress()
         self.pager = Popen(self._command, stdin=PIPE)  # noqa: S603 (the user's own pager)
@@ -254,7 +254,7 @@ def print_shown(text: str) -> None:
 
 def print_json_text(value: Any) -> None:
     """Print lists, dictionaries and plain values as one JSON document, without msgspec."""
-    import json  # noqa: PLC0415 (only where it is asked for)
+    import json  # only where it is asked for
 
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     sys.stdout.buffer.write(replace_surrogates(text).encode() + b"\n")

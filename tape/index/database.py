@@ -145,7 +145,7 @@ def write_transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 def _load_migrations() -> Any:
     """Load `migrations/index.py`, and with it the library it is written for."""
-    from importlib.util import module_from_spec, spec_from_file_location  # noqa: PLC0415 (rare)
+    from importlib.util import module_from_spec, spec_from_file_location  # rare
 
     spec = spec_from_file_location("tape_index_migrations", find_migrations() / "index.py")
     assert spec is not None

@@ -171,7 +171,7 @@ def _read_tape_record(tape: Tape, folder: str) -> tables.TapeRecord:
 
     Read again while redactions are found that name entries read before them.
     """
-    from .ingest import read_runs  # noqa: PLC0415 (only where there is no index)
+    from .ingest import read_runs  # only where there is no index
 
     redacted: set[str] = set()
     while True:
@@ -199,7 +199,7 @@ def query_index(
     store.check()
 
     def ask_temporary_index() -> T:
-        from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there is no index)
+        from tempfile import TemporaryDirectory  # only where there is no index
 
         telling = index.telling if index else report_nothing
         with (
@@ -237,8 +237,8 @@ def search_entries(
     without any. Raises UsageError for a query with nothing to search for, NewerFormat or Damaged of
     the store.
     """
-    from .full_text import build_search  # noqa: PLC0415 (only a search needs these)
-    from .search import find_matches  # noqa: PLC0415 (as above)
+    from .full_text import build_search  # only a search needs these
+    from .search import find_matches
 
     expression, where = build_search(query, **narrow)
     home = os.fspath(store.path)
@@ -322,7 +322,7 @@ def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None)
     Raises Busy while another rebuild is running, OSError or sqlite3.Error where the index cannot be
     written, NewerFormat or Damaged of the store itself.
     """
-    import shutil  # noqa: PLC0415 (rare)
+    import shutil  # rare
 
     store.check()
     beside = store.path / _REBUILD_FOLDER

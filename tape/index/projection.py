@@ -400,7 +400,7 @@ class Index:
         """
 
         def work(db: Connection) -> None:
-            from . import ingest  # noqa: PLC0415 (rare)
+            from . import ingest  # rare
 
             with ingest.load_bulk(db), write_transaction(db):
                 self._scan_tapes_folder(db, progress)
@@ -441,7 +441,7 @@ class Index:
             tell(len(new), len(new))
         gone = [(tape, known[tape].folder) for tape in known.keys() - held.keys()]
         if gone:
-            from .ingest import delete_tapes  # noqa: PLC0415 (as below)
+            from .ingest import delete_tapes
 
             with write_transaction(db):
                 delete_tapes(db, gone)

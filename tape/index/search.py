@@ -138,13 +138,13 @@ def _read_hit_texts(
 def _extract_unusual_texts(
     line: bytes, hit: RankedEntry, may_match: Callable[[bytes], bool]
 ) -> Texts | None:
-    from ..model.line import (  # noqa: PLC0415 (most lines are as expected)
+    from ..model.line import (  # most lines are as expected
         has_valid_data,
         is_redaction_begun,
         read_header,
     )
-    from ..store.path import FSCK_ADVICE  # noqa: PLC0415 (as above)
-    from .contents import extract_contents  # noqa: PLC0415 (as above)
+    from ..store.path import FSCK_ADVICE
+    from .contents import extract_contents
 
     try:
         header = read_header(line)

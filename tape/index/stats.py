@@ -166,7 +166,7 @@ def compute_statistics(
 
     Raises NewerFormat or Damaged of the store itself.
     """
-    from .library import query_index  # noqa: PLC0415 (most sums read no tape)
+    from .library import query_index  # most sums read no tape
 
     return query_index(store, index, lambda db: select_statistics(db, by, wanted or StatsFilter()))
 

@@ -62,7 +62,7 @@ def _try_sync(
     db: Connection, tape: Tape, where: TapeLocation, skipped: Callable[[str], None]
 ) -> bool:
     """Index what is new; return whether no other process did so meanwhile."""
-    from .ingest import delete_phases, read_runs  # noqa: PLC0415 (a list may need none of it)
+    from .ingest import delete_phases, read_runs  # a list may need none of it
 
     stamps = _read_stamps(tape, tape.refs())  # first, so that what is written later is noticed
     refs, old = tape.refs(), tables.select_tape_record(db, tape.id)
@@ -188,7 +188,7 @@ def apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
     It is not for a tape or a phase whose beginning is not indexed, nor if another process was
     faster, or made moves that are not among the changes.
     """
-    from .ingest import read_runs  # noqa: PLC0415 (most commands write nothing)
+    from .ingest import read_runs  # most commands write nothing
 
     # `changes` are those of one writer: stamps of what others wrote stay old, for the next reader.
     refs, known = tape.journal.read(), tables.select_stamps(db, tape.id)
@@ -273,7 +273,7 @@ def _split_stamps(stamps: str) -> dict[str, str]:
 
 def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:
     """Insert a run, in the caller's transaction; return False if it does not follow."""
-    from . import ingest  # noqa: PLC0415 (as above)
+    from . import ingest
 
     key, tally = tables.select_phase(db, tape, run.phase)
     redacted = tables.select_redacted_ids(db, tape)

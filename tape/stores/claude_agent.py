@@ -68,7 +68,7 @@ class SessionStore:
         return await asyncio.to_thread(self._list_subkeys, key)
 
     def _append(self, key: Mapping[str, str], entries: list[dict[str, Any]]) -> None:
-        from claude_agent_sdk import fold_session_summary  # noqa: PLC0415 (an extra)
+        from claude_agent_sdk import fold_session_summary  # an extra
 
         def choose(so_far: list[Any]) -> Iterator[Item]:
             known = {item.value.get("uuid") for item in so_far if item.kind == "item"} - {None}

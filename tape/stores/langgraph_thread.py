@@ -52,7 +52,7 @@ class CheckpointThread:
 
     def build_tuple(self, row: Any) -> CheckpointTuple:
         """Return what LangGraph calls a checkpoint: the row, its values and its writes."""
-        from langgraph.checkpoint.base import (  # noqa: PLC0415 (an extra)
+        from langgraph.checkpoint.base import (  # an extra
             CheckpointTuple,
             writes_sort_key,
         )

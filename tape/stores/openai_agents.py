@@ -31,7 +31,7 @@ class Session:
         self, session_id: str, folder: str | Path, session_settings: Any | None = None
     ) -> None:
         require_package("agents", "openai-agents")
-        from agents import SessionSettings  # noqa: PLC0415 (an extra)
+        from agents import SessionSettings  # an extra
 
         self.session_id = session_id
         if session_settings is None or isinstance(session_settings, dict):

@@ -41,7 +41,7 @@ class MessageHistory:
 
     def add(self, messages: Sequence[Any]) -> None:
         """Record messages, such as `result.new_messages()`; durable when this returns."""
-        from pydantic_ai.messages import ModelMessagesTypeAdapter  # noqa: PLC0415 (an extra)
+        from pydantic_ai.messages import ModelMessagesTypeAdapter  # an extra
 
         rows = ModelMessagesTypeAdapter.dump_python([*messages], mode="json")
         if rows:
@@ -59,7 +59,7 @@ class MessageHistory:
         self._log.clear()
 
     def _parse(self, rows: Sequence[Any]) -> list[Any]:
-        from pydantic_ai.messages import ModelMessagesTypeAdapter  # noqa: PLC0415 (an extra)
+        from pydantic_ai.messages import ModelMessagesTypeAdapter  # an extra
 
         return [*ModelMessagesTypeAdapter.validate_python([*rows])]
 

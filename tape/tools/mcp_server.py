@@ -50,9 +50,9 @@ class ServedTool(NamedTuple):
 
 def build_server(served: Iterable[ServedTool]) -> Server[Any]:
     """Return a server of these tools."""
-    import mcp_types as types  # noqa: PLC0415 (an extra)
-    from mcp.server.caching import CacheHint  # noqa: PLC0415 (as above)
-    from mcp.server.lowlevel import Server  # noqa: PLC0415 (as above)
+    import mcp_types as types  # an extra
+    from mcp.server.caching import CacheHint
+    from mcp.server.lowlevel import Server
 
     tools = {tool.name: tool for tool in served}
     listed = types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.values()])
@@ -77,7 +77,7 @@ def build_server(served: Iterable[ServedTool]) -> Server[Any]:
 
 
 def _describe_tool(tool: ServedTool) -> types.Tool:
-    import mcp_types as types  # noqa: PLC0415 (an extra)
+    import mcp_types as types  # an extra
 
     hints = types.ToolAnnotations(
         read_only_hint=not tool.writes,
@@ -101,8 +101,8 @@ def answer_call(
 
     Raises the SDK's error for a tool that is not there.
     """
-    import mcp_types as types  # noqa: PLC0415 (an extra)
-    from mcp.shared.exceptions import MCPError  # noqa: PLC0415 (as above)
+    import mcp_types as types  # an extra
+    from mcp.shared.exceptions import MCPError
 
     tool = tools.get(name)
     if tool is None:
@@ -120,8 +120,8 @@ def answer_call(
 
 def serve_stdio(server: Server[Any]) -> None:
     """Serve on standard input and output until the client closes them."""
-    import anyio  # noqa: PLC0415 (comes with the extra)
-    from mcp.server.stdio import stdio_server  # noqa: PLC0415 (an extra)
+    import anyio  # comes with the extra
+    from mcp.server.stdio import stdio_server  # an extra
 
     async def serve() -> None:
         async with stdio_server() as (reading, writing):
@@ -135,8 +135,8 @@ def serve_http(server: Server[Any], port: int, report: Callable[[str], None]) ->
 
     `report` is called with the address once it is served. Raises OSError where the port is taken.
     """
-    import anyio  # noqa: PLC0415 (comes with the extra)
-    import uvicorn  # noqa: PLC0415 (as above)
+    import anyio  # comes with the extra
+    import uvicorn
 
     app = server.streamable_http_app(host="127.0.0.1")
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")

@@ -162,7 +162,7 @@ def _become(command: list[str], env: dict[str, str]) -> None:
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
     os.kill(os.getpid(), signal.SIGSTOP)
     if command[0] == TAPE:
-        from tape.cli import main  # noqa: PLC0415 (in the fork only)
+        from tape.cli import main  # in the fork only
 
         sys.argv = command
         main()
@@ -173,12 +173,12 @@ def _become(command: list[str], env: dict[str, str]) -> None:
 
 def _warm() -> None:
     """Import what commands need."""
-    import tape.check.verify  # noqa: F401, PLC0415
+    import tape.check.verify  # noqa: F401
 
 
 def _allow_tracing() -> None:
     """Let any process of this user trace this one, where only a parent might (Linux, Yama)."""
-    import ctypes  # noqa: PLC0415
+    import ctypes
 
     ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
 

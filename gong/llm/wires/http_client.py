@@ -210,7 +210,7 @@ class HttpClient:
     async def prepare(self) -> None:
         """Load the engine, once."""
         if self._httpcore2 is None:
-            import httpcore2  # noqa: PLC0415 (loaded when used)
+            import httpcore2  # loaded when used
 
             self._httpcore2 = httpcore2
             self._errors = (
@@ -273,7 +273,7 @@ def _find_proxy(httpcore2: Any, target: Any) -> Any:
     has_variable = any(name.lower().endswith("_proxy") for name in os.environ)
     if not has_variable and sys.platform == "linux":
         return None
-    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 (it loads http.client)
+    from urllib.request import getproxies, proxy_bypass  # it loads http.client
 
     known = getproxies()
     proxy = known.get(target.scheme.decode()) or known.get("all")

@@ -258,6 +258,6 @@ def _create_client(route: Route, sdk: str | None) -> EndpointClient:
     """Return what sends the calls of a route."""
     if route.preset.transport != "sdk" or sdk is None:
         return HttpClient(route)
-    from .sdk_client import SdkClient  # noqa: PLC0415 (needs packages that may be missing)
+    from .sdk_client import SdkClient  # needs packages that may be missing
 
     return SdkClient(route, sdk)

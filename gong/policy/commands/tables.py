@@ -201,7 +201,7 @@ class DangerTables(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def load_tables() -> DangerTables:
     """Return the shipped tables."""
-    import tomllib  # noqa: PLC0415 (only where a command is looked at)
+    import tomllib  # only where a command is looked at
 
     data = files("gong.policy") / "data"
     names = ("danger.toml", "commands.toml", "later.toml")

@@ -27,7 +27,7 @@ def _show_keys(_host: OpenSession, _argument: str) -> CommandReply:
 
 
 def _choose_theme(_host: OpenSession, name: str) -> CommandReply:
-    from ..draw.styles import THEMES  # noqa: PLC0415 (it imports prompt-toolkit)
+    from ..draw.styles import THEMES  # it imports prompt-toolkit
 
     if name and name not in THEMES:
         return CommandReply(f"there is no theme {name}: {', '.join(THEMES)}", failed=True)

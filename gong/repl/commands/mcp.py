@@ -16,7 +16,7 @@ def _show_servers(host: OpenSession, name: str) -> CommandReply:
     nothing = CommandReply("this session has no MCP servers; add one with gong mcp add")
     if not host.session.setup.sources:
         return nothing
-    from ...mcp.session_servers import SessionServers  # noqa: PLC0415 (only with sources)
+    from ...mcp.session_servers import SessionServers  # only with sources
 
     sources = [
         source for source in host.session.setup.sources if isinstance(source, SessionServers)
@@ -52,7 +52,7 @@ def is_server_prompt(text: str, host: OpenSession) -> bool:
     server, is_named, _ = text[1:].partition(":")
     if not is_named or not host.session.setup.sources:
         return False
-    from ...mcp.session_servers import SessionServers  # noqa: PLC0415 (only with sources)
+    from ...mcp.session_servers import SessionServers  # only with sources
 
     sources = [
         source for source in host.session.setup.sources if isinstance(source, SessionServers)

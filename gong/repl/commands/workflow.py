@@ -91,7 +91,7 @@ async def _start_program(
 
 def _read_workflows(host: OpenSession, prefix: str) -> Iterator[Workflow]:
     """Return the workflows whose id begins so, the newest first; without those not begun."""
-    from ...workflow.record import (  # noqa: PLC0415 (few sessions use workflows)
+    from ...workflow.record import (  # few sessions use workflows
         list_workflow_ids,
         read_workflow,
     )
@@ -107,7 +107,7 @@ def _read_workflows(host: OpenSession, prefix: str) -> Iterator[Workflow]:
 
 
 def _draw_workflow(workflow: Workflow) -> str:
-    from ...workflow.report import draw_graph  # noqa: PLC0415 (few sessions use workflows)
+    from ...workflow.report import draw_graph  # few sessions use workflows
 
     return "\n".join((_describe_workflow(workflow), *draw_graph(workflow.plan, workflow.states)))
 

@@ -189,7 +189,7 @@ class _Conversation:
         )
         if not full_screen:
             return Terminal(*parts)
-        from ..draw.full_screen import FullScreenTerminal  # noqa: PLC0415 (only with --tui)
+        from ..draw.full_screen import FullScreenTerminal  # only with --tui
 
         return FullScreenTerminal(*parts, panes=self._list_pane_lines)
 

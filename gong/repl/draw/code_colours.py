@@ -62,8 +62,8 @@ def _find_lexer(language: str) -> Any:
     """Return the lexer of a language or file name; None if there is none."""
     if not language:
         return None
-    from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # noqa: PLC0415
-    from pygments.util import ClassNotFound  # noqa: PLC0415
+    from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
+    from pygments.util import ClassNotFound
 
     find = get_lexer_for_filename if "." in language else get_lexer_by_name
     try:

@@ -44,7 +44,7 @@ def render_block(text: str, columns: int) -> list[StyledLine]:
 @cache
 def _load_parser() -> Any:
     """Return the parser; links keep the address as it is written."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415
+    from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.disable(["reference", "html_block", "html_inline"])

@@ -281,7 +281,7 @@ def _edit_text(text: str) -> str:
 
     Raises OSError where no editor could be started, or it failed.
     """
-    import click  # noqa: PLC0415 (few prompts are written there)
+    import click  # few prompts are written there
 
     with tempfile.NamedTemporaryFile("w+b", prefix="gong-", suffix=".md") as file:
         file.write(clean_words(text).encode())

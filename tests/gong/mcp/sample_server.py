@@ -155,9 +155,9 @@ async def serve_stdio():
 
 def build_sse_app():
     """Return the older transport of HTTP, at /sse."""
-    from starlette.applications import Starlette  # noqa: PLC0415 (as below)
-    from starlette.responses import Response  # noqa: PLC0415
-    from starlette.routing import Mount, Route  # noqa: PLC0415
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Mount, Route
 
     transport = SseServerTransport("/messages/")
 
@@ -173,7 +173,7 @@ def build_sse_app():
 
 def serve_http(app):
     """Serve on a free port of the loopback address, and print which it is."""
-    import uvicorn  # noqa: PLC0415 (a third of the time to import this)
+    import uvicorn  # a third of the time to import this
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         print(listening.getsockname()[1], flush=True)

@@ -74,9 +74,9 @@ async def test_a_damaged_pdf_is_an_error_in_words(use, folder, end, caplog):
 
 
 async def test_a_locked_pdf_is_an_error_in_words():
-    from io import BytesIO  # noqa: PLC0415 (with what is not always installed)
+    from io import BytesIO  # with what is not always installed
 
-    from pypdf import PdfReader, PdfWriter  # noqa: PLC0415 (as above)
+    from pypdf import PdfReader, PdfWriter
 
     writer = PdfWriter(PdfReader(BytesIO(pdf("words"))))
     writer.encrypt("secret", algorithm="RC4-128")

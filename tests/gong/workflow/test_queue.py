@@ -259,7 +259,7 @@ def test_postgresql_with_two_workers(place):
         with working(place, url, 2):
             place.start(place.write_plan(*FIVE), "--queue", url, "--workers", "0")
         assert len(is_complete(place)) == 11
-        import psycopg  # noqa: PLC0415 (it comes with the extra)
+        import psycopg  # it comes with the extra
 
         with psycopg.connect(url) as connection:
             rows = connection.execute(

@@ -458,7 +458,7 @@ def test_a_shared_past_counts_once_also_when_it_was_copied(sessions, work_folder
     )
     told = [("Main", "write"), ("Main", "edit")]
     assert sessions.told(file) == told
-    from tape.store.maintenance.upkeep import detach  # noqa: PLC0415
+    from tape.store.maintenance.upkeep import detach
 
     detach(child)
     assert sessions.told(file) == told

@@ -12,7 +12,7 @@ PAGES = ROOT / "docs" / "integrations"
 
 async def test_the_claude_agent_sdk_finds_its_fourteen_contracts_kept(tmp_path_factory):
     testing = pytest.importorskip("claude_agent_sdk.testing")
-    from tape.stores.claude_agent import SessionStore  # noqa: PLC0415 (needs the extra)
+    from tape.stores.claude_agent import SessionStore  # needs the extra
 
     await testing.run_session_store_conformance(
         lambda: SessionStore(tmp_path_factory.mktemp("store"))
@@ -21,7 +21,7 @@ async def test_the_claude_agent_sdk_finds_its_fourteen_contracts_kept(tmp_path_f
 
 async def test_a_line_of_claude_code_with_a_known_uuid_is_not_recorded_again(tmp_path):
     pytest.importorskip("claude_agent_sdk")
-    from tape.stores.claude_agent import SessionStore  # noqa: PLC0415 (needs the extra)
+    from tape.stores.claude_agent import SessionStore  # needs the extra
 
     key = {"project_key": "-src", "session_id": "s/1"}
     line = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "Hi"}}
@@ -39,7 +39,7 @@ async def test_a_line_of_claude_code_with_a_known_uuid_is_not_recorded_again(tmp
 
 async def test_langgraph_finds_its_checkpointer_whole(tmp_path_factory):
     conformance = pytest.importorskip("langgraph.checkpoint.conformance")
-    from tape.stores.langgraph import TapeSaver  # noqa: PLC0415 (needs the extra)
+    from tape.stores.langgraph import TapeSaver  # needs the extra
 
     @conformance.checkpointer_test(name="TapeSaver")
     async def make():
@@ -54,7 +54,7 @@ async def test_langgraph_finds_its_checkpointer_whole(tmp_path_factory):
 
 async def test_a_session_of_openai_agents_limits_and_pops(tmp_path):
     pytest.importorskip("agents")
-    from tape.stores.openai_agents import Session  # noqa: PLC0415 (needs the extra)
+    from tape.stores.openai_agents import Session  # needs the extra
 
     session = Session("7", tmp_path, session_settings={"limit": 2})
     items = [{"role": "user", "content": text} for text in "abc"]
