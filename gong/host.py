@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from .agent.session import Session
     from .policy.decision import Policy
-    from .tools.limits import TruncationSettings, TruncationStrategy
+    from .tools.limits import TruncationSettings
     from .tools.output_storage import OutputStorage
     from .tools.tool import AgentTool
+    from .tools.truncation import TruncationStrategy
 
 
 @asynccontextmanager
@@ -87,10 +88,10 @@ async def open_session(
             for tool in tools:
                 session.setup.tools.register(tool)
                 session.setup.tools.activate((tool.name,))
-            if strategy is not None or storage is not None:
-                service = TruncationService(settings.truncation, strategy=strategy, storage=storage)
+            if strategy is not None:
+                service = TruncationService(settings.truncation, strategy=strategy)
                 session.setup.tools.truncation = TruncationMiddleware(service)
-            session.setup = replace(session.setup, closes_without_key=True)
+            session.setup = replace(session.setup, closes_without_key=True, output_storage=storage)
             session.configure(read_before_write=False)
             if policy is not None:
                 session.use_policy(policy)

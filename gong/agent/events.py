@@ -379,6 +379,19 @@ class RetryPlan(Struct, frozen=True):
     """How long until then."""
 
 
+class ResultTruncated(SessionEvent, frozen=True, tag="truncation"):
+    """The registry cut the result of a call, or failed to; sizes in bytes."""
+
+    call_id: str
+    tool: str
+    original_size: int
+    truncated_size: int
+    output_path: str | None = None
+    """Where the whole is kept."""
+    error: str = ""
+    """Why the result stays whole; empty where it was cut."""
+
+
 class Warn(SessionEvent, frozen=True, tag="warning"):
     """A warning that does not stop the run."""
 
@@ -451,6 +464,7 @@ Event = (
     | ModelSelect
     | ModeSelect
     | AgentState
+    | ResultTruncated
     | Warn
     | HookError
     | RunFailure

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..policy.decision import Policy
     from ..skills.session_skills import SessionSkills
     from ..tools.limits import ToolSettings
+    from ..tools.output_storage import OutputStorage
     from ..tools.registry import ToolRegistry
     from .hook_points import SessionHooks
     from .model import AgentModel
@@ -106,6 +107,8 @@ class SessionSetup:
     """Limits and timeouts."""
     tuning: ToolSettings = DEFAULT_SETTINGS
     """Settings of the built-in tools."""
+    output_storage: OutputStorage | None = None
+    """Where long output is kept; None is the session's tape."""
     find_model: Callable[[str], AgentModel] | None = None
     """Returns a model by its name, for `Session.use_model`."""
     closes_without_key: bool = False

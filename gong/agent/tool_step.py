@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ..policy.decision import Verdict
     from ..tools.registry import ToolRegistry
     from ..tools.tool import PreparedCall
+    from ..tools.truncation import TruncationEvent
     from .run_context import RunContext
 
 SKIPPED = "Skipped due to queued user message"
@@ -286,6 +287,8 @@ class _RunningCall:
             call_id=self.call.id,
             update=update,
             storage=TapeStorage(recorder.tape.blobs),
+            output_storage=context.setup.output_storage,
+            on_truncation=self._report_truncation,
             session=recorder.tape.id,
             tape=TapeRecall(recorder.tape, recorder.head),
             request_compaction=context.state.request_compaction,
@@ -298,6 +301,12 @@ class _RunningCall:
             find_agents=context.find_agents,
             load_skill=partial(load_called_skill, context.setup, recorder.tape.id, context.emit),
         )
+
+    def _report_truncation(self, event: TruncationEvent) -> None:
+        """Tell the front ends of a result that was cut, or could not be."""
+        if event.type != "skipped":
+            cut = (event.tool_name, event.original_size, event.truncated_size, event.output_path)
+            self.context.emit(events.ResultTruncated(self.call.id, *cut, event.error or ""))
 
     def record_stop(self) -> None:
         """Record the result; of a call that was stopped while it ran, what came so far."""

@@ -29,7 +29,8 @@ from ..agent.setup import EndedAgent
 from ..errors import ConfigurationError, GongError
 from ..tools.agent_runs import AgentReport
 from ..tools.agents import RESULT_LIMIT
-from ..tools.limits import choose_family_limits, limit_text
+from ..tools.limits import choose_family_limits
+from ..tools.truncation import limit_text
 from .child import (
     ChildPlan,
     begin_branch,

@@ -25,9 +25,10 @@ from tape.model.entries import Text
 from tape.text import format_count
 
 from .agent_runs import DEFAULT_TYPE, AgentOrder
-from .limits import DEFAULT_SETTINGS, choose_family_limits, limit_text
+from .limits import DEFAULT_SETTINGS, choose_family_limits
 from .output_storage import keep_full_output
 from .tool import AgentTool, ToolOutcome, find_no_targets
+from .truncation import limit_text
 
 if TYPE_CHECKING:
     from .agent_runs import AgentReport, AgentRunner
@@ -83,8 +84,8 @@ async def _show_part(
     result = replace(result, content=(Text(text),))
     if text == whole:
         return result
-    full = await keep_full_output(whole, context.storage)
-    return replace(result, full=full.text, kept=full.blob)
+    full = await keep_full_output(whole, context.describe_output())
+    return result.add_full(full)
 
 
 _STARTED = "Started in the background as {}. You get a message when it ends."

@@ -16,11 +16,11 @@ from tape.model.entries import Text
 from ..llm.types import Grammar
 from .diff import build_file_diff
 from .known_files import hash_bytes
-from .limits import keep_full_text
 from .patch.parse import InvalidPatch, PatchCommand, find_patch_in_command, parse_patch
 from .patch.plan import PatchFailures, plan_patch, resolve_patch_paths
 from .paths import describe_os_error, explain_oversize, hold_locks
 from .tool import AgentTool, ToolOutcome
+from .truncation import keep_full_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta, Struct
 
 from .command import classify_ending, execute_command
-from .limits import MAX_BYTES, MAX_LINES, truncate_tail
+from .limits import MAX_BYTES, MAX_LINES
 from .tool import NO_BACKGROUND, AgentTool, ToolOutcome, find_no_targets
+from .truncation import truncate_tail
 
 if TYPE_CHECKING:
     from .tool import ToolContext

@@ -22,11 +22,10 @@ from .limits import (
     ToolSettings,
     format_limit,
     format_size,
-    limit_joined_ends,
-    truncate_tail,
 )
 from .patch.parse import InvalidPatch, find_patch_in_command
 from .tool import NO_BACKGROUND, AgentTool, Diversion, ToolOutcome
+from .truncation import limit_joined_ends, truncate_tail
 
 if TYPE_CHECKING:
     from .command import KeptOutput

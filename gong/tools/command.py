@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tape.model.entries import BlobRef
 
     from ..env.protocol import ExecResult
-    from .output_storage import OutputStorage
+    from .output_storage import OutputStorage, TruncationContext
     from .tool import ErrorKind, ToolContext
 
 
@@ -175,12 +175,12 @@ class KeptOutput(NamedTuple):
 class FinishedCommand:
     """A command that has ended, and its output."""
 
-    def __init__(self, spill: SpillFile, storage: OutputStorage | None) -> None:
+    def __init__(self, spill: SpillFile, about: TruncationContext) -> None:
         self.done: ExecResult
         self.head = ""
         """The first characters, HEAD_CHARS of them."""
         self.total_chars = 0
-        self._spill, self._storage = spill, storage
+        self._spill, self._about = spill, about
 
     @property
     def text(self) -> str:
@@ -214,14 +214,23 @@ class FinishedCommand:
         if text is None and self.done.total_bytes <= FULL_BYTES:
             data = await asyncio.to_thread(Path(path).read_bytes)
             text = data.decode("utf-8", "replace")
-        if self._storage is not None:
+        if self._about.storage is not None:
             with suppress(Exception):  # if the storage fails, the file stays where it is
-                path = await self._storage.adopt(path)
-                blob = await find_blob(self._storage, path)
+                path = await self._adopt_file(path, self._about.storage)
+                blob = await find_blob(self._about.storage, path)
         what = "Full output"
         if not self._spill.is_whole:
             what = f"First {format_size(KEPT_BYTES)} of it"
         return KeptOutput(text, f"{what}: {path}", blob)
+
+    async def _adopt_file(self, path: str, storage: OutputStorage) -> str:
+        """Give the file to a storage; one that takes texts only gets its text."""
+        if hasattr(storage, "adopt"):
+            return await storage.adopt(path)
+        data = await asyncio.to_thread(Path(path).read_bytes)
+        saved = await storage.save(data.decode("utf-8", "replace"), self._about)
+        self._spill.drop()
+        return saved
 
 
 async def execute_command(
@@ -229,7 +238,7 @@ async def execute_command(
 ) -> FinishedCommand:
     """Run a command to its end and stream its output; cancelling ends all its processes."""
     spill = SpillFile(context.env.temporary_directory)
-    finished = FinishedCommand(spill, context.storage)
+    finished = FinishedCommand(spill, context.describe_output())
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def listen(chunk: bytes, *, final: bool = False) -> None:

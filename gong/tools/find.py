@@ -9,20 +9,16 @@ from msgspec import Meta, Struct
 
 from tape.model.entries import Text
 
-from .limits import (
-    DEFAULT_SETTINGS,
-    NO_LINE_CAPS,
-    OutputCaps,
-    ToolSettings,
-    cut_with_notices,
-    describe_cap_reached,
-    describe_limit_reached,
-    format_limit,
-    truncate_head,
-)
+from .limits import DEFAULT_SETTINGS, NO_LINE_CAPS, OutputCaps, ToolSettings, format_limit
 from .output_storage import keep_full_output
 from .paths import build_path_error, format_path, locate_path
 from .tool import AgentTool, ToolOutcome
+from .truncation import (
+    cut_with_notices,
+    describe_cap_reached,
+    describe_limit_reached,
+    truncate_head,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,8 +95,8 @@ async def show_paths(
     details = FindDetails(pattern, min(len(listed), limit), truncated=page.noted)
     if not page.noted:
         return ToolOutcome((Text(page.content),), details)
-    full = await keep_full_output("\n".join(names), context.storage)
-    return ToolOutcome((Text(page.content),), details, full=full.text, kept=full.blob)
+    full = await keep_full_output("\n".join(names), context.describe_output())
+    return ToolOutcome((Text(page.content),), details).add_full(full)
 
 
 def format_entry(path: str, *, is_dir: bool) -> str:
@@ -170,8 +166,8 @@ async def run_ls(
         f" Use limit={len(entries)} to see all."
     )
     block = Text(f"{cut.content}\n\n[{notice}]")
-    full = await keep_full_output("\n".join(names), context.storage)
-    return ToolOutcome((block,), details, full=full.text, kept=full.blob)
+    full = await keep_full_output("\n".join(names), context.describe_output())
+    return ToolOutcome((block,), details).add_full(full)
 
 
 async def list_folder(

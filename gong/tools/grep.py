@@ -20,27 +20,29 @@ from ..env.scanner import split_text_lines
 from .limits import (
     DEFAULT_SETTINGS,
     MAX_KEPT_BYTES,
-    MAX_LINE_CHARS,
     MAX_STORED_BYTES,
     NO_LINE_CAPS,
     OutputCaps,
     ToolSettings,
     count_bytes,
+    format_limit,
+)
+from .output_storage import FullOutput, keep_full_output
+from .paths import build_path_error, format_path, locate_path
+from .tool import AgentTool, ToolOutcome
+from .truncation import (
+    MAX_LINE_CHARS,
     cut_with_notices,
     describe_limit_reached,
-    format_limit,
     keep_full_text,
     truncate_line,
 )
-from .output_storage import FullOutput, TapeStorage, keep_full_output
-from .paths import build_path_error, format_path, locate_path
-from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..env.protocol import ExecutionEnvironment, LineMatches
-    from .output_storage import OutputStorage
+    from .output_storage import TruncationContext
     from .tool import ToolContext
 
 
@@ -104,7 +106,7 @@ async def show_matches(
     binary = _describe_binary_files(matches.binary)
     if not matches.found:
         return ToolOutcome.from_text(binary or "No matches found", details)
-    lines, whole, is_shortened = list[str](), _WholeLines(context.storage), False
+    lines, whole, is_shortened = list[str](), _WholeLines(context.describe_output()), False
     by_path: dict[str, dict[int, int]] = {}
     for match in matches.found:
         by_path.setdefault(match.path, {})[match.line] = match.at
@@ -133,23 +135,19 @@ async def show_matches(
     )
     is_part = page.cut.truncated or is_shortened
     full = await whole.keep() if is_part else FullOutput()
-    return ToolOutcome(
-        (Text(page.content),),
-        replace(details, truncated=matches.limited or is_part),
-        full=full.text,
-        kept=full.blob,
-    )
+    details = replace(details, truncated=matches.limited or is_part)
+    return ToolOutcome((Text(page.content),), details).add_full(full)
 
 
 class _WholeLines:
     """The lines that a result shows parts of, as far as they are kept; all of them are counted."""
 
-    def __init__(self, storage: OutputStorage | None) -> None:
+    def __init__(self, about: TruncationContext) -> None:
         self.size = -1
         """Bytes of the lines with the line feeds between them."""
-        self._storage = storage
+        self._about = about
         self._lines: list[str] = []
-        self._most = MAX_STORED_BYTES if isinstance(storage, TapeStorage) else MAX_KEPT_BYTES
+        self._most = MAX_KEPT_BYTES if about.storage is None else MAX_STORED_BYTES
 
     def add(self, line: str) -> None:
         """Add the next line; beyond the limit it is only counted."""
@@ -162,7 +160,7 @@ class _WholeLines:
         text = "\n".join(self._lines)
         if self.size > self._most:
             return FullOutput(keep_full_text(text, size=self.size))
-        return await keep_full_output(text, self._storage)
+        return await keep_full_output(text, self._about)
 
 
 async def _read_lines_around(

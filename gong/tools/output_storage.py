@@ -15,9 +15,12 @@ import shutil
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from tape.model.entries import BlobRef
 from tape.store.blobs import HEAD_CHARACTERS
@@ -26,18 +29,51 @@ from .limits import (
     FULL_BYTES,
     MAX_KEPT_BYTES,
     RETENTION_DAYS,
+    Direction,
     count_bytes,
     encode_text,
-    keep_full_text,
 )
+from .truncation import keep_full_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tape.store.blobs import Blobs
+
+    from .limits import TruncationOverride
+    from .truncation import TruncationEvent
 
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]")
 _DAY_SECONDS = 86_400
 _MAX_CHARACTER = 4
 """Bytes of UTF-8 that one character has at most."""
+
+
+class TruncationOptions(Struct, frozen=True):
+    """What one call sets differently; `skip` turns cutting off, or on for a tool without it."""
+
+    max_lines: int | None = None
+    max_bytes: int | None = None
+    direction: Direction | None = None
+    skip: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationContext:
+    """Whose result it is."""
+
+    tool_name: str
+    session_id: str | None = None
+    message_id: str | None = None
+    options: TruncationOptions | None = None
+    declared: TruncationOverride | None = None
+    """What the tool says of itself; the user's word on that tool goes before it."""
+    storage: OutputStorage | None = None
+    """Where to keep the whole: the session's tape, unless the service was given a storage."""
+    tools: Sequence[str] | None = None
+    """The tools that the model may call, for the notice of a cut; None where that is not known."""
+    on_event: Callable[[TruncationEvent], None] = lambda _: None
+    """Called with what became of the text."""
 
 
 class OutputStorage(Protocol):
@@ -48,8 +84,8 @@ class OutputStorage(Protocol):
         """The folder it keeps things in."""
         ...
 
-    async def save(self, content: str, tool_name: str) -> str:
-        """Keep a text and return the path of it."""
+    async def save(self, content: str, context: TruncationContext) -> str:
+        """Keep a text of this tool, session and call, and return the path of it."""
         ...
 
     async def adopt(self, path: str) -> str:
@@ -76,9 +112,9 @@ class FolderStorage:
         self._retention_days = retention_days
         self._is_tidy = False
 
-    async def save(self, content: str, tool_name: str) -> str:
+    async def save(self, content: str, context: TruncationContext) -> str:
         """Write a new file; PermissionError if the folder belongs to another user."""
-        path = await asyncio.to_thread(self._save_file, encode_text(content), tool_name)
+        path = await asyncio.to_thread(self._save_file, encode_text(content), context.tool_name)
         await self._tidy_up()
         return path
 
@@ -164,7 +200,7 @@ class TapeStorage:
             path = str(Path(f"/proc/self/fd/{folder}").readlink())
         return f"{path}/blobs"
 
-    async def save(self, content: str, tool_name: str) -> str:  # noqa: ARG002 (a storage's face)
+    async def save(self, content: str, context: TruncationContext) -> str:  # noqa: ARG002 (a storage's face)
         """Put a text into a blob."""
         return await asyncio.to_thread(self._put_blob, encode_text(content))
 
@@ -219,19 +255,27 @@ class FullOutput(NamedTuple):
     """All of it, or its beginning with a line that says so; None where only the blob has it."""
     blob: BlobRef | None = None
     """The whole of it as a blob of the tape."""
+    path: str | None = None
+    """Where a storage of a host's own has it."""
 
 
 async def keep_full_output(
-    text: str, storage: OutputStorage | None, rest: str = "the rest is not saved"
+    text: str, context: TruncationContext, rest: str = "the rest is not saved"
 ) -> FullOutput:
-    """Return a full output; one above MAX_KEPT_BYTES is put on the tape where there is one.
+    """Return a full output, kept in the storage of the context.
 
-    Without a tape only its beginning stays, and `rest` says where the others are.
+    A tape has a blob of one above MAX_KEPT_BYTES, and a shorter one in the result itself; a storage
+    of a host's own has each. If the storage fails, or there is none, the beginning stays, and
+    `rest` says where the others are.
     """
-    if len(text) * _MAX_CHARACTER > MAX_KEPT_BYTES and isinstance(storage, TapeStorage):
+    storage = context.storage
+    is_short = len(text) * _MAX_CHARACTER <= MAX_KEPT_BYTES or count_bytes(text) <= MAX_KEPT_BYTES
+    if storage is None or (is_short and isinstance(storage, TapeStorage)):
+        return FullOutput(keep_full_text(text, rest))
+    with suppress(Exception):  # if the storage fails, the beginning stays
+        path = await storage.save(text, context)
+        if not isinstance(storage, TapeStorage):
+            return FullOutput(keep_full_text(text, f"the rest is in {path}"), path=path)
         size = count_bytes(text)
-        if size > MAX_KEPT_BYTES:
-            with suppress(Exception):  # if the storage fails, the beginning stays
-                blob = await storage.reference(await storage.save(text, ""))
-                return FullOutput(text if size <= FULL_BYTES else None, blob)
+        return FullOutput(text if size <= FULL_BYTES else None, await storage.reference(path))
     return FullOutput(keep_full_text(text, rest))

@@ -30,21 +30,19 @@ from .limits import (
     encode_text,
     format_limit,
     format_size,
-    keep_full_text,
-    truncate_head,
 )
 from .output_storage import FullOutput, TapeStorage, keep_full_output
 from .paths import build_path_error, describe_os_error, locate_path, measure_oversize
 from .pictures import show_picture
 from .text_files import BOM, decode_text_file
 from .tool import AgentTool, ToolOutcome
+from .truncation import keep_full_text, truncate_head
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tape.model.entries import BlobRef
-
     from ..env.pages import FilePage
+    from .output_storage import OutputStorage
     from .tool import ToolContext
 
     ReadPage = Callable[..., Awaitable[FilePage | None]]
@@ -88,7 +86,7 @@ async def run_read(
     if not result.details.truncated:
         return ToolOutcome((Text(result.text),), result.details)
     full = await keep_page(page, page.text, arguments.path, context)
-    return ToolOutcome((Text(result.text),), result.details, full=full.text, kept=full.blob)
+    return ToolOutcome((Text(result.text),), result.details).add_full(full)
 
 
 async def load_page(
@@ -283,18 +281,19 @@ async def keep_page(page: Page, text: str, path: str, context: ToolContext) -> F
         digest = hashlib.sha256(encode_text(text)).hexdigest()
     rest = f"the rest is in {path}; SHA-256 of all {digest}"
     if page.size <= _LARGEST_PAGE:
-        return await keep_full_output(text, context.storage, rest)
-    if isinstance(context.storage, TapeStorage) and page.size <= MAX_STORED_BYTES:
-        blob = await _store_large_page(page, path, context, context.storage)
-        if blob is not None:
-            return FullOutput(None, blob)
+        return await keep_full_output(text, context.describe_output(), rest)
+    storage = context.describe_output().storage
+    if storage is not None and page.size <= MAX_STORED_BYTES:
+        full = await _store_large_page(page, path, context, storage)
+        if full is not None:
+            return full
     return FullOutput(keep_full_text(text, rest, page.size))
 
 
 async def _store_large_page(
-    page: Page, path: str, context: ToolContext, storage: TapeStorage
-) -> BlobRef | None:
-    """Put a page on the tape through a file, without holding it; None where that fails."""
+    page: Page, path: str, context: ToolContext, storage: OutputStorage
+) -> FullOutput | None:
+    """Give a page to a storage as a file, without holding it; None where that fails."""
     spill = SpillFile(context.env.temporary_directory)
 
     def take(piece: bytes) -> None:
@@ -307,7 +306,11 @@ async def _store_large_page(
         file = spill.keep()
         if again is None or again.page_digest != page.digest or file is None:
             return None
-        return await storage.reference(await storage.adopt(file))
+        stored = await storage.adopt(file)
+        if isinstance(storage, TapeStorage):
+            return FullOutput(None, await storage.reference(stored))
+        rest = f"the rest is in {stored}"
+        return FullOutput(keep_full_text(page.text, rest, page.size), path=stored)
     except Exception:  # noqa: BLE001 - whatever fails, the file has it all
         return None
     finally:

@@ -34,8 +34,7 @@ from tape.model.entries import join_texts
 
 from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
-from .limits import limit_text
-from .output_storage import find_blob
+from .output_storage import TruncationContext, TruncationOptions, find_blob
 from .tool import (
     AgentTool,
     Diversion,
@@ -46,7 +45,8 @@ from .tool import (
     build_failure,
     check_outcome,
 )
-from .truncation_service import CutText, TruncationContext, TruncationOptions, TruncationService
+from .truncation import limit_text
+from .truncation_service import CutText, TruncationService
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -152,11 +152,13 @@ class TruncationMiddleware:
             context = dataclasses.replace(context, options=decision)
         cut = await self.service.output(text, context)
         if not isinstance(cut, CutText):
-            return result
+            is_looked_at = self.service.choose_settings(context).enabled
+            return replace(result, truncated=False) if is_looked_at else result
         return replace(
             result.replace_text(cut.content, text),
             kept=await find_blob(context.storage, cut.output_path),
             removed=RemovedOutput(cut.output_path, cut.removed_lines, cut.removed_bytes),
+            truncated=True,
         )
 
 
@@ -318,6 +320,7 @@ class ToolRegistry:
         self, prepared: PreparedCall, context: ToolContext, options: TruncationOptions | None = None
     ) -> ToolOutcome:
         """Run the tool's body and cut what it did not cut itself, this time by `options`."""
+        context = dataclasses.replace(context, tool=prepared.tool.name)
         try:
             answered: object = await prepared.tool.run(prepared.arguments, context)
         except (asyncio.CancelledError, KeyboardInterrupt):
@@ -330,13 +333,12 @@ class ToolRegistry:
             text = join_texts(result.content)
             limited = text if result.is_measured else limit_text(text, tool.limits)
             return result if limited == text else result.replace_text(limited, text)
-        about = TruncationContext(
-            tool_name=tool.name,
-            session_id=context.session,
-            message_id=context.call_id,
+        about = dataclasses.replace(
+            context.describe_output(),
             options=options,
             declared=tool.truncation,
-            storage=context.storage,
+            tools=self.active,
+            on_event=context.on_truncation,
         )
         try:
             return await self.truncation(result, about)

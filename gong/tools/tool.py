@@ -19,6 +19,8 @@ from tape.formats.wire import encode_json
 from tape.model.entries import NO_JSON, BlobRef, Block, Content, Text
 from tape.text import replace_surrogates
 
+from .output_storage import TruncationContext
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from .dialogue import Dialogue
     from .known_files import KnownFiles
     from .limits import OutputLimits, TruncationOverride
-    from .output_storage import OutputStorage
+    from .output_storage import FullOutput, OutputStorage
+    from .truncation import TruncationEvent
 
 ErrorKind = Literal[
     "FileNotFound",
@@ -67,11 +70,14 @@ class ToolOutcome(Struct, frozen=True):
     """Facts for people and programs; a hook may replace them by an object of its own."""
     is_error: bool = False
     full: str | None = None
-    """The full output, if `content` shows a part of it (see `limits.keep_full_text`)."""
+    """The full output, if `content` shows a part of it (see `truncation.keep_full_text`)."""
     kept: BlobRef | None = None
     """The whole of it as a blob of the tape; an entry that names it keeps it from `tape gc`."""
     removed: RemovedOutput | None = None
-    """What the registry cut; None if nothing, or if the tool cut its own result."""
+    """Where a storage has the whole, and what the registry cut of it; None if nothing was cut, or
+    the tool cut its own result and the tape alone has the whole."""
+    truncated: bool | None = None
+    """Whether the registry cut it; None where it did not look at it."""
     kind: ErrorKind | None = None
     """Which error it is, where it is one of the named kinds."""
 
@@ -80,6 +86,11 @@ class ToolOutcome(Struct, frozen=True):
         """Whether it is cut already, or its tool says that it need not be."""
         cut = self.full is not None or self.removed is not None
         return cut or isinstance(self.details, MeasuredDetails)
+
+    def add_full(self, full: FullOutput) -> ToolOutcome:
+        """Return the result with the whole of which its text is a part."""
+        removed = None if full.path is None else RemovedOutput(full.path)
+        return replace(self, full=full.text, kept=full.blob, removed=removed)
 
     def replace_text(self, text: str, full: str) -> ToolOutcome:
         """Return the result with `text` in place of its texts, which `full` is the whole of."""
@@ -165,6 +176,8 @@ def encode_details(result: ToolOutcome) -> Raw:
     merged: dict[str, Any] = {}
     if result.details is not None:
         merged.update(msgspec.to_builtins(result.details))
+    if result.truncated is not None:
+        merged["truncated"] = result.truncated
     if result.removed is not None:
         merged.update(truncated=True, **msgspec.to_builtins(result.removed))
     if result.kind is not None:
@@ -260,7 +273,13 @@ class ToolContext:
     update: Callable[[str], None]
     """Receives output as it arrives, for screens; never stored."""
     storage: OutputStorage | None = None
-    """Where long output is saved; None is among temporary files."""
+    """The session's tape, for pictures and long output; None is among temporary files."""
+    output_storage: OutputStorage | None = None
+    """Where a host keeps long output, in place of the tape."""
+    tool: str = ""
+    """Name of the tool that runs."""
+    on_truncation: Callable[[TruncationEvent], None] = lambda _: None
+    """Called with what became of a text that the registry may cut."""
     session: str | None = None
     """Tape id."""
     tape: Recall | None = None
@@ -279,6 +298,11 @@ class ToolContext:
     """Returns the session's sub-agents, made at the first use; None where there can be none."""
     load_skill: Callable[[str, str], Awaitable[SkillText]] | None = None
     """Loads a skill by its name and arguments; None where there is no session."""
+
+    def describe_output(self) -> TruncationContext:
+        """Return whose output is kept, for a storage."""
+        storage = self.output_storage or self.storage
+        return TruncationContext(self.tool, self.session, self.call_id, storage=storage)
 
 
 TargetFinder = Callable[[Any, "ExecutionEnvironment"], "Awaitable[Sequence[str]]"]

@@ -9,47 +9,23 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from .limits import (
-    Direction,
-    LinesAndBytesStrategy,
-    TruncationOverride,
-    TruncationSettings,
-    TruncationStrategy,
-    count_bytes,
+from .limits import TruncationOverride, TruncationSettings, count_bytes
+from .output_storage import (
+    FolderStorage,
+    OutputStorage,
+    TruncationContext,
+    TruncationOptions,
+    build_temporary_path,
 )
-from .output_storage import FolderStorage, OutputStorage, build_temporary_path
+from .truncation import STRATEGIES, TruncationEvent, TruncationStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-
-class TruncationOptions(Struct, frozen=True):
-    """What one call sets differently; `skip` turns cutting off, or on for a tool without it."""
-
-    max_lines: int | None = None
-    max_bytes: int | None = None
-    direction: Direction | None = None
-    skip: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TruncationContext:
-    """Whose result it is."""
-
-    tool_name: str
-    session_id: str | None = None
-    message_id: str | None = None
-    options: TruncationOptions | None = None
-    declared: TruncationOverride | None = None
-    """What the tool says of itself; the user's word on that tool goes before it."""
-    storage: OutputStorage | None = None
-    """Where to keep the whole: the session's tape, unless the service was given a storage."""
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class WholeText(Struct, frozen=True):
@@ -72,18 +48,6 @@ class CutText(Struct, frozen=True):
     truncated: Literal[True] = True
 
 
-class TruncationEvent(Struct, frozen=True):
-    """What became of one text; sizes in bytes, the time in milliseconds since 1970."""
-
-    type: Literal["truncated", "skipped", "error"]
-    tool_name: str
-    original_size: int
-    truncated_size: int
-    timestamp: int
-    output_path: str | None = None
-    error: str | None = None
-
-
 TOOL_DEFAULTS: Mapping[str, TruncationOverride] = {
     "bash": TruncationOverride(direction="tail", max_lines=500),
     "grep": TruncationOverride(max_lines=3000),
@@ -97,11 +61,30 @@ def _collect_set_fields(change: TruncationOverride | TruncationOptions | None) -
     return {name: value for name, value in set_fields.items() if value is not None}
 
 
-_NOTICE = (
-    "...{removed} truncated...\n\n"
-    "The tool call succeeded but the output was truncated. Full output saved to: {path}\n"
-    "Use Grep to search the full content or Read with offset/limit to view specific sections."
-)
+_NOTICE = "The tool call succeeded but the output was truncated. Full output saved to: {path}"
+_SEARCH_TOOLS = ("Grep", "grep", "grep_search")
+_READ_TOOLS = ("Read", "read", "read_file")
+_SHELL_TOOLS = ("Bash", "bash", "shell", "run_shell_command")
+"""Names of these tools in model families."""
+
+
+def _describe_way_to_rest(tools: Sequence[str] | None) -> str:
+    """Return how the model sees more of a text that was saved, by tools that it has.
+
+    Without a session these are named as the contract does.
+    """
+    names = (_SEARCH_TOOLS, _READ_TOOLS, _SHELL_TOOLS)
+    search, read, shell = (
+        next((one for one in family if tools is None or one in tools), None) for family in names
+    )
+    ways = []
+    if search:
+        ways.append(f"{search} to search the full content")
+    if read:
+        ways.append(f"{read} with offset/limit to view specific sections")
+    if not ways and shell:
+        ways.append(f"{shell} with grep or sed -n to view specific sections")
+    return f"Use {' or '.join(ways)}." if ways else ""
 
 
 class TruncationService:
@@ -127,24 +110,19 @@ class TruncationService:
             self._tools[name] = replace(usual, **_collect_set_fields(change))
         self._on_event = on_event
         self._storage = storage
-        self._strategy: TruncationStrategy = strategy or LinesAndBytesStrategy()
+        self._strategy = strategy
 
     async def output(self, content: str, context: TruncationContext) -> WholeText | CutText:
         """Return the text, cut if it is over a limit and cutting is enabled for it."""
-        changes = _collect_set_fields(context.declared)
-        changes |= _collect_set_fields(self._tools.get(context.tool_name))
-        changes |= _collect_set_fields(context.options)
-        skip = changes.pop("skip", None)
-        if skip is not None:
-            changes["enabled"] = not skip
-        config = replace(self._config, **changes)
+        config = self.choose_settings(context)
+        strategy = self._strategy or STRATEGIES[config.strategy]
         try:
-            if not config.enabled or not self._strategy.needs_truncation(content, config):
+            if not config.enabled or not strategy.needs_truncation(content, config):
                 self._emit_event("skipped", content, content, context)
                 return WholeText(content)
-            remaining = self._strategy.truncate(content, config)
+            remaining = strategy.truncate(content, config)
             storage = self._storage or context.storage or self._open_own_storage()
-            path = await storage.save(content, context.tool_name)
+            path = await storage.save(content, context)
         except Exception as error:  # noqa: BLE001 - whatever fails, the text is more than the cut
             reason = str(error) or type(error).__name__
             self._emit_event("error", content, content, context, error=reason)
@@ -152,7 +130,10 @@ class TruncationService:
         removed = f"{remaining.removed_lines} lines"
         if remaining.removed_bytes is not None:
             removed = f"{remaining.removed_bytes} bytes"
-        notice = _NOTICE.format(removed=removed, path=path)
+        hint = "\n".join(
+            filter(None, (_NOTICE.format(path=path), _describe_way_to_rest(context.tools)))
+        )
+        notice = f"...{removed} truncated...\n\n{hint}"
         parts = (
             (remaining.content, notice)
             if config.direction == "head"
@@ -161,6 +142,16 @@ class TruncationService:
         text = "\n\n".join(parts)
         self._emit_event("truncated", content, text, context, output_path=path)
         return CutText(text, path, remaining.removed_lines, remaining.removed_bytes)
+
+    def choose_settings(self, context: TruncationContext) -> TruncationSettings:
+        """Return what a text is cut by."""
+        changes = _collect_set_fields(context.declared)
+        changes |= _collect_set_fields(self._tools.get(context.tool_name))
+        changes |= _collect_set_fields(context.options)
+        skip = changes.pop("skip", None)
+        if skip is not None:
+            changes["enabled"] = not skip
+        return replace(self._config, **changes)
 
     async def cleanup(self) -> int:
         """Delete saved files that are too old; return how many were deleted."""
@@ -192,4 +183,6 @@ class TruncationService:
     ) -> None:
         now = time.time_ns() // 1_000_000
         sizes = count_bytes(before), count_bytes(after)
-        self._on_event(TruncationEvent(kind, context.tool_name, *sizes, now, output_path, error))
+        event = TruncationEvent(kind, context.tool_name, *sizes, now, output_path, error)
+        self._on_event(event)
+        context.on_event(event)

@@ -1,13 +1,16 @@
 """Sessions inside another program."""
 
 import json
+from pathlib import Path
 
 from msgspec import Struct
 
 import gong
 from gong import trust
-from gong.tools.limits import KeptText, TruncationOverride, TruncationSettings
+from gong.agent import events
+from gong.tools.limits import TruncationOverride, TruncationSettings
 from gong.tools.output_storage import FolderStorage
+from gong.tools.truncation import KeptText
 from tape.model.entries import ToolResult, join_texts
 from tests.gong.agent.conftest import call
 
@@ -65,6 +68,56 @@ async def test_a_way_to_cut_and_a_storage_are_given_to_a_session(tmp_path):
     (kept,) = (tmp_path / "kept").iterdir()
     assert f"saved to: {kept}\n" in result
     assert len(kept.read_text().splitlines()) == 100
+
+
+async def test_the_output_of_built_in_tools_is_in_the_storage_too(tmp_path):
+    """M222: bash, read, grep, find and ls; each result says where."""
+    work, script = tmp_path / "work", tmp_path / "script.json"
+    for number in range(20):
+        (work / "many").mkdir(parents=True, exist_ok=True)
+        (work / "many" / f"{number}.txt").write_text("word\n" * 20)
+    calls = [
+        call("bash", command="seq 20"),
+        call("read", path="many/1.txt"),
+        call("grep", pattern="word", path="many"),
+        call("find", pattern="*.txt"),
+        call("ls", path="many"),
+        call("count"),
+    ]
+    script.write_text(json.dumps([{"tool_calls": calls}, {"text": "done"}]))
+    named = dict.fromkeys(("grep", "find", "ls"), TruncationOverride(max_lines=3))
+    storage = FolderStorage(str(tmp_path / "kept"))
+    how = {
+        "truncation": TruncationSettings(max_lines=3, tools=named),
+        "storage": storage,
+        "tools": [gong.AgentTool("count", "Counts", NoArguments, count)],
+        "store": tmp_path / "tapes",
+        "environ": {"HOME": str(tmp_path)},
+    }
+    async with gong.open_session(work, model=f"scripted/{script}", **how) as session:
+        session.use_permission("bypass")
+        told = [event async for event in session.submit("go")]
+        path = [entry.data for entry in session.recorder.path]
+    results = {one.name: one for one in path if isinstance(one, ToolResult)}
+    kept = {one.name.split("_")[0].split("-")[0]: one.read_text() for one in storage_files(storage)}
+    assert {name: len(text.splitlines()) for name, text in kept.items()} == {
+        "gong": 20,
+        "read": 20,
+        "grep": 100,
+        "find": 20,
+        "ls": 20,
+        "count": 100,
+    }
+    places = {str(one) for one in storage_files(storage)}
+    said = {name: json.loads(bytes(one.details)) for name, one in results.items()}
+    assert all(said[name]["truncation_path"] in places for name in kept if name != "gong")
+    assert any(place in join_texts(results["bash"].content) for place in places)
+    (cut,) = [event for event in told if isinstance(event, events.ResultTruncated)]
+    assert (cut.tool, cut.output_path) == ("count", said["count"]["truncation_path"])
+
+
+def storage_files(storage):
+    return list(Path(storage.directory).iterdir())
 
 
 async def test_the_settings_of_a_folder_s_project_count_once_they_are_trusted(tmp_path):

@@ -243,6 +243,7 @@ class Screen:
                 | events.TodosChanged()
                 | events.SubagentStart()
                 | events.SubagentEnd()
+                | events.ResultTruncated()
             ):
                 return []
             case events.ApprovalRequested():

@@ -17,7 +17,7 @@ from tape.model.entries import Image, Text, join_texts
 from .. import edit
 from ..edit import ReplaceRequest, replace_text
 from ..find import NO_FILES_TEXT, find_paths
-from ..limits import choose_family_limits, encode_text, format_size, limit_text
+from ..limits import choose_family_limits, encode_text, format_size
 from ..paths import format_path, locate_path
 from ..read import (
     FileContent,
@@ -28,6 +28,7 @@ from ..read import (
     split_lines,
 )
 from ..tool import AgentTool, ToolOutcome
+from ..truncation import limit_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,7 @@ async def _run_read_file(
     if limited == text:
         return ToolOutcome((Text(limited),), details)
     full = await keep_page(content, text, arguments.file_path, context)
-    return ToolOutcome((Text(limited),), details, full=full.text, kept=full.blob)
+    return ToolOutcome((Text(limited),), details).add_full(full)
 
 
 def _number_page(page: Sequence[str], start: int, line_count: int) -> str:

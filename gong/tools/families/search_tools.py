@@ -22,15 +22,11 @@ from ..grep import (
     search_path,
     show_matches,
 )
-from ..limits import (
-    OutputCaps,
-    choose_family_limits,
-    cut_with_notices,
-    describe_limit_reached,
-)
+from ..limits import OutputCaps, choose_family_limits
 from ..output_storage import keep_full_output
 from ..paths import format_path
 from ..tool import AgentTool, ToolOutcome
+from ..truncation import cut_with_notices, describe_limit_reached
 
 if TYPE_CHECKING:
     from ..limits import OutputLimits, ToolSettings
@@ -130,8 +126,8 @@ async def _show_matching_files(
     )
     if page.cut.output_lines == len(every):
         return ToolOutcome((Text(page.content),), details)
-    full = await keep_full_output("\n".join(every), context.storage)
-    return ToolOutcome((Text(page.content),), details, full=full.text, kept=full.blob)
+    full = await keep_full_output("\n".join(every), context.describe_output())
+    return ToolOutcome((Text(page.content),), details).add_full(full)
 
 
 class GlobArguments(Struct, frozen=True):

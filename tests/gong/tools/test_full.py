@@ -4,7 +4,8 @@ import hashlib
 
 import pytest
 
-from gong.tools.limits import MAX_KEPT_BYTES, keep_full_text
+from gong.tools.limits import MAX_KEPT_BYTES
+from gong.tools.truncation import keep_full_text
 from tape.model.entries import join_texts
 
 LONG = "".join(f"{n:06} {'x' * 60}\n" for n in range(3000))

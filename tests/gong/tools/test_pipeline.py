@@ -2,14 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.limits import (
-    FAMILY_LIMITS,
-    OutputLimits,
-    ToolSettings,
-    choose_family_limits,
-    limit_joined_ends,
-    limit_text,
-)
+from gong.tools.limits import FAMILY_LIMITS, OutputLimits, ToolSettings, choose_family_limits
+from gong.tools.truncation import limit_joined_ends, limit_text
 
 AGAIN = (
     " The full output is available in the event stream. If you need to see specific parts,"

@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict
 
 from gong.tools import limits
-from gong.tools.limits import (
-    MAX_BYTES,
-    TruncatedText,
-    format_size,
-    truncate_head,
-    truncate_line,
-    truncate_tail,
-)
+from gong.tools.limits import MAX_BYTES, format_size
+from gong.tools.truncation import TruncatedText, truncate_head, truncate_line, truncate_tail
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/truncate/pi_truncate.jsonl"
 

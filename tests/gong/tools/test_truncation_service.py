@@ -6,28 +6,30 @@ from pathlib import Path
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
-from gong.tools.limits import (
+from gong.tools.limits import TruncationOverride, TruncationSettings
+from gong.tools.output_storage import (
+    FolderStorage,
+    TapeStorage,
+    TruncationContext,
+    TruncationOptions,
+    build_temporary_path,
+)
+from gong.tools.registry import TruncationMiddleware
+from gong.tools.tool import ToolOutcome, encode_details
+from gong.tools.truncation import (
+    STRATEGIES,
     JsonItemsStrategy,
     KeptText,
     LinesAndBytesStrategy,
-    TruncationOverride,
-    TruncationSettings,
-)
-from gong.tools.output_storage import FolderStorage, TapeStorage, build_temporary_path
-from gong.tools.registry import TruncationMiddleware
-from gong.tools.tool import ToolOutcome, encode_details
-from gong.tools.truncation_service import (
-    TOOL_DEFAULTS,
-    CutText,
-    TruncationContext,
     TruncationEvent,
-    TruncationOptions,
-    TruncationService,
-    WholeText,
 )
+from gong.tools.truncation_service import TOOL_DEFAULTS, CutText, TruncationService, WholeText
 from tape.model.entries import Text, join_texts
 from tape.store.store import Beginning, Store
+
+WHOSE = TruncationContext("x", "session", "message")
 
 
 def lines(count):
@@ -193,7 +195,7 @@ async def test_a_user_sets_less_for_all_tools(make):
 class Full:
     """A storage that has no room."""
 
-    async def save(self, content, tool_name):
+    async def save(self, content, context):
         raise OSError(28, "No space left on device")
 
 
@@ -234,8 +236,8 @@ async def test_a_folder_of_somebody_else_is_not_written(tmp_path, make, events):
 async def test_old_files_go_and_single_failures_do_not_matter(tmp_path):
     """M119"""
     storage = FolderStorage(str(tmp_path))
-    old = Path(await storage.save("old", "x"))
-    new = Path(await storage.save("new", "x"))
+    old = Path(await storage.save("old", WHOSE))
+    new = Path(await storage.save("new", WHOSE))
     (tmp_path / "folder").mkdir()
     (tmp_path / "dangling").symlink_to("nowhere")
     for path in (old, tmp_path / "folder"):
@@ -250,7 +252,7 @@ async def test_old_files_go_and_single_failures_do_not_matter(tmp_path):
 async def test_old_files_go_with_the_first_that_is_kept(make, tmp_path):
     """M115 C40: seven days, or as many as are set, where there is no tape."""
     folder = str(tmp_path / "own")
-    old = Path(await FolderStorage(folder).save("old", "x"))
+    old = Path(await FolderStorage(folder).save("old", WHOSE))
     os.utime(old, (time.time() - 3 * 86_400,) * 2)
     service = make(TruncationSettings(storage_dir=folder), storage=None)
     await service.output(lines(3000), TruncationContext("x"))
@@ -320,6 +322,60 @@ def test_strategies_judge_and_cut_by_themselves():
 
 
 @pytest.mark.parametrize(
+    ("strategy", "kept", "removed"),
+    [
+        ("lines_and_bytes", "aaaa", (None, 11)),
+        ("lines", "aaaa\nbbbb", (1, None)),
+        ("bytes", "aaaa\nbé", (None, 7)),
+        ("json_items", "aaaa", (None, 11)),
+    ],
+)
+async def test_a_setting_says_what_is_counted(make, strategy, kept, removed):
+    """M222: lines and bytes, one of them, or items; for all tools, and for one."""
+    text = "aaaa\nbébb\ncccc"
+    for config in (
+        TruncationSettings(max_lines=2, max_bytes=8, strategy=strategy),
+        TruncationSettings(2, 8, tools={"x": TruncationOverride(strategy=strategy)}),
+    ):
+        service = make(config, {})
+        cut = await service.output(text, TruncationContext("x"))
+        assert cut.content.startswith(f"{kept.replace('bbbb', 'bébb')}\n\n...")
+        assert (cut.removed_lines, cut.removed_bytes) == removed
+    assert STRATEGIES[strategy].name == strategy
+
+
+@pytest.mark.parametrize(
+    ("tools", "said"),
+    [
+        (("grep", "read"), "Use grep to search the full content or read with offset/limit to"),
+        (("read_file",), "Use read_file with offset/limit to view specific sections."),
+        (("shell",), "Use shell with grep or sed -n to view specific sections."),
+    ],
+)
+async def test_the_notice_names_tools_that_the_session_has(make, tools, said):
+    """M222"""
+    cut = await make().output(lines(2100), TruncationContext("x", tools=tools))
+    assert cut.content.split("\n")[-1].startswith(said)
+    none = await make().output(lines(2100), TruncationContext("x", tools=("todo",)))
+    assert none.content.endswith(f"saved to: {none.output_path}")
+
+
+async def test_a_storage_gets_whose_output_it_is(make):
+    """M222: save(content, context) and read of a storage of a host's own."""
+    saved = []
+
+    class Own:
+        async def save(self, content, context):
+            saved.append((content, context.tool_name, context.session_id, context.message_id))
+            return "s3://bucket/1"
+
+    about = TruncationContext("x", "session", "call", storage=Own())
+    cut = await make(storage=None).output(lines(3000), about)
+    assert saved == [(lines(3000), "x", "session", "call")]
+    assert cut.output_path == "s3://bucket/1"
+
+
+@pytest.mark.parametrize(
     ("direction", "kept"), [("head", "[\n  1,\n  2\n]"), ("tail", "[\n  3,\n  4\n]")]
 )
 def test_an_array_keeps_whole_items(direction, kept):
@@ -367,8 +423,10 @@ class TestMiddleware:
         assert result.full == lines(5)
 
     async def test_a_short_one_stays_as_it_is(self, cut):
+        """M222: a result that was looked at says so, also where nothing was cut."""
         result = ToolOutcome.from_text("a")
-        assert await cut(result) is result
+        assert await cut(result) == replace(result, truncated=False)
+        assert json.loads(bytes(encode_details(await cut(result)))) == {"truncated": False}
 
     @pytest.mark.parametrize("truncated", [True, False])
     async def test_one_that_speaks_of_its_cut_is_left_alone(self, cut, truncated):
