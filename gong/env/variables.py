@@ -115,6 +115,6 @@ def _has_secret(value: str) -> bool:
         return True
     if len(value) < _MIN_KEY:
         return False
-    from tape.exchange.secrets import mask_text  # a prompt stands first
+    from tape.masking.secrets import mask_text  # a prompt stands first
 
     return mask_text(value).secrets > 0

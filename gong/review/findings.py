@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from tape.exchange.secrets import mask_text
+from tape.masking.secrets import mask_text
 from tape.text import format_count, show_controls
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from tape.errors import TapeError
-from tape.exchange.secrets import mask_text
+from tape.masking.secrets import mask_text
 
 from ..errors import GongError
 from ..tools.agent_runs import AgentOrder

@@ -23,14 +23,14 @@ from math import log2
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from tape.exchange.secrets import find_secrets
+from tape.masking.secrets import find_secrets
 
 from .findings import SEVERITIES, ReviewFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tape.exchange.secrets import FoundSecret
+    from tape.masking.secrets import FoundSecret
 
     from .diff import ReviewedFile
     from .findings import Severity

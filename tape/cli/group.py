@@ -59,7 +59,7 @@ COMMANDS = {
     "stats": ("stats_view", "Show tokens, cost, tools and time."),
     "files": ("changed_files", "List the files that a path changed, or print one as it was."),
     "blame": ("blame", "Show which entry and prompt last changed each line of a file."),
-    "export": ("exchange", "Export a tape as one self-contained file, or as Markdown."),
+    "export": ("exporting", "Export a tape as one self-contained file, or as Markdown."),
     "import": ("importing", "Import a tape from a file, or the sessions of other agents."),
     "hook": ("hook", "Record live sessions of other agents, by hooks that they call."),
     "mcp": ("mcp", "Serve the sessions to agents, as an MCP server."),

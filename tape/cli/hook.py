@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import TapeError, UsageError
-from ..exchange.session_batch import ImportMemory, import_files
-from ..exchange.session_sources import SessionFile
+from ..sessions.batch import ImportMemory, import_files
+from ..sessions.sources import SessionFile
 from ..store.store import Beginning
 from .environment import get_current_folder
 from .output import as_json, format_examples, print_json

@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 from msgspec.structs import replace
 
+from ..archive.import_ import import_file
 from ..clock import parse_timestamp, read_clock
 from ..errors import NotFound, UsageError
-from ..exchange.arrays import ArrayImportReport, import_array
-from ..exchange.import_ import import_file
-from ..exchange.session_batch import (
+from ..formats.registry import FORMATS
+from ..formats.sessions.registry import SESSION_FORMATS
+from ..formats.sessions.steps import describe_left_out, describe_unknown
+from ..sessions.arrays import ArrayImportReport, import_array
+from ..sessions.batch import (
     FileStamp,
     ImportMemory,
     import_files,
     open_locked_session,
 )
-from ..exchange.session_import import import_session
-from ..exchange.session_sources import (
+from ..sessions.import_ import import_session
+from ..sessions.sources import (
     SessionFile,
     find_sessions_in,
     find_sessions_of,
@@ -35,9 +38,6 @@ from ..exchange.session_sources import (
     is_session_file,
     list_sessions_in,
 )
-from ..formats.registry import FORMATS
-from ..formats.sessions.registry import SESSION_FORMATS
-from ..formats.sessions.steps import describe_left_out, describe_unknown
 from ..store.store import Beginning
 from ..text import SHORT, format_count
 from .environment import get_current_folder
@@ -49,9 +49,9 @@ from .timeparse import parse_moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..exchange.recorded_tape import ImportReport
-    from ..exchange.session_batch import ImportedFile
-    from ..exchange.session_import import ImportedTape
+    from ..sessions.batch import ImportedFile
+    from ..sessions.import_ import ImportedTape
+    from ..store.recorded_tape import ImportReport
     from ..store.store import Store
     from .group import GlobalOptions
 

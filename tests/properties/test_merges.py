@@ -15,7 +15,6 @@ from tape.check.verify import verify
 from tape.cli.graph_view import EntryFilter, draw_tree
 from tape.context.repair import IncrementalRepair, build_messages, repair
 from tape.context.view import Target
-from tape.exchange.arrays import export_array
 from tape.formats.registry import FORMATS
 from tape.history.graph import order_newest_first, read_graph, split_runs
 from tape.history.merge_plan import build_merge_anchor, plan_merge
@@ -27,6 +26,7 @@ from tape.history.merge_summary import (
 )
 from tape.history.replay import replay_path
 from tape.model.entries import Anchor, Summary, select_tool_calls
+from tape.sessions.arrays import export_array
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 

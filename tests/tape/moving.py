@@ -5,17 +5,17 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from tape.archive.export import export_tape
+from tape.archive.import_ import import_file
 from tape.check.finding import Counts
 from tape.check.verify import verify
-from tape.exchange.export import export_tape
-from tape.exchange.import_ import import_file
 from tape.store.store import Beginning
 from tests.tape import making, reader
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tape.exchange.recorded_tape import ImportReport
+    from tape.store.recorded_tape import ImportReport
     from tape.store.refs import Head
     from tape.store.store import Store
     from tape.store.tape import Tape

@@ -1,7 +1,7 @@
 """Chats of aider, `.aider.chat.history.md` in a project, → steps.
 
 One file holds the chats of a project, each below "# aider chat started at TIME".
-`exchange/session_sources` gives one chat as lines: {"aider_session", "cwd", "started"}, then
+`tape/sessions/sources` gives one chat as lines: {"aider_session", "cwd", "started"}, then
 {"line"} for each line of its text. The file is prose: edits and commands are words in it.
 
     lines                         becomes

@@ -1,6 +1,6 @@
 """Sessions of Grok Build, `~/.grok/sessions/CWD/UUID/`, → steps.
 
-A session is a folder. `session_sources` gives its files as the lines of one: `summary.json`, what
+A session is a folder. `sessions/sources` gives its files as the lines of one: `summary.json`, what
 `compaction_checkpoints` holds, `chat_history.jsonl` (what the model gets, which is rewritten) and
 `updates.jsonl` (what people see, which only grows).
 

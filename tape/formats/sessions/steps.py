@@ -1,7 +1,7 @@
 """What every reader of another agent's sessions gives: steps of a tree, in the order of the file.
 
     file of the agent  --reader-->  SourceSession: facts, and steps one after the other
-    steps              --exchange/session_import-->  a tape: branches, anchors, linked tapes
+    steps              --tape/sessions/import_-->  a tape: branches, anchors, linked tapes
 
 A step names its parent, so a tree stays a tree: a step whose parent is not the newest one begins a
 branch. Readers are pure and lenient: a line that cannot be read costs itself only, and what is not

@@ -12,7 +12,7 @@ from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.model.entries import join_texts
 from tape.store.store import Store
-from tests.tape.exchange.test_session_import_pi import import_pi_session
+from tests.tape.sessions.test_import_pi import import_pi_session
 
 PI_LINES = [
     {"type": "message", "message": {"role": "user", "content": "first"}},

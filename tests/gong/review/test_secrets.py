@@ -9,7 +9,7 @@ import pytest
 
 from gong.review.diff import ReviewedFile
 from gong.review.secrets import find_written_secrets
-from tests.tape.exchange.test_secrets import CASES, hexes, made_up
+from tests.tape.masking.test_secrets import CASES, hexes, made_up
 
 WORDS = {"correcthorse", "hunter"}
 """Passwords without a digit: in code, a word of a text could be anything."""

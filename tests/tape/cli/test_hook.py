@@ -8,8 +8,8 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tape.exchange.session_batch import open_locked_session
-from tape.exchange.session_sources import SessionFile
+from tape.sessions.batch import open_locked_session
+from tape.sessions.sources import SessionFile
 from tape.store.store import Store
 from tests import warm
 from tests.tape.cli.conftest import BIN

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tape.exchange.markdown import render_markdown
 from tape.model.entries import (
     Anchor,
     Assistant,
@@ -21,6 +20,7 @@ from tape.model.entries import (
     ToolResult,
     User,
 )
+from tape.pages.markdown import render_markdown
 from tape.render.commonmark import contain_markdown, escape_markdown, fence_code, quote_code
 from tape.text import show_controls
 from tests.tape import making

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from itertools import count
 
-from tape.exchange.session_import import import_session
 from tape.formats.sessions.loading import detect_tool, load_reader
 from tape.model.entries import BlobRef, Start, join_texts
+from tape.sessions.import_ import import_session
 from tape.store.store import Beginning
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tape.errors import TapeError
-from tape.exchange.session_sources import (
+from tape.model.entries import Assistant, Note, User
+from tape.sessions.sources import (
     find_sessions_in,
     is_session_file,
     list_sessions_in,
     open_session_file,
 )
-from tape.model.entries import Assistant, Note, User
 from tape.store.store import Store
 from tests.tape.formats.sessions.lines import list_payloads, store_session
 

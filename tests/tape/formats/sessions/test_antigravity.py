@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import json
 
-from tape.exchange.session_import import import_session
-from tape.exchange.session_sources import (
-    find_sessions_of,
-    find_tool_folders,
-    open_session_file,
-)
 from tape.formats.sessions import antigravity
 from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
@@ -26,6 +20,12 @@ from tape.model.entries import (
     join_texts,
 )
 from tape.places.reference import compute_tape_id
+from tape.sessions.import_ import import_session
+from tape.sessions.sources import (
+    find_sessions_of,
+    find_tool_folders,
+    open_session_file,
+)
 from tape.store.store import Beginning, Store
 from tests.tape.formats.sessions.lines import write_lines
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from tape.exchange.session_sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.formats.sessions import amp, copilot
 from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
@@ -18,6 +17,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
+from tape.sessions.sources import find_sessions_of, find_tool_folders, open_session_file
 
 
 def put(data):

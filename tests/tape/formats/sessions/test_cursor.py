@@ -10,13 +10,6 @@ from hashlib import sha256
 import pytest
 
 from tape.errors import TapeError
-from tape.exchange.session_import import import_session
-from tape.exchange.session_sources import (
-    find_sessions_of,
-    find_tool_folders,
-    list_sessions_in,
-    open_session_file,
-)
 from tape.model.entries import (
     Assistant,
     BlobRef,
@@ -26,6 +19,13 @@ from tape.model.entries import (
     ToolResult,
     User,
     join_texts,
+)
+from tape.sessions.import_ import import_session
+from tape.sessions.sources import (
+    find_sessions_of,
+    find_tool_folders,
+    list_sessions_in,
+    open_session_file,
 )
 from tape.store.store import Beginning, Store
 

@@ -7,7 +7,6 @@ import sqlite3
 
 import pytest
 
-from tape.exchange.session_sources import find_sessions_in, open_session_file
 from tape.formats.sessions import gemini_cli, opencode
 from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
@@ -20,6 +19,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
+from tape.sessions.sources import find_sessions_in, open_session_file
 from tape.store.store import Store
 from tests.tape.formats.sessions.lines import (
     describe_branches,

@@ -6,8 +6,6 @@ import json
 import sqlite3
 from contextlib import closing
 
-from tape.exchange.session_import import import_session
-from tape.exchange.session_sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.formats.sessions import goose
 from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
@@ -19,6 +17,8 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
+from tape.sessions.import_ import import_session
+from tape.sessions.sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.store.store import Beginning, Store
 
 HEADER = {"working_dir": "/src/app", "description": "List the files", "message_count": 4}

@@ -6,13 +6,6 @@ import json
 
 import pytest
 
-from tape.exchange.session_import import import_session
-from tape.exchange.session_sources import (
-    find_sessions_in,
-    find_sessions_of,
-    find_tool_folders,
-    open_session_file,
-)
 from tape.formats.sessions import grok
 from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
@@ -31,6 +24,13 @@ from tape.model.entries import (
     join_texts,
 )
 from tape.places.reference import compute_tape_id
+from tape.sessions.import_ import import_session
+from tape.sessions.sources import (
+    find_sessions_in,
+    find_sessions_of,
+    find_tool_folders,
+    open_session_file,
+)
 from tape.store.store import Beginning, Store
 from tests.tape.formats.sessions.lines import write_lines
 

@@ -9,15 +9,6 @@ from contextlib import closing, suppress
 import pytest
 
 from tape.errors import TapeError
-from tape.exchange.session_batch import ImportMemory, import_files
-from tape.exchange.session_databases import read_database_session
-from tape.exchange.session_import import import_session
-from tape.exchange.session_sources import (
-    find_sessions_of,
-    find_tool_folders,
-    list_sessions_in,
-    open_session_file,
-)
 from tape.formats.sessions import hermes
 from tape.formats.sessions.loading import detect_tool
 from tape.model.entries import (
@@ -34,6 +25,15 @@ from tape.model.entries import (
     User,
     join_texts,
     select_tool_calls,
+)
+from tape.sessions.batch import ImportMemory, import_files
+from tape.sessions.databases import read_database_session
+from tape.sessions.import_ import import_session
+from tape.sessions.sources import (
+    find_sessions_of,
+    find_tool_folders,
+    list_sessions_in,
+    open_session_file,
 )
 from tape.store.store import Beginning, Store
 

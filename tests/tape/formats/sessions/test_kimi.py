@@ -6,13 +6,13 @@ from hashlib import md5
 
 import pytest
 
-from tape.exchange.session_sources import (
+from tape.model.entries import Anchor, Assistant, Context, ToolResult, User
+from tape.sessions.sources import (
     SessionFile,
     find_sessions_of,
     find_tool_folders,
     open_session_file,
 )
-from tape.model.entries import Anchor, Assistant, Context, ToolResult, User
 from tape.store.store import Store
 from tests.tape.formats.sessions.lines import (
     describe_branches,

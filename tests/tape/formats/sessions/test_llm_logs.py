@@ -8,13 +8,13 @@ from contextlib import closing
 
 import pytest
 
-from tape.exchange.session_sources import (
+from tape.model.entries import Assistant, Context, Image, Thinking, ToolResult, User
+from tape.sessions.sources import (
     find_sessions_of,
     find_tool_folders,
     list_sessions_in,
     open_session_file,
 )
-from tape.model.entries import Assistant, Context, Image, Thinking, ToolResult, User
 from tape.store.store import Store
 from tests.tape.formats.sessions.lines import describe_branches, list_payloads, store_session
 

@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
-from tape.exchange.session_sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.model.entries import Anchor, Assistant, Context, Note, ToolResult, User
+from tape.sessions.sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.store.store import Store
 from tests.tape.formats.sessions.lines import (
     describe_branches,

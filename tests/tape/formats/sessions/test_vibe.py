@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tape.exchange.session_sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.model.entries import Anchor, Assistant, Context, Image, ToolResult, User
+from tape.sessions.sources import find_sessions_of, find_tool_folders, open_session_file
 from tape.store.store import Store
 from tests.tape.formats.sessions.lines import (
     list_payloads,

@@ -1,0 +1,1 @@
+"""Secrets replaced by `[redacted:KIND]`, in text and in JSON."""

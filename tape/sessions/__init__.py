@@ -1,0 +1,1 @@
+"""Conversations of other programs → tapes, and back: sessions of agents, arrays of messages."""

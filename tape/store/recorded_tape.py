@@ -1,0 +1,181 @@
+"""A tape with a given id in a store: recorded once, whole or not at all.
+
+It is made under a name that readers ignore, `.new-…`, and renamed when it is complete. What a
+killed process leaves there is listed by `store.leftovers`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from ..errors import Busy, WriteFailed
+from .store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .disk import Folder
+    from .store import Beginning
+    from .tape import Tape
+    from .writer import Writer
+
+
+_NAME_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
+
+
+class ImportReport(Struct, frozen=True):
+    """The result of an import."""
+
+    id: str
+    path: str
+    """The tape's folder."""
+    added: int
+    """Number of entries added to the store: all of them, or 0."""
+    entries: int
+    """Number of entries in the file."""
+    lost: int
+    """Number of blobs that entries name but the file does not contain."""
+
+
+class ImportTarget(NamedTuple):
+    """The tape to create."""
+
+    id: str
+    folder: str
+    is_path: bool
+    """It has one path only, so the entry that names a redacted one may not be part of it."""
+
+
+class RecordedTape(NamedTuple):
+    """A tape's folder, and whether it was not there before."""
+
+    path: str
+    is_new: bool
+
+
+@contextmanager
+def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder, str]]:
+    """Yield `tapes/` and an unused name in it; at the end anything of that name is removed."""
+    with store.open_tapes_folder() as tapes:
+        name = f".new-{identity}.{store.random(4)}"
+        tapes.make(name).close()
+        try:
+            yield tapes, name
+        finally:
+            shutil.rmtree(name, ignore_errors=True, dir_fd=tapes.fd)
+
+
+_USUAL_FOLDER = re.compile(r"-(?P<id>[0-9a-f]{8})(\.[0-9]+)?\Z")
+"""The end of the name that a tape's folder is given: the beginning of its id."""
+_MAX_END = 20
+"""Characters at the end of a name where that may stand."""
+
+
+class TapeFolders:
+    """The folders of a store's tapes, by the ends of their names: each name is looked at once.
+
+    The store is listed at each question, so tapes of other processes are found too. A folder is
+    opened only if its name ends like the id begins, or if somebody has renamed it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.names: set[str] = set()
+        """All folders that may hold a tape, at the last question."""
+        self._by_end: dict[str, set[str]] = {}
+        """The first 8 digits of an id → folders; "" → those that have other names."""
+
+    def find(self, identity: str) -> str | None:
+        """Return the folder of the tape with this id; None if the store has none."""
+        self.look()
+        likely = self._by_end.get(identity[:8], set()) | self._by_end.get("", set())
+        found = (name for name in sorted(likely) if self._store.read_tape_id(name) == identity)
+        return next(found, None)
+
+    def look(self) -> None:
+        """List the store again."""
+        self._store.check()
+        try:
+            now = set(os.listdir(self._store.tapes))  # noqa: PTH208 (thousands, for each tape)
+        except FileNotFoundError:
+            now = set()
+        for name in self.names - now:
+            self.names.remove(name)
+            self._by_end[_read_end(name)].discard(name)
+        for name in now - self.names:
+            if not name.startswith("."):  # one that is not complete yet
+                self.names.add(name)
+                self._by_end.setdefault(_read_end(name), set()).add(name)
+
+
+def _read_end(name: str) -> str:
+    """Return the digits at the end of a folder's name; "" where somebody has renamed it."""
+    usual = _USUAL_FOLDER.search(name, max(len(name) - _MAX_END, 0))
+    return usual["id"] if usual else ""
+
+
+def find_existing_folder(store: Store, identity: str) -> str | None:
+    """Return the folder of the tape with this id; None if the store has none."""
+    return TapeFolders(store).find(identity)
+
+
+def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: ImportTarget) -> str:
+    """Rename the built tape into the store, and return its folder's name."""
+    free, k = wanted.folder, 2
+    while True:
+        try:
+            os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
+        except OSError as error:
+            if error.errno not in _NAME_TAKEN:
+                raise WriteFailed(f"{free} cannot be created: {error.strerror}") from error
+        else:
+            tapes.sync()
+            return free
+        if store.read_tape_id(free) == wanted.id:
+            raise Busy(f"tape {wanted.id[:8]} was imported by another process just now")
+        free, k = f"{wanted.folder}.{k}", k + 1
+
+
+def record_tape(
+    store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
+) -> RecordedTape:
+    """Create the tape with this id, filled by `fill`, unless the store has it."""
+    folder = find_existing_folder(store, identity)
+    is_new = folder is None
+    if folder is None:
+        folder = record_new_tape(store, identity, beginning, fill)
+    return RecordedTape(str(store.tapes.absolute() / folder), is_new)
+
+
+def record_new_tape(
+    store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
+) -> str:
+    """Create the tape with an id that the store does not have, and return its folder.
+
+    It is recorded in a store inside the new folder, as any tape is, and moved: what a crash leaves
+    of it is removed, so it is synced once, when it is whole. Raises Busy if another process has
+    just recorded a tape of this id.
+    """
+    with create_scratch_folder(store, identity) as (tapes, name):
+        inner = Store(
+            store.tapes / name,
+            clock=store.clock,
+            random=lambda _: identity,
+            durable=False,
+            anonymous=True,
+        )
+        with inner.create(beginning) as tape, tape.writer() as writer:
+            fill(tape, writer)
+            built = tape.folder.name
+        with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
+            with made.sub(built) as whole:
+                whole.sync_tree()
+            target = ImportTarget(identity, built, is_path=False)
+            return place_tape(store, tapes, made, built, target)
