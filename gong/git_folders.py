@@ -44,7 +44,7 @@ class GitFolder(NamedTuple):
         named = read_bytes(f"{self.place}/commondir").strip()
         if not named:
             return self.place
-        return os.path.normpath(os.path.join(self.place, os.fsdecode(named)))  # noqa: PTH118
+        return os.path.normpath(os.path.join(self.place, os.fsdecode(named)))
 
     @property
     def stranger(self) -> str | None:
@@ -52,10 +52,10 @@ class GitFolder(NamedTuple):
         if self.is_bare:
             return None
         own = f"{self.top}/.git"
-        if os.path.realpath(self.place) == os.path.join(os.path.realpath(self.top), ".git"):  # noqa: PTH118
+        if os.path.realpath(self.place) == os.path.join(os.path.realpath(self.top), ".git"):
             return None if self.common == self.place else self.common
         back = os.fsdecode(read_bytes(f"{self.place}/gitdir").strip())
-        if back and os.path.realpath(os.path.join(self.place, back)) == os.path.realpath(own):  # noqa: PTH118
+        if back and os.path.realpath(os.path.join(self.place, back)) == os.path.realpath(own):
             return None
         named = _WORKTREE.search(read_bytes(f"{self.place}/config"))
         if named is not None and self.is_own_tree(os.fsdecode(named[1].strip())):
@@ -64,7 +64,7 @@ class GitFolder(NamedTuple):
 
     def is_own_tree(self, worktree: str) -> bool:
         """Return whether a value of core.worktree means the folder that the repository is in."""
-        place = os.path.join(self.place, worktree)  # noqa: PTH118
+        place = os.path.join(self.place, worktree)
         return os.path.realpath(place) == os.path.realpath(self.top)
 
 
@@ -72,17 +72,17 @@ def locate_git_folder(folder: str) -> GitFolder | None:
     """Return the repository that git would find for a folder; None where there is none."""
     while True:
         named = f"{folder}/.git"
-        if os.path.isfile(named):  # noqa: PTH113 (at every start, as below)
+        if os.path.isfile(named):  # at every start, as below
             data = read_bytes(named)
             if data.startswith(_LINK):
-                place = os.path.join(folder, os.fsdecode(data.removeprefix(_LINK).strip()))  # noqa: PTH118
+                place = os.path.join(folder, os.fsdecode(data.removeprefix(_LINK).strip()))
                 return GitFolder(folder, os.path.normpath(place))
             return GitFolder(folder, named)  # git stops here, and says so
         if is_git_folder(named):
             return GitFolder(folder, named)
         if is_git_folder(folder):
             return GitFolder(folder, folder, is_bare=True)
-        above = os.path.dirname(folder)  # noqa: PTH120
+        above = os.path.dirname(folder)
         if above == folder or not folder:
             return None
         folder = above
@@ -126,7 +126,7 @@ def _list_gitlinks(repository: GitFolder) -> Iterator[GitFolder]:
 def read_gitlinks(index: str) -> tuple[bytes, ...]:
     """Return the paths of the repositories that an index names; those of a broken one are none."""
     try:
-        status = os.stat(index)  # noqa: PTH116
+        status = os.stat(index)
     except OSError:
         return ()
     return _find_gitlinks(index, status.st_mtime_ns, status.st_size)
@@ -182,6 +182,6 @@ def list_entries(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def read_bytes(path: str) -> bytes:
     """Return the bytes of a file; none where there is none to read."""
-    with suppress(OSError, ValueError), open(path, "rb") as file:  # noqa: PTH123 (at every start)
+    with suppress(OSError, ValueError), open(path, "rb") as file:  # at every start
         return file.read()
     return b""

@@ -153,7 +153,7 @@ def _list_inner_programs(repository: GitFolder, ask: Ask) -> Iterator[GitProgram
     settings: list[str] = []
     for name in ("config", "config.worktree"):
         file = f"{repository.common}/{name}"
-        if os.path.exists(file):  # noqa: PTH110
+        if os.path.exists(file):
             listing = ask((*GIT, "config", "--file", file, "--includes", "-z", "--list"))
             settings += os.fsdecode(listing or b"").split("\0")
     yield from (
@@ -176,9 +176,9 @@ def _choose_programs(repository: GitFolder, settings: Sequence[str]) -> Iterator
                 yield GitProgram(key, value)
     place = f"{repository.common}/hooks"
     if hooks is not None:
-        place = os.path.join(repository.top, os.path.expanduser(hooks))  # noqa: PTH111, PTH118
+        place = os.path.join(repository.top, os.path.expanduser(hooks))
     for hook in _find_hooks(place):
-        yield GitProgram(os.path.basename(hook), hook)  # noqa: PTH119
+        yield GitProgram(os.path.basename(hook), hook)
 
 
 def _is_harmless(key: str, value: str) -> bool:

@@ -75,7 +75,7 @@ def has_agent_files(folder: str, environ: Mapping[str, str], config_folder: Path
     places += [*(root / path for kind, path in PLACES if kind == "agents")]
     if home := environ.get("HOME"):
         places.append(Path(home, ".claude/agents"))
-    return any(os.path.isdir(place) for place in places)  # noqa: PTH112 (at every start)
+    return any(os.path.isdir(place) for place in places)  # at every start
 
 
 def list_project_folders(folder: str, environ: Mapping[str, str]) -> list[str]:
@@ -86,7 +86,7 @@ def list_project_folders(folder: str, environ: Mapping[str, str]) -> list[str]:
         return []
     folders = [at]
     while at != root:
-        at = os.path.dirname(at)  # noqa: PTH120 (at every start)
+        at = os.path.dirname(at)  # at every start
         folders.append(at)
     return folders
 
@@ -113,7 +113,7 @@ def has_skills(folder: str, environ: Mapping[str, str], config_folder: str) -> b
     ]
     for place in (*own, f"{config_folder}/skills", f"{config_folder}/plugins", *theirs):
         with suppress(OSError):
-            if os.listdir(place):  # noqa: PTH208 (at every start)
+            if os.listdir(place):  # at every start
                 return True
     return False
 
@@ -131,16 +131,13 @@ def has_project_parts(
         return False
     places = [path for part_kind, path in PLACES if kind in {None, part_kind}]
     tops = {path.partition("/")[0] for path in places}
-    there = {top for top in tops if os.path.exists(f"{root}/{top}")}  # noqa: PTH110 (at every start)
+    there = {top for top in tops if os.path.exists(f"{root}/{top}")}  # at every start
     return (
-        any(
-            path.partition("/")[0] in there and os.path.exists(f"{root}/{path}")  # noqa: PTH110
-            for path in places
-        )
+        any(path.partition("/")[0] in there and os.path.exists(f"{root}/{path}") for path in places)
         or (
             kind in {None, "skills", "commands"}
             and any(
-                os.path.isdir(f"{at}/{path}")  # noqa: PTH112 (as above)
+                os.path.isdir(f"{at}/{path}")
                 for at in list_project_folders(folder, environ)[:-1]
                 for path in (*SKILL_FOLDERS, COMMAND_FOLDER)
             )

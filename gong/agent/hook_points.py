@@ -31,7 +31,7 @@ from tape.store.phase import ENTRIES
 from tape.text import shorten_to_width, to_single_line
 
 from ..hooks.dispatcher import HookDispatcher
-from ..hooks.hook import SessionFacts
+from ..hooks.hook import HookSession
 from ..hooks.python_hook import PythonHook
 from ..tools.tool import ToolOutcome, encode_details
 from . import events
@@ -373,13 +373,13 @@ class SessionHooks:
         reason_text = shorten_to_width(to_single_line(reason), _REASON_COLUMNS)
         self._emit(events.Warn(f"hook {hook} {did}{f': {reason_text}' if reason_text else ''}"))
 
-    def _facts(self) -> SessionFacts:
+    def _facts(self) -> HookSession:
         recorder = self._recorder
         if recorder is None:
-            return SessionFacts(self.cwd, "", "", self._find_mode(), *self._agent)
+            return HookSession(self.cwd, "", "", self._find_mode(), *self._agent)
         phase = f"phases/{recorder.writer.place.phase}/{ENTRIES}"
         transcript = f"{self.tapes}/{recorder.tape.folder.name}/{phase}" if self.tapes else ""
-        return SessionFacts(self.cwd, recorder.tape.id, transcript, self._find_mode(), *self._agent)
+        return HookSession(self.cwd, recorder.tape.id, transcript, self._find_mode(), *self._agent)
 
     def _report_failure(self, failure: HookFailure) -> None:
         self._emit(events.HookError(failure.hook, failure.point, failure.error, failure.trace))

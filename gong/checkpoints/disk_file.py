@@ -100,7 +100,7 @@ def stat_own_files(top: str, paths: Collection[str]) -> dict[str, FileSignature 
 
 def _is_behind_link(top: str, folder: str) -> bool:
     while folder:
-        if os.path.islink(f"{top}/{folder}"):  # noqa: PTH114 (a text)
+        if os.path.islink(f"{top}/{folder}"):
             return True
         folder = folder.rpartition("/")[0]
     return False
@@ -141,7 +141,7 @@ def _read_as(
     size = signature[0]
     try:
         if stat.S_ISLNK(signature[4]):
-            data = os.fsencode(os.readlink(path))  # noqa: PTH115 (a text)
+            data = os.fsencode(os.readlink(path))
             return DiskFile.from_bytes(data, signature)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(path, flags), "rb") as file:

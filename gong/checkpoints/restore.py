@@ -53,7 +53,7 @@ def describe_disk_file(file: DiskFile | None) -> KnownVersion | None:
 
 def is_below(path: str, files: Collection[str]) -> bool:
     """Return whether one of some files or links is in the place of a folder above a path."""
-    while (parent := os.path.dirname(path)) != path:  # noqa: PTH120 (a text)
+    while (parent := os.path.dirname(path)) != path:
         if parent in files:
             return True
         path = parent
@@ -66,22 +66,22 @@ def find_obstacle(path: str, folder: str, going: Collection[str] = ()) -> str:
     `folder` is that of the session: links above it are the user's own. `going` are the files that
     are deleted before.
     """
-    parent = os.path.dirname(path)  # noqa: PTH120 (a text)
+    parent = os.path.dirname(path)
     above = folder if is_inside_folder(path, folder) else "/"
     inside = os.path.relpath(parent, above)
-    expected = os.path.normpath(os.path.join(os.path.realpath(above), inside))  # noqa: PTH118
+    expected = os.path.normpath(os.path.join(os.path.realpath(above), inside))
     if os.path.realpath(parent) != expected:
         return "a link leads its folder elsewhere"
     if _is_folder(path):
         for at, folders, names in os.walk(path):
-            names += [name for name in folders if os.path.islink(os.path.join(at, name))]  # noqa: PTH114, PTH118
-            if any(os.path.join(at, name) not in going for name in names):  # noqa: PTH118
+            names += [name for name in folders if os.path.islink(os.path.join(at, name))]
+            if any(os.path.join(at, name) not in going for name in names):
                 return "a folder is in its place"
     return ""
 
 
 def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114 (texts)
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 _PASSING_ERRORS = frozenset(
@@ -114,11 +114,11 @@ def restore_files(
     for path in reversed(gone):  # the deepest first
         try:
             # Folders below `top` that are empty then go, too
-            os.unlink(path)  # noqa: PTH108 (a text)
-            parent = os.path.dirname(path)  # noqa: PTH120 (a text)
-            while is_inside_folder(parent, top) and parent != top and not os.listdir(parent):  # noqa: PTH208
-                os.rmdir(parent)  # noqa: PTH106 (a text)
-                parent = os.path.dirname(parent)  # noqa: PTH120 (a text)
+            os.unlink(path)
+            parent = os.path.dirname(path)
+            while is_inside_folder(parent, top) and parent != top and not os.listdir(parent):
+                os.rmdir(parent)
+                parent = os.path.dirname(parent)
             _sync_folder(parent)
         except OSError as error:
             failed[path] = error.strerror or str(error)
@@ -176,20 +176,20 @@ def _put_file(
     is_file = now is not None and not is_link_mode(now.mode) and not is_link_mode(target.mode)
     if now is not None and is_file and now.digest == target.digest:
         assert mode is not None  # else it would be the same file
-        os.chmod(path, stat.S_IMODE(mode))  # noqa: PTH101 (a text)
+        os.chmod(path, stat.S_IMODE(mode))
         return
     data = target.text.encode("utf-8", "surrogatepass") if target.text is not None else b""
     if target.blob is not None:
         data = load(target.blob)
     parent, name = os.path.split(path)
-    os.makedirs(parent, exist_ok=True)  # noqa: PTH103 (a text)
+    os.makedirs(parent, exist_ok=True)
     short = sha256(os.fsencode(name)).hexdigest()[:16]  # any name is short enough then
-    beside = os.path.join(parent, f".{short}.gong-restore")  # noqa: PTH118 (a text)
+    beside = os.path.join(parent, f".{short}.gong-restore")
     if os.path.lexists(beside):  # of a restore that was killed
-        os.unlink(beside)  # noqa: PTH108 (a text)
+        os.unlink(beside)
     try:
         if is_link_mode(target.mode):
-            os.symlink(os.fsdecode(data), beside)  # noqa: PTH211 (a text)
+            os.symlink(os.fsdecode(data), beside)
         else:
             if mode is None:
                 mode = int(now.mode, 8) if is_file and now is not None and now.mode else 0o644
@@ -198,7 +198,7 @@ def _put_file(
             _replace_by(beside, path)
     except BaseException:
         if os.path.lexists(beside):
-            os.unlink(beside)  # noqa: PTH108 (a text)
+            os.unlink(beside)
         raise
     _sync_folder(parent)
 
@@ -207,13 +207,13 @@ def _replace_by(beside: str, path: str) -> None:
     """Put a file in the place of another, or of folders without files: each was deleted."""
     if _is_folder(path):
         for at, _, _ in os.walk(path, topdown=False):
-            os.rmdir(at)  # noqa: PTH106 (a text)
-    os.replace(beside, path)  # noqa: PTH105 (a text)
+            os.rmdir(at)
+    os.replace(beside, path)
 
 
 def _open_unnamed(folder: str, flags: int) -> int | None:
     """Open a new file without a name; None where file system or platform know none."""
-    if not (hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")):  # noqa: PTH112 (a text)
+    if not (hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")):
         return None
     try:
         return os.open(folder, flags | os.O_TMPFILE, 0o600)
@@ -224,7 +224,7 @@ def _open_unnamed(folder: str, flags: int) -> int | None:
 def _put_new_file(path: str, beside: str, data: bytes, mode: int) -> None:
     """Write a file to its path if nothing is there, else to `beside`."""
     flags = os.O_WRONLY | os.O_CLOEXEC
-    fd = _open_unnamed(os.path.dirname(path), flags)  # noqa: PTH120 (a text)
+    fd = _open_unnamed(os.path.dirname(path), flags)
     is_named = fd is None
     if fd is None:
         fd = os.open(beside, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -242,10 +242,10 @@ def _put_new_file(path: str, beside: str, data: bytes, mode: int) -> None:
 
 def _give_name(fd: int, path: str) -> None:
     """Give a file without a name one; raises FileExistsError where something has it."""
-    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # noqa: PTH120 (a text)
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         # With a folder given Python follows the link in /proc, as open(2) advises
-        os.link(f"/proc/self/fd/{fd}", os.path.basename(path), dst_dir_fd=folder)  # noqa: PTH119
+        os.link(f"/proc/self/fd/{fd}", os.path.basename(path), dst_dir_fd=folder)
     finally:
         os.close(folder)
 

@@ -358,7 +358,7 @@ def _is_restore_note(entry: Entry) -> bool:
 def _plan_files(
     changes: Sequence[PathChange], folder: str, overwrite: Collection[str]
 ) -> RestorePlan:
-    named = {os.path.normpath(os.path.join(folder, path)) for path in overwrite}  # noqa: PTH118
+    named = {os.path.normpath(os.path.join(folder, path)) for path in overwrite}
     plan = plan_restore(changes, look_at_file, named)
     going = {
         file.path

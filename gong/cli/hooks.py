@@ -18,7 +18,7 @@ from tape.text import to_single_line
 
 from ..hooks.claude import EVENTS, OWN_NAMES
 from ..hooks.dispatcher import HookDispatcher, HookFailure
-from ..hooks.hook import HookCall, SessionFacts
+from ..hooks.hook import HookCall, HookSession
 from ..hooks.sources import ConfiguredHook, load_hooks
 from ..project import locate_folder
 from .options import load_settings, print_warning
@@ -169,7 +169,7 @@ def _build_sample(event: str, tool: str, args: dict[str, Any]) -> HookCall:
         "session_end": {"reason": "other"},
     }
     agent = "sample" if event.startswith("Subagent") else ""
-    facts = SessionFacts(locate_folder(), agent_id=agent, agent_type=agent)
+    facts = HookSession(locate_folder(), agent_id=agent, agent_type=agent)
     return HookCall(point, samples[point], facts)
 
 

@@ -31,7 +31,7 @@ from .hook import GATES, NO_ANSWER, HookAnswer, HookCall, HookFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .hook import Hook, Point, SessionFacts
+    from .hook import Hook, HookSession, Point
 
 _CLOSE_SECONDS = 1.0
 """How long hooks that were skipped are waited for at the end."""
@@ -93,7 +93,7 @@ class HookDispatcher:
         self,
         point: Point,
         value: Mapping[str, Any],
-        facts: SessionFacts,
+        facts: HookSession,
         accept: Callable[[dict[str, Any]], object] = lambda _: None,
     ) -> HookOutcome:
         """Ask every hook of a point; `accept` raises for a value that cannot be used."""
@@ -118,7 +118,7 @@ class HookDispatcher:
         return outcome
 
     def ask_and_wait(
-        self, point: Point, value: Mapping[str, Any], facts: SessionFacts
+        self, point: Point, value: Mapping[str, Any], facts: HookSession
     ) -> HookOutcome:
         """As `ask`, for callers that are not asynchronous: the hooks run in a thread meanwhile."""
         outcomes: list[HookOutcome] = []

@@ -54,8 +54,8 @@ GATES: frozenset[Point] = frozenset({"input", "tool_call", "permission", "stop",
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFacts:
-    """Where a hook is asked; empty texts where that is not known yet."""
+class HookSession:
+    """The session that a hook is called in; texts are empty until they are known."""
 
     cwd: str
     session: str = ""
@@ -74,7 +74,7 @@ class HookCall:
 
     point: Point
     value: dict[str, Any]
-    facts: SessionFacts
+    facts: HookSession
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,14 +103,14 @@ class FileLocation(NamedTuple):
 
 def find_file_location(path: str, cwd: str, newest: Callable[[], str | None]) -> FileLocation:
     """Return where a file is that was named in `cwd`; `newest` returns where its tape works now."""
-    was = os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (text, and not looked at)
+    was = os.path.normpath(os.path.join(cwd, path))  # text, and not looked at
     inside = f"{cwd.rstrip('/')}/"
-    if os.path.isdir(cwd) or not was.startswith(inside):  # noqa: PTH112
+    if os.path.isdir(cwd) or not was.startswith(inside):
         return FileLocation((was,))
     rest, now = was.removeprefix(inside), newest()
-    if now is not None and os.path.isdir(now):  # noqa: PTH112
-        return FileLocation((was, os.path.join(now, rest)))  # noqa: PTH118
-    return FileLocation((was,), f"/{os.path.basename(inside[:-1])}/{rest}")  # noqa: PTH119
+    if now is not None and os.path.isdir(now):
+        return FileLocation((was, os.path.join(now, rest)))
+    return FileLocation((was,), f"/{os.path.basename(inside[:-1])}/{rest}")
 
 
 _MOVES = frozenset({"start", "meta"})
@@ -401,7 +401,7 @@ class _CallReader:
         return None
 
     def _has_name(self, path: str) -> bool:
-        return os.path.basename(path) == self.name  # noqa: PTH119 (text)
+        return os.path.basename(path) == self.name
 
     def _read_answer(self, phase: PhaseNotes, offset: int, entry: Entry | None) -> None:
         match entry and entry.data:
@@ -443,9 +443,9 @@ class _CallReader:
         """
         events: list[tuple[FileCall, ChangeWork]] = []
         calls = parse_file_calls(place.call, self.ran.get(place.call.id, NO_JSON))
-        ops: dict[str, str] = {os.path.basename(call.path): call.op for call in calls}  # noqa: PTH119
+        ops: dict[str, str] = {os.path.basename(call.path): call.op for call in calls}
         for file in changed:
-            op = ops.get(os.path.basename(file.path)) or place.call.name or file.op  # noqa: PTH119
+            op = ops.get(os.path.basename(file.path)) or place.call.name or file.op
             call = FileCall(op, file.path, FileRead(), file.source)
             if file.source and self._has_name(file.source):
                 events.append((call._replace(path=file.source, source=None), FileDelete()))
@@ -485,7 +485,7 @@ class _CallReader:
         (phase, offset, entry, number, _), around = place, self.around
         cwd, source_entry, model = around.cwd(phase, offset), answer or entry, None
         where = find_file_location(call.path, cwd, lambda: around.newest_cwd)
-        source = call.source and os.path.normpath(os.path.join(cwd, call.source))  # noqa: PTH118
+        source = call.source and os.path.normpath(os.path.join(cwd, call.source))
         if isinstance(entry.data, Assistant):
             model = "/".join(filter(None, (entry.data.provider, entry.data.model))) or None
         self.found.append(

@@ -99,7 +99,7 @@ class _PathEvents:
     def _find_own_events(self, path: str) -> list[FileEvent]:
         """Return the events of a file, and of its old path if its project moved."""
         real = self._real(path)
-        names = dict.fromkeys(os.path.basename(place) for place in (path, real))  # noqa: PTH119 (text)
+        names = dict.fromkeys(os.path.basename(place) for place in (path, real))
         events = [event for name in names for event in self._read_events(name)]
         own = [
             event
@@ -138,7 +138,7 @@ def read_file_history(
                     by_place[key] = event
         return list(by_place.values())
 
-    path = os.path.abspath(file)  # noqa: PTH100 (links stay: a tape may know the file by one)
+    path = os.path.abspath(file)  # links stay: a tape may know the file by one
     changes = []
     for event in _PathEvents(read_events).trace_lineage(path):
         e, deed = event, event.deed

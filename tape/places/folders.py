@@ -10,8 +10,8 @@ import os
 
 def locate_repository(folder: str) -> str | None:
     """Return the top of the repository that a folder is in; None outside of one."""
-    while not os.path.exists(f"{folder}/.git"):  # noqa: PTH110 (a str is what a tape keeps)
-        above = os.path.dirname(folder)  # noqa: PTH120 (as above)
+    while not os.path.exists(f"{folder}/.git"):  # a str is what a tape keeps
+        above = os.path.dirname(folder)
         if above == folder or not folder:
             return None
         folder = above

@@ -59,14 +59,14 @@ def find_moved_project(store: Store, index: Index | None, cwd: str) -> MovedProj
     is_there: dict[str, bool] = {}
     for row in rows:
         root = row.project or row.cwd
-        if not is_there.setdefault(root, not root or os.path.isdir(root)):  # noqa: PTH112 (a text)
+        if not is_there.setdefault(root, not root or os.path.isdir(root)):
             gone.setdefault(root, []).append(row)
     for root, (newest, *others) in [*gone.items()][:_MAX_READ]:
         why = _compare_folders(store, newest, root, here)
         if why:
             inside = os.path.relpath(newest.cwd, root)
-            folder = os.path.normpath(os.path.join(here, inside))  # noqa: PTH118 (a text)
-            if not os.path.isdir(folder):  # noqa: PTH112 (a text)
+            folder = os.path.normpath(os.path.join(here, inside))
+            if not os.path.isdir(folder):
                 folder = here
             return MovedProject(root, (newest.id, *(row.id for row in others)), folder, why)
     return None
@@ -89,7 +89,7 @@ def _compare_folders(store: Store, row: TapeRow, was: str, here: str) -> str:
     commit = _read_commit(store, row)
     if commit:
         return f"this repository was at {commit[:SHORT]} too" if _has_been_at(here, commit) else ""
-    same = os.path.basename(was) == os.path.basename(here)  # noqa: PTH119 (a text)
+    same = os.path.basename(was) == os.path.basename(here)
     return "this folder has the same name" if same else ""
 
 
@@ -105,6 +105,6 @@ def _read_commit(store: Store, row: TapeRow) -> str | None:
 
 def _has_been_at(repository: str, commit: str) -> bool:
     """Return whether git's log of what was checked out in a repository names a commit."""
-    with suppress(OSError), open(f"{repository}/.git/logs/HEAD", "rb") as log:  # noqa: PTH123
+    with suppress(OSError), open(f"{repository}/.git/logs/HEAD", "rb") as log:
         return any(commit.encode() in line for line in log)
     return False

@@ -46,7 +46,7 @@ class TrackedFile(NamedTuple):
     def is_changed(self) -> bool:
         """Whether the file on the disk may differ from what was last recorded."""
         try:
-            status = os.stat(self.path)  # noqa: PTH116 (a path as git has it)
+            status = os.stat(self.path)  # a path as git has it
         except OSError:
             return True
         same = status.st_size & 0xFFFFFFFF == self.size and int(status.st_mtime) == self.mtime
@@ -59,10 +59,10 @@ def list_tracked_credentials(folder: str) -> Iterator[TrackedFile]:
     if repository is None:
         return
     place = repository.place
-    names = (f"{place}/index", *glob(f"{escape_glob(place)}/sharedindex.*"))  # noqa: PTH207
+    names = (f"{place}/index", *glob(f"{escape_glob(place)}/sharedindex.*"))
     for name in names:
         with suppress(OSError):
-            status = os.stat(name)  # noqa: PTH116
+            status = os.stat(name)
             for entry in _read_index(name, status.st_mtime_ns, status.st_size):
                 yield entry._replace(path=f"{repository.top}/{entry.path}")
 
@@ -70,7 +70,7 @@ def list_tracked_credentials(folder: str) -> Iterator[TrackedFile]:
 @lru_cache(maxsize=8)
 def _read_index(name: str, _mtime: int, _size: int) -> tuple[TrackedFile, ...]:
     """Return the files of an index, by their paths in the repository; raises OSError."""
-    with open(name, "rb") as file:  # noqa: PTH123
+    with open(name, "rb") as file:
         data = file.read()
     tracked = []
     for entry, path in _list_entries(data):

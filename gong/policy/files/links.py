@@ -111,7 +111,7 @@ def find_followed_paths(
         if not has_any_option(use.arguments, options):
             continue
         named = [path for argument in use.arguments for path in list_argument_paths(use, argument)]
-        folders = [path for path in named if os.path.isdir(path)]  # noqa: PTH112
+        folders = [path for path in named if os.path.isdir(path)]
         if not folders and use.name not in _NEEDS_FOLDER:
             folders = [*list_starts(use)]
         for folder in dict.fromkeys(folders):
@@ -162,8 +162,8 @@ def _list_opened_paths(use: Invocation, match: Match) -> Iterator[str]:
         shows = reads.isdisjoint(argument.text for argument in (*operands[:1], *use.arguments))
     for argument in use.arguments:
         for path in list_argument_paths(use, argument, match):
-            if shows and (use.name == "git" or not os.path.isdir(path)):  # noqa: PTH112
-                yield os.path.dirname(path)  # noqa: PTH120
+            if shows and (use.name == "git" or not os.path.isdir(path)):
+                yield os.path.dirname(path)
             elif is_known or not _is_program(path):
                 yield path
 
@@ -181,7 +181,7 @@ def _is_known_opener(use: Invocation) -> bool | None:
 
 def _is_program(path: str) -> bool:
     """Whether it is a program: `.venv/bin/python` is often a link to one of the system."""
-    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
+    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def list_argument_paths(
@@ -217,13 +217,13 @@ def _list_made_links(uses: Iterable[Invocation]) -> Iterator[tuple[str, str]]:
         ]
         *targets, last = operands or [""]
         for start in list_starts(use):
-            name = os.path.join(start, last)  # noqa: PTH118
+            name = os.path.join(start, last)
             for target in targets or [last]:
-                inside = os.path.isdir(name) or not targets  # noqa: PTH112
-                folder = (name if targets else start) if inside else os.path.dirname(name)  # noqa: PTH120
-                base = os.path.basename(target.rstrip("/"))  # noqa: PTH119
-                place = os.path.join(folder, base) if inside else name  # noqa: PTH118
-                yield os.path.normpath(place), os.path.join(folder, target)  # noqa: PTH118
+                inside = os.path.isdir(name) or not targets
+                folder = (name if targets else start) if inside else os.path.dirname(name)
+                base = os.path.basename(target.rstrip("/"))
+                place = os.path.join(folder, base) if inside else name
+                yield os.path.normpath(place), os.path.join(folder, target)
 
 
 def _follow_made_link(path: str, links: dict[str, str]) -> str:

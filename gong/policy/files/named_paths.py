@@ -36,7 +36,7 @@ def _find_by_look(path: str) -> str | None:
         if not _is_there(candidate):
             alike = None
             with suppress(OSError, ValueError):
-                alike = find_alike(name, os.listdir(at)) if may_look_alike(name) else None  # noqa: PTH208
+                alike = find_alike(name, os.listdir(at)) if may_look_alike(name) else None
             if alike is None:
                 return None
             candidate = posixpath.join(at, alike)

@@ -34,7 +34,7 @@ def find_real_path(path: str) -> str:
 def match_files(path: str) -> Iterator[str]:
     """Yield what a path with wildcards stands for, as a shell would."""
     with suppress(OSError, ValueError):
-        yield from islice(iglob(path), MAX_MATCHES)  # noqa: PTH207
+        yield from islice(iglob(path), MAX_MATCHES)
 
 
 def build_match() -> Match:
@@ -67,7 +67,7 @@ class LinkResolver:
         if real is None:
             real = self._folders[folder] = find_real_path(folder or "/")
         place = f"{real.rstrip('/')}/{name}"
-        return find_real_path(place) if os.path.islink(place) else place  # noqa: PTH114
+        return find_real_path(place) if os.path.islink(place) else place
 
 
 def list_names(path: str, folders: Sequence[str]) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def _choose_matches(paths: Iterable[str], *, every: bool) -> Iterator[str]:
 
 def find_searched_files(folder: str, glob: str | None, *, every: bool) -> Iterator[str]:
     """Yield the files that a search of a file tool looks in, below a folder or the file itself."""
-    if os.path.isfile(folder):  # noqa: PTH113 (a name of any kind)
+    if os.path.isfile(folder):  # a name of any kind
         yield folder
     else:
         yield from list_tree(FileTree(folder, ignored=False, links=False, glob=glob), every=every)
@@ -121,7 +121,7 @@ def list_copied_files(paths: Sequence[str]) -> list[str] | None:
     copied = []
     for source in sources:
         # `cp -r a/. b` makes b/x of a/x, `cp -r a b` b/a/x
-        for place in (target, os.path.join(target, os.path.basename(source))):  # noqa: PTH118, PTH119
+        for place in (target, os.path.join(target, os.path.basename(source))):
             copied.append(place)
             for folder, _, names in os.walk(source):
                 copied += (f"{place}{folder[len(source) :]}/{name}" for name in names)
@@ -179,8 +179,8 @@ def _build_trees(operands: Arguments, use: Invocation, like: FileTree) -> Iterat
     for operand in operands:
         if operand.known:
             for path in use.places.paths(operand):
-                paths = iglob(path) if operand.glob else (path,)  # noqa: PTH207
-                yield from (like._replace(folder=each) for each in paths if os.path.isdir(each))  # noqa: PTH112
+                paths = iglob(path) if operand.glob else (path,)
+                yield from (like._replace(folder=each) for each in paths if os.path.isdir(each))
 
 
 def _build_grep_trees(use: Invocation) -> Iterator[FileTree]:

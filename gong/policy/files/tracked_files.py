@@ -232,5 +232,5 @@ def _is_chosen(path: str, pattern: str, folder: str) -> bool:
     """Return whether a path of git's command line may choose a file; magic chooses all."""
     if pattern[:1] == ":":
         return True
-    place = os.path.normpath(os.path.join(folder, pattern))  # noqa: PTH118
+    place = os.path.normpath(os.path.join(folder, pattern))
     return path == place or path.startswith(f"{place}/") or fnmatchcase(path, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gong.hooks.claude import build_input
-from gong.hooks.hook import HookCall, SessionFacts
+from gong.hooks.hook import HookCall, HookSession
 from gong.policy.approval import find_mode
 
 
@@ -21,7 +21,7 @@ from gong.policy.approval import find_mode
     ],
 )
 def test_a_mode_has_the_name_that_does_the_same_in_claude_code(mode, name):
-    call = HookCall("session_end", {"reason": "other"}, SessionFacts("/work", permission_mode=mode))
+    call = HookCall("session_end", {"reason": "other"}, HookSession("/work", permission_mode=mode))
     assert build_input("SessionEnd", call)["permission_mode"] == name
 
 
