@@ -121,7 +121,10 @@ class NoObject(GongError):
 
 
 class ModelError(GongError):
-    """A model call failed; `status` is the HTTP status, `retry_after` is in seconds."""
+    """A model call failed; `status` is the HTTP status, `retry_after` is in seconds.
+
+    `advice` says what a person can do; the message ends with it.
+    """
 
     retryable = False
 
@@ -133,10 +136,11 @@ class ModelError(GongError):
         status: int | None = None,
         code: str | None = None,
         retry_after: float | None = None,
+        advice: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(f"{message}{advice}")
         self.provider, self.status, self.code = provider, status, code
-        self.retry_after = retry_after
+        self.retry_after, self.advice = retry_after, advice
 
 
 class AuthenticationError(ModelError):

@@ -217,7 +217,8 @@ class RunContext:
             kind = type(error).__name__
             self.recorder.append(Error(kind, str(error), error.retryable, error.status))
             plan = events.RetryPlan(attempt, retry.max_retries, delay)
-            self.emit(events.Warn(f"{error} · try {attempt + 1} in {delay:.1f} s", retry=plan))
+            reason = str(error).removesuffix(error.advice)  # gong itself tries again
+            self.emit(events.Warn(f"{reason} · try {attempt + 1} in {delay:.1f} s", retry=plan))
 
         return stream_with_retries(
             partial(check_stream, model.name, model.stream),

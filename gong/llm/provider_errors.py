@@ -152,11 +152,12 @@ def build_provider_error(
     status_note = f" ({status})" if status is not None else ""
     reason = shorten_text(remove_keys(message, key), _MAX_MESSAGE) or "no reason given"
     return kind(
-        f"{provider} API error{status_note}: {reason}{advise(kind)}",
+        f"{provider} API error{status_note}: {reason}",
         provider=provider,
         status=status,
         code=remove_keys(code, key) if code else None,
         retry_after=retry_after,
+        advice=advise(kind),
     )
 
 

@@ -182,7 +182,7 @@ async def test_an_error_in_the_place_of_an_answer_is_reported(wire, indent):
     error = await error_for(wire, Reply(body, content_type="application/json"))
     assert (type(error), str(error)) == (
         errors.ServerError,
-        f"{wire.preset} API error: The model is overloaded, …",
+        f"{wire.preset} API error: The model is overloaded, …{error.advice}",
     )
     (events,) = await events_for(
         wire, Reply(b"data: " + json.dumps(json.loads(body)).encode() + b"\n\n")
@@ -231,6 +231,14 @@ async def test_a_refusal_that_never_ends_times_out_and_its_connection_is_closed(
     assert type(failed.error) is errors.RequestTimeout
 
 
+ADVICE = {
+    429: "; wait 7 s, then try again",
+    500: "; try again, or switch to another provider or model (-m, /model)",
+    503: "; it is down or overloaded: try again in 7 s",
+    529: "; it is down or overloaded: try again in 7 s",
+}
+
+
 @every_wire
 @pytest.mark.parametrize(
     ("status", "message", "expected"),
@@ -251,14 +259,15 @@ async def test_a_refusal_that_never_ends_times_out_and_its_connection_is_closed(
     ],
 )
 async def test_http_errors_become_ours(wire, status, message, expected):
-    """M150 M207: the message names the provider, the status and what was said."""
+    """M150 M207 M229: the message names provider, status and what was said, and what to do."""
     reply = json_reply(status, wire.refuse(message), retry_after="7")
     error = await error_for(wire, reply)
     assert (type(error), error.status, error.provider, error.retry_after) == (
         *(expected, status, wire.preset),
         7.0,
     )
-    assert str(error) == f"{wire.preset} API error ({status}): {message}"
+    advice = ADVICE.get(status, "") if expected.retryable else ""
+    assert str(error) == f"{wire.preset} API error ({status}): {message}{advice}"
 
 
 @every_wire
@@ -268,7 +277,7 @@ async def test_a_proxys_page_is_reported_in_one_line(wire):
     )
     assert (type(error), str(error)) == (
         errors.ServerError,
-        f"{wire.preset} API error (502): <html> Bad gateway </html>",
+        f"{wire.preset} API error (502): <html> Bad gateway </html>{error.advice}",
     )
 
 

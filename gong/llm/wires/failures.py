@@ -18,7 +18,8 @@ from __future__ import annotations
 import re
 import time
 from email.utils import parsedate_to_datetime
-from math import isfinite
+from functools import partial
+from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -36,6 +37,7 @@ from ...errors import (
     RateLimited,
     RedirectRefused,
     RequestTimeout,
+    ServerError,
     StreamError,
 )
 from ..partial_json import parse_partial_json
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
+_UNAVAILABLE_STATUSES = frozenset({502, 503, 504, 529})
+"""Those of a provider that does not serve now; it may well do so later."""
 _STATUS_OF_CODE = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
@@ -295,8 +299,15 @@ class ProviderFailures(NamedTuple):
         """Return the error for a connection that broke in an answer."""
         return self.build_stream_error(f"broke off its answer: {error or type(error).__name__}")
 
-    def _advise(self, kind: type[ModelError]) -> str:
+    def _advise(self, status: int | None, wait: float | None, kind: type[ModelError]) -> str:
         """Return what a person can do about an error; empty where its own words have to do."""
+        if kind is RateLimited:
+            return f"; wait {f'{ceil(wait)} s' if wait else 'a moment'}, then try again"
+        if kind is ServerError and status in _UNAVAILABLE_STATUSES:
+            when = f"in {ceil(wait)} s" if wait else "later"
+            return f"; it is down or overloaded: try again {when}"
+        if kind is ServerError:
+            return "; try again, or switch to another provider or model (-m, /model)"
         if self.find_source is None or not self.key_name:
             return ""
         if kind is AuthenticationError and (source := self.find_source()):
@@ -309,12 +320,13 @@ class ProviderFailures(NamedTuple):
 
     def _build_error(self, fields: ErrorBody, status: int | None, wait: float | None) -> ModelError:
         wait = fields.wait if wait is None else wait
+        advise = partial(self._advise, status, wait)
         error = build_provider_error(
             *(self.provider, status, fields.message),
             code=fields.code,
             retry_after=wait,
             key=self.key,
-            advise=self._advise,
+            advise=advise,
         )
         # a limit per minute in the words of a used-up quota
         if type(error) is QuotaExceeded and fields.wait is not None and not fields.per_day:
@@ -324,6 +336,7 @@ class ProviderFailures(NamedTuple):
                 status=status,
                 code=fields.code,
                 retry_after=wait,
+                advice=advise(RateLimited),
             )
         return error
 

@@ -575,7 +575,7 @@ async def test_http_errors_become_ours(status, kind, message, expected):
     error = await error_for(api_error(status, kind, message))
     assert (type(error), str(error), error.status, error.provider) == (
         expected,
-        f"anthropic API error ({status}): {message}",
+        f"anthropic API error ({status}): {message}{error.advice}",
         status,
         "anthropic",
     )
