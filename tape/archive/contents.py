@@ -244,14 +244,14 @@ def _iter_path_refs(tape: Tape, head: Head, parts: Sequence[ArchivedPhase]) -> I
         if (identity := read_id(line)) in labelled
     }
     ends = {part.name: part.segments[-1].end for part in parts if part.name != ORIGIN}
-    kept = [line for line, fields in lines if _is_on_path(fields, ends, there)]
-    yield from kept
-    said = {"why": "import", "time": head.header.time}
+    own = [line for line, fields in lines if _is_on_path(fields, ends, there)]
+    yield from own
+    facts = {"why": "import", "time": head.header.time}
     pin = Pin(head.offset, head.entry)
-    newest = replay_journal(b"".join(kept)).branches.get(head.branch, [None])[-1]
+    newest = replay_journal(b"".join(own)).branches.get(head.branch, [None])[-1]
     if newest is None or (newest.phase, newest.pin) not in {(head.phase, None), (head.phase, pin)}:
-        yield encode_ref_line({"branch": head.branch, "phase": head.phase, "pin": pin, **said})
-    yield encode_ref_line({"current": head.branch, **said})
+        yield encode_ref_line({"branch": head.branch, "phase": head.phase, "pin": pin, **facts})
+    yield encode_ref_line({"current": head.branch, **facts})
 
 
 def _is_on_path(fields: dict[str, Any], ends: dict[str, int], entries: set[str]) -> bool:
@@ -334,50 +334,48 @@ def _check_entry_line(segment: Segment, raw: bytes, before: Header | None) -> Ch
 
 def scan_archive(tape: Tape, plan: ArchivePlan, *, redact: bool) -> ArchiveScan:
     """Scan everything in a plan; with `redact` for secrets too. Raises Damaged."""
-    found = ArchiveScan()
+    scan = ArchiveScan()
     for part in plan.parts:
         shelves = list(dict.fromkeys(tape.find_tape(one.source).blobs for one in part.segments))
         for line in read_checked_lines(part):
-            found.entries += 1
-            _scan_line(found, line, shelves, redact=redact)
+            scan.entries += 1
+            _scan_line(scan, line, shelves, redact=redact)
     if redact:
-        found.wanted.update([plan.header.path] if plan.header.path else ())
+        scan.wanted.update([plan.header.path] if plan.header.path else ())
         for ref in plan.refs:
-            found.wanted.update(entry.decode() for entry in ENTRY_ID.findall(ref))
+            scan.wanted.update(entry.decode() for entry in ENTRY_ID.findall(ref))
             secrets = mask_json(ref).secrets
-            found.secrets += secrets
-            found.is_secret_named |= secrets > 0
-        found.is_secret_named |= mask_text(plan.header.folder).secrets > 0
-    return found
+            scan.secrets += secrets
+            scan.is_secret_named |= secrets > 0
+        scan.is_secret_named |= mask_text(plan.header.folder).secrets > 0
+    return scan
 
 
-def _scan_line(
-    found: ArchiveScan, line: CheckedLine, shelves: list[Blobs], *, redact: bool
-) -> None:
+def _scan_line(scan: ArchiveScan, line: CheckedLine, shelves: list[Blobs], *, redact: bool) -> None:
     data, blobs = line.data, []
     if b"$blob" in data:
         blobs = [digest.decode() for digest in BLOB_IN_DATA.findall(data)]
     for digest in blobs:
-        if found.blobs.get(digest) is None:
-            found.blobs[digest] = _find_blob_shelf(digest, shelves)
+        if scan.blobs.get(digest) is None:
+            scan.blobs[digest] = _find_blob_shelf(digest, shelves)
             if redact:
-                _scan_blob(found, digest)
+                _scan_blob(scan, digest)
     if redact:
-        found.wanted.update(digest.decode() for digest in ENTRY_ID.findall(data))
-        new, secrets = mask_entry_data(found, data)
-        found.secrets += secrets
+        scan.wanted.update(digest.decode() for digest in ENTRY_ID.findall(data))
+        new, secrets = mask_entry_data(scan, data)
+        scan.secrets += secrets
         if new != data:
-            found.masked.add(line.header.id)
+            scan.masked.add(line.header.id)
 
 
-def mask_entry_data(found: ArchiveScan, data: bytes) -> MaskedJson:
+def mask_entry_data(scan: ArchiveScan, data: bytes) -> MaskedJson:
     """Return the data of an entry with its secrets masked, those of its blobs too."""
 
     def rename_blob(name: re.Match[bytes]) -> bytes:
-        new = found.masked_blobs.get(name[1].decode())
+        new = scan.masked_blobs.get(name[1].decode())
         return name[0] if new is None else msgspec.json.encode(new)
 
-    return mask_json(BLOB_IN_DATA.sub(rename_blob, data) if found.masked_blobs else data)
+    return mask_json(BLOB_IN_DATA.sub(rename_blob, data) if scan.masked_blobs else data)
 
 
 def _find_blob_shelf(digest: str, shelves: list[Blobs]) -> Blobs | None:
@@ -391,18 +389,18 @@ def _find_blob_shelf(digest: str, shelves: list[Blobs]) -> Blobs | None:
     return None
 
 
-def _scan_blob(found: ArchiveScan, digest: str) -> None:
-    data = read_blob(found, digest)
+def _scan_blob(scan: ArchiveScan, digest: str) -> None:
+    data = read_blob(scan, digest)
     new, secrets = mask_blob(data) if data is not None else (b"", 0)
     if secrets:
-        found.secrets += secrets
+        scan.secrets += secrets
         name = sha256(new).hexdigest()
-        found.masked_blobs[digest] = BlobRef(name, len(new), new.decode()[:HEAD_CHARACTERS])
+        scan.masked_blobs[digest] = BlobRef(name, len(new), new.decode()[:HEAD_CHARACTERS])
 
 
-def read_blob(found: ArchiveScan, digest: str) -> bytes | None:
+def read_blob(scan: ArchiveScan, digest: str) -> bytes | None:
     """Return the bytes of a blob; None if it is missing."""
-    shelf = found.blobs[digest]
+    shelf = scan.blobs[digest]
     return None if shelf is None else shelf.read(digest)
 
 

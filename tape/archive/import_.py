@@ -83,19 +83,19 @@ class RedactionPhase(NamedTuple):
     entries: frozenset[str]
 
 
-def find_missing(there: Tape, new: Tape, made: RedactionPhase | None) -> TapeDifference:
+def find_missing(there: Tape, new: Tape, redactions: RedactionPhase | None) -> TapeDifference:
     """Return what `new` has and `there` lacks; `made` is what only the import added.
 
     Entries are compared by id, so one that was redacted meanwhile is not missing.
     """
-    entries, added = 0, made.entries if made else frozenset()
+    entries, added = 0, redactions.entries if redactions else frozenset()
     for phase in new.phases.list_with_origin():
         if phase != ORIGIN or there.phases.has_origin:  # else it is in the tape it was forked from
             both = zip_longest(_iter_entry_ids(new, phase), _iter_entry_ids(there, phase))
             entries += sum(one is not None and one not in (other, *added) for one, other in both)
     old = set(there.folder.read(JOURNAL_NAME).split(b"\n"))
     moves = [line for line in new.folder.read(JOURNAL_NAME).split(b"\n") if line not in old]
-    own = (_IMPORT_MOVE, f'"phase":"{made.phase}"'.encode() if made else _IMPORT_MOVE)
+    own = (_IMPORT_MOVE, f'"phase":"{redactions.phase}"'.encode() if redactions else _IMPORT_MOVE)
     return TapeDifference(entries, sum(not any(name in line for name in own) for line in moves))
 
 
@@ -127,23 +127,23 @@ def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> ImportR
             return import_file(store, archive, beginning)
     if form == "export":
         header, info = read_archive_header(source)
-        wanted = ImportTarget(info.id, header.folder, header.path is not None)
+        target = ImportTarget(info.id, header.folder, header.path is not None)
         with (
             create_scratch_folder(store, info.id) as (tapes, name),
             _open_builder(tapes, name) as building,
         ):
             read_archive(source, header, building)
-            return _finish_import(store, tapes, building, wanted)
+            return _finish_import(store, tapes, building, target)
     if form == "entries":
         path = inspect_path(source)
         info, slug = path.info, build_slug(path.prompt)
-        wanted = ImportTarget(info.id, f"{info.created[:10]}-{slug}-{info.id[:8]}", is_path=True)
+        target = ImportTarget(info.id, f"{info.created[:10]}-{slug}-{info.id[:8]}", is_path=True)
         with (
             create_scratch_folder(store, path.info.id) as (tapes, name),
             _open_builder(tapes, name) as building,
         ):
             read_path_lines(source, path, building)
-            return _finish_import(store, tapes, building, wanted)
+            return _finish_import(store, tapes, building, target)
     return _record_bare_lines(store, source, beginning)
 
 
@@ -158,22 +158,22 @@ def _open_builder(tapes: Folder, name: str) -> Iterator[TapeBuilder]:
 
 
 def _finish_import(
-    store: Store, tapes: Folder, building: TapeBuilder, wanted: ImportTarget
+    store: Store, tapes: Folder, building: TapeBuilder, target: ImportTarget
 ) -> ImportReport:
     """Verify the built tape, and move it into the store unless the store has it."""
     building.finish_writing()
     name = building.folder.name
     with _open_built(store, tapes, name) as tape:
-        made = _record_redactions(tape, everywhere=wanted.is_path)
+        redactions = _record_redactions(tape, everywhere=target.is_path)
         for finding in verify(tape, Counts()):
             _refuse_finding(finding, building)
-        known = find_existing_folder(store, wanted.id)
+        known = find_existing_folder(store, target.id)
         if known is not None:
-            _require_all(store, known, tape, made)
+            _require_all(store, known, tape, redactions)
     added = 0 if known is not None else building.entries
-    folder = known or place_tape(store, tapes, tapes, name, wanted)
+    folder = known or place_tape(store, tapes, tapes, name, target)
     return ImportReport(
-        wanted.id,
+        target.id,
         str(store.tapes.absolute() / folder),
         added,
         building.entries,
@@ -228,10 +228,10 @@ def _record_redactions(tape: Tape, *, everywhere: bool) -> RedactionPhase | None
     return RedactionPhase(phase, frozenset(ids))
 
 
-def _require_all(store: Store, folder: str, new: Tape, made: RedactionPhase | None) -> None:
+def _require_all(store: Store, folder: str, new: Tape, redactions: RedactionPhase | None) -> None:
     """Raise TapeError if the tape in the store lacks entries or moves of the file."""
     with store.open_folder(folder) as there:
-        lacks = find_missing(there, new, made)
+        lacks = find_missing(there, new, redactions)
     if lacks.entries or lacks.moves:
         raise TapeError(
             f"tape {new.id[:8]} is in the store and lacks {lacks.entries} entries and "
@@ -262,5 +262,5 @@ def _record_bare_lines(store: Store, source: BinaryIO, beginning: Beginning) -> 
                 writer.append_data(*parse_incoming_entry(line))
 
     identity = hashed.hexdigest()[:32]
-    made = record_tape(store, identity, beginning._replace(slug=prompt), fill)
-    return ImportReport(identity, made.path, entries * made.is_new, entries, 0)
+    tape = record_tape(store, identity, beginning._replace(slug=prompt), fill)
+    return ImportReport(identity, tape.path, entries * tape.is_new, entries, 0)

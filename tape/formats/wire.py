@@ -114,13 +114,13 @@ def get_provider_fields(block: Block, api: str) -> WireObject:
 
 def get_outer_fields(content: Iterable[Block], api: str) -> WireObject:
     """Return the fields beside the content of a message or result."""
-    found: WireObject = {}
+    fields: WireObject = {}
     for block in content:
         if block.wire is not NO_JSON:
             wire = unpack_raw(block.wire)
             if wire.get(KEY_API, api) == api:
-                found |= wire.get(KEY_OUTER, {})
-    return found
+                fields |= wire.get(KEY_OUTER, {})
+    return fields
 
 
 def get_written_form(content: Iterable[Block], api: str) -> str:
@@ -189,8 +189,8 @@ def build_argument_object(call: ToolCall) -> Raw | WireObject:
 
 def build_decoded_arguments(call: ToolCall) -> WireObject:
     """Return the arguments as `build_argument_object` does, decoded."""
-    given = build_argument_object(call)
-    return given if isinstance(given, dict) else unpack_raw(given)
+    arguments = build_argument_object(call)
+    return arguments if isinstance(arguments, dict) else unpack_raw(arguments)
 
 
 def build_argument_text(call: ToolCall, *, verbatim: bool = False) -> str:
@@ -199,8 +199,10 @@ def build_argument_text(call: ToolCall, *, verbatim: bool = False) -> str:
         return call.args_text
     if verbatim and isinstance(text := unpack_raw(call.wire).get(KEY_TEXT), str):
         return text
-    given = build_argument_object(call)
-    return bytes(given).decode() if isinstance(given, Raw) else encode_json(given).decode()
+    arguments = build_argument_object(call)
+    return (
+        bytes(arguments).decode() if isinstance(arguments, Raw) else encode_json(arguments).decode()
+    )
 
 
 def get_freeform_input(call: ToolCall, *, is_own: bool) -> str:
@@ -210,8 +212,8 @@ def get_freeform_input(call: ToolCall, *, is_own: bool) -> str:
     """
     if call.args_text is not None:
         return call.args_text
-    given = build_argument_object(call)
-    fields = decode_json(bytes(given)) if isinstance(given, Raw) else given
+    arguments = build_argument_object(call)
+    fields = decode_json(bytes(arguments)) if isinstance(arguments, Raw) else arguments
     values = [*fields.values()] if isinstance(fields, dict) and not is_own else []
     only = values[0] if len(values) == 1 else None
     return only if isinstance(only, str) else build_argument_text(call)

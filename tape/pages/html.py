@@ -205,8 +205,8 @@ def _drop_kind(line: str) -> str:
 
 
 def _join_diff(lines: tuple[str, ...]) -> str:
-    shown = [_drop_kind(line) if line[:1] in {"\0", " "} else f" {line}" for line in lines]
-    return "\n".join(shown)
+    drawn = [_drop_kind(line) if line[:1] in {"\0", " "} else f" {line}" for line in lines]
+    return "\n".join(drawn)
 
 
 def _cut_diff(lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -243,7 +243,7 @@ def _build_page_start(view: _PageView) -> bytes:
     }
     return re.sub(
         rb"\{(policy|style|title|facts)\}",
-        lambda found: parts[found[1].decode()],
+        lambda match: parts[match[1].decode()],
         _read_asset("page.html"),
     )
 

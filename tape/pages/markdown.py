@@ -67,14 +67,14 @@ def render_markdown(
             if data.cost is not None:
                 facts.cost = (facts.cost or 0.0) + data.cost.amount
     yield from _render_page_header(tape, head, facts, masks)
-    shown = Conversation(RenderOptions(partial(_load_masked, tape, masks)))
+    conversation = Conversation(RenderOptions(partial(_load_masked, tape, masks)))
     for entry in _read_entries(tape, head, masks, skipped):
         match entry.data:
             case ToolResult() as result:
-                yield from _render_result(shown, result)
+                yield from _render_result(conversation, result)
             case _:
-                yield from render_turn_markdown(shown, entry)
-    yield from render_end_markdown(shown)
+                yield from render_turn_markdown(conversation, entry)
+    yield from render_end_markdown(conversation)
 
 
 def _load_masked(tape: Tape, masks: MaskCount | None, ref: BlobRef) -> bytes:
@@ -121,8 +121,8 @@ def _render_page_header(
     tape: Tape, head: Head, facts: _PageFacts, masks: MaskCount | None
 ) -> Iterator[str]:
     title = tape.title() or "A session"
-    shown = shorten_to_width(mask_text(title).text if masks else title, 200)
-    yield f"# {escape_markdown(shown)}"
+    heading = shorten_to_width(mask_text(title).text if masks else title, 200)
+    yield f"# {escape_markdown(heading)}"
     yield ""
     yield f"- Tape `{tape.id}`, branch `{head.branch}`, entry `{head.entry[:12]}`"
     yield f"- {shorten_timestamp(facts.first)} to {shorten_timestamp(facts.last)} UTC"
@@ -134,14 +134,14 @@ def _render_page_header(
     yield ""
 
 
-def _render_result(shown: Conversation, result: ToolResult) -> list[str]:
+def _render_result(conversation: Conversation, result: ToolResult) -> list[str]:
     """Return a result with its call and its changes, collapsed below its first words."""
-    call = shown.take_call(result)
-    said = " ".join(call.head) if call else f"{result.name}: {join_texts(result.content)}"
+    call = conversation.take_call(result)
+    heading = " ".join(call.head) if call else f"{result.name}: {join_texts(result.content)}"
     body: list[str] = []
-    for part in render_result_markdown(shown, result, call):
+    for part in render_result_markdown(conversation, result, call):
         body += (*part, "")
-    summary = f"{'✗' if result.is_error else '✓'} {said}"
+    summary = f"{'✗' if result.is_error else '✓'} {heading}"
     short = escape(shorten_to_width(summary, _SUMMARY_COLUMNS), quote=False)
     start = f"<details><summary>{short}</summary>"
     return [start, "", *body, "</details>", ""]

@@ -55,14 +55,14 @@ class FileStamp(NamedTuple):
     @classmethod
     def of(cls, path: Path) -> FileStamp:
         """Return the stamp of a file, with its log of writes where it is a database."""
-        found = [os.stat(path)]  # noqa: PTH116 (once for each file, each second)
+        stats = [os.stat(path)]  # noqa: PTH116 (once for each file, each second)
         if path.suffix == ".db":
             with suppress(OSError):
-                found.append(os.stat(f"{path}-wal"))  # noqa: PTH116
+                stats.append(os.stat(f"{path}-wal"))  # noqa: PTH116
         return cls(
-            sum(one.st_size for one in found),
-            max(one.st_mtime_ns for one in found),
-            max(one.st_ctime_ns for one in found),
+            sum(one.st_size for one in stats),
+            max(one.st_mtime_ns for one in stats),
+            max(one.st_ctime_ns for one in stats),
         )
 
     @classmethod

@@ -50,8 +50,8 @@ def list_database_sessions(file: Path, tool: str) -> list[tuple[str, str]] | Non
         with suppress(*_DAMAGE), closing(_open_database(file)) as database:
             tables = [one for one in (kind.table, kind.also) if one and has_table(database, one)]
             query = " UNION ".join(f"SELECT s.id, {version} FROM {one} s" for one in tables)  # noqa: S608
-            found = database.execute(f"{query} ORDER BY 1")
-            return [(str(row), str(changed or "")) for row, changed in found]
+            rows = database.execute(f"{query} ORDER BY 1")
+            return [(str(row), str(changed or "")) for row, changed in rows]
     return None
 
 

@@ -104,14 +104,14 @@ def export_every_branch(
 def _read_outline(
     tape: Tape, heads: list[Head], skipped: Callable[[str], None], depth: int = 0
 ) -> TapeOutline:
-    found: dict[str, PlacedEntry] = {}
+    placed: dict[str, PlacedEntry] = {}
     for head in heads:
         before: str | None = None
         for entry in tape.entries(head, skipped=skipped):
-            found.setdefault(entry.id, PlacedEntry(entry, before))
+            placed.setdefault(entry.id, PlacedEntry(entry, before))
             before = entry.id
-    starts = [one.entry.data for one in found.values() if isinstance(one.entry.data, Start)]
-    first = next(iter(found.values()))
+    starts = [one.entry.data for one in placed.values() if isinstance(one.entry.data, Start)]
+    first = next(iter(placed.values()))
     git = starts[0].git if starts else None
     refs = tape.refs()
 
@@ -121,9 +121,9 @@ def _read_outline(
     imported = starts[0].imported if starts else None
     agents: dict[str, TapeOutline] = {}
     if depth < _MAX_DEPTH:
-        for one in found.values():
+        for one in placed.values():
             if isinstance(one.entry.data, AgentStart):
-                child = _read_agent(tape, one.entry.data, {*found}, skipped, depth)
+                child = _read_agent(tape, one.entry.data, {*placed}, skipped, depth)
                 agents |= {} if child is None else {one.entry.data.agent: child}
     return TapeOutline(
         id=tape.id,
@@ -131,7 +131,7 @@ def _read_outline(
         cwd=starts[0].cwd if starts else "/",
         git_branch=(git.branch or "") if git else "",
         created=first.entry.time,
-        entries=tuple(found.values()),
+        entries=tuple(placed.values()),
         labels=refs.labels,
         load=tape.load,
         list_kept=list_kept,

@@ -385,7 +385,7 @@ class _TapeFiller:
         is_same = False
         spots: list[_Spot | None] = []
         above: list[int] = []
-        said: set[int] = set()
+        times: set[int] = set()
         newest, ends = ROOT, {ROOT: -1}
         root = self.ends[ROOT]
         for place, step in enumerate(self.session.read_steps(_name_blob)):
@@ -395,7 +395,7 @@ class _TapeFiller:
                 if payload.entry_type in _SAID and spot is not None:
                     spot = self._take_said(spot, payload)
                     if spot is not None:
-                        said.add(place)
+                        times.add(place)
                         is_same |= not needs_response_id or bool(
                             isinstance(payload, Assistant) and payload.response_id
                         )
@@ -405,9 +405,9 @@ class _TapeFiller:
             ends[newest] = place
         for place in reversed(range(len(spots))):
             spot = spots[place]
-            if place in said and spot is not None:
+            if place in times and spot is not None:
                 self.copied[place] = spot
-                said.add(above[place])
+                times.add(above[place])
         return is_same
 
     def _take_said(self, spot: _Spot, payload: Payload) -> _Spot | None:
@@ -417,8 +417,8 @@ class _TapeFiller:
         parents = [spot.id]
         for parent in parents:
             for one in (parent, *self.joints.get(parent, ())):
-                if found := self._take_below(one, kind, content, payload):
-                    return found
+                if taken := self._take_below(one, kind, content, payload):
+                    return taken
                 parents += self.silent.get(one, ())
         return None
 
@@ -438,7 +438,7 @@ class _TapeFiller:
         """Take note of what the tape has already."""
         refs = self.tape.refs()
         committed = refs.phases()
-        begun: dict[str, str] = {}  # first entry of a branch → the one it begins after
+        starts: dict[str, str] = {}  # first entry of a branch → the one it begins after
         for phase, offset, line in self.tape.phases.read_all_lines():
             if phase not in committed:
                 continue
@@ -448,7 +448,7 @@ class _TapeFiller:
                 self.ends[ROOT] = spot
             elif header.type == Branch.entry_type:
                 self.joints.setdefault(parent, []).append(header.id)
-                begun[header.id] = parent
+                starts[header.id] = parent
             else:
                 kind = header.type
                 content = "" if kind == Anchor.entry_type else header.dh
@@ -465,7 +465,7 @@ class _TapeFiller:
             if head.header.type == Assistant.entry_type:
                 spot = _Spot(head.entry, head.header.n, head.phase, head.offset)
                 before = head.header.parent_id or ""
-                self.open_answers[begun.get(before, before)] = branch, spot
+                self.open_answers[starts.get(before, before)] = branch, spot
 
     def _add_step(self, step: SourceStep, root: _Spot) -> None:
         """Find or write the entries of a step."""
@@ -508,22 +508,22 @@ class _TapeFiller:
                 return None
             content = self._compute_digest(payload)
         for parent in (spot.id, *self.joints.get(spot.id, ())):
-            if found := self._take_below(parent, kind, content, payload):
-                return found
+            if taken := self._take_below(parent, kind, content, payload):
+                return taken
         return None
 
     def _take_below(
         self, parent: str, kind: str, content: str, payload: Payload | None
     ) -> _Spot | None:
         """Return the entry with this content, but for what may change, directly after another."""
-        if found := self.below.get((parent, kind, content)):
-            return found.pop(0)
+        if waiting := self.below.get((parent, kind, content)):
+            return waiting.pop(0)
         if payload is None or self.session.strip_changes is None:
             return None
         for other in self.changing.get((parent, kind), ()):
-            found = self.below.get((parent, kind, other))
-            if found and self._is_same(found[0], payload, self.session.strip_changes):
-                return found.pop(0)
+            waiting = self.below.get((parent, kind, other))
+            if waiting and self._is_same(waiting[0], payload, self.session.strip_changes):
+                return waiting.pop(0)
         return None
 
     def _compute_digest(self, payload: Payload) -> str:
@@ -540,20 +540,20 @@ class _TapeFiller:
 
     def _add_anchor(self, anchor: Anchor, step: SourceStep, spot: _Spot, root: _Spot) -> _Spot:
         """Find or write an anchor: it covers the path so far, and keeps it from a step on."""
-        found = self._find(spot, Anchor.entry_type, None)
-        if found is not None:
-            return found
+        place = self._find(spot, Anchor.entry_type, None)
+        if place is not None:
+            return place
         writer = self._open_at(spot)
         writer.barrier()
         head = self._read_head(spot)
-        kept = step.kept_from or ""
+        kept_from = step.kept_from or ""
         count = 0
-        if kept and kept in self.ends:
-            count = spot.n - self.starts.get(kept, self.ends[kept]).n + 1
+        if kept_from and kept_from in self.ends:
+            count = spot.n - self.starts.get(kept_from, self.ends[kept_from]).n + 1
         covered = self.tape.find_ancestor(head, count).head if 0 < count < spot.n else head
         covers = CoveredRange(root.id, covered.entry, covered.header.n - root.n + 1)
-        made = replace(anchor, kept=self.tape.newest(head, count), covers=covers)
-        entry = writer.anchor(made)
+        anchored = replace(anchor, kept=self.tape.newest(head, count), covers=covers)
+        entry = writer.anchor(anchored)
         return self._advance(writer, spot, entry.n)
 
     def _write(self, spot: _Spot, payload: Payload) -> _Spot:

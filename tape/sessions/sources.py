@@ -83,27 +83,27 @@ def find_tool_folders(environ: Mapping[str, str]) -> dict[str, Path]:
 
 def find_sessions_of(tool: str, folder: Path) -> list[SessionFile]:
     """Return the sessions of an agent in its folder, by name."""
-    found = {file for pattern in SESSION_FORMATS[tool].files for file in folder.glob(pattern)}
-    return [one for file in _keep_main_files(found) for one in list_sessions_in(file, tool)]
+    files = {file for pattern in SESSION_FORMATS[tool].files for file in folder.glob(pattern)}
+    return [one for file in _keep_main_files(files) for one in list_sessions_in(file, tool)]
 
 
 def find_sessions_in(folder: Path) -> list[SessionFile]:
     """Return the files below a folder that may hold sessions, by name."""
-    found = {
+    files = {
         file
         for file in folder.rglob("*")
         if file.name.endswith((*_SUFFIXES, aider.FILE))
         or (file.suffix == ".db" and find_database_tool(file) is not None)
     }
-    return [one for file in _keep_main_files(found) for one in list_sessions_in(file)]
+    return [one for file in _keep_main_files(files) for one in list_sessions_in(file)]
 
 
-def _keep_main_files(found: set[Path]) -> list[Path]:
+def _keep_main_files(files: set[Path]) -> list[Path]:
     """Return the files by name; of a session of several files one."""
     mains: dict[Path, Path] = {}
     for name in reversed(_MAIN_FILES):
-        mains |= {file.parent: file for file in found if file.name == name}
-    return sorted({_find_main_file(file, mains) for file in found} if mains else found)
+        mains |= {file.parent: file for file in files if file.name == name}
+    return sorted({_find_main_file(file, mains) for file in files} if mains else files)
 
 
 def _find_main_file(file: Path, mains: dict[Path, Path]) -> Path:
@@ -119,13 +119,13 @@ def list_sessions_in(file: Path, tool: str | None = None) -> Iterator[SessionFil
         chats = [aider.read_heading(line) for line in _read_text_lines(file)]
         yield from (SessionFile(file, aider.TOOL, one) for one in chats if one is not None)
         return
-    found = find_database_tool(file) if file.suffix == ".db" else None
-    rows = None if found is None else list_database_sessions(file, found)
+    agent = find_database_tool(file) if file.suffix == ".db" else None
+    rows = None if agent is None else list_database_sessions(file, agent)
     if rows is None:
         yield SessionFile(file, tool)
     else:
         for row, version in rows:
-            yield SessionFile(file, found, row, version)
+            yield SessionFile(file, agent, row, version)
 
 
 def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[SourceSession, str]:
@@ -143,10 +143,10 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
         session = load_reader(source.tool).read_session(lambda: lines, source.row)
         return session, sha256(b"\n".join(lines)).hexdigest()
     read_lines = partial(_read_lines, source.path)
-    found = detect_tool(read_lines)
-    if found is None and any(decode_object(line) is not None for line in read_lines()):
-        found = tool or source.tool
-    if found is None:
+    agent = detect_tool(read_lines)
+    if agent is None and any(decode_object(line) is not None for line in read_lines()):
+        agent = tool or source.tool
+    if agent is None:
         known = ", ".join(one.title for one in SESSION_FORMATS.values())
         raise UsageError(f"{source.path} is not a session that is known: {known}")
     stem = source.path.name.removesuffix(".zst")
@@ -154,7 +154,7 @@ def open_session_file(source: SessionFile, tool: str | None = None) -> tuple[Sou
     if stem in _FOLDERS_ABOVE:
         folders = source.path.absolute().parents
         stem = folders[min(_FOLDERS_ABOVE[stem], len(folders) - 1)].name or stem
-    session = load_reader(found).read_session(read_lines, stem)
+    session = load_reader(agent).read_session(read_lines, stem)
     for one in (session, *session.children):
         one.read_beside = partial(read_result_beside, source.path)
     return session, _compute_digest(source.path)
@@ -174,8 +174,8 @@ def read_result_beside(file: Path, named: str) -> bytes | None:
         return None
     try:
         with open(folder / name, "rb", opener=_open_no_link) as result:
-            told = os.fstat(result.fileno())
-            is_fit = stat.S_ISREG(told.st_mode) and told.st_size <= _LARGEST_RESULT
+            status = os.fstat(result.fileno())
+            is_fit = stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_RESULT
             return result.read(_LARGEST_RESULT) if is_fit else None
     except (OSError, ValueError):
         return None
@@ -196,15 +196,15 @@ def _read_aider_chat(path: Path, started: str) -> list[bytes]:
     """Return one chat in a file of aider, as lines of the reader's own."""
     place = path.absolute()
     facts = {"cwd": str(place.parent), "started": started}
-    found = [{"aider_session": aider.build_session_id(str(place), started), **facts}]
+    lines = [{"aider_session": aider.build_session_id(str(place), started), **facts}]
     is_inside = False
     for line in _read_text_lines(path):
         heading = aider.read_heading(line)
         if heading is not None:
             is_inside = heading == started
         elif is_inside:
-            found.append({"line": line})
-    return [encode_json(one) for one in found]
+            lines.append({"line": line})
+    return [encode_json(one) for one in lines]
 
 
 def is_session_file(path: Path) -> bool:
@@ -222,12 +222,12 @@ def _list_companions(path: Path) -> list[Path]:
     if path.name not in _FIXED_NAMES:
         return []
     form, _ = _FIXED_NAMES[path.name]
-    found = [
+    files = [
         file
         for pattern in form.beside
         for file in sorted(path.parent.glob(pattern), key=lambda one: (len(one.name), one))
     ]
-    return [file for file in found if file != path]
+    return [file for file in files if file != path]
 
 
 def _read_lines(path: Path) -> Iterable[bytes]:

@@ -47,8 +47,8 @@ def is_session_line(value: WireObject) -> bool:
 
 def read_heading(line: str) -> str | None:
     """Return when a chat began, as its heading says; None for another line."""
-    found = _HEADING.match(line)
-    return found[1] if found else None
+    match = _HEADING.match(line)
+    return match[1] if match else None
 
 
 def build_session_id(path: str, started: str) -> str:
@@ -102,8 +102,8 @@ def _read_steps(lines: list[str]) -> Iterator[SourceStep]:
         if kind == "user":
             payload = User((Text(text),))
         elif kind == "note":
-            found = _MODEL.search(text)
-            model = found[1] if found else model
+            match = _MODEL.search(text)
+            model = match[1] if match else model
             payload = Note(text)
         else:
             after = runs[at + 1][1] if at + 1 < len(runs) else ""
@@ -122,9 +122,9 @@ def _strip_mark(line: str, kind: str) -> str:
 
 
 def _read_usage(text: str) -> Usage:
-    found = _TOKENS.search(text)
-    given, said = (_read_tokens(found[1]), _read_tokens(found[2])) if found else (0, 0)
-    return Usage(input=given, output=said, total=given + said)
+    match = _TOKENS.search(text)
+    sent, received = (_read_tokens(match[1]), _read_tokens(match[2])) if match else (0, 0)
+    return Usage(input=sent, output=received, total=sent + received)
 
 
 def _read_tokens(text: str) -> int:

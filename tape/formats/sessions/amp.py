@@ -61,17 +61,17 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
         reader = AnthropicReader(put, CallBinder())
-        ids = ReadIds(made)
+        ids = ReadIds(session)
         for number, value in enumerate(messages):
             message = read_object(value)
             if ids.is_repeated(message.get("messageId")):
                 continue
             sent = read_object(message.get("meta")).get("sentAt")
             time = read_time(sent or read_object(message.get("usage")).get("timestamp"))
-            payloads = tuple(_convert_message(made, reader, message, value))
+            payloads = tuple(_convert_message(session, reader, message, value))
             yield SourceStep(f"#{number}", NEWEST, time, payloads)
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(thread.get("id")) or name,
@@ -81,7 +81,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         created=read_time(thread.get("created")),
         title=read_text(thread.get("title")) or None,
     )
-    return made
+    return session
 
 
 def _convert_message(
@@ -118,11 +118,11 @@ def _convert_piece(value: Any) -> Any:
         case "tool_result":
             run = read_object(piece.get("run"))
             failed = read_text(run.get("status")) in _FAILED
-            said = run.get("error") or run.get("reason") if failed else run.get("result")
+            output = run.get("error") or run.get("reason") if failed else run.get("result")
             return {
                 "type": "tool_result",
                 "tool_use_id": piece.get("toolUseID"),
-                "content": to_plain_text("" if said is None else said),
+                "content": to_plain_text("" if output is None else output),
                 **({"is_error": True} if failed else {}),
             }
         case "image":
@@ -134,7 +134,7 @@ def _convert_piece(value: Any) -> Any:
 
 
 def _read_usage(usage: WireObject) -> Usage:
-    given, said, reads, writes = (
+    sent, received, reads, writes = (
         read_count(usage.get(name))
         for name in (
             *("inputTokens", "outputTokens"),
@@ -142,9 +142,9 @@ def _read_usage(usage: WireObject) -> Usage:
         )
     )
     return Usage(
-        input=given,
-        output=said,
+        input=sent,
+        output=received,
         cache_read=reads or None,
         cache_write=writes or None,
-        total=given + said + reads + writes,
+        total=sent + received + reads + writes,
     )

@@ -91,11 +91,11 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
             break
 
     def read_steps(_put: Put) -> Iterator[SourceStep]:
-        made.damaged = 0
-        return _StepReader(made).read(read_lines())
+        session.damaged = 0
+        return _StepReader(session).read(read_lines())
 
-    made = SourceSession(TOOL, FORMAT, name, read_steps, cwd=cwd or None, created=created)
-    return made
+    session = SourceSession(TOOL, FORMAT, name, read_steps, cwd=cwd or None, created=created)
+    return session
 
 
 class _StepReader:
@@ -135,8 +135,8 @@ class _StepReader:
                 yield SourceStep(identity, parent, read_time(value.get("created_at")), payloads)
 
     def _convert(self, line: WireObject) -> Iterator[Payload]:
-        kind, said = read_text(line.get("type")), line.get("content")
-        text = to_plain_text(read_object(said).get("text") or said or "")
+        kind, content = read_text(line.get("type")), line.get("content")
+        text = to_plain_text(read_object(content).get("text") or content or "")
         match kind, line.get("source"):
             case "USER_INPUT", source:
                 yield from self._convert_prompt(text, is_typed=source != "SYSTEM")
@@ -160,8 +160,8 @@ class _StepReader:
 
     def _convert_prompt(self, text: str, *, is_typed: bool) -> Iterator[Payload]:
         """Yield what Antigravity adds to a prompt, and then the prompt."""
-        if found := _MODEL.search(text):
-            self.model = found[1].strip()
+        if match := _MODEL.search(text):
+            self.model = match[1].strip()
         words = _REQUEST.findall(text)
         rest = _REQUEST.sub("", text) if words else ""
         if rest.strip():
@@ -179,8 +179,8 @@ class _StepReader:
             blocks.append(Text(text))
         for call in calls:
             name = to_plain_text(call.get("name") or "")
-            asked = _decode_arguments(call.get("args"))
-            blocks.append(build_tool_call(self.calls.call(None, name), name, asked, {}))
+            arguments = _decode_arguments(call.get("args"))
+            blocks.append(build_tool_call(self.calls.call(None, name), name, arguments, {}))
         return Assistant(
             tuple(blocks),
             provider="google",
@@ -211,13 +211,13 @@ class _StepReader:
             yield AgentEnd(agent, "", "failed" if failed else "completed")
 
 
-def _decode_arguments(given: Any) -> WireObject:
+def _decode_arguments(arguments: Any) -> WireObject:
     r"""Return arguments whose values are JSON as text as what they say.
 
     {"Cwd": "\"/src\"", "Line": "3"}    {"Cwd": "/src", "Line": 3}
     {"Cwd": "/src", "Line": "3"}        the same: plain text
     """
-    values = read_object(given)
+    values = read_object(arguments)
     if not any(isinstance(one, str) and one[:1] in '"[{' for one in values.values() if one):
         return values
     return {name: _decode_value(value) for name, value in values.items()}
@@ -236,14 +236,14 @@ def _read_usage(usage: WireObject) -> Usage:
     def read_first(*names: str) -> int:
         return next((count for name in names if (count := read_count(usage.get(name)))), 0)
 
-    given = read_first("input_tokens", "prompt_token_count")
-    said = read_first("output_tokens", "candidates_token_count")
+    sent = read_first("input_tokens", "prompt_token_count")
+    received = read_first("output_tokens", "candidates_token_count")
     cached = read_first("cached_content_token_count", "cached_tokens")
     thoughts = read_first("thoughts_token_count", "reasoning_tokens")
     return Usage(
-        input=max(given - cached, 0),
-        output=said + thoughts,
+        input=max(sent - cached, 0),
+        output=received + thoughts,
         reasoning=thoughts or None,
         cache_read=cached or None,
-        total=max(given, cached) + said + thoughts,
+        total=max(sent, cached) + received + thoughts,
     )

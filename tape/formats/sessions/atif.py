@@ -74,11 +74,11 @@ def _build_atif(document: WireObject, identity: str) -> SourceSession:
     extra = read_object(document.get("extra"))
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        return _AtifReader(made, put).read(steps)
+        return _AtifReader(session, put).read(steps)
 
     branch = read_text(extra.get("git_branch"))
     times = (read_time(read_object(step).get("timestamp")) for step in steps)
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         read_text(document.get("schema_version")) or TOOL,
         identity,
@@ -89,11 +89,11 @@ def _build_atif(document: WireObject, identity: str) -> SourceSession:
         title=read_text(extra.get("title")) or None,
     )
     agents = map(read_object, read_list(document.get("subagent_trajectories")))
-    made.children = tuple(
+    session.children = tuple(
         _build_atif(agent, f"{identity}/{read_text(agent.get('trajectory_id'))}")
         for agent in agents
     )
-    return made
+    return session
 
 
 class _AtifReader:
@@ -168,13 +168,13 @@ class _AtifReader:
             yield from self._convert_result(result)
 
     def _read_call(self, call: WireObject) -> ToolCall:
-        name, given = to_plain_text(call.get("function_name") or ""), call.get("tool_call_id")
-        ours = self.calls.call(given if isinstance(given, str) else None, name)
+        name, identity = to_plain_text(call.get("function_name") or ""), call.get("tool_call_id")
+        ours = self.calls.call(identity if isinstance(identity, str) else None, name)
         return build_tool_call(ours, name, call.get("arguments"), {})
 
     def _convert_result(self, result: WireObject) -> Iterator[Payload]:
-        given, extra = result.get("source_call_id"), read_object(result.get("extra"))
-        call = self.calls.result(given if isinstance(given, str) else None)
+        identity, extra = result.get("source_call_id"), read_object(result.get("extra"))
+        call = self.calls.result(identity if isinstance(identity, str) else None)
         content = self._read_content(result.get("content"))
         agents = [
             read_text(read_object(one).get("trajectory_id"))
@@ -193,11 +193,13 @@ def _read_usage(metrics: WireObject) -> Usage:
     """Return the tokens of an answer: `prompt_tokens` has those that were cached."""
     reads = read_count(metrics.get("cached_tokens"))
     writes = read_count(read_object(metrics.get("extra")).get("cache_write_tokens"))
-    given, said = (read_count(metrics.get(f"{kind}_tokens")) for kind in ("prompt", "completion"))
+    sent, received = (
+        read_count(metrics.get(f"{kind}_tokens")) for kind in ("prompt", "completion")
+    )
     return Usage(
-        input=max(given - reads - writes, 0),
-        output=said,
+        input=max(sent - reads - writes, 0),
+        output=received,
         cache_read=reads or None,
         cache_write=writes or None,
-        total=given + said,
+        total=sent + received,
     )

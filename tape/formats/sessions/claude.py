@@ -120,38 +120,38 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
 
     `read_lines` gives its lines from the beginning, each time it is called.
     """
-    found = _Scan()
+    scan = _Scan()
     ids = ReadIds()
     for line in read_lines():
         value = decode_object(line)
         if value is not None and not ids.is_repeated(value.get("uuid")):
-            found.add(value)
-    is_agent = found.side_lines > 0 and not found.main_lines
-    session = name if _is_uuid(name) or not found.session else found.session
+            scan.add(value)
+    is_agent = scan.side_lines > 0 and not scan.main_lines
+    session = name if _is_uuid(name) or not scan.session else scan.session
     if is_agent:
-        session = f"{found.session or name}/{found.agent or name.removeprefix('agent-')}"
-    children = () if is_agent else tuple(found.sidechains)
-    made = _build_session(read_lines, found, session, None)
+        session = f"{scan.session or name}/{scan.agent or name.removeprefix('agent-')}"
+    children = () if is_agent else tuple(scan.sidechains)
+    source = _build_session(read_lines, scan, session, None)
     if not is_agent:
-        made.forked_from = tuple(one for one in found.sessions if one != session)
-    made.children = tuple(
-        _build_session(read_lines, found, f"{session}/{child}", child) for child in children
+        source.forked_from = tuple(one for one in scan.sessions if one != session)
+    source.children = tuple(
+        _build_session(read_lines, scan, f"{session}/{child}", child) for child in children
     )
-    for child, chain in zip(made.children, children, strict=True):
-        child.forked_from = tuple(f"{one}/{chain}" for one in made.forked_from)
-    return made
+    for child, chain in zip(source.children, children, strict=True):
+        child.forked_from = tuple(f"{one}/{chain}" for one in source.forked_from)
+    return source
 
 
 def _build_session(
-    read_lines: Callable[[], Iterable[bytes]], found: _Scan, session: str, chain: str | None
+    read_lines: Callable[[], Iterable[bytes]], scan: _Scan, session: str, chain: str | None
 ) -> SourceSession:
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        return _StepReader(made, found, chain, put).read(read_lines())
+        return _StepReader(source, scan, chain, put).read(read_lines())
 
-    git = Git(found.branch, None, dirty=False) if found.branch else None
-    made = SourceSession(TOOL, FORMAT, session, read_steps, found.cwd, git, found.created)
-    made.strip_changes = strip_full_output
-    return made
+    git = Git(scan.branch, None, dirty=False) if scan.branch else None
+    source = SourceSession(TOOL, FORMAT, session, read_steps, scan.cwd, git, scan.created)
+    source.strip_changes = strip_full_output
+    return source
 
 
 def strip_full_output(payload: Payload) -> Payload:
@@ -239,17 +239,19 @@ class _Scan:
         content = read_object(line.get("message")).get("content")
         texts = [read_text(read_object(piece).get("text")) for piece in read_list(content)]
         prompt = content if isinstance(content, str) else "".join(texts)
-        for call, asked in self.calls.items():
-            if asked.task == prompt and call not in self.agents and prompt:
+        for call, agent_call in self.calls.items():
+            if agent_call.task == prompt and call not in self.agents and prompt:
                 self.agents[call] = chain
                 return
 
     def _note_agent(self, line: WireObject, piece: WireObject) -> None:
-        given = read_object(piece.get("input"))
+        arguments = read_object(piece.get("input"))
         match piece.get("type"):
-            case "tool_use" if isinstance(given.get("prompt"), str) and "subagent_type" in given:
-                asked = _AgentCall(read_text(given["subagent_type"]), given["prompt"])
-                self.calls[read_text(piece.get("id"))] = asked
+            case "tool_use" if (
+                isinstance(arguments.get("prompt"), str) and "subagent_type" in arguments
+            ):
+                agent_call = _AgentCall(read_text(arguments["subagent_type"]), arguments["prompt"])
+                self.calls[read_text(piece.get("id"))] = agent_call
             case "tool_result":
                 agent = read_text(read_object(line.get("toolUseResult")).get("agentId"))
                 if agent:
@@ -267,17 +269,17 @@ class _Answer:
 class _StepReader:
     """Reads the steps of the conversation, or of one sub-agent in the same file."""
 
-    def __init__(self, session: SourceSession, found: _Scan, chain: str | None, put: Put) -> None:
-        self.session, self.found, self.chain, self.put = session, found, chain, put
+    def __init__(self, session: SourceSession, scan: _Scan, chain: str | None, put: Put) -> None:
+        self.session, self.scan, self.chain, self.put = session, scan, chain, put
         self.reader = AnthropicReader(put, CallBinder())
-        self.left = {key: count for key, count in found.parts.items() if count > 1}
+        self.left = {key: count for key, count in scan.parts.items() if count > 1}
         self.aliases: dict[str, str] = {}
         """Id of a line → the step it became, or that of what it hangs on."""
         self.ends: dict[str, str] = {}
         """Step of an answer → the newest result of its calls."""
         self.answers: dict[str, str] = {}
         """Step of a result → the step of its answer."""
-        self.cwd = found.cwd
+        self.cwd = scan.cwd
         self.count = 0
         self.tokens = 0
         """Tokens before the compaction whose summary comes next."""
@@ -290,30 +292,30 @@ class _StepReader:
     def _join_answers(self, lines: Iterable[bytes]) -> Iterator[_Answer | WireObject]:
         """Yield lines, and answers where they begin: what follows one waits until it is whole."""
         queue: deque[_Answer | WireObject] = deque()
-        begun: dict[tuple[str, str], _Answer] = {}
+        open_answers: dict[tuple[str, str], _Answer] = {}
         for line in self._read_lines(lines):
-            answer = _Answer(line, self.found.find_chain(line))
+            answer = _Answer(line, self.scan.find_chain(line))
             if line.get("type") != "assistant":
                 queue.append(line)
-            elif answer.key in begun:
-                begun[answer.key].lines.append(line)
+            elif answer.key in open_answers:
+                open_answers[answer.key].lines.append(line)
             else:
-                begun[answer.key] = answer
+                open_answers[answer.key] = answer
                 queue.append(answer)
             left = self.left.get(answer.key, 1) - 1
             if left > 0:
                 self.left[answer.key] = left
             else:
                 self.left.pop(answer.key, None)
-                begun.pop(answer.key, None)
+                open_answers.pop(answer.key, None)
             while queue and (
                 not isinstance(first := queue[0], _Answer)
-                or first.key not in begun
+                or first.key not in open_answers
                 or len(queue) > _MAX_WAITING
             ):
                 queue.popleft()
                 if isinstance(first, _Answer):
-                    begun.pop(first.key, None)
+                    open_answers.pop(first.key, None)
                 yield first
         yield from queue
 
@@ -331,8 +333,8 @@ class _StepReader:
     def _is_mine(self, line: WireObject) -> bool:
         is_side = line.get("isSidechain") is True
         if self.chain is not None:
-            return is_side and self.found.find_chain(line) == self.chain
-        return not is_side or not self.found.main_lines
+            return is_side and self.scan.find_chain(line) == self.chain
+        return not is_side or not self.scan.main_lines
 
     def _find_parent(self, line: WireObject) -> str:
         """Return the step that a line follows: after all results, where it follows an answer."""
@@ -353,7 +355,7 @@ class _StepReader:
         content = read_object(line.get("message")).get("content")
         kinds = {read_object(piece).get("type") for piece in read_list(content)}
         is_prompt = line.get("type") != "assistant" and "tool_result" not in kinds
-        return is_prompt and self.found.names_parents
+        return is_prompt and self.scan.names_parents
 
     def _begin_step(self, line: WireObject) -> tuple[str, str]:
         """Return a step's id, which no other step has, and its parent."""
@@ -376,13 +378,13 @@ class _StepReader:
         if not is_said and not (kind == "system" and self.tokens):
             if isinstance(line.get("uuid"), str) and (parent := self._find_parent(line)) != NEWEST:
                 self.aliases.setdefault(line["uuid"], parent)
-            kept = self.session.keep_whole(kind, line)
-            yield SourceStep(None, NEWEST, time, (kept,))
+            custom = self.session.keep_whole(kind, line)
+            yield SourceStep(None, NEWEST, time, (custom,))
             return
         identity, parent = self._begin_step(line)
         if not is_said:
-            kept = self.session.keep_whole("compact_boundary", line)
-            yield SourceStep(identity, parent, time, (kept,))
+            custom = self.session.keep_whole("compact_boundary", line)
+            yield SourceStep(identity, parent, time, (custom,))
             return
         yield from self._note_folder(line, parent, time)
         payloads = tuple(self._convert_user(line))
@@ -412,11 +414,11 @@ class _StepReader:
                 reason="compacted by Claude Code",
             )
             return
-        given = iter(piece for piece in pieces if piece.get("type") == "tool_result")
+        results = iter(piece for piece in pieces if piece.get("type") == "tool_result")
         details = line.get("toolUseResult")
         for one in payloads:
             if isinstance(one, ToolResult):
-                call = read_text(next(given, {}).get("tool_use_id"))
+                call = read_text(next(results, {}).get("tool_use_id"))
                 whole = replace(one, details=NO_JSON if details is None else pack_raw(details))
                 whole = self._add_full_output(whole, read_object(details))
                 yield from self._wrap_result(whole, call, read_object(details))
@@ -446,13 +448,13 @@ class _StepReader:
 
     def _wrap_result(self, result: ToolResult, call: str, details: WireObject) -> Iterator[Payload]:
         """Yield a result, between the beginning and the end of the sub-agent that gave it."""
-        agent = self.found.agents.get(call)
+        agent = self.scan.agents.get(call)
         if agent is None:
             yield result
             return
-        asked = self.found.calls.get(call, _AgentCall("", ""))
+        agent_call = self.scan.calls.get(call, _AgentCall("", ""))
         tape = compute_tape_id(TOOL, f"{self.session.id}/{agent}")
-        yield AgentStart(agent, asked.kind or "general-purpose", asked.task, tape=tape)
+        yield AgentStart(agent, agent_call.kind or "general-purpose", agent_call.task, tape=tape)
         yield result
         status = read_text(details.get("status")) or ("failed" if result.is_error else "completed")
         usage = _read_usage(read_object(details.get("usage")))
@@ -467,24 +469,26 @@ class _StepReader:
         messages = [read_object(line.get("message")) for line in answer.lines]
         content = [piece for message in messages for piece in _list_pieces(message)]
         payloads = self.reader.read_element({"role": "assistant", "content": content})
-        made = tuple(
+        converted = tuple(
             self._complete(one, messages, last) if isinstance(one, Assistant) else one
             for one in payloads
         )
-        yield SourceStep(identity, parent, read_time(first.get("timestamp")), made)
+        yield SourceStep(identity, parent, read_time(first.get("timestamp")), converted)
 
-    def _complete(self, said: Assistant, messages: list[WireObject], last: WireObject) -> Assistant:
+    def _complete(
+        self, answer: Assistant, messages: list[WireObject], last: WireObject
+    ) -> Assistant:
         """Return an answer with what its lines say beside its content."""
         stops = [stop for message in messages if (stop := message.get("stop_reason"))]
         stop, model = to_plain_text(stops[-1]) if stops else "", messages[-1].get("model")
         error = None
         if last.get("isApiErrorMessage") is True:
-            error = Failure("ProviderError", join_texts(said.content) or "the call failed")
+            error = Failure("ProviderError", join_texts(answer.content) or "the call failed")
         name = read_text(messages[0].get("id"))
-        is_calling = any(isinstance(block, ToolCall) for block in said.content)
+        is_calling = any(isinstance(block, ToolCall) for block in answer.content)
         usual = "tool_calls" if is_calling else "stop"
         return replace(
-            said,
+            answer,
             provider="" if model == _NO_MODEL else "anthropic",
             model=read_text(model),
             stop_reason="error" if error else _STOPS.get(stop, usual),
@@ -504,23 +508,23 @@ def _list_pieces(message: WireObject) -> list[Any]:
 
 def _read_usage(usage: WireObject) -> Usage:
     """Return the tokens of an answer: what was cached is not counted as input."""
-    given, said = read_count(usage.get("input_tokens")), read_count(usage.get("output_tokens"))
+    sent, received = read_count(usage.get("input_tokens")), read_count(usage.get("output_tokens"))
     reads = read_count(usage.get("cache_read_input_tokens"))
     writes = read_count(usage.get("cache_creation_input_tokens"))
     hour = read_object(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
     return Usage(
-        input=given,
-        output=said,
+        input=sent,
+        output=received,
         cache_read=reads or None,
         cache_write=writes or None,
-        total=given + said + reads + writes,
+        total=sent + received + reads + writes,
         cache_write_hour=read_count(hour) or None,
     )
 
 
 def _read_command(text: str) -> str:
     """Return a slash command as it was typed; "" for any other text."""
-    found = _COMMAND.match(text)
+    match = _COMMAND.match(text)
     return (
-        " ".join(filter(None, (part and part.strip() for part in found.groups()))) if found else ""
+        " ".join(filter(None, (part and part.strip() for part in match.groups()))) if match else ""
     )

@@ -87,7 +87,7 @@ def is_session_line(value: WireObject) -> bool:
 def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> SourceSession:
     """Return the session in a rollout; `name` is the file's name without its ending."""
     facts: WireObject = {}
-    said: Counter[tuple[str, str]] = Counter()
+    texts: Counter[tuple[str, str]] = Counter()
     named: list[str] = []
     for line in read_lines():
         value = _unwrap_line(decode_object(line) or {})
@@ -96,16 +96,16 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
             facts = facts or {"timestamp": value.get("timestamp"), **payload}
             named += [read_text(payload.get("forked_from_id")), read_text(payload.get("id"))]
         elif value.get("type") == "response_item" and payload.get("type", "message") == "message":
-            said[read_text(payload.get("role")), _join_content(payload)] += 1
+            texts[read_text(payload.get("role")), _join_content(payload)] += 1
         elif value.get("type") == "response_item" and payload.get("type") == "reasoning":
-            said["reasoning", ""] += 1
+            texts["reasoning", ""] += 1
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        return _StepReader(made, facts, Counter(said), put).read(read_lines())
+        return _StepReader(session, facts, Counter(texts), put).read(read_lines())
 
     git = read_object(facts.get("git"))
     branch, commit = read_text(git.get("branch")), read_text(git.get("commit_hash"))
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(facts.get("id")) or name,
@@ -114,8 +114,8 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         git=Git(branch or None, commit or None, dirty=False) if branch or commit else None,
         created=read_time(facts.get("timestamp")),
     )
-    made.forked_from = tuple(one for one in dict.fromkeys(named) if one not in {"", made.id})
-    return made
+    session.forked_from = tuple(one for one in dict.fromkeys(named) if one not in {"", session.id})
+    return session
 
 
 def _unwrap_line(value: WireObject) -> WireObject:
@@ -151,13 +151,13 @@ def _convert_shell_call(item: WireObject) -> WireObject:
     if item.get("type") != "local_shell_call" or not call:
         return item
     action = read_object(item.get("action"))
-    given = encode_json(drop_fields(action, "type")).decode()
+    arguments = encode_json(drop_fields(action, "type")).decode()
     rest = drop_fields(item, "action")
     return {
         **rest,
         "type": "function_call",
         "name": "local_shell",
-        "arguments": given,
+        "arguments": arguments,
         "call_id": call,
     }
 
@@ -173,9 +173,9 @@ class _StepReader:
     """Reads the steps of one rollout, whose model calls are what waits for its usage."""
 
     def __init__(
-        self, session: SourceSession, facts: WireObject, said: Counter[tuple[str, str]], put: Put
+        self, session: SourceSession, facts: WireObject, texts: Counter[tuple[str, str]], put: Put
     ) -> None:
-        self.session, self.said, self.put = session, said, put
+        self.session, self.texts, self.put = session, texts, put
         self.reader = OpenAIResponsesReader(put, CallBinder())
         self.cwd = read_text(facts.get("cwd"))
         self.provider = read_text(facts.get("model_provider")) or "openai"
@@ -184,7 +184,7 @@ class _StepReader:
         """Items of the answer that is read."""
         self.since: int | None = None
         """Time of the first of them."""
-        self.kept: list[tuple[int | None, list[Payload]]] = []
+        self.waiting: list[tuple[int | None, list[Payload]]] = []
         """The answer before, and what came since: it waits for its usage."""
         self.total: Any = None
         """The session's tokens, as they were counted last."""
@@ -238,8 +238,8 @@ class _StepReader:
             yield from self._add(*self._read_result(item), time)
         elif kind == "agent_message":
             self._end_answer()
-            said = Context("user", "note", (Text(_join_content(item)),))
-            yield from self._add(said, self.session.keep_whole("agent_message", item), time)
+            context = Context("user", "note", (Text(_join_content(item)),))
+            yield from self._add(context, self.session.keep_whole("agent_message", item), time)
         elif is_message and item.get("role") != "assistant":
             self._end_answer()
             for payload in self.reader.read_payloads([{**item, "type": "message"}]):
@@ -281,8 +281,8 @@ class _StepReader:
         match kind:
             case "user_message" | "agent_message":
                 text, role = read_text(event.get("message")), _EVENTS[kind]
-                if self.said[role, text] > 0:
-                    self.said[role, text] -= 1
+                if self.texts[role, text] > 0:
+                    self.texts[role, text] -= 1
                     self.session.left_out[COVERED] += 1
                     return
                 self._end_answer()
@@ -293,14 +293,14 @@ class _StepReader:
                     yield from self._take_words(User(content), time)
                 else:
                     yield from self._release()
-                    self.kept.append((time, [self._name_model(Assistant((Text(text),)))]))
-            case "agent_reasoning" if self.said["reasoning", ""]:
+                    self.waiting.append((time, [self._name_model(Assistant((Text(text),)))]))
+            case "agent_reasoning" if self.texts["reasoning", ""]:
                 self.session.left_out[COVERED] += 1  # it is the summary of a reasoning item
             case "agent_reasoning":
                 thought = Assistant((Thinking(read_text(event.get("text"))),))
                 self._end_answer()
                 yield from self._release()
-                self.kept.append((time, [self._name_model(thought)]))
+                self.waiting.append((time, [self._name_model(thought)]))
             case "token_count":
                 self._end_answer()
                 yield from self._count_tokens(read_object(event.get("info")), time)
@@ -311,8 +311,8 @@ class _StepReader:
                 self.parent = self.prompts[-turns] if 0 < turns <= len(self.prompts) else ROOT
                 self.prompts = self.prompts[: -turns or None]
             case _:
-                kept = self.session.keep_whole(kind or "event_msg", line)
-                yield from self._add(kept, time)
+                custom = self.session.keep_whole(kind or "event_msg", line)
+                yield from self._add(custom, time)
 
     def _count_tokens(self, info: WireObject, time: int | None) -> Iterator[SourceStep]:
         last, total = read_object(info.get("last_token_usage")), info.get("total_token_usage")
@@ -321,7 +321,7 @@ class _StepReader:
             return
         self.total = total
         usage = _read_usage(last)
-        for _, group in reversed(self.kept):
+        for _, group in reversed(self.waiting):
             for place, one in enumerate(group):
                 if isinstance(one, Assistant):
                     group[place] = replace(one, usage=usage)
@@ -352,25 +352,25 @@ class _StepReader:
             self._name_model(one) if isinstance(one, Assistant) else one
             for one in self.reader.read_payloads(items)
         ]
-        self.kept.append((self.since, payloads))
+        self.waiting.append((self.since, payloads))
 
-    def _name_model(self, said: Assistant) -> Assistant:
+    def _name_model(self, answer: Assistant) -> Assistant:
         return replace(
-            said, provider=self.provider, api=self.reader.api, model=self.model, endpoint=""
+            answer, provider=self.provider, api=self.reader.api, model=self.model, endpoint=""
         )
 
     def _add(self, *parts: Any) -> Iterator[SourceStep]:
         """Yield a step, or let it wait behind an answer that waits."""
         *payloads, time = parts
-        if self.kept:
-            self.kept.append((time, payloads))
+        if self.waiting:
+            self.waiting.append((time, payloads))
         else:
             yield self._build_step(time, payloads)
 
     def _release(self) -> Iterator[SourceStep]:
         """Yield the answer that waited, and what came since."""
-        kept, self.kept = self.kept, []
-        for time, payloads in kept:
+        waiting, self.waiting = self.waiting, []
+        for time, payloads in waiting:
             yield self._build_step(time, payloads)
 
     def _build_step(self, time: int | None, payloads: list[Payload]) -> SourceStep:
@@ -382,12 +382,15 @@ class _StepReader:
 
 def _read_usage(counted: WireObject) -> Usage:
     """Return the tokens of an answer: what was cached is not counted as input."""
-    given, said = read_count(counted.get("input_tokens")), read_count(counted.get("output_tokens"))
-    cached = min(read_count(counted.get("cached_input_tokens")), given)
+    sent, received = (
+        read_count(counted.get("input_tokens")),
+        read_count(counted.get("output_tokens")),
+    )
+    cached = min(read_count(counted.get("cached_input_tokens")), sent)
     return Usage(
-        input=given - cached,
-        output=said,
+        input=sent - cached,
+        output=received,
         reasoning=read_count(counted.get("reasoning_output_tokens")) or None,
         cache_read=cached or None,
-        total=read_count(counted.get("total_tokens")) or given + said,
+        total=read_count(counted.get("total_tokens")) or sent + received,
     )

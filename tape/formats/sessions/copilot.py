@@ -82,10 +82,10 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     branch = read_text(context.get("branch"))
 
     def read_steps(_put: Put) -> Iterator[SourceStep]:
-        made.damaged = 0
-        return _StepReader(made, read_text(start.get("selectedModel"))).read(read_lines())
+        session.damaged = 0
+        return _StepReader(session, read_text(start.get("selectedModel"))).read(read_lines())
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(start.get("sessionId")) or name,
@@ -94,7 +94,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         git=Git(branch, None, dirty=False) if branch else None,
         created=read_time(start.get("startTime")),
     )
-    return made
+    return session
 
 
 class _StepReader:
@@ -142,13 +142,13 @@ class _StepReader:
         blocks: list[Block] = []
         if thought := read_text(data.get("reasoningText")):
             blocks.append(Thinking(thought))
-        if said := read_text(data.get("content")):
-            blocks.append(Text(said))
+        if text := read_text(data.get("content")):
+            blocks.append(Text(text))
         requests = [read_object(one) for one in read_list(data.get("toolRequests"))]
         for call in requests:
-            name, given = to_plain_text(call.get("name") or ""), call.get("toolCallId")
-            ours = self.calls.call(given if isinstance(given, str) else None, name)
-            rest = {"id": given} if isinstance(given, str) else {}
+            name, identity = to_plain_text(call.get("name") or ""), call.get("toolCallId")
+            ours = self.calls.call(identity if isinstance(identity, str) else None, name)
+            rest = {"id": identity} if isinstance(identity, str) else {}
             blocks.append(build_tool_call(ours, name, call.get("arguments"), rest))
         written = read_count(data.get("outputTokens"))
         answer = Assistant(tuple(blocks), provider="github", model=self.model)
@@ -160,8 +160,8 @@ class _StepReader:
         )
 
     def _read_result(self, data: WireObject) -> ToolResult:
-        given, result = data.get("toolCallId"), data.get("result")
-        call = self.calls.result(given if isinstance(given, str) else None)
+        identity, result = data.get("toolCallId"), data.get("result")
+        call = self.calls.result(identity if isinstance(identity, str) else None)
         self.model = read_text(data.get("model")) or self.model
         content = read_object(result).get("content") if isinstance(result, dict) else result
         error = data.get("error")

@@ -84,17 +84,17 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         if is_session_line(value):
             record = value
         elif not cwd and value.get("role") == "user":
-            found = _WORKSPACE.search(
+            match = _WORKSPACE.search(
                 to_plain_text(value.get("content") or "").replace("\\n", "\n")
             )
-            cwd = found[1].strip() if found else ""
+            cwd = match[1].strip() if match else ""
     chat = read_object(record.get("chat"))
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        made.damaged = 0
-        return _StepReader(made, put, read_text(record.get("lastUsedModel"))).read(read_lines())
+        session.damaged = 0
+        return _StepReader(session, put, read_text(record.get("lastUsedModel"))).read(read_lines())
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         name,
@@ -104,7 +104,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         title=read_text(chat.get("title")) or read_text(record.get("name")) or None,
         strip_changes=strip_model,
     )
-    return made
+    return session
 
 
 class _StepReader:
@@ -142,22 +142,22 @@ class _StepReader:
 
     def _convert_prompt(self, pieces: list[Any]) -> Iterator[Payload]:
         """Yield what Cursor adds to a prompt, and then the prompt."""
-        said: list[Block] = []
+        query: list[Block] = []
         added: list[Block] = []
         for block in self._read_blocks(pieces):
             if not isinstance(block, Text):
-                said.append(block)
+                query.append(block)
                 continue
-            said += [Text(words) for words in _QUERY.findall(block.text)]
+            query += [Text(words) for words in _QUERY.findall(block.text)]
             rest = _QUERY.sub("", block.text)
             if _ADDED.match(block.text) or rest != block.text:
                 added += [Text(rest)] if rest.strip() else []
             else:
-                said.append(block)
+                query.append(block)
         if added:
             yield Context("user", TOOL, tuple(added))
-        if said or not added:
-            yield User(tuple(said) or (Text(""),))
+        if query or not added:
+            yield User(tuple(query) or (Text(""),))
 
     def _read_blocks(self, pieces: list[Any]) -> Iterator[Block]:
         for value in pieces:
@@ -167,28 +167,28 @@ class _StepReader:
                 case {"type": "reasoning" | "thinking" | "redacted-reasoning" as kind}:
                     thought = read_text(value.get("text")) or read_text(value.get("thinking"))
                     rest = drop_fields(value, "type", "text", "thinking")
-                    kept = pack_raw(rest) if rest else NO_JSON
-                    yield Thinking(thought, redacted=kind == "redacted-reasoning", wire=kept)
+                    raw = pack_raw(rest) if rest else NO_JSON
+                    yield Thinking(thought, redacted=kind == "redacted-reasoning", wire=raw)
                 case {"type": "tool-call"}:
                     yield self._read_call(value)
                 case _:
                     yield self._read_file(value) or Opaque(raw=pack_raw(value))
 
     def _read_call(self, piece: WireObject) -> ToolCall:
-        given, name = piece.get("toolCallId"), to_plain_text(piece.get("toolName") or "")
-        ours = self.calls.call(given if isinstance(given, str) else None, name)
-        rest = {"id": given} if isinstance(given, str) else {}
-        asked = piece.get("args") if "args" in piece else piece.get("input")
-        return build_tool_call(ours, name, asked, rest)
+        identity, name = piece.get("toolCallId"), to_plain_text(piece.get("toolName") or "")
+        ours = self.calls.call(identity if isinstance(identity, str) else None, name)
+        rest = {"id": identity} if isinstance(identity, str) else {}
+        arguments = piece.get("args") if "args" in piece else piece.get("input")
+        return build_tool_call(ours, name, arguments, rest)
 
     def _read_file(self, value: Any) -> Block | None:
         piece = read_object(value)
         data = next((piece[name] for name in ("image", "data") if name in piece), None)
         mime = piece.get("mediaType") or piece.get("mimeType") or "image/png"
         named = piece.get("filename")
-        found = to_file_block_from_url(data, self.put, {}, named)
+        block = to_file_block_from_url(data, self.put, {}, named)
         name = named if isinstance(named, str) else None
-        return found or to_file_block(data, mime, self.put, {}, name)
+        return block or to_file_block(data, mime, self.put, {}, name)
 
     def _read_answer(self, message: WireObject, pieces: list[Any]) -> Assistant:
         self.calls.begin_answer(encode_json(pieces))
@@ -204,12 +204,12 @@ class _StepReader:
         )
 
     def _read_result(self, piece: WireObject, message: WireObject) -> ToolResult:
-        given, name = piece.get("toolCallId"), read_text(piece.get("toolName")) or None
-        call = self.calls.result(given if isinstance(given, str) else None, name)
+        identity, name = piece.get("toolCallId"), read_text(piece.get("toolName")) or None
+        call = self.calls.result(identity if isinstance(identity, str) else None, name)
         output = read_object(piece.get("output"))
-        said = output.get("value") if "value" in output else piece.get("result")
-        parts = read_list(piece.get("experimental_content")) or read_list(said)
-        blocks = tuple(self._read_blocks(parts)) or (Text(to_plain_text(said or "")),)
+        text = output.get("value") if "value" in output else piece.get("result")
+        parts = read_list(piece.get("experimental_content")) or read_list(text)
+        blocks = tuple(self._read_blocks(parts)) or (Text(to_plain_text(text or "")),)
         rest = drop_fields(
             piece,
             *("type", "toolCallId", "toolName", "result", "output", "isError"),
@@ -251,12 +251,12 @@ def _to_bytes(data: Any) -> bytes:
 def _list_prompt_blobs(root: bytes) -> list[str]:
     """Return the blobs that Cursor's root names as the prompt, field 1 of a Protocol Buffer."""
     size = 32
-    found: list[str] = []
+    names: list[str] = []
     head = bytes([1 << 3 | 2, size])
     while root.startswith(head) and len(root) >= len(head) + size:
-        found.append(root[len(head) : len(head) + size].hex())
+        names.append(root[len(head) : len(head) + size].hex())
         root = root[len(head) + size :]
-    return found
+    return names
 
 
 DATABASE = SessionDatabase("blobs", "data", _read_database, has_one=True)

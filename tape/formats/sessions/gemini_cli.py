@@ -79,11 +79,11 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     header = chat.header
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        made.damaged = chat.damaged
-        made.left_out.update(chat.left_out)
-        return _StepReader(made, put).read(chat)
+        session.damaged = chat.damaged
+        session.left_out.update(chat.left_out)
+        return _StepReader(session, put).read(chat)
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(header.get("sessionId")) or name,
@@ -93,7 +93,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         title=read_text(header.get("summary")) or None,
         newest=chat.find_newest_step(),
     )
-    return made
+    return session
 
 
 @dataclass
@@ -122,15 +122,15 @@ class _Chat:
     def add(self, value: Any) -> None:
         """Add a message; of one that is written again only the last version counts."""
         number = len(self.messages)
-        given = read_text(read_object(value).get("id"))
-        before = self.current.get(given or f"#{number}")
+        identity = read_text(read_object(value).get("id"))
+        before = self.current.get(identity or f"#{number}")
         if before is not None:
             self.left_out[REPEATED if before.value == value else COVERED] += 1
             before.value = value
             return
-        message = _Message(f"{given or 'message'}#{number}", self._find_end(), value)
+        message = _Message(f"{identity or 'message'}#{number}", self._find_end(), value)
         self.messages.append(message)
-        self.current[given or f"#{number}"] = message
+        self.current[identity or f"#{number}"] = message
 
     def rewind(self, identity: str) -> None:
         """Leave the branch before a message; before the first one where none has this id."""
@@ -233,9 +233,9 @@ class _StepReader:
         for call in calls:
             yield from self._convert_result(call)
 
-    def _name_model(self, said: Assistant, message: WireObject, model: str) -> Assistant:
+    def _name_model(self, answer: Assistant, message: WireObject, model: str) -> Assistant:
         return replace(
-            said,
+            answer,
             provider="google",
             model=read_text(message.get("model")) or model,
             usage=_read_usage(read_object(message.get("tokens"))),
@@ -255,8 +255,8 @@ class _StepReader:
         if not results:
             text = to_plain_text(call.get("resultDisplay") or status)
             results = [{"name": call.get("name"), "response": {"error": text}}]
-        given = {**results[0], "id": call.get("id"), "name": call.get("name")}
-        part = {"functionResponse": {k: v for k, v in given.items() if v is not None}}
+        response = {**results[0], "id": call.get("id"), "name": call.get("name")}
+        part = {"functionResponse": {k: v for k, v in response.items() if v is not None}}
         for payload in self.reader.read_element({"role": "user", "parts": [part]}):
             if isinstance(payload, ToolResult):
                 is_error = payload.is_error or status in {"error", "cancelled"}
@@ -268,12 +268,12 @@ class _StepReader:
 def _read_usage(tokens: WireObject) -> Usage:
     """Return the tokens of an answer: what was cached is not counted as input."""
     cached = min(read_count(tokens.get("cached")), read_count(tokens.get("input")))
-    given, thoughts = read_count(tokens.get("input")) - cached, read_count(tokens.get("thoughts"))
-    said = read_count(tokens.get("output")) + thoughts
+    sent, thoughts = read_count(tokens.get("input")) - cached, read_count(tokens.get("thoughts"))
+    received = read_count(tokens.get("output")) + thoughts
     return Usage(
-        input=given,
-        output=said,
+        input=sent,
+        output=received,
         reasoning=thoughts or None,
         cache_read=cached or None,
-        total=read_count(tokens.get("total")) or given + said + cached,
+        total=read_count(tokens.get("total")) or sent + received + cached,
     )

@@ -88,13 +88,13 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     config = read_object(header.get("model_config"))
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        made.damaged = 0
+        session.damaged = 0
         model = read_text(config.get("model_name"))
-        return _StepReader(made, put, read_text(header.get("provider_name")), model).read(
+        return _StepReader(session, put, read_text(header.get("provider_name")), model).read(
             read_lines()
         )
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         name,
@@ -104,7 +104,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         title=read_text(header.get("description")) or None,
         strip_changes=strip_model,
     )
-    return made
+    return session
 
 
 class _StepReader:
@@ -132,7 +132,7 @@ class _StepReader:
                 continue
             if "role" not in value and number == 0:
                 continue
-            identity, kept = f"#{number}", None
+            identity, kept_from = f"#{number}", None
             if "role" not in value:
                 payloads: tuple[Payload, ...] = (self.session.keep_whole("line", value),)
             elif self._is_moved(value):
@@ -140,11 +140,11 @@ class _StepReader:
             elif self._is_summary(value, decode_object(next_line) or {}):
                 payloads = (self._read_summary(value),)
                 if not any(_is_seen(before[1], name) for name in ("userVisible", "agentVisible")):
-                    kept, self.moved = before[0], _join_words(before[1])
+                    kept_from, self.moved = before[0], _join_words(before[1])
             else:
                 payloads = tuple(self._convert(value))
             time = read_time(value.get("created"))
-            yield SourceStep(identity, NEWEST, time, payloads, kept)
+            yield SourceStep(identity, NEWEST, time, payloads, kept_from)
             before = identity, value
 
     def _is_moved(self, message: WireObject) -> bool:
@@ -214,21 +214,21 @@ class _StepReader:
         return None
 
     def _read_call(self, piece: WireObject) -> ToolCall:
-        given, called = piece.get("id"), read_object(piece.get("toolCall"))
-        asked = read_object(called.get("value"))
-        name = to_plain_text(asked.get("name") or "")
-        ours = self.calls.call(given if isinstance(given, str) else None, name)
-        rest = {"id": given} if isinstance(given, str) else {}
+        identity, called = piece.get("id"), read_object(piece.get("toolCall"))
+        function = read_object(called.get("value"))
+        name = to_plain_text(function.get("name") or "")
+        ours = self.calls.call(identity if isinstance(identity, str) else None, name)
+        rest = {"id": identity} if isinstance(identity, str) else {}
         error = {"error": called["error"]} if "error" in called else {}
-        return build_tool_call(ours, name, asked.get("arguments"), rest | error)
+        return build_tool_call(ours, name, function.get("arguments"), rest | error)
 
     def _read_result(self, piece: WireObject) -> ToolResult:
-        given, result = piece.get("id"), read_object(piece.get("toolResult"))
-        call = self.calls.result(given if isinstance(given, str) else None)
+        identity, result = piece.get("id"), read_object(piece.get("toolResult"))
+        call = self.calls.result(identity if isinstance(identity, str) else None)
         value = result.get("value")
-        said = value.get("content") if isinstance(value, dict) else value
-        blocks = tuple(self._read_result_block(one) for one in read_list(said))
-        content = blocks or (Text(to_plain_text(result.get("error") or said or "")),)
+        parts = value.get("content") if isinstance(value, dict) else value
+        blocks = tuple(self._read_result_block(one) for one in read_list(parts))
+        content = blocks or (Text(to_plain_text(result.get("error") or parts or "")),)
         failed = result.get("status") == "error" or read_object(value).get("isError") is True
         rest = drop_fields(read_object(value), "content", "isError")
         details = pack_raw(rest) if rest else NO_JSON
@@ -238,13 +238,13 @@ class _StepReader:
         """Return a block of a result of MCP; a resource with its text, or as a file."""
         piece = read_object(value)
         resource = read_object(piece.get("resource"))
-        found = self._read_block(piece)
-        if found is None and isinstance(resource.get("text"), str):
-            found = Text(resource["text"])
-        if found is None:
+        block = self._read_block(piece)
+        if block is None and isinstance(resource.get("text"), str):
+            block = Text(resource["text"])
+        if block is None:
             mime = resource.get("mimeType")
-            found = to_file_block(resource.get("blob"), mime, self.put, {})
-        return found or Opaque(raw=pack_raw(value))
+            block = to_file_block(resource.get("blob"), mime, self.put, {})
+        return block or Opaque(raw=pack_raw(value))
 
 
 def _is_seen(message: WireObject, by: str) -> bool:

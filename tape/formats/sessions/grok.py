@@ -132,12 +132,12 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     commit = read_text(summary.get("head_commit")) or None
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        made.damaged = 0
+        session.damaged = 0
         model = read_text(summary.get("current_model_id"))
         reader = _UpdateReader if from_updates else _ChatReader
-        return reader(made, put, model).read(read_lines())
+        return reader(session, put, model).read(read_lines())
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(info.get("id")) or name,
@@ -150,7 +150,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         or None,
         strip_changes=strip_changes,
     )
-    return made
+    return session
 
 
 def strip_changes(payload: Payload) -> Payload:
@@ -201,19 +201,21 @@ class _Reader:
             case str(text) | {"type": "text", "text": str(text)}:
                 return Text(text)
             case {"type": "image", "url": str(url)}:
-                found = to_file_block_from_url(url, self.put, {})
+                block = to_file_block_from_url(url, self.put, {})
             case {"type": "image" | "audio", "data": data, "mimeType": mime}:
-                found = to_file_block(data, mime, self.put, {})
+                block = to_file_block(data, mime, self.put, {})
             case {"type": "resource", "resource": {"text": str(text)}}:
                 return Text(text)
             case _:
-                found = None
-        return found or Opaque(raw=pack_raw(value))
+                block = None
+        return block or Opaque(raw=pack_raw(value))
 
-    def read_call(self, given: Any, name: Any, asked: Any) -> Block:
+    def read_call(self, identity: Any, name: Any, arguments: Any) -> Block:
         """Return a call."""
-        ours = self.calls.call(given if isinstance(given, str) else None, to_plain_text(name))
-        return build_tool_call(ours, name, asked, {"id": given} if isinstance(given, str) else {})
+        ours = self.calls.call(identity if isinstance(identity, str) else None, to_plain_text(name))
+        return build_tool_call(
+            ours, name, arguments, {"id": identity} if isinstance(identity, str) else {}
+        )
 
 
 class _ChatReader(_Reader):
@@ -256,10 +258,10 @@ class _ChatReader(_Reader):
             case "assistant":
                 yield self._read_answer(line, pieces)
             case "tool_result":
-                given = line.get("tool_call_id")
-                call = self.calls.result(given if isinstance(given, str) else None)
-                said = [*pieces, *read_list(line.get("images"))] or [""]
-                yield ToolResult(call.id, call.name, tuple(map(self.read_block, said)))
+                identity = line.get("tool_call_id")
+                call = self.calls.result(identity if isinstance(identity, str) else None)
+                parts = [*pieces, *read_list(line.get("images"))] or [""]
+                yield ToolResult(call.id, call.name, tuple(map(self.read_block, parts)))
             case _:
                 yield self.session.keep_whole(kind or "line", line)
 
@@ -287,7 +289,7 @@ class _UpdateReader(_Reader):
         super().__init__(session, put, model)
         self.results: dict[str, str] = {}
         """Id of a call → the text of its result, as the model got it."""
-        self.asked: dict[str, WireObject] = {}
+        self.requests: dict[str, WireObject] = {}
         """Id of a call → the call, as the model wrote it."""
         self.summaries: dict[str, str] = {}
         """Id of a checkpoint → the summary of that compaction; "" is that of the newest one."""
@@ -336,7 +338,7 @@ class _UpdateReader(_Reader):
             if not text.startswith(_OMITTED):
                 self.results[read_text(value.get("tool_call_id"))] = text
         for call in map(read_object, read_list(value.get("tool_calls"))):
-            self.asked[read_text(call.get("id"))] = call
+            self.requests[read_text(call.get("id"))] = call
 
     def _convert(self, kind: str, update: WireObject, time: int | None) -> Iterator[SourceStep]:
         if kind in _SHOWN:
@@ -418,13 +420,13 @@ class _UpdateReader(_Reader):
         identity = read_text(update.get("toolCallId"))
         if self.ids.is_repeated(identity):
             return
-        asked = self.asked.get(identity, {})
+        request = self.requests.get(identity, {})
         tool = read_object(read_object(update.get("_meta")).get("x.ai/tool"))
-        name = read_text(tool.get("name")) or read_text(asked.get("name"))
-        given = update.get("rawInput")
-        if given is None:
-            given = asked.get("arguments")
-        self.called.append((identity, name or read_text(update.get("title")), given))
+        name = read_text(tool.get("name")) or read_text(request.get("name"))
+        arguments = update.get("rawInput")
+        if arguments is None:
+            arguments = request.get("arguments")
+        self.called.append((identity, name or read_text(update.get("title")), arguments))
 
     def _end_answer(self, ended: WireObject | None = None) -> Iterator[SourceStep]:
         """Yield the answer that was being read; `ended` is the end of its turn."""
@@ -471,14 +473,14 @@ class _UpdateReader(_Reader):
         self.answered.add(identity)
         call = self.calls.result(identity or None)
         raw = update.get("rawOutput")
-        shown = [read_object(one) for one in read_list(update.get("content"))]
-        blocks = [self.read_block(one.get("content")) for one in shown if "content" in one]
+        parts = [read_object(one) for one in read_list(update.get("content"))]
+        blocks = [self.read_block(one.get("content")) for one in parts if "content" in one]
         text = self.results.get(identity) or read_text(read_object(raw).get("output_for_prompt"))
         if text:
             blocks = [Text(text), *(one for one in blocks if not isinstance(one, Text))]
         if not blocks:
             blocks = [Text(to_plain_text(raw) if raw is not None else "")]
-        others = [one for one in shown if "content" not in one]  # such as diffs
+        others = [one for one in parts if "content" not in one]  # such as diffs
         rest = {**({"rawOutput": raw} if raw else {}), **({"content": others} if others else {})}
         yield self.place(
             time,
@@ -504,7 +506,7 @@ class _UpdateReader(_Reader):
 
     def _read_agent(self, kind: str, update: WireObject) -> Payload:
         names = ("child_session_id", "subagent_id")
-        agent = next((found for one in names if (found := read_text(update.get(one)))), "")
+        agent = next((name for one in names if (name := read_text(update.get(one)))), "")
         if kind == "subagent_spawned":
             role = read_text(update.get("subagent_type")) or "subagent"
             task = read_text(update.get("description"))
@@ -515,27 +517,27 @@ class _UpdateReader(_Reader):
 
 
 def _unwrap_query(block: Block) -> Block:
-    found = _QUERY.search(block.text) if isinstance(block, Text) else None
-    return Text(found[1]) if found else block
+    match = _QUERY.search(block.text) if isinstance(block, Text) else None
+    return Text(match[1]) if match else block
 
 
 def _read_reasoning(line: WireObject) -> Thinking:
     pieces = read_list(line.get("content")) or read_list(line.get("summary"))
     text = join_paragraphs(read_text(read_object(one).get("text")) for one in pieces)
-    kept = {name: line[name] for name in ("id", "encrypted_content") if line.get(name)}
-    return Thinking(text, wire=pack_raw(kept) if kept else NO_JSON)
+    fields = {name: line[name] for name in ("id", "encrypted_content") if line.get(name)}
+    return Thinking(text, wire=pack_raw(fields) if fields else NO_JSON)
 
 
 def _read_usage(usage: WireObject) -> tuple[Usage, Cost | None]:
     """Return the tokens of a turn, and what it cost; what was given includes what was cached."""
-    given, said = read_count(usage.get("inputTokens")), read_count(usage.get("outputTokens"))
+    sent, received = read_count(usage.get("inputTokens")), read_count(usage.get("outputTokens"))
     cached = read_count(usage.get("cachedReadTokens"))
     ticks = read_count(usage.get("costUsdTicks"))
-    made = Usage(
-        input=max(given - cached, 0),
-        output=said,
+    tokens = Usage(
+        input=max(sent - cached, 0),
+        output=received,
         reasoning=read_count(usage.get("reasoningTokens")) or None,
         cache_read=cached or None,
-        total=max(given, cached) + said,
+        total=max(sent, cached) + received,
     )
-    return made, Cost("USD", ticks / _TICKS) if ticks else None
+    return tokens, Cost("USD", ticks / _TICKS) if ticks else None

@@ -89,9 +89,9 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     """Return the first session in an export, with the others; `name` is that of the file."""
     documents, damaged = decode_documents([*read_lines()])
     first, *others = documents or [{}]
-    made = _build_session(first, name, damaged)
-    made.children = tuple(_build_session(one, name, 0) for one in others)
-    return made
+    session = _build_session(first, name, damaged)
+    session.children = tuple(_build_session(one, name, 0) for one in others)
+    return session
 
 
 def _build_session(document: WireObject, name: str, damaged: int) -> SourceSession:
@@ -99,10 +99,10 @@ def _build_session(document: WireObject, name: str, damaged: int) -> SourceSessi
     branch = read_text(document.get("git_branch"))
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        made.damaged = damaged
-        return _StepReader(made, put, document).read(rows)
+        session.damaged = damaged
+        return _StepReader(session, put, document).read(rows)
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(document.get("id")) or name,
@@ -114,8 +114,8 @@ def _build_session(document: WireObject, name: str, damaged: int) -> SourceSessi
         strip_changes=strip_model,
     )
     main = [number for number, is_main in enumerate(_find_main(rows)) if is_main]
-    made.newest = f"#{main[-1]}" if main else None
-    return made
+    session.newest = f"#{main[-1]}" if main else None
+    return session
 
 
 def _build_key(row: WireObject) -> bytes:
@@ -167,10 +167,10 @@ class _StepReader:
                 continue
             first[key] = number
             identity = f"#{number}"
-            kept = self._find_kept(rows, number, first) if self._is_summary(row) else None
+            kept_from = self._find_kept(rows, number, first) if self._is_summary(row) else None
             parent = tip if main[number] else before
             payloads = tuple(self._convert(row))
-            yield SourceStep(identity, parent, read_time(row.get("timestamp")), payloads, kept)
+            yield SourceStep(identity, parent, read_time(row.get("timestamp")), payloads, kept_from)
             before = identity
             tip = identity if main[number] else tip
 
@@ -237,21 +237,24 @@ class _StepReader:
         self.calls.begin_answer(encode_json([row.get("content"), row.get("tool_calls")]))
         blocks: list[Block] = []
         thought = read_text(row.get("reasoning_content")) or read_text(row.get("reasoning"))
-        kept = {
+        fields = {
             name: value
             for name in _REASONING
             if (value := _decode_value(row.get(name), plain=True))
         }
-        if thought or kept:
-            blocks.append(Thinking(thought, wire=pack_raw(kept) if kept else NO_JSON))
+        if thought or fields:
+            blocks.append(Thinking(thought, wire=pack_raw(fields) if fields else NO_JSON))
         blocks += self._read_blocks(content)
         calls = _decode_value(row.get("tool_calls"), plain=True)
         for call in map(read_object, read_list(calls)):
-            asked, given = read_object(call.get("function")), call.get("id") or call.get("call_id")
-            name = to_plain_text(asked.get("name") or "")
-            ours = self.calls.call(given if isinstance(given, str) else None, name)
-            rest = {"id": given} if isinstance(given, str) else {}
-            blocks.append(build_tool_call(ours, name, asked.get("arguments"), rest))
+            function, identity = (
+                read_object(call.get("function")),
+                call.get("id") or call.get("call_id"),
+            )
+            name = to_plain_text(function.get("name") or "")
+            ours = self.calls.call(identity if isinstance(identity, str) else None, name)
+            rest = {"id": identity} if isinstance(identity, str) else {}
+            blocks.append(build_tool_call(ours, name, function.get("arguments"), rest))
         stop = read_text(row.get("finish_reason"))
         written = read_count(row.get("token_count"))
         return Assistant(
@@ -264,12 +267,14 @@ class _StepReader:
         )
 
     def _convert_result(self, row: WireObject, content: Any) -> Iterator[Payload]:
-        given, name = row.get("tool_call_id"), read_text(row.get("tool_name")) or None
-        call = self.calls.result(given if isinstance(given, str) else None, name)
+        call_id, name = row.get("tool_call_id"), read_text(row.get("tool_name")) or None
+        call = self.calls.result(call_id if isinstance(call_id, str) else None, name)
         blocks = tuple(self._read_blocks(content)) or (Text(""),)
         disposition = read_text(row.get("effect_disposition"))
-        said = decode_object(join_texts(blocks).encode()) or {}
-        failed = disposition == "denied" or said.get("success") is False or bool(said.get("error"))
+        answer = decode_object(join_texts(blocks).encode()) or {}
+        failed = (
+            disposition == "denied" or answer.get("success") is False or bool(answer.get("error"))
+        )
         details = pack_raw({"effect_disposition": disposition}) if disposition else NO_JSON
         result = ToolResult(call.id, call.name or name or "", blocks, failed, details=details)
         ended = self._take_agents(row) if result.name == _DELEGATE else []
@@ -284,9 +289,9 @@ class _StepReader:
     def _take_agents(self, row: WireObject) -> list[WireObject]:
         """Return the sub-agents that began before the result of the call that started them."""
         now = read_time(row.get("timestamp")) or 0
-        begun = [one for one in self.agents if (read_time(one.get("started_at")) or 0) <= now]
-        self.agents = [one for one in self.agents if one not in begun]
-        return begun
+        started = [one for one in self.agents if (read_time(one.get("started_at")) or 0) <= now]
+        self.agents = [one for one in self.agents if one not in started]
+        return started
 
 
 def _decode_value(value: Any, *, plain: bool = False) -> Any:

@@ -81,9 +81,9 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         facts = {}
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        return _StepReader(made, put).read(read_lines())
+        return _StepReader(session, put).read(read_lines())
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(facts.get("id")) or name,
@@ -91,7 +91,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         cwd=read_text(facts.get("work_dir")) or None,
         title=read_text(facts.get("title")) or None,
     )
-    return made
+    return session
 
 
 class _StepReader:
@@ -112,7 +112,7 @@ class _StepReader:
             before = here
 
     def _split_files(self, lines: Iterable[bytes]) -> Iterator[list[WireObject]]:
-        found: list[WireObject] = []
+        part: list[WireObject] = []
         last = ""
         for line in lines:
             value = decode_object(line)
@@ -121,13 +121,13 @@ class _StepReader:
                 continue
             role = read_text(value.get("role"))
             is_first = role == "_checkpoint" and value.get("id") == 0 and last != _PROMPT
-            if (role == _PROMPT or is_first) and found:
-                yield found
-                found = []
+            if (role == _PROMPT or is_first) and part:
+                yield part
+                part = []
             if role not in _SILENT:
-                found.append(value)
+                part.append(value)
             last = role
-        yield found
+        yield part
 
     def _read_file(
         self,
@@ -145,11 +145,11 @@ class _StepReader:
                 continue
             step = self.steps.get((tip, packed[number]))
             if step is None:
-                step, kept = f"{file}:{number}", None
+                step, kept_from = f"{file}:{number}", None
                 payloads: tuple[Payload, ...]
                 if _is_summary(value):
                     copies = _count_copies(before, packed[number + 1 :])
-                    kept = before[-copies][1] if copies else None
+                    kept_from = before[-copies][1] if copies else None
                     parent = before[-1][1] if before else tip
                     payloads = (_build_anchor(value),)
                 else:
@@ -157,7 +157,7 @@ class _StepReader:
                         tip,
                         tuple(self._convert(value, read_text(value.get("role")))),
                     )
-                yield SourceStep(step, parent, None, payloads, kept)
+                yield SourceStep(step, parent, None, payloads, kept_from)
                 self.steps[tip, packed[number]] = step
             here.append((packed[number], step))
             tip = step

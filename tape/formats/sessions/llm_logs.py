@@ -74,9 +74,9 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         break
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        return _StepReader(made, put, read_text(facts.get("model"))).read(read_lines())
+        return _StepReader(session, put, read_text(facts.get("model"))).read(read_lines())
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(facts.get("llm_session")) or name,
@@ -84,7 +84,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         created=read_time(facts.get("time")),
         title=read_text(facts.get("name")) or None,
     )
-    return made
+    return session
 
 
 class _StepReader:
@@ -128,17 +128,17 @@ class _StepReader:
         for part in parts:
             if part.get("type") == _RESULT:
                 yield self._read_result(part)
-        said = tuple(self._read_block(one) for one in parts if one.get("type") != _RESULT)
+        blocks = tuple(self._read_block(one) for one in parts if one.get("type") != _RESULT)
         if role == "system":
-            yield Context("system", "system", said or (Text(""),))
-        elif role == "user" and (said or not parts):
-            yield User(said or (Text(""),))
+            yield Context("system", "system", blocks or (Text(""),))
+        elif role == "user" and (blocks or not parts):
+            yield User(blocks or (Text(""),))
 
     def _read_answer(self, parts: list[WireObject], turn: WireObject) -> Assistant:
         self.calls.begin_answer(encode_json(parts))
         blocks = tuple(self._read_block(one) for one in parts if one.get("type") != _RESULT)
         calls = any(one.get("type") == "tool_call" for one in parts)
-        given, said = read_count(turn.get("input_tokens")), read_count(turn.get("output_tokens"))
+        sent, received = read_count(turn.get("input_tokens")), read_count(turn.get("output_tokens"))
         return Assistant(
             blocks,
             provider=TOOL,
@@ -146,7 +146,7 @@ class _StepReader:
             or read_text(turn.get("model"))
             or self.model,
             stop_reason="tool_calls" if calls else "stop",
-            usage=Usage(input=given, output=said, total=given + said),
+            usage=Usage(input=sent, output=received, total=sent + received),
         )
 
     def _read_block(self, part: WireObject) -> Block:
@@ -161,28 +161,28 @@ class _StepReader:
                     wire=pack_raw(meta) if meta else NO_JSON,
                 )
             case "tool_call":
-                given, name = part.get("tool_call_id"), to_plain_text(part.get("name") or "")
-                ours = self.calls.call(given if isinstance(given, str) else None, name)
-                rest = {"id": given} if isinstance(given, str) else {}
+                identity, name = part.get("tool_call_id"), to_plain_text(part.get("name") or "")
+                ours = self.calls.call(identity if isinstance(identity, str) else None, name)
+                rest = {"id": identity} if isinstance(identity, str) else {}
                 return build_tool_call(ours, name, part.get("arguments"), rest)
             case "attachment":
                 return self._read_attachment(part.get("attachment"))
         return Opaque(raw=pack_raw(part))
 
     def _read_attachment(self, value: Any) -> Block:
-        given = read_object(value)
-        url = read_text(given.get("url"))
-        if content := read_text(given.get("content")):
-            mime = read_text(given.get("type")) or "application/octet-stream"
+        attachment = read_object(value)
+        url = read_text(attachment.get("url"))
+        if content := read_text(attachment.get("content")):
+            mime = read_text(attachment.get("type")) or "application/octet-stream"
             url = f"data:{mime};base64,{content}"
-        found = to_file_block_from_url(url, self.put, {}) if url else None
-        if found is None and (path := read_text(given.get("path"))):
+        block = to_file_block_from_url(url, self.put, {}) if url else None
+        if block is None and (path := read_text(attachment.get("path"))):
             return Text(f"[file {path}]")
-        return found or Opaque(raw=pack_raw(given))
+        return block or Opaque(raw=pack_raw(attachment))
 
     def _read_result(self, part: WireObject) -> ToolResult:
-        given, name = part.get("tool_call_id"), read_text(part.get("name")) or None
-        call = self.calls.result(given if isinstance(given, str) else None, name)
+        identity, name = part.get("tool_call_id"), read_text(part.get("name")) or None
+        call = self.calls.result(identity if isinstance(identity, str) else None, name)
         pictures = [self._read_attachment(one) for one in read_list(part.get("attachments"))]
         failed = bool(part.get("exception"))
         blocks = (Text(to_plain_text(part.get("output") or "")), *pictures)

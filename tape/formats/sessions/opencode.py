@@ -82,10 +82,10 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     info = read_object(document.get("info"))
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        made.damaged = damaged
-        return _StepReader(made, put).read(read_list(document.get("messages")))
+        session.damaged = damaged
+        return _StepReader(session, put).read(read_list(document.get("messages")))
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(info.get("id")) or name,
@@ -96,8 +96,8 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     )
     reverted = read_text(read_object(info.get("revert")).get("messageID"))
     if reverted:
-        made.newest = _find_before(read_list(document.get("messages")), reverted)
-    return made
+        session.newest = _find_before(read_list(document.get("messages")), reverted)
+    return session
 
 
 def _find_before(messages: list[Any], reverted: str) -> str | None:
@@ -158,8 +158,8 @@ class _StepReader:
                 case {"type": "text", "text": str(text)}:
                     blocks.append(Text(text))
                 case {"type": "reasoning", "text": str(text)}:
-                    kept = read_object(part.get("metadata"))
-                    blocks.append(Thinking(text, wire=pack_raw(kept) if kept else NO_JSON))
+                    metadata = read_object(part.get("metadata"))
+                    blocks.append(Thinking(text, wire=pack_raw(metadata) if metadata else NO_JSON))
                 case {"type": "file", "url": url}:
                     name = part.get("filename")
                     file = to_file_block_from_url(url, self.put, {}, name)
@@ -176,9 +176,9 @@ class _StepReader:
     def _read_call(self, part: WireObject) -> ToolCall:
         name, call = to_plain_text(part.get("tool") or ""), part.get("callID")
         ours = self.calls.call(call if isinstance(call, str) else None, name)
-        given = read_object(part.get("state")).get("input")
+        arguments = read_object(part.get("state")).get("input")
         rest = {"id": call} if isinstance(call, str) else {}
-        return build_tool_call(ours, name, given, rest)
+        return build_tool_call(ours, name, arguments, rest)
 
     def _convert_answer(self, info: WireObject, parts: list[WireObject]) -> Iterator[Payload]:
         self.calls.begin_answer(encode_json(parts))
@@ -231,9 +231,9 @@ class _StepReader:
         if not child:
             yield result
             return
-        asked = read_object(state.get("input"))
-        kind = read_text(asked.get("subagent_type")) or "general"
-        task = read_text(asked.get("prompt"))
+        arguments = read_object(state.get("input"))
+        kind = read_text(arguments.get("subagent_type")) or "general"
+        task = read_text(arguments.get("prompt"))
         yield AgentStart(child, kind, task, tape=compute_tape_id(TOOL, child))
         yield result
         yield AgentEnd(child, text, "failed" if is_error else "completed")
@@ -246,16 +246,16 @@ def _read_failure(error: WireObject) -> Failure:
 
 def _read_usage(tokens: WireObject) -> Usage:
     cache = read_object(tokens.get("cache"))
-    given, said = read_count(tokens.get("input")), read_count(tokens.get("output"))
+    sent, received = read_count(tokens.get("input")), read_count(tokens.get("output"))
     reads, writes = read_count(cache.get("read")), read_count(cache.get("write"))
     thoughts = read_count(tokens.get("reasoning"))
     return Usage(
-        input=given,
-        output=said + thoughts,
+        input=sent,
+        output=received + thoughts,
         reasoning=thoughts or None,
         cache_read=reads or None,
         cache_write=writes or None,
-        total=given + said + thoughts + reads + writes,
+        total=sent + received + thoughts + reads + writes,
     )
 
 
@@ -264,13 +264,13 @@ def _read_database(database: sqlite3.Connection, session: str, _file: Path) -> l
     if row is None:
         return None
     parts: dict[str, list[Any]] = {}
-    found, all_parts = select_objects(
+    rows, all_parts = select_objects(
         database, "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id", session
     )
-    for part in found:
+    for part in rows:
         decoded = {**decode_column(part["data"]), "id": part["id"]}
         parts.setdefault(part["message_id"], []).append(decoded)
-    found, all_messages = select_objects(
+    rows, all_messages = select_objects(
         database, "SELECT id, data FROM message WHERE session_id = ? ORDER BY id", session
     )
     messages = [
@@ -278,7 +278,7 @@ def _read_database(database: sqlite3.Connection, session: str, _file: Path) -> l
             "info": {**decode_column(message["data"]), "id": message["id"]},
             "parts": parts.get(message["id"], []),
         }
-        for message in found
+        for message in rows
     ]
     info = {
         "id": session,

@@ -65,14 +65,14 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     for group in map(read_object, read_list(document.get("resourceSpans"))):
         resource |= _read_attributes(read_object(group.get("resource")))
         for scope in map(read_object, read_list(group.get("scopeSpans"))):
-            found = map(read_object, read_list(scope.get("spans")))
-            spans += [(span, _read_attributes(span)) for span in found]
+            objects = map(read_object, read_list(scope.get("spans")))
+            spans += [(span, _read_attributes(span)) for span in objects]
     ids = (read_text(facts.get("gen_ai.conversation.id")) for _, facts in spans)
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        return _SpanReader(made, put).read(spans)
+        return _SpanReader(session, put).read(spans)
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         "otlp-json",
         next(filter(None, ids), name),
@@ -81,14 +81,14 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         created=_read_moment(spans[0][0], "startTimeUnixNano") if spans else None,
         title=read_text(resource.get("tape.title")) or None,
     )
-    return made
+    return session
 
 
 def _read_attributes(holder: WireObject) -> WireObject:
-    found: WireObject = {}
+    values: WireObject = {}
     for attribute in map(read_object, read_list(holder.get("attributes"))):
-        found[read_text(attribute.get("key"))] = _read_value(read_object(attribute.get("value")))
-    return found
+        values[read_text(attribute.get("key"))] = _read_value(read_object(attribute.get("value")))
+    return values
 
 
 def _read_value(value: WireObject) -> Any:
@@ -174,8 +174,8 @@ class _SpanReader:
             case {"type": "reasoning", "content": str(text)}:
                 return Thinking(text)
             case {"type": "tool_call", "name": name}:
-                given, called = part.get("id"), to_plain_text(name)
-                ours = self.calls.call(given if isinstance(given, str) else None, called)
+                identity, called = part.get("id"), to_plain_text(name)
+                ours = self.calls.call(identity if isinstance(identity, str) else None, called)
                 return build_tool_call(ours, called, part.get("arguments"), {})
             case {"type": "blob", "content": data, "mime_type": mime}:
                 file = to_file_block(data, mime, self.put, {})
@@ -193,7 +193,7 @@ class _SpanReader:
         reasons = read_list(facts.get("gen_ai.response.finish_reasons"))
         stop = read_text(reasons[0]) if reasons else ""
         error, cost = read_text(facts.get("error.type")), facts.get("tape.cost_usd")
-        told = read_text(read_object(span.get("status")).get("message"))
+        why = read_text(read_object(span.get("status")).get("message"))
         return Assistant(
             content=tuple(blocks),
             provider=read_text(facts.get("gen_ai.provider.name")),
@@ -208,7 +208,7 @@ class _SpanReader:
             cost=Cost("USD", float(cost)) if isinstance(cost, int | float) else None,
             response_id=read_text(facts.get("gen_ai.response.id")) or None,
             duration_ms=lasted,
-            error=Failure(error, told) if error else None,
+            error=Failure(error, why) if error else None,
         )
 
 
@@ -235,12 +235,12 @@ def _read_usage(facts: WireObject) -> Usage:
             *("cache_creation.input_tokens", "reasoning.output_tokens"),
         )
     }
-    given, said, reads, writes, thoughts = named.values()
+    sent, received, reads, writes, thoughts = named.values()
     return Usage(
-        input=max(given - reads - writes, 0),
-        output=said,
+        input=max(sent - reads - writes, 0),
+        output=received,
         reasoning=thoughts or None,
         cache_read=reads or None,
         cache_write=writes or None,
-        total=given + said,
+        total=sent + received,
     )

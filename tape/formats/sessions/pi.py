@@ -92,12 +92,12 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     file = parse_pi_session(b"\n".join(read_lines()))
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        made.damaged = file.skipped
-        made.left_out[REPEATED] = file.repeated
-        return _StepReader(made, file, put).read()
+        session.damaged = file.skipped
+        session.left_out[REPEATED] = file.repeated
+        return _StepReader(session, file, put).read()
 
     names = [one.get("name") for one in file.entries if one.get("type") == "session_info"]
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         file.header["id"] or name,
@@ -112,8 +112,8 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     for entry in file.entries:
         label = entry.get("label")
         if entry.get("type") == "label" and isinstance(label, str):
-            made.labels[label] = str(entry.get("targetId"))
-    return made
+            session.labels[label] = str(entry.get("targetId"))
+    return session
 
 
 def _read_times(file: PiSession) -> Iterator[int]:
@@ -147,8 +147,8 @@ class _StepReader:
             for entry in branch.entries:
                 identity, time = str(entry.get("id")), read_time(entry.get("timestamp"))
                 payloads = tuple(self._convert_entry(entry))
-                kept = str(entry.get("firstKeptEntryId"))
-                yield SourceStep(identity, parent, time, payloads, kept)
+                kept_from = str(entry.get("firstKeptEntryId"))
+                yield SourceStep(identity, parent, time, payloads, kept_from)
                 parent = identity
 
     def _convert_entry(self, entry: PiEntry) -> list[Payload]:  # noqa: PLR0911 (a table)
@@ -198,8 +198,8 @@ class _StepReader:
                 return [self._build_result(entry, message)]
             case "bashExecution":
                 text, is_hidden = _describe_command(message), message.get("excludeFromContext")
-                told = Note(text) if is_hidden is True else _build_note(text)
-                return [told, _keep_whole(entry)]
+                note = Note(text) if is_hidden is True else _build_note(text)
+                return [note, _keep_whole(entry)]
             case "custom":
                 return [Context("user", "hook", self._read_content(content))]
             case role:
@@ -260,8 +260,8 @@ class _StepReader:
                 case "toolCall" if answer is not None:
                     ours = f"c_{sha256(answer.encode()).hexdigest()[:8]}_{place}"
                     self.calls[answer, value.get("id")] = ours
-                    given, more = value.get("arguments"), drop_fields(value, *_CALL_FIELDS)
-                    blocks.append(build_tool_call(ours, value.get("name"), given, more))
+                    arguments, more = value.get("arguments"), drop_fields(value, *_CALL_FIELDS)
+                    blocks.append(build_tool_call(ours, value.get("name"), arguments, more))
                 case "image" if (picture := _decode_base64(value.get("data"))) is not None:
                     mime = to_plain_text(value.get("mimeType") or "image/png")
                     blocks.append(Image(blob=self.put(picture), mime=mime))

@@ -95,9 +95,9 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     identity, agent = read_text(first.get("sessionId")) or name, read_text(first.get("agentId"))
 
     def read_steps(put: Put) -> Iterator[SourceStep]:
-        return _StepReader(made, put).read(read_lines())
+        return _StepReader(session, put).read(read_lines())
 
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         f"{identity}/{agent}" if agent and first.get("isSidechain") is True else identity,
@@ -107,7 +107,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         created=read_time(first.get("timestamp")),
         title=title or None,
     )
-    return made
+    return session
 
 
 class _StepReader:
@@ -137,16 +137,18 @@ class _StepReader:
                 payload = self.session.keep_whole("record", record)
                 yield SourceStep(None, newest, None, (payload,))
                 continue
-            given = record.get("parentUuid")
-            parent = ROOT if given is None else self.parents.get(read_text(given), newest)
+            parent_id = record.get("parentUuid")
+            parent = ROOT if parent_id is None else self.parents.get(read_text(parent_id), newest)
             if read_text(record.get("subtype")) in _SILENT:
                 self.parents[identity] = parent
                 continue
-            kept = self._find_kept(record)
+            kept_from = self._find_kept(record)
             payloads = tuple(self._convert(record))
             self.parents[identity] = newest = identity
             self.by_message[encode_json(record.get("message"))] = identity
-            yield SourceStep(identity, parent, read_time(record.get("timestamp")), payloads, kept)
+            yield SourceStep(
+                identity, parent, read_time(record.get("timestamp")), payloads, kept_from
+            )
 
     def _find_kept(self, record: WireObject) -> str | None:
         """Return the first step that stays in view after a compression."""
@@ -179,8 +181,8 @@ class _StepReader:
         elif kind == "assistant":
             yield from self._convert_answer(record, message)
         else:
-            given = {**message, "role": "user"}
-            for one in self.reader.read_element(given):
+            prompt = {**message, "role": "user"}
+            for one in self.reader.read_element(prompt):
                 if isinstance(one, ToolResult):
                     yield _add_display(one, read_object(record.get("toolCallResult")))
                 elif subtype and isinstance(one, User):
@@ -212,10 +214,10 @@ class _StepReader:
             )
 
 
-def _add_display(result: ToolResult, shown: WireObject) -> ToolResult:
+def _add_display(result: ToolResult, display: WireObject) -> ToolResult:
     """Return a result with what Qwen shows of it, and whether the call failed."""
-    rest = drop_fields(shown, "responseParts", "callId")
-    failed = result.is_error or read_text(shown.get("status")) in _FAILED
+    rest = drop_fields(display, "responseParts", "callId")
+    failed = result.is_error or read_text(display.get("status")) in _FAILED
     return replace(result, is_error=failed, details=pack_raw(rest) if rest else NO_JSON)
 
 
@@ -224,13 +226,13 @@ def _read_usage(usage: WireObject) -> Usage:
     prompt = read_count(usage.get("promptTokenCount"))
     cached = min(read_count(usage.get("cachedContentTokenCount")), prompt)
     thoughts = read_count(usage.get("thoughtsTokenCount"))
-    said, total = (read_count(usage.get(f"{one}TokenCount")) for one in ("candidates", "total"))
-    if prompt + said != total:  # else the answer's tokens have those of its thoughts in them
-        said += thoughts
+    received, total = (read_count(usage.get(f"{one}TokenCount")) for one in ("candidates", "total"))
+    if prompt + received != total:  # else the answer's tokens have those of its thoughts in them
+        received += thoughts
     return Usage(
         input=prompt - cached,
-        output=said,
+        output=received,
         reasoning=thoughts or None,
         cache_read=cached or None,
-        total=total or prompt + said,
+        total=total or prompt + received,
     )

@@ -72,20 +72,20 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
     def read_steps(put: Put) -> Iterator[SourceStep]:
         reader = OpenAIChatReader(put, CallBinder())
         number = 0
-        ids = ReadIds(made)
+        ids = ReadIds(session)
         for line in read_lines():
             value = decode_object(line)
             if value is None:
-                made.damaged += bool(line.strip())
+                session.damaged += bool(line.strip())
             elif "role" in value or "session_id" not in value:
                 if ids.is_repeated(value.get("message_id")):
                     continue
                 number += 1
-                payloads = tuple(_convert_message(made, reader, value, model))
+                payloads = tuple(_convert_message(session, reader, value, model))
                 yield SourceStep(f"#{number}", NEWEST, None, payloads)
 
     branch, commit = read_text(facts.get("git_branch")), read_text(facts.get("git_commit"))
-    made = SourceSession(
+    session = SourceSession(
         TOOL,
         FORMAT,
         read_text(facts.get("session_id")) or name,
@@ -96,7 +96,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         title=read_text(facts.get("title")) or None,
         strip_changes=strip_model,
     )
-    return made
+    return session
 
 
 def _convert_message(
@@ -129,10 +129,10 @@ def _convert_message(
 def _convert_call(value: Any) -> WireObject:
     """Return a call as the API has it."""
     call = read_object(value)
-    asked = read_object(call.get("function"))
-    function = {"name": asked.get("name") or "", "arguments": asked.get("arguments") or "{}"}
-    given = {"id": call["id"]} if isinstance(call.get("id"), str) else {}
-    return {**given, "type": "function", "function": function}
+    called = read_object(call.get("function"))
+    function = {"name": called.get("name") or "", "arguments": called.get("arguments") or "{}"}
+    fields = {"id": call["id"]} if isinstance(call.get("id"), str) else {}
+    return {**fields, "type": "function", "function": function}
 
 
 def _convert_picture(value: Any) -> WireObject | None:
@@ -149,6 +149,6 @@ def _convert_picture(value: Any) -> WireObject | None:
 
 def _add_outcome(result: ToolResult, value: WireObject) -> ToolResult:
     """Return a result with what Vibe keeps of it beside its text."""
-    kept = read_object(value.get("tool_result"))
-    failed = bool(kept.get("cancelled")) or "<tool_error>" in to_plain_text(value.get("content"))
-    return replace(result, is_error=failed, details=pack_raw(kept) if kept else NO_JSON)
+    outcome = read_object(value.get("tool_result"))
+    failed = bool(outcome.get("cancelled")) or "<tool_error>" in to_plain_text(value.get("content"))
+    return replace(result, is_error=failed, details=pack_raw(outcome) if outcome else NO_JSON)

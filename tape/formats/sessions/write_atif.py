@@ -58,11 +58,11 @@ def write_session(tape: TapeOutline) -> Iterator[bytes]:
 def _build_trajectory(tape: TapeOutline, name: str = "") -> WireObject:
     """Return the trajectory of a branch; `name` is that of a sub-agent."""
     program, _, version = tape.program.partition("/")
-    made = _AtifSteps(tape)
+    trajectory = _AtifSteps(tape)
     for placed in tape.entries:
-        made.add_entry(placed)
-    models = [step["model_name"] for step in made.steps if step.get("model_name")]
-    agents = [_build_trajectory(child, agent) for agent, child in made.agents.items()]
+        trajectory.add_entry(placed)
+    models = [step["model_name"] for step in trajectory.steps if step.get("model_name")]
+    agents = [_build_trajectory(child, agent) for agent, child in trajectory.agents.items()]
     return {
         "schema_version": ATIF,
         "session_id": tape.uuid,
@@ -72,8 +72,8 @@ def _build_trajectory(tape: TapeOutline, name: str = "") -> WireObject:
             "version": version or "0",
             **({"model_name": models[-1]} if models else {}),
         },
-        "steps": made.steps or [{"step_id": 1, "source": "system", "message": ""}],
-        "final_metrics": _sum_metrics(tape, len(made.steps)),
+        "steps": trajectory.steps or [{"step_id": 1, "source": "system", "message": ""}],
+        "final_metrics": _sum_metrics(tape, len(trajectory.steps)),
         **({"subagent_trajectories": agents} if agents else {}),
         "extra": _describe_tape(tape),
     }
@@ -179,10 +179,10 @@ class _AtifSteps:
         step.setdefault("observation", {"results": []})["results"].append(seen)
 
 
-def _build_agent_step(said: Assistant) -> WireObject:
-    usage = said.usage
+def _build_agent_step(answer: Assistant) -> WireObject:
+    usage = answer.usage
     thoughts = "\n\n".join(
-        block.text for block in said.content if isinstance(block, Thinking) and block.text
+        block.text for block in answer.content if isinstance(block, Thinking) and block.text
     )
     calls = [
         {
@@ -190,26 +190,26 @@ def _build_agent_step(said: Assistant) -> WireObject:
             "function_name": call.name,
             "arguments": build_decoded_arguments(call),
         }
-        for call in select_tool_calls(said.content)
+        for call in select_tool_calls(answer.content)
     ]
     cached = (usage.cache_read or 0) + (usage.cache_write or 0)
     metrics: WireObject = {
         "prompt_tokens": usage.input + cached,
         "completion_tokens": usage.output,
         "cached_tokens": usage.cache_read or 0,
-        **({"cost_usd": said.cost.amount} if said.cost else {}),
+        **({"cost_usd": answer.cost.amount} if answer.cost else {}),
         **({"extra": {"cache_write_tokens": usage.cache_write}} if usage.cache_write else {}),
     }
     return {
         "source": "agent",
-        "message": join_texts(said.content),
-        **({"model_name": said.model} if said.model else {}),
+        "message": join_texts(answer.content),
+        **({"model_name": answer.model} if answer.model else {}),
         **({"reasoning_content": thoughts} if thoughts else {}),
         **({"tool_calls": calls} if calls else {}),
         "metrics": metrics,
         "extra": {
-            **({"provider": said.provider} if said.provider else {}),
-            "stop_reason": said.stop_reason,
+            **({"provider": answer.provider} if answer.provider else {}),
+            "stop_reason": answer.stop_reason,
         },
     }
 

@@ -134,21 +134,21 @@ class _Writer:
             elif not block.redacted and fields.get("signature"):
                 yield {"type": "thinking", "thinking": block.text, **fields}
 
-    def _build_answer(self, entry: Entry, said: Assistant, parts: list[WireObject]) -> WireObject:
-        usage = said.usage
+    def _build_answer(self, entry: Entry, answer: Assistant, parts: list[WireObject]) -> WireObject:
+        usage = answer.usage
         own = f"msg_{entry.id[:24]}"
-        identity = said.response_id or own
+        identity = answer.response_id or own
         if identity in self.answers:  # lines of one id are one message to Claude Code
             identity = own
         self.answers.add(identity)
-        raw_stop = said.raw_stop if said.api == API else None
+        raw_stop = answer.raw_stop if answer.api == API else None
         return {
             "id": identity,
             "type": "message",
             "role": "assistant",
-            "model": said.model or "<synthetic>",
+            "model": answer.model or "<synthetic>",
             "content": parts,
-            "stop_reason": raw_stop or _STOPS.get(said.stop_reason, "end_turn"),
+            "stop_reason": raw_stop or _STOPS.get(answer.stop_reason, "end_turn"),
             "stop_sequence": None,
             "usage": {
                 "input_tokens": usage.input,

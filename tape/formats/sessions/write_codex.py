@@ -72,7 +72,7 @@ class _Writer:
         self.style = build_encoder(options, tape.load).form
         self.ids = CallIds(self.style.ids)
         self.model = self.effort = self.turn = ""
-        self.said = ""
+        self.last_words = ""
         """What the model said last in this turn."""
         self.calls: dict[str, tuple[ToolCall, str]] = {}
         """Id of a call → the call, and its turn."""
@@ -144,7 +144,7 @@ class _Writer:
             yield "response_item", item
 
     def _begin_turn(self, entry: Entry) -> Iterator[tuple[str, WireObject]]:
-        self.turn, self.said = format_uuid(entry.id), ""
+        self.turn, self.last_words = format_uuid(entry.id), ""
         started = {"type": "task_started", "turn_id": self.turn, "model_context_window": None}
         yield "event_msg", started
 
@@ -153,19 +153,23 @@ class _Writer:
             yield from self._build_call_end(identity, None)
         self.open.clear()
         if self.turn:
-            done = {"type": "task_complete", "turn_id": self.turn, "last_agent_message": self.said}
+            done = {
+                "type": "task_complete",
+                "turn_id": self.turn,
+                "last_agent_message": self.last_words,
+            }
             yield "event_msg", done
 
-    def _build_answer(self, entry: Entry, said: Assistant) -> Iterator[tuple[str, WireObject]]:
+    def _build_answer(self, entry: Entry, answer: Assistant) -> Iterator[tuple[str, WireObject]]:
         if not self.turn:
             yield from self._begin_turn(entry)
-        self.said = join_texts(said.content) or self.said
-        yield from self._name_model(said.model, self.effort)
+        self.last_words = join_texts(answer.content) or self.last_words
+        yield from self._name_model(answer.model, self.effort)
         self.ids.begin_answer()
-        for call in select_tool_calls(said.content):
+        for call in select_tool_calls(answer.content):
             self.calls[call.id] = call, self.turn
             self.open[call.id] = None
-        for block in said.content:
+        for block in answer.content:
             if isinstance(block, Thinking) and block.text:
                 yield "event_msg", {"type": "agent_reasoning", "text": block.text}
                 if not unpack_raw(block.wire).get("encrypted_content"):
@@ -175,11 +179,11 @@ class _Writer:
                 event = {"type": "agent_message", "message": block.text}
                 yield "event_msg", event
         yield from self._build_items(entry)
-        usage = said.usage
+        usage = answer.usage
         cached = (usage.cache_read or 0) + (usage.cache_write or 0)
-        given = usage.input + cached
-        last = [given, usage.cache_read or 0, usage.output, usage.reasoning or 0]
-        counts = [*last, given + usage.output]
+        sent = usage.input + cached
+        last = [sent, usage.cache_read or 0, usage.output, usage.reasoning or 0]
+        counts = [*last, sent + usage.output]
         self.total = [one + more for one, more in zip(self.total, counts, strict=True)]
         info = {
             "total_token_usage": _name_counts(self.total),
@@ -213,8 +217,8 @@ class _Writer:
         call, turn = self.calls.get(identity, (None, ""))
         if call is None:
             return
-        given = build_argument_object(call) if call.args else {"input": call.args_text or ""}
-        fields = unpack_raw(given) if not isinstance(given, dict) else given
+        arguments = build_argument_object(call) if call.args else {"input": call.args_text or ""}
+        fields = unpack_raw(arguments) if not isinstance(arguments, dict) else arguments
         command = next((fields[name] for name in _COMMAND_FIELDS if name in fields), None)
         text = join_texts(result.content) if result else ""
         has_failed = result is None or result.is_error

@@ -73,8 +73,8 @@ def write_session(tape: TapeOutline) -> Iterator[bytes]:
 def _find_first_words(tape: TapeOutline) -> str | None:
     """Return the beginning of the first prompt, as a title."""
     prompts = (one.entry.data for one in tape.entries)
-    said = (extract_title(join_texts(one.content)) for one in prompts if isinstance(one, User))
-    return next(filter(None, said), None)
+    titles = (extract_title(join_texts(one.content)) for one in prompts if isinstance(one, User))
+    return next(filter(None, titles), None)
 
 
 def _read_milliseconds(entry: Entry) -> int:
@@ -133,34 +133,34 @@ class _Writer:
         self.messages.append({"info": info, "parts": parts})
         return identity
 
-    def _add_answer(self, entry: Entry, said: Assistant, more: WireObject | None = None) -> None:
-        if said.model:
-            self._model = _name_model(said)
-        usage, thought = said.usage, said.usage.reasoning or 0
+    def _add_answer(self, entry: Entry, answer: Assistant, more: WireObject | None = None) -> None:
+        if answer.model:
+            self._model = _name_model(answer)
+        usage, thought = answer.usage, answer.usage.reasoning or 0
         time = _read_milliseconds(entry)
-        error = said.error
+        error = answer.error
         info = {
             "role": "assistant",
             "parentID": self._prompt or f"msg_{'0' * 26}",
-            "time": {"created": time - said.duration_ms, "completed": time},
+            "time": {"created": time - answer.duration_ms, "completed": time},
             **self._model,
             "mode": "build",
             "agent": "build",
             "path": {"cwd": self.tape.cwd, "root": self.tape.cwd},
-            "cost": said.cost.amount if said.cost else 0,
+            "cost": answer.cost.amount if answer.cost else 0,
             "tokens": {
                 "input": usage.input,
                 "output": max(usage.output - thought, 0),
                 "reasoning": thought,
                 "cache": {"read": usage.cache_read or 0, "write": usage.cache_write or 0},
             },
-            "finish": _FINISH.get(said.stop_reason, said.stop_reason),
+            "finish": _FINISH.get(answer.stop_reason, answer.stop_reason),
             **(more or {}),
         }
         if error is not None:
             info["error"] = {"name": "UnknownError", "data": {"message": error.message}}
         parts: list[WireObject] = []
-        for block in said.content:
+        for block in answer.content:
             match block:
                 case Text(text=text) if text:
                     parts.append({"type": "text", "text": text})
@@ -219,5 +219,5 @@ class _Writer:
         return parts
 
 
-def _name_model(said: Assistant) -> WireObject:
-    return {"providerID": said.provider or _UNKNOWN, "modelID": said.model or _UNKNOWN}
+def _name_model(answer: Assistant) -> WireObject:
+    return {"providerID": answer.provider or _UNKNOWN, "modelID": answer.model or _UNKNOWN}

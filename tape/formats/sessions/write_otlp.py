@@ -103,9 +103,9 @@ class _Spans:
             case Assistant() as said:
                 self._add_chat(entry, said)
             case SideUsage() as side:
-                given = _name_usage(side.usage, side.cost)
+                counts = _name_usage(side.usage, side.cost)
                 names = {"gen_ai.request.model": side.model, "tape.purpose": side.purpose}
-                self._add_span(entry, "chat", side.model, 0, _name_provider(side) | names | given)
+                self._add_span(entry, "chat", side.model, 0, _name_provider(side) | names | counts)
             case ToolResult() as result:
                 self._add_tool(entry, result)
 
@@ -127,28 +127,28 @@ class _Spans:
         messages, self._unsent = self._unsent, []
         return {"gen_ai.input.messages": messages} if self.tape.with_content and messages else {}
 
-    def _add_chat(self, entry: Entry, said: Assistant) -> None:
-        calls = select_tool_calls(said.content)
+    def _add_chat(self, entry: Entry, reply: Assistant) -> None:
+        calls = select_tool_calls(reply.content)
         self._calls |= {call.id: call for call in calls}
-        finish = _FINISH.get(said.stop_reason, said.stop_reason)
+        finish = _FINISH.get(reply.stop_reason, reply.stop_reason)
         facts: WireObject = {
-            **_name_provider(said),
-            "gen_ai.request.model": said.model,
-            "gen_ai.response.model": said.model,
-            "gen_ai.response.id": said.response_id,
+            **_name_provider(reply),
+            "gen_ai.request.model": reply.model,
+            "gen_ai.response.model": reply.model,
+            "gen_ai.response.id": reply.response_id,
             "gen_ai.response.finish_reasons": [finish],
-            **_name_usage(said.usage, said.cost),
+            **_name_usage(reply.usage, reply.cost),
             **self._take_messages(),
         }
         if self.tape.with_content:
-            parts = self._build_parts(said.content)
+            parts = self._build_parts(reply.content)
             answer = {"role": "assistant", "parts": parts, "finish_reason": finish}
             facts["gen_ai.output.messages"] = [answer]
-        if said.error is not None:
-            facts["error.type"] = said.error.kind
-        span = self._add_span(entry, "chat", said.model, said.duration_ms, facts)
-        if said.error is not None:
-            span["status"] = {"code": _ERROR, "message": said.error.message}
+        if reply.error is not None:
+            facts["error.type"] = reply.error.kind
+        span = self._add_span(entry, "chat", reply.model, reply.duration_ms, facts)
+        if reply.error is not None:
+            span["status"] = {"code": _ERROR, "message": reply.error.message}
 
     def _add_tool(self, entry: Entry, result: ToolResult) -> None:
         text = join_texts(result.content)
@@ -210,8 +210,13 @@ class _Spans:
                 case Thinking(text=text) if text:
                     parts.append({"type": "reasoning", "content": text})
                 case ToolCall(id=identity, name=name):
-                    given = build_decoded_arguments(block)
-                    call = {"type": "tool_call", "id": identity, "name": name, "arguments": given}
+                    arguments = build_decoded_arguments(block)
+                    call = {
+                        "type": "tool_call",
+                        "id": identity,
+                        "name": name,
+                        "arguments": arguments,
+                    }
                     parts.append(call)
                 case Image(blob=blob, mime=mime) if self.tape.with_content:
                     data = load_base64(blob, self.tape.load)
@@ -220,8 +225,8 @@ class _Spans:
         return parts
 
 
-def _name_provider(said: Assistant | SideUsage) -> WireObject:
-    return {"gen_ai.provider.name": _PROVIDERS.get(said.provider, said.provider)}
+def _name_provider(source: Assistant | SideUsage) -> WireObject:
+    return {"gen_ai.provider.name": _PROVIDERS.get(source.provider, source.provider)}
 
 
 def _name_usage(usage: Usage, cost: Cost | None) -> WireObject:

@@ -139,8 +139,8 @@ class _Writer:
                 yield self._build_compaction(entry, data)
 
     def _build_compaction(self, entry: Entry, anchor: Anchor) -> WireObject:
-        kept = (self.ends.get(one) for one in self.tape.list_kept(anchor))
-        first = next(filter(None, kept), None)
+        ends = (self.ends.get(one) for one in self.tape.list_kept(anchor))
+        first = next(filter(None, ends), None)
         summary = anchor.summary
         return {
             "type": "compaction",
@@ -149,15 +149,15 @@ class _Writer:
             "tokensBefore": anchor.tokens.before if anchor.tokens else 0,
         }
 
-    def _build_answer(self, said: Assistant, stamp: int) -> WireObject:
-        usage, cost = said.usage, said.cost.amount if said.cost else 0
+    def _build_answer(self, answer: Assistant, stamp: int) -> WireObject:
+        usage, cost = answer.usage, answer.cost.amount if answer.cost else 0
         return _build_message(
             "assistant",
-            self._build_content(said.content),
+            self._build_content(answer.content),
             stamp,
-            api=_APIS.get(said.api, said.api),
-            provider=said.provider,
-            model=said.model,
+            api=_APIS.get(answer.api, answer.api),
+            provider=answer.provider,
+            model=answer.model,
             usage={
                 "input": usage.input,
                 "output": usage.output,
@@ -166,9 +166,9 @@ class _Writer:
                 "totalTokens": usage.total,
                 "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": cost},
             },
-            stopReason=_STOPS.get(said.stop_reason, "stop"),
-            **({"errorMessage": said.error.message} if said.error else {}),
-            **({"responseId": said.response_id} if said.response_id else {}),
+            stopReason=_STOPS.get(answer.stop_reason, "stop"),
+            **({"errorMessage": answer.error.message} if answer.error else {}),
+            **({"responseId": answer.response_id} if answer.response_id else {}),
         )
 
     def _build_content(self, content: Content) -> list[WireObject]:
@@ -183,10 +183,10 @@ class _Writer:
                 more = {"redacted": True} if block.redacted else {}
                 return {"type": "thinking", "thinking": block.text, **more, **fields}
             case ToolCall():
-                wanted = unpack_raw(block.wire).get("id") if block.wire else None
-                self.calls[block.id] = wanted if isinstance(wanted, str) else block.id
-                given = build_argument_object(block)
-                call = {"id": self.calls[block.id], "name": block.name, "arguments": given}
+                identity = unpack_raw(block.wire).get("id") if block.wire else None
+                self.calls[block.id] = identity if isinstance(identity, str) else block.id
+                arguments = build_argument_object(block)
+                call = {"id": self.calls[block.id], "name": block.name, "arguments": arguments}
                 return {"type": "toolCall", **call}
             case Image():
                 data = load_bytes(block.blob, self.tape.load)

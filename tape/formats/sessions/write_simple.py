@@ -81,8 +81,8 @@ def _build_block(tape: TapeOutline, block: Block) -> WireObject | None:
         case Thinking():
             return {"type": "thinking", "thinking": block.text} if block.text else None
         case ToolCall():
-            given = build_decoded_arguments(block)
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
+            arguments = build_decoded_arguments(block)
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": arguments}
         case Image():
             data = load_base64(block.blob, tape.load)
             if data is not None:
