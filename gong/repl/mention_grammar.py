@@ -10,6 +10,11 @@ MENTION_BEGIN = re.compile(r'(?:^|(?<=\s))@(?P<path>"[^"\n]*|[^\s"]*)\Z')
 """A file that is being typed."""
 
 
+ARGUMENT_BEGIN = re.compile(r"/(?P<name>[^\s/]+)[^\S\n]+(?P<argument>[^\n]*)\Z")
+"""The argument of a command that is being typed."""
+
+
 def is_menu_begin(text: str) -> bool:
     """Return whether the menu opens by itself: `text` is what stands before the cursor."""
-    return COMMAND_BEGIN.match(text) is not None or MENTION_BEGIN.search(text) is not None
+    begins = (COMMAND_BEGIN.match, ARGUMENT_BEGIN.match, MENTION_BEGIN.search)
+    return any(begin(text) is not None for begin in begins)

@@ -188,10 +188,10 @@ class _Conversation:
             *(self._is_timed, typing.history, typing.completer, typing.expand_text),
         )
         if not full_screen:
-            return Terminal(*parts)
+            return Terminal(*parts, menu=typing.menu.render)
         from ..draw.full_screen import FullScreenTerminal  # only with --tui
 
-        return FullScreenTerminal(*parts, panes=self._list_pane_lines)
+        return FullScreenTerminal(*parts, menu=typing.menu.render, panes=self._list_pane_lines)
 
     def _list_pane_lines(self, columns: int) -> list[StyledLine]:
         usage = [text for text in (self.used.format_context(), self.cost.format()) if text]

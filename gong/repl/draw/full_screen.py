@@ -68,10 +68,11 @@ class FullScreenTerminal(Terminal):
         completer: Completer | None = None,
         expand: Callable[[str], str] = lambda text: text,
         *,
+        menu: Callable[[int], list[StyledLine]] = lambda _: [],
         panes: Callable[[int], list[StyledLine]] = lambda _: [],
     ) -> None:
         """As `Terminal`; `panes` returns the lines beside the transcript for a width."""
-        super().__init__(live, status, accept, keys, ticks, history, completer, expand)
+        super().__init__(live, status, accept, keys, ticks, history, completer, expand, menu=menu)
         self._transcript = _Transcript(live, self.copy_text)
         self._has_ended = False
         pane = ConditionalContainer(
@@ -143,7 +144,7 @@ class FullScreenTerminal(Terminal):
         rows = sum(
             1 + (measure_width(line) + 2) // size.columns for line in self.draft.text.split("\n")
         )
-        menu = 8 if self.draft.complete_state else 0
+        menu = len(self._menu(size.columns))
         return min(rows + 1 + menu, size.rows // 2)
 
     def _arrange(self, layout: Layout) -> None:

@@ -16,9 +16,17 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app, run_in_terminal
+from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
-from prompt_toolkit.layout import FormattedTextControl, HSplit, Window
+from prompt_toolkit.filters import Condition, to_filter
+from prompt_toolkit.layout import (
+    BufferControl,
+    FloatContainer,
+    FormattedTextControl,
+    HSplit,
+    Window,
+)
+from prompt_toolkit.layout.menus import CompletionsMenu, MultiColumnCompletionsMenu
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import DynamicStyle, Style
 
@@ -61,10 +69,13 @@ class Terminal:
         history: History | None = None,
         completer: Completer | None = None,
         expand: Callable[[str], str] = lambda text: text,
+        *,
+        menu: Callable[[int], list[StyledLine]] = lambda _: [],
     ) -> None:
         """While `ticks` returns true, the screen is drawn every second, for what shows time.
 
-        `expand` returns what an entered text says; that is passed on, and in the history.
+        `expand` returns what an entered text says; that is passed on, and in the history. `menu`
+        returns the rows below the prompt for a width.
         """
         self.theme = DEFAULT_THEME
         """One of `THEMES`; what was printed before keeps its colours."""
@@ -74,11 +85,13 @@ class Terminal:
         self._is_here = asyncio.Event()
         """Set unless another program has the terminal."""
         self._is_here.set()
-        self._live = live
+        self._live, self._menu = live, menu
         self._ticks = ticks
         self._timer: asyncio.TimerHandle | None = None
         self._finished: list[StyledLine] = []
         self._changed = asyncio.Event()
+        self._length = 0
+        """Length of the draft before its newest change."""
         self._prompt: PromptSession[None] = PromptSession(
             [("class:you", "> ")],
             bottom_toolbar=lambda: style_lines([status()])[:-1],
@@ -91,7 +104,9 @@ class Terminal:
             erase_when_done=True,
             prompt_continuation=_INDENT,
             enable_suspend=True,
+            reserve_space_for_menu=0,
         )
+        self._insert_menu(self._prompt.layout)
         self._arrange(self._prompt.layout)
         self._app = self._prompt.app
         self._app.after_render += lambda _: self._end_frame()
@@ -101,7 +116,8 @@ class Terminal:
             accept(self.expand_draft())
             return False  # clears the line
 
-        self._prompt.default_buffer.accept_handler = take
+        self.draft.accept_handler = take
+        self.draft.on_text_changed += lambda _: self._keep_menu()
 
     @property
     def style(self) -> Style:
@@ -136,6 +152,29 @@ class Terminal:
     def _is_menu_wanted(self) -> bool:
         """Whether a menu of completions opens by itself, for a command or a file."""
         return is_menu_begin(self.draft.document.text_before_cursor)
+
+    def _keep_menu(self) -> None:
+        """Open the menu again after a deletion: prompt-toolkit does so after insertions only."""
+        length, self._length = self._length, len(self.draft.text)
+        if self._length < length and self._app.is_running and self._is_menu_wanted():
+            self.draft.start_completion(complete_event=CompleteEvent(text_inserted=True))
+
+    def _insert_menu(self, layout: Layout) -> None:
+        """Put the rows of the menu below the prompt, in place of a box at the cursor."""
+        prompt = layout.container.get_children()[0]
+        if isinstance(prompt, FloatContainer):
+            menus = (CompletionsMenu, MultiColumnCompletionsMenu)
+            prompt.floats = [item for item in prompt.floats if not isinstance(item.content, menus)]
+        for window in layout.find_all_windows():
+            if isinstance(window.content, BufferControl) and window.content.buffer is self.draft:
+                window.dont_extend_height = to_filter(True)
+        menu = Window(FormattedTextControl(self._render_menu), dont_extend_height=True)
+        if isinstance(layout.container, HSplit):
+            layout.container.children[1:1] = [menu, Window()]
+
+    def _render_menu(self) -> StyleAndTextTuples:
+        columns = self._app.output.get_size().columns
+        return style_lines(self._menu(columns))[:-1]
 
     async def edit_draft(self) -> None:
         """Write the draft in $VISUAL or $EDITOR.

@@ -15,22 +15,26 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import cached_property
+from itertools import islice
 from time import sleep
 from typing import TYPE_CHECKING, get_args
 
 from prompt_toolkit.completion import Completer, Completion, ThreadedCompleter
 
 from tape.errors import TapeError
-from tape.text import shorten_to_width, show_controls
+from tape.text import show_controls
 
+from ...credentials import Credentials
 from ...errors import GongError
 from ...llm.models import EffortChoice
+from ...llm.provider_factory import is_configured
 from ...policy.modes import PermissionMode
 from ...tools.registry import TOOL_PRESETS
 from ..commands.session_lists import list_branches, list_sessions
 from ..commands.skill import list_skill_commands
 from ..draw.styles import THEMES
-from ..mention_grammar import COMMAND_BEGIN, MENTION_BEGIN
+from ..mention_grammar import ARGUMENT_BEGIN, COMMAND_BEGIN, MENTION_BEGIN
 from .file_names import FolderNames, find_names
 
 if TYPE_CHECKING:
@@ -41,14 +45,15 @@ if TYPE_CHECKING:
 
     from ...assembly.open_session import OpenSession
     from ...env.protocol import ProgramRunner
+    from ...llm.models import ModelInfo
 
 MAX_OFFERED = 50
 _PAUSE_SECONDS = 0.02
 """Files are looked up this long after a key, once it is on the screen."""
-_ARGUMENT = re.compile(r"/(?P<name>[^\s/]+)[^\S\n]+(?P<argument>[^\n]*)\Z")
 _META_CHARS = 60
-_USAGE_COLUMNS = 26
-"""How wide a command and its argument are in the menu: what it does has the rest."""
+_LEAVING = frozenset({"exit", "quit"})
+_NEW_NAMES = frozenset({"fork", "image", "add-dir"})
+"""Commands whose argument may be new, or a path: it is completed by Tab only."""
 
 
 class InputCompleter(Completer):
@@ -64,7 +69,7 @@ class InputCompleter(Completer):
     def get_completions(
         self,
         document: Document,
-        complete_event: CompleteEvent,  # noqa: ARG002 (prompt-toolkit gives it)
+        complete_event: CompleteEvent,
     ) -> Iterator[Completion]:
         """Yield what fits the text before the cursor, best first."""
         text = document.text_before_cursor
@@ -72,18 +77,21 @@ class InputCompleter(Completer):
             yield from self._complete_file(match["path"])
         elif match := COMMAND_BEGIN.match(text):
             yield from self._complete_command(match["name"])
-        elif match := _ARGUMENT.match(text):
+        elif (match := ARGUMENT_BEGIN.match(text)) and (
+            complete_event.completion_requested or match["name"] not in _NEW_NAMES
+        ):
             with suppress(GongError, TapeError, OSError):  # the command says what is wrong
                 yield from self._complete_argument(match["name"], match["argument"])
 
     def _complete_command(self, typed: str) -> Iterator[Completion]:
         commands = {**list_skill_commands(self._host, self._commands), **self._commands}
-        for name in find_names(commands, typed, len(commands)) if typed else sorted(commands):
+        names = find_names(commands, typed, len(commands)) if typed else sorted(commands)
+        for name in sorted(names, key=_LEAVING.__contains__):  # never chosen by chance
             argument, about = commands[name]
             yield Completion(
                 f"{name} " if argument else name,
                 -len(typed),
-                display=shorten_to_width(f"/{name} {argument}".rstrip(), _USAGE_COLUMNS),
+                display=f"/{name} {argument}".rstrip(),
                 display_meta=about,
             )
 
@@ -110,19 +118,44 @@ class InputCompleter(Completer):
                 about = f"{row.text[:_META_CHARS]}  {row.note}"
                 yield Completion(row.value, -len(typed), display_meta=show_controls(about))
             return
+        elif name in {"model", "handoff"}:
+            yield from self._complete_model(typed)
+            return
         elif name in {"image", "add-dir"}:
             words = self._files.list_names()
         else:
             words = self._list_words(name)
-        for word in find_names(words, typed, MAX_OFFERED):
+        for word in find_names(words, typed, MAX_OFFERED) if typed else islice(words, MAX_OFFERED):
             yield Completion(word, -len(typed), display=show_controls(word))
+
+    def _complete_model(self, typed: str) -> Iterator[Completion]:
+        """Yield models by provider with window and price, those that have a key first."""
+        models = self._host.models
+        about = dict(models.settings.aliases)
+        ready = self._ready_providers
+        infos = models.names.catalogue.list_models()
+        for info in sorted(infos, key=lambda info: (info.provider not in ready, info.provider)):
+            about[info.id] = _describe_model(info, has_key=info.provider in ready)
+        matches = find_names(about, typed, MAX_OFFERED)
+        order = {name: place for place, name in enumerate(about)}
+        for name in sorted(matches, key=lambda name: (not _has_word(name, typed), order[name])):
+            yield Completion(name, -len(typed), display_meta=about[name])
+
+    @cached_property
+    def _ready_providers(self) -> frozenset[str]:
+        """The providers that have a key, or are configured on this machine."""
+        models = self._host.models
+        keys, presets = Credentials.from_environ(models.environ), models.names.presets
+        return frozenset(
+            name
+            for name, preset in presets.items()
+            if is_configured(
+                preset, models.environ, has_key=keys.has_key(preset.key_name, preset.keys)
+            )
+        )
 
     def _list_words(self, name: str) -> Iterable[str]:
         match name:
-            case "model" | "handoff":
-                names = self._host.models.names
-                models = [model.id for model in names.catalogue.list_models()]
-                return [*self._host.models.settings.aliases, *models]
             case "theme":
                 return THEMES
             case "effort" | "thinking":
@@ -133,6 +166,21 @@ class InputCompleter(Completer):
                 tools = [*TOOL_PRESETS, *self._host.session.setup.tools.names]
                 return tools if name == "tools" else ["on", "off"]
         return []
+
+
+def _has_word(name: str, typed: str) -> bool:
+    """Return whether a word of a name begins as typed: "op" of claude-opus, not of anthropic."""
+    return any(word.startswith(typed.casefold()) for word in re.split(r"[/_.-]", name.casefold()))
+
+
+def _describe_model(info: ModelInfo, *, has_key: bool) -> str:
+    """Return window and price of a model, in USD per million tokens of input and output."""
+    parts = [] if has_key else ["no key"]
+    if info.context_window:
+        parts.append(f"{info.context_window // 1_000:,}k")
+    if info.price is not None:
+        parts.append(f"${info.price.input:g} / ${info.price.output:g}")
+    return " · ".join(parts)
 
 
 def build_completer(

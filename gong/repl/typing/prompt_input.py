@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import DummyCompleter
-from prompt_toolkit.filters import Condition, completion_is_selected, has_completions, is_searching
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.search import SearchDirection, start_search
 
@@ -33,6 +33,7 @@ from .completion import build_completer
 from .input_history import open_history
 from .keys import KeyMap
 from .mentions import read_mentions
+from .menu import CompletionMenu
 from .paste import DraftParts, delete_after, delete_before
 from .pictures import (
     CLIPBOARD_ADVICE,
@@ -82,6 +83,7 @@ class PromptInput:
         self._parts = DraftParts()
         self._folder = host.session.setup.env.working_directory
         self._local = find_local_environment(host.session.setup.env)
+        self.menu = CompletionMenu(self._draft)
         self._tasks: set[asyncio.Task[None]] = set()
         self._tails: list[tuple[str, bytearray]] = []
         """The end of what each running command of the user has printed."""
@@ -151,10 +153,7 @@ class PromptInput:
         keys.add("right", filter=is_before)(
             lambda _: draft().cursor_right(parts.measure_after(draft()))
         )
-        keys.add("escape", filter=has_completions & ~is_searching, eager=True)(
-            lambda _: draft().cancel_completion()
-        )
-        keys.add("enter", filter=completion_is_selected)(lambda _: self._accept_completion())
+        self.menu.add_keys(keys, lambda: draft().validate_and_handle())
 
     def bind_action(
         self,
@@ -186,13 +185,6 @@ class PromptInput:
                 keys.add(*key, filter=typing)(lambda _: draft().validate_and_handle())
             for key in self.keys.list_unused_keys("submit"):
                 keys.add(*key, filter=typing)(lambda _: draft().insert_text("\n"))
-
-    def _accept_completion(self) -> None:
-        """Take the marked completion into the prompt; a command that is whole then is sent."""
-        draft = self._draft()
-        draft.complete_state = None
-        if draft.text.startswith("/") and not draft.text.endswith((" ", "/")):
-            draft.validate_and_handle()
 
     def _paste(self, event: KeyPressEvent) -> None:
         path = find_dropped_picture(event.data)

@@ -779,3 +779,59 @@ async def test_the_cost_is_that_of_the_whole_session(host, talk, script):
         await now.status("$0.025")
         now.type("/cost\r")
         await now.sees("Estimated Cost: $0.025")
+
+
+async def test_the_menu_opens_for_arguments_and_enter_takes_its_first_row(host, talk):
+    """UX: it stays open after a deletion; what is typed stays until a row is taken."""
+    here = await host()
+    async with talk(here) as now:
+        now.type("/mo")
+        await now.sees("▶ /mode [NAME]")
+        now.type("\t")
+        await now.sees("\n> /mode\n  default\n")
+        now.type("pq")
+        await now.until(lambda: "plan" not in now.window.text(), "empty menu")
+        now.type("\x7f")
+        await now.sees("\n> /mode p\n▶ plan\n")
+        now.type(ENTER)
+        await now.sees("\n> /mode plan\n")
+        await now.status("plan · ")
+
+
+async def test_the_menu_marks_other_rows_and_leaves_what_is_typed_alone(host, talk):
+    here = await host()
+    async with talk(here) as now:
+        now.type("/effort h")
+        await now.sees("\n> /effort h\n▶ high\n  xhigh\n")
+        now.type("\x1b[B")
+        await now.sees("\n> /effort h\n  high\n▶ xhigh\n")
+        now.type("\x1b[B")
+        await now.sees("▶ high\n  xhigh\n")
+        now.type(ESC)
+        await now.until(lambda: "xhigh" not in now.window.text(), "closed menu")
+        now.type(CTRL_C)
+
+
+async def test_what_is_typed_in_full_is_sent_as_it_is(host, talk):
+    """Enter puts in no longer name that has it, and none for a new name."""
+    here = await host()
+    async with talk(here) as now:
+        now.type("/mode")
+        await now.sees("/mode [NAME]")
+        now.type(ENTER)
+        await now.sees("\n> /mode\n")
+        await now.sees("bypass")
+        now.type("think\r")
+        await now.status("main · ready")
+        now.type("/fork ma")
+        await now.sees("> /fork ma")
+        now.type(ENTER)
+        await now.status("ma · ready")
+
+
+async def test_models_are_listed_with_window_and_price_those_with_a_key_first(host, talk):
+    here = await host()
+    async with talk(here, columns=100) as now:
+        now.type("/model sonnet-4-5")
+        await now.sees("▶ anthropic/claude-sonnet-4-5  no key · 200k · $3 / $15")
+        now.type(CTRL_C)
