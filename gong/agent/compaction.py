@@ -153,11 +153,12 @@ class SummaryResult(NamedTuple):
     """Usage, recorded after the anchor so that undo restores the entries before it."""
 
 
-def repeat_handoff(context: RunContext, anchor: Anchor, to: str) -> Entry:
-    """Set the newest anchor again for another model, if no message followed it."""
-    state = build_state(context.setup, context.recorder, to)
-    again = replace(anchor, kind="handoff", reason="handoff", state=state)
-    return context.set_anchor(again)
+def build_repeated_handoff(
+    setup: SessionSetup, recorder: Recorder, anchor: Anchor, to: str
+) -> Anchor:
+    """Return the newest anchor again, as a handoff to the model `to`."""
+    state = build_state(setup, recorder, to)
+    return replace(anchor, kind="handoff", reason="handoff", state=state)
 
 
 def plan_compaction(

@@ -49,10 +49,14 @@ class ContextFill(NamedTuple):
     """Tokens above which a compaction is due; None if the context window is unknown."""
 
 
-def measure_fill(context: RunContext) -> ContextFill:
-    """Return how much of the context window the next call takes; estimated near the limit only."""
-    prepared = context.prepare_next_call()
-    limit = _compute_limit(context.setup.compaction, context.window)
+def measure_fill(
+    prepared: PreparedRequest, settings: CompactionSettings, window: int | None
+) -> ContextFill:
+    """Return how much of the context window a request takes; estimated near the limit only.
+
+    `window` is the context window in tokens; None if it is unknown.
+    """
+    limit = _compute_limit(settings, window)
     size = prepared.history.size
     return ContextFill(size.measure_near(prepared.request, inf if limit is None else limit), limit)
 

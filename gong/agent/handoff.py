@@ -10,7 +10,7 @@ from tape.model.summary import read_anchor_summary
 from ..context.handoff import Handoff, HistorySummary, build_handoff, render_handoff
 from ..errors import NothingToCompact, NotSmaller
 from . import events
-from .compaction import CompactionRequest, repeat_handoff
+from .compaction import CompactionRequest, build_repeated_handoff
 from .recorder import find_newest_anchor
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ async def record_handoff(
         if anchor is None:
             raise
         if anchor.state.model != to:
-            repeat_handoff(session.build_run_context(), anchor, to)
+            run = session.build_run_context()
+            run.set_anchor(build_repeated_handoff(run.setup, run.recorder, anchor, to))
         yield events.Warn(f"no messages since the {anchor.kind}: it is reused for the handoff")
 
 

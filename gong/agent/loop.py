@@ -251,7 +251,10 @@ async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Ans
     answer, is_changed = await _call_after_hooks(context, prepared), False
     # Estimates may be wrong and windows unknown: the provider's refusal is the last check.
     if isinstance(answer.error, ContextLengthExceeded):
-        _note_window(context, answer.error, prepared)
+        window = learn_window(context.window, answer.error, prepared)
+        if window is not None:
+            context.state.windows[prepared.model.name] = window
+            context.warn_once(_explain_window(prepared.model.name, window))
         is_changed = context.setup.compaction.auto and await shrink_context(context, "overflow")
     # Data in a provider's own form is the likeliest cause: signatures expire, hosts differ.
     elif isinstance(answer.error, MalformedHistory) and not context.state.refused:
@@ -277,18 +280,11 @@ async def _call_after_hooks(context: RunContext, prepared: PreparedRequest) -> A
     return await call_model(context, prepared)
 
 
-def _note_window(
-    context: RunContext, error: ContextLengthExceeded, prepared: PreparedRequest
-) -> None:
-    """Remember the context window that an overflow shows, and say so once."""
-    name = prepared.model.name
-    window = learn_window(context.window, error, prepared)
-    if window is not None:
-        context.state.windows[name] = window
-        context.warn_once(
-            f"the context window of {name} is {window:,} tokens, as this overflow shows; "
-            f'set context_window = {window} in [models."{name}"] to keep that'
-        )
+def _explain_window(name: str, window: int) -> str:
+    return (
+        f"the context window of {name} is {window:,} tokens, as this overflow shows; "
+        f'set context_window = {window} in [models."{name}"] to keep that'
+    )
 
 
 def _inject_message(

@@ -267,7 +267,8 @@ async def continue_with_model(host: OpenSession, start: StartFrom | None) -> Non
     before = find_last_model(recorder.path)
     if before is None or (start is None and before == host.model_name):
         return
-    tokens, limit = measure_fill(host.session.build_run_context())
+    run = host.session.build_run_context()
+    tokens, limit = measure_fill(run.prepare_next_call(), run.setup.compaction, run.window)
     if start == "handoff" or (start is None and limit is not None and tokens > limit):
         if start is None:
             print_warning(f"about {tokens:,} tokens do not fit {host.model_name} (limit {limit:,})")

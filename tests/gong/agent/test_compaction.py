@@ -221,7 +221,9 @@ async def test_it_is_due_above_the_window_less_its_reserve_or_a_limit(
     session = await stage.session({"text": "x"}, **compaction(**settings), **known)
     assert session.setup.compaction.keep == 20_000
     await seen(session, "one")
-    assert measure_fill(session.build_run_context()).limit == limit
+    run = session.build_run_context()
+    fill = measure_fill(run.prepare_next_call(), run.setup.compaction, run.window)
+    assert fill.limit == limit
 
 
 async def test_hard_replaces_all_by_the_summary_and_the_tape_keeps_all(stage):
