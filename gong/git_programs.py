@@ -88,9 +88,9 @@ _TRANSPORTS = ("core.", "credential.", "remote.", "protocol.")
 ELSEWHERE = {"core.worktree", "gitdir"}
 """Keys of repositories whose files or history are not of this folder."""
 GIT = (
-    *("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
-    *("-c", "safe.bareRepository=explicit", "-c", "log.showSignature=false"),
-)
+    "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+    "-c", "safe.bareRepository=explicit", "-c", "log.showSignature=false",
+)  # fmt: skip
 """Git as we call it: it runs no hook, no monitor and no checker of signatures."""
 
 

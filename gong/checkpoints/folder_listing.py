@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 
     from ..env.protocol import ProgramRunner
 
-HEAVY_FOLDERS = frozenset(
-    (
-        *("node_modules", "bower_components", ".venv", "venv", "__pycache__", ".tox", ".nox"),
-        *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".cache", ".gradle", ".m2", "target"),
-        *(".terraform", ".next", ".nuxt", ".hg", ".svn", ".bzr", ".jj"),
-    )
-)
+HEAVY_FOLDERS = frozenset((
+    "node_modules", "bower_components", ".venv", "venv", "__pycache__", ".tox", ".nox",
+    ".mypy_cache", ".pytest_cache", ".ruff_cache", ".cache", ".gradle", ".m2", "target",
+    ".terraform", ".next", ".nuxt", ".hg", ".svn", ".bzr", ".jj",
+))  # fmt: skip
 """Folders that programs fill, and fill again; not listed where no repository says what counts."""
 _UNSET = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_NAMESPACE")
 """Variables that would make git look at another repository."""

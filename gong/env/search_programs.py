@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 
 _WALK_FLAGS = (
-    *("--hidden", "--no-config", "--no-messages"),
-    *("--no-require-git", "--no-ignore-dot", "--no-ignore-global"),
-)
+    "--hidden", "--no-config", "--no-messages",
+    "--no-require-git", "--no-ignore-dot", "--no-ignore-global",
+)  # fmt: skip
 """Which files ripgrep looks at."""
 _RIPGREP_FLAGS = (
     *("--json", "--line-number", "--color=never", *_WALK_FLAGS, "--sort=path"),

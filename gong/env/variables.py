@@ -29,13 +29,11 @@ if TYPE_CHECKING:
 VariablePolicy = Literal["filter", "inherit-all", "none", "core-only"]
 """filter: all but secrets · inherit-all: all · none: nothing · core-only: the names of CORE."""
 
-CORE_VARIABLES = frozenset(
-    (
-        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM"),
-        *("TMPDIR", "TZ", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR"),
-        *("PYENV_ROOT", "VIRTUAL_ENV", "JAVA_HOME", "RBENV_ROOT", "XDG_CONFIG_HOME"),
-    )
-)
+CORE_VARIABLES = frozenset((
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM",
+    "TMPDIR", "TZ", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR",
+    "PYENV_ROOT", "VIRTUAL_ENV", "JAVA_HOME", "RBENV_ROOT", "XDG_CONFIG_HOME",
+))  # fmt: skip
 """Names a shell and the languages' tools need."""
 
 _HARMLESS_PARTS = re.compile(

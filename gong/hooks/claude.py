@@ -235,9 +235,9 @@ _DECISIONS: dict[object, str] = {
 
 
 _INNER_FIELDS = (
-    *("permissionDecision", "permissionDecisionReason", "behavior"),
-    *("updatedToolOutput", "updatedMCPToolOutput"),
-)
+    "permissionDecision", "permissionDecisionReason", "behavior",
+    "updatedToolOutput", "updatedMCPToolOutput",
+)  # fmt: skip
 _OUTER_FIELDS = ("continue", "stopReason", "systemMessage", "reason", "decision")
 _RESTRICTIVE = {"ask": 1, "block": 2}
 

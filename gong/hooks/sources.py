@@ -42,12 +42,10 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "gong.hooks"
 """The group under which packages register hooks that `python = "NAME"` names."""
 _MAX_SECONDS = 600.0
-_FIELDS = frozenset(
-    (
-        *("event", "matcher", "command", "args", "if", "timeout", "onFailure"),
-        *("type", "once", "async", "statusMessage", "shell", "python"),
-    )
-)
+_FIELDS = frozenset((
+    "event", "matcher", "command", "args", "if", "timeout", "onFailure",
+    "type", "once", "async", "statusMessage", "shell", "python",
+))  # fmt: skip
 _CAPITALS: dict[str, str] = {name.lower(): name for name in EVENTS}
 _FAILURES: dict[object, OnFailure] = {
     "continue": "continue",

@@ -49,33 +49,18 @@ if TYPE_CHECKING:
     from .file_judge import FileJudge
 
 
-_HARMLESS_TOOLS = {"tape_search", "tape_read", "compact", "todo", "todo_write", "todowrite"}
-_HARMLESS_TOOLS |= {
-    "bash_output",
-    "kill_shell",
-    "taskstop",
-    "update_plan",
-    "plan",
-    "ask",
-    "ask_user",
-    "enter_plan_mode",
-    "exit_plan_mode",
-    "taskoutput",
-    "structured_output",
-    *("task", "spawn_agent", "send_input", "wait", "close_agent"),
+_HARMLESS_TOOLS = {
+    "tape_search", "tape_read", "compact", "todo", "todo_write", "todowrite", "bash_output",
+    "kill_shell", "taskstop", "update_plan", "plan", "ask", "ask_user", "enter_plan_mode",
+    "exit_plan_mode", "taskoutput", "structured_output",
+    "task", "spawn_agent", "send_input", "wait", "close_agent",
     "skill",
-}
+}  # fmt: skip
 """Tools that change nothing but the session itself."""
 _READ_PATHS: tuple[str, ...] = (
-    "path",
-    "file_path",
-    "absolute_path",
-    "dir_path",
-    "directory",
-    "filePath",
-    "paths",
-)
-_READ_PATHS += ("file_paths", "target_file", "root", "folder", "notebook_path", "dir", "file")
+    "path", "file_path", "absolute_path", "dir_path", "directory", "filePath", "paths",
+    "file_paths", "target_file", "root", "folder", "notebook_path", "dir", "file",
+)  # fmt: skip
 
 
 _SEARCHING_TOOLS = {"grep", "grep_search", "search_file_content", "grep_files", "search_files"}

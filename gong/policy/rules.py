@@ -277,18 +277,9 @@ def is_domain_covered(rule: PermissionRule, host: str) -> bool:
 
 _TWO_WORDS = re.compile(r"[a-z][a-z0-9]*(?:[:_-][a-z0-9]+)*")
 _ONE_WORD = {
-    "mkdir",
-    "touch",
-    "pytest",
-    "tsc",
-    "eslint",
-    "prettier",
-    "black",
-    "mypy",
-    "jest",
-    "isort",
-}
-_ONE_WORD |= {"vitest", "mocha", "rspec", "flake8", "pylint", "pyright", "shellcheck", "tox", "nox"}
+    "mkdir", "touch", "pytest", "tsc", "eslint", "prettier", "black", "mypy", "jest", "isort",
+    "vitest", "mocha", "rspec", "flake8", "pylint", "pyright", "shellcheck", "tox", "nox",
+}  # fmt: skip
 _THREE_WORDS = re.compile(
     r"(?:npm|pnpm|yarn|bun|poetry|pdm|hatch|deno) run|docker compose|go tool|gh \w+"
 )

@@ -54,10 +54,10 @@ _SAMPLE_PART = re.compile(
 )
 """In a part of a path: what it holds is for a test or a reader."""
 _CODE = (
-    *(".py", ".pyi", ".pyw", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte"),
-    *(".go", ".java", ".kt", ".rs", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".rb", ".php"),
-    *(".swift", ".scala", ".dart", ".lua", ".ex", ".exs"),
-)
+    ".py", ".pyi", ".pyw", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte",
+    ".go", ".java", ".kt", ".rs", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".rb", ".php",
+    ".swift", ".scala", ".dart", ".lua", ".ex", ".exs",
+)  # fmt: skip
 """Languages in which a text stands in quotes."""
 _COMMENT = re.compile(r"\s*(?:#|//|/?\*+(?:[\s/]|$)|--|;)")
 _PROSE = re.compile(r"[,.;]?\s+[a-z]+,?\s+[a-z]+")

@@ -24,13 +24,15 @@ JsonSchema = dict[str, Any]
 
 _NAMED_PARTS = {"properties", "$defs"}
 _LISTED_PARTS = {"anyOf", "oneOf", "prefixItems"}
-_STRICT_WORDS = {"$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum"}
-_STRICT_WORDS |= {"exclusiveMaximum", "exclusiveMinimum", "format", "items", "maxItems", "maximum"}
-_STRICT_WORDS |= {"minItems", "minimum", "multipleOf", "pattern", "properties", "required"}
-_STRICT_WORDS |= {"title", "type"}
+_STRICT_WORDS = {
+    "$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum",
+    "exclusiveMaximum", "exclusiveMinimum", "format", "items", "maxItems", "maximum", "minItems",
+    "minimum", "multipleOf", "pattern", "properties", "required", "title", "type",
+}  # fmt: skip
 """The words of a schema that providers take which hold an answer strictly to it."""
-_STRICT_FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6"}
-_STRICT_FORMATS |= {"uuid"}
+_STRICT_FORMATS = {
+    "date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid",
+}  # fmt: skip
 _VALUES = {"const", "default", "enum", "examples"}
 """Words whose value is no schema."""
 _FENCED = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)

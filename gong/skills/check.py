@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 STANDARD_FIELDS = frozenset(
     ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 )
-CLAUDE_FIELDS = frozenset(
-    (
-        *("when_to_use", "when-to-use", "argument-hint", "arguments", "disable-model-invocation"),
-        *("user-invocable", "disallowed-tools", "model", "effort", "context", "agent", "hooks"),
-        *("paths", "shell", "version"),
-    )
-)
+CLAUDE_FIELDS = frozenset((
+    "when_to_use", "when-to-use", "argument-hint", "arguments", "disable-model-invocation",
+    "user-invocable", "disallowed-tools", "model", "effort", "context", "agent", "hooks",
+    "paths", "shell", "version",
+))  # fmt: skip
 OWN_FIELDS = frozenset(("aliases",))
 _KNOWN = STANDARD_FIELDS | CLAUDE_FIELDS | OWN_FIELDS
 _NO_EFFECT = {

@@ -42,9 +42,9 @@ TRACE_REF = "refs/notes/agent-trace"
 """Where Agent Trace is kept."""
 
 _RUN_NOTHING = (
-    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
-    *("-c", "protocol.allow=never"),
-)
+    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+    "-c", "protocol.allow=never",
+)  # fmt: skip
 """Options of git with which it runs no program of the repository: no monitor, no hook, and nothing
 to fetch an object that is not there."""
 

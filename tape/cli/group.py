@@ -77,9 +77,9 @@ COMMANDS = {
 """Module and help line of each command, in the order of the help page."""
 
 PAGED_COMMANDS = {
-    *("ls", "show", "log", "cat", "branches", "label", "anchors", "context"),
-    *("diff", "files", "search", "stats", "blame"),
-}
+    "ls", "show", "log", "cat", "branches", "label", "anchors", "context",
+    "diff", "files", "search", "stats", "blame",
+}  # fmt: skip
 """The commands whose text goes through a pager if it is taller than the terminal."""
 
 EPILOG = """\b

@@ -246,10 +246,10 @@ def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
 
 
 _OBJECT_KEYS = (
-    *("folder", "title", "cwd", "project", "created", "updated", "model", "entries"),
-    *("branches", "cost", "provider", "tokens", "input_tokens", "output_tokens", "git_branch"),
+    "folder", "title", "cwd", "project", "created", "updated", "model", "entries",
+    "branches", "cost", "provider", "tokens", "input_tokens", "output_tokens", "git_branch",
     "mode",
-)
+)  # fmt: skip
 
 
 def _print_tapes(chosen: Sequence[TapeRow], most: int | None, *, warns: bool) -> None:

@@ -141,9 +141,9 @@ def _print_hit_objects(hits: Sequence[SearchMatch]) -> None:
 
 
 _OBJECT_KEYS = (
-    *("tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch"),
-    *("snippet", "marks", "score"),
-)
+    "tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch",
+    "snippet", "marks", "score",
+)  # fmt: skip
 
 
 def _print_hits(hits: Sequence[SearchMatch]) -> None:

@@ -152,9 +152,9 @@ ToolArguments = Mapping[str, object]
 """The arguments of a call, as decoded JSON."""
 
 _PATH = (
-    *("path", "file_path", "filePath", "absolute_path", "absolutePath", "target_file"),
-    *("filename", "file_name", "file"),
-)
+    "path", "file_path", "filePath", "absolute_path", "absolutePath", "target_file",
+    "filename", "file_name", "file",
+)  # fmt: skip
 _CONTENT = ("content", "contents", "file_text", "text", "new_content", "code_edit")
 _OLD = ("old_string", "oldText", "old_text", "old_str", "oldString", "search", "old")
 _NEW = ("new_string", "newText", "new_text", "new_str", "newString", "replace", "new")

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
 _OURS = "gong.response"
 """Extension of an SDK's response: the one it was made from."""
-_OF_THE_SDK = frozenset(
-    {
-        *("accept", "content-type", "user-agent", "authorization", "anthropic-version"),
-        *("openai-organization", "openai-project"),
-    }
-)
+_OF_THE_SDK = frozenset({
+    "accept", "content-type", "user-agent", "authorization", "anthropic-version",
+    "openai-organization", "openai-project",
+})  # fmt: skip
 _PREFIX_OF_THE_SDK = "x-stainless-"
 """What an SDK sends by itself; other headers of a new client come from the environment."""
 _OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})

@@ -52,24 +52,12 @@ _SERVICE_REMOVES = re.compile(
     r"(?:.*[:-])?(?:rm|rmi|remove|delete|del|destroy|prune|purge|drop|erase|kill|down|stop|uninstall"
     r"|reset|terminate|close|archive|disable|mask|unpublish|yank|revoke|clear|wipe)(?:[:-].*)?"
 )
-_EXACT = {"kill", "pkill", "killall", "chmod", "chown", "chgrp", "ln", "crontab", "mount", "umount"}
-_EXACT |= {"hash", "alias", "trap", "enable", "source", ".", "eval", "exec", "set", "unset"}
-_EXACT |= {"export", "declare", "local", "readonly", "typeset", "ulimit", "umask", "shopt", "bind"}
-_EXACT |= {
-    "cd",
-    "pushd",
-    "popd",
-    "mv",
-    "cp",
-    "tee",
-    "vi",
-    "vim",
-    "nvim",
-    "ex",
-    "ed",
-    "emacs",
-    "nano",
-}
+_EXACT = {
+    "kill", "pkill", "killall", "chmod", "chown", "chgrp", "ln", "crontab", "mount", "umount",
+    "hash", "alias", "trap", "enable", "source", ".", "eval", "exec", "set", "unset", "export",
+    "declare", "local", "readonly", "typeset", "ulimit", "umask", "shopt", "bind", "cd", "pushd",
+    "popd", "mv", "cp", "tee", "vi", "vim", "nvim", "ex", "ed", "emacs", "nano",
+}  # fmt: skip
 """Programs of which only all words tell what they do."""
 _MAKES = {"make", "gmake", "bmake", "just", "task"}
 _MAKE_WORDS = re.compile(r"[A-Za-z_.]\w*[:+?]?=.*|-[fCIE].*|--(?:file|makefile|eval|directory).*")

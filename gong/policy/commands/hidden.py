@@ -32,8 +32,10 @@ _MESSAGES = re.compile(
 )
 """Options whose value is read by people, or compared."""
 _GIT_MESSAGES = re.compile(r"-[a-zA-Z]*m|-[SGLe]|-F")
-_GIT_RUNS = {"bisect", "submodule", "rebase", "filter-branch", "difftool", "mergetool", "config"}
-_GIT_RUNS |= {"send-email", "instaweb", "credential", "daemon", "web--browse"}
+_GIT_RUNS = {
+    "bisect", "submodule", "rebase", "filter-branch", "difftool", "mergetool", "config",
+    "send-email", "instaweb", "credential", "daemon", "web--browse",
+}  # fmt: skip
 """Subcommands of git among whose operands a command may stand."""
 _GIT_OPTIONS = re.compile(
     r"-[cxu]|-y[xO]|-O|--(?:exec|extcmd|upload-pack|receive-pack|open-files|config)"

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from .finding import CommandFinding
     from .invocation import Invocation
 
-_SYSTEM_FOLDERS = {"", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"}
-_SYSTEM_FOLDERS |= {"/opt/homebrew/bin"}
+_SYSTEM_FOLDERS = {
+    "", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin",
+}  # fmt: skip
 _BLANK = re.compile(r"\s")
 
 

@@ -81,18 +81,9 @@ def _find_awk_files(arguments: Arguments) -> Arguments | None:
 
 _TAR_KEYS = re.compile(r"-?[tvzjJ]*f?")
 _TAR_OPTIONS = {
-    "-t",
-    "-v",
-    "-z",
-    "-j",
-    "-J",
-    "--list",
-    "--verbose",
-    "--gzip",
-    "--gunzip",
-    "--bzip2",
-}
-_TAR_OPTIONS |= {"--xz", "--zstd", "--wildcards", "--full-time"}
+    "-t", "-v", "-z", "-j", "-J", "--list", "--verbose", "--gzip", "--gunzip", "--bzip2", "--xz",
+    "--zstd", "--wildcards", "--full-time",
+}  # fmt: skip
 
 
 def find_listed_archive(arguments: Arguments) -> Arguments | None:
@@ -123,19 +114,9 @@ def find_listed_archive(arguments: Arguments) -> Arguments | None:
 
 _PYTHON = re.compile(r"python3?(?:\.\d+)?")
 _PURE_CALLS = {
-    "print",
-    "len",
-    "sum",
-    "min",
-    "max",
-    "abs",
-    "round",
-    "sorted",
-    "range",
-    "int",
-    "float",
-}
-_PURE_CALLS |= {"str", "repr", "hex", "oct", "bin", "ord", "chr", "list", "tuple", "set", "divmod"}
+    "print", "len", "sum", "min", "max", "abs", "round", "sorted", "range", "int", "float", "str",
+    "repr", "hex", "oct", "bin", "ord", "chr", "list", "tuple", "set", "divmod",
+}  # fmt: skip
 _PURE_NODES = (
     *(ast.Module, ast.Expr, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare),
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Call, ast.keyword, ast.Name, ast.Load),
@@ -191,8 +172,10 @@ def find_library_tool_files(name: str, arguments: Arguments) -> Arguments | None
 
 _JSON_TOOL_OPTIONS = {"--sort-keys", "--no-ensure-ascii", "--json-lines", "--compact", "--tab"}
 
-_SQLITE_OPTIONS = {"-header", "-noheader", "-csv", "-json", "-line", "-column", "-table", "-box"}
-_SQLITE_OPTIONS |= {"-markdown", "-list", "-batch", "-bail", "-readonly"}
+_SQLITE_OPTIONS = {
+    "-header", "-noheader", "-csv", "-json", "-line", "-column", "-table", "-box", "-markdown",
+    "-list", "-batch", "-bail", "-readonly",
+}  # fmt: skip
 _SQLITE_READS = re.compile(
     r"\s*(?:\.(?:tables|schema|indexes|indices|databases|dbinfo)\b[\w \t%]*"
     r"|(?:select|with|explain|values|pragma\s+(?:table_info|index_list|user_version|schema_version"

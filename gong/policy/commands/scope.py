@@ -322,8 +322,10 @@ def _find_top_folder(use: Invocation) -> str | None:
 
 _WHERE = re.compile(r"~[-+](?=/|$)")
 _MOVES = {"cd", "pushd", "popd", "dirname", "readlink", "realpath", "basename"}
-_LIST_PARTS = {"find", "fd", "ls", "git", "mktemp", "date", "uname", "whoami", "hostname", "id"}
-_LIST_PARTS |= {"which", "command", "type", "wc", "seq", "nproc", "expr", "echo", "printf", "pwd"}
+_LIST_PARTS = {
+    "find", "fd", "ls", "git", "mktemp", "date", "uname", "whoami", "hostname", "id", "which",
+    "command", "type", "wc", "seq", "nproc", "expr", "echo", "printf", "pwd",
+}  # fmt: skip
 _CHOOSE = {"grep", "egrep", "fgrep", "rg", "xargs"}
 _PASSING = {"cat", "tee", "sort", "head", "tail", "uniq", "tr"}
 """Programs that print what they read, all or in part."""

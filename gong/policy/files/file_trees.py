@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ...env.search import IgnoreRules
 
 _CODE: tuple[str, ...] = (
-    *(".py", ".pyc", ".pyi", ".go", ".rs", ".ts", ".js", ".java", ".rb", ".cs", ".kt", ".swift"),
-    *(".c", ".h", ".cpp", ".md", ".rst", ".html"),
-)
+    ".py", ".pyc", ".pyi", ".go", ".rs", ".ts", ".js", ".java", ".rb", ".cs", ".kt", ".swift",
+    ".c", ".h", ".cpp", ".md", ".rst", ".html",
+)  # fmt: skip
 """Endings of program text, as in `secrets.py`: code is searched all the time."""
 
 

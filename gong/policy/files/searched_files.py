@@ -45,8 +45,10 @@ if TYPE_CHECKING:
 _GREPS = {"grep", "egrep", "fgrep", "zgrep"}
 _SEARCHERS = {"rg", "ag"}
 _FINDERS = {"find", "fd", "fdfind", "ls", "git"}
-_TELLS_NO_CONTENT = {"wc", "cksum", "sum", "md5sum", "sha1sum", "sha224sum", "sha256sum"}
-_TELLS_NO_CONTENT |= {"sha384sum", "sha512sum", "b2sum", "file", "echo", "basename", "dirname"}
+_TELLS_NO_CONTENT = {
+    "wc", "cksum", "sum", "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum",
+    "b2sum", "file", "echo", "basename", "dirname",
+}  # fmt: skip
 _SCRIPTED = {"sed", "awk", "gawk", "mawk", "nawk"}
 _RECURSIVE = ("-r", "-R", "--recursive", "--dereference-recursive")
 _EXPLICIT = ("-e", "-f", "--regexp", "--file", "--files")

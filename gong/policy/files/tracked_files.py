@@ -40,9 +40,9 @@ _PATCH = re.compile(
     r"|--diff-merges.*"
 )
 _NO_CONTENT = (
-    *("--stat", "--name-only", "--name-status", "--numstat", "--shortstat", "--summary"),
-    *("--raw", "--no-patch", "--dirstat", "--quiet", "--compact-summary"),
-)
+    "--stat", "--name-only", "--name-status", "--numstat", "--shortstat", "--summary",
+    "--raw", "--no-patch", "--dirstat", "--quiet", "--compact-summary",
+)  # fmt: skip
 _ONLY_NAMES = ("--count", "--files-with-matches", "--files-without-match", "--name-only", "--quiet")
 _NAME_LETTERS, _GREP_VALUED = "lLcq", "efABCmO"
 _SHOWING = {"show", "diff", "range-diff"}

@@ -94,13 +94,11 @@ _QUERY = re.compile(r"\s*<user_query>\n?(.*?)\n?</user_query>\s*", re.DOTALL)
 _OMITTED = "[Tool result omitted"
 _SUMMARY = "compaction_meta"
 _ANSWERS = frozenset({"agent_thought_chunk", "agent_message_chunk", "tool_call"})
-_SHOWN = frozenset(
-    {
-        *("plan", "available_commands_update", "current_mode_update", "hook_execution"),
-        *("auto_compact_started", "compaction_checkpoint", "subagent_progress"),
-        *("session_info_update", "last_turn_summary", "response_completed", "usage_update"),
-    }
-)
+_SHOWN = frozenset({
+    "plan", "available_commands_update", "current_mode_update", "hook_execution",
+    "auto_compact_started", "compaction_checkpoint", "subagent_progress",
+    "session_info_update", "last_turn_summary", "response_completed", "usage_update",
+})  # fmt: skip
 """Updates that are shown while the session runs, or repeated by others."""
 
 

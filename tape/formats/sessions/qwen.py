@@ -63,14 +63,12 @@ TOOL = "qwen"
 FORMAT = "qwen-code-chat"
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
 _FIELDS = frozenset({"uuid", "parentUuid", "sessionId", "version"})
-_SILENT = frozenset(
-    {
-        *("ui_telemetry", "attribution_snapshot", "file_history_snapshot", "custom_title"),
-        *("session_model", "session_approval_mode", "session_source", "parent_session"),
-        *("session_execution_engine", "session_sources_snapshot", "user_text_elements"),
-        *("branch_checkpoint", "turn_result", "rewind", "agent_session_ready"),
-    }
-)
+_SILENT = frozenset({
+    "ui_telemetry", "attribution_snapshot", "file_history_snapshot", "custom_title",
+    "session_model", "session_approval_mode", "session_source", "parent_session",
+    "session_execution_engine", "session_sources_snapshot", "user_text_elements",
+    "branch_checkpoint", "turn_result", "rewind", "agent_session_ready",
+})  # fmt: skip
 """Subtypes of records that say nothing about the conversation."""
 _FAILED = frozenset({"error", "cancelled"})
 

@@ -74,9 +74,9 @@ _STOPS: dict[str, StopReason] = {
 
 
 _COUNTED = (
-    *("input_tokens", "output_tokens", "thinking_tokens"),
-    *("cache_read_input_tokens", "cache_creation_input_tokens", "ephemeral_1h_input_tokens"),
-)
+    "input_tokens", "output_tokens", "thinking_tokens",
+    "cache_read_input_tokens", "cache_creation_input_tokens", "ephemeral_1h_input_tokens",
+)  # fmt: skip
 _STARTED_BY = {"text_delta": "text", "thinking_delta": "thinking"}
 """Pieces that show what block they are of."""
 

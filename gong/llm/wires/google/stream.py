@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     from .chunks import GeminiChunk
 
 _COUNTED = (
-    *("promptTokenCount", "cachedContentTokenCount", "thoughtsTokenCount"),
-    *("candidatesTokenCount", "totalTokenCount"),
-)
+    "promptTokenCount", "cachedContentTokenCount", "thoughtsTokenCount",
+    "candidatesTokenCount", "totalTokenCount",
+)  # fmt: skip
 _SIGNATURE = "thoughtSignature"
 _CUT_UP = frozenset({"partialArgs", "willContinue"})
 """Fields of a call whose arguments arrive in pieces."""
