@@ -1,4 +1,4 @@
-"""Text as a screen shows it: control characters visible, on one line, in so many columns; pure.
+"""Text as a screen shows it: control characters visible, on one line, cut to a width; pure.
 
 Nothing is imported that takes time: a list of tapes needs no more than this. Widths are therefore
 our own: importing wcwidth takes 29 ms of processor time, all of `tape ls` before it 25 ms. On 503
@@ -55,7 +55,7 @@ def replace_surrogates(text: str) -> str:
 def clean_words(text: str) -> str:
     """Return words of a person as they are sent and kept.
 
-    U+FFFD stands for each zero byte, and for each lone surrogate: a byte that is not UTF-8.
+    U+FFFD replaces each zero byte, and for each lone surrogate: a byte that is not UTF-8.
     """
     return replace_surrogates(text).replace("\0", "\ufffd")
 

@@ -12,7 +12,7 @@ The other APIs that hold answers to schemas do not do so beside tools, or not al
     what came                         first                              again
     --------------------------------  ---------------------------------  --------------------------
     an object that fits               the run ends with it               –
-    an object, or a text in place of  the model is told what is wrong    the run fails with NoObject
+    an object, or a text in place of  the model gets the fault        the run fails with NoObject
     it, that does not fit
     the end, and no call of the tool  the model is asked for the call    the run fails with NoObject
 """
@@ -93,7 +93,7 @@ class AnswerForm:
         return ToolOutcome.from_text("The answer is taken.")
 
     def take_text(self, text: str) -> str | None:
-        """Take the last words of a run; return what the model is told, None to end the run."""
+        """Take the last words of a run; return the text for the model, None to end the run."""
         if self.is_settled or (self.by_tool and self.answer is not None):
             return None
         if not self.by_tool:

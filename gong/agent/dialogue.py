@@ -1,7 +1,7 @@
 """The person at a session: what tools ask them, and what they answer through the session.
 
-    no user present   a question is told as an event and answered at once: decide yourself
-    a user present    a question is told, the session awaits input, until one of these:
+    no user present   a question is an event and answered immediately: decide yourself
+    a user present    a question is emitted, the session awaits input, until one of these:
 
         Session.answer        the answer is the tool's result
         the time limit        as with no user present

@@ -326,7 +326,7 @@ class TurnLimit(SessionEvent, frozen=True, tag="turn_limit"):
 
 
 class LoopDetection(SessionEvent, frozen=True, tag="loop_detection"):
-    """The model repeats its calls; it is told so once, and at last the run ends.
+    """The model repeats its calls; it is warned once, and at last the run ends.
 
     An answer that repeats its text is ended at once.
     """

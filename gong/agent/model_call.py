@@ -214,7 +214,7 @@ class _ArgumentsParser:
         """At how many of them they are parsed next."""
 
     def build_update(self, event: StreamEvent) -> events.Event | None:
-        """Return what front ends are told of an event of a provider's stream."""
+        """Return what front ends get of an event of a provider's stream."""
         match event:
             case StreamStart(model=model):
                 return events.MessageStart(model)

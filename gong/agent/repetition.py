@@ -5,11 +5,11 @@ calls: 10, 10, 9. It is counted for itself, and again after `window` further cal
 
 | a pattern is found | then |
 |---|---|
-| the first time, at 10 calls | the model is told |
+| the first time, at 10 calls | the model is warned |
 | the second time, at 20 | it is counted |
 | the third time, at 30 | the run ends |
 
-Only where the results repeat too is a pattern counted after it was told: calls whose results change
+Only where the results repeat too is a pattern counted after the warning: calls whose results change
 get somewhere, such as those that wait for a server. Calls that wait for a task are not looked at.
 New input of a person makes a new guard. Text that repeats inside one answer ends that answer: see
 `TextGuard`. (mission.md M018 and C14.)
@@ -37,7 +37,7 @@ class Repetition(NamedTuple):
     """A pattern that the newest calls follow."""
 
     message: str
-    """What the model is told."""
+    """The warning for the model."""
     is_new: bool
     """Whether the model has not been told of it yet."""
     is_last: bool

@@ -651,7 +651,7 @@ class Session(SessionControls):
 
 @asynccontextmanager
 async def _stop_after(state: RunState, seconds: float) -> AsyncIterator[Callable[[], bool]]:
-    """Stop what runs inside after so many seconds, 0 for never; give a function that tells so.
+    """Stop what runs inside after `seconds`, 0 for never; yield what says whether it did.
 
     The stop is like one by the user: what runs is recorded as stopped, only the reason differs.
     """

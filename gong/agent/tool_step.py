@@ -68,8 +68,8 @@ _CUT_CALL = (
 async def run_tools(context: RunContext, calls: Sequence[ToolCall], *, is_cut: bool) -> None:
     """Give every call its result, in order; after steering the rest is skipped.
 
-    Of an answer that `is_cut` at the limit of its length, invalid arguments are told to be a
-    consequence of that.
+    Of an answer that `is_cut` at the limit of its length, invalid arguments are reported as its
+    consequence.
     """
     for group in _group_calls(context.setup.tools, calls):
         running = [_RunningCall(context, call, is_cut=is_cut) for call in group]

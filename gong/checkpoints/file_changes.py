@@ -4,7 +4,7 @@ before       after                        op
 -----------  ---------------------------  ------------------------------------------
 none         a file                       created
 a file       none                         deleted
-a file       other bytes, or not known    modified; a changed mode is told beside it
+a file       other bytes, or not known    modified; a changed mode is noted beside it
 a file       the same bytes, other mode   mode
 deleted      created, the same bytes      renamed: one record at the new path
 """

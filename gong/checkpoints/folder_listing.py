@@ -183,7 +183,7 @@ def read_git_objects(
 
 
 def _split_objects(answer: bytes, count: int) -> list[bytes | None]:
-    """Return the objects of an answer: a line "blob 5", so many bytes, and a line feed, for each.
+    """Return the objects of an answer: a line "blob 5", 5 bytes and a line feed for each.
 
     None for a missing one, whose line says so.
     """

@@ -3,7 +3,7 @@
 The kernel queues an event before the system call that caused it returns: when a command has ended,
 all that it did is in the queue. A name in the queue has only perhaps changed; whoever asks looks.
 
-    what happened                                    what is told
+    what happened                                    the report
     -----------------------------------------------  -------------------------------------
     a file was written, made, moved, deleted         its path
     its mode or times changed                        its path

@@ -97,7 +97,7 @@ def add(
 ) -> None:
     """Add a server that COMMAND runs, or that URL reaches; one of that name is replaced.
 
-    ${NAME} and ${NAME:-default} in any value stand for variables, so that no secret has to be
+    ${NAME} and ${NAME:-default} in any value are variables, so that no secret has to be
     written.
     """
     if bool(command) == bool(url):

@@ -16,7 +16,7 @@ one that names it, whose text comes before it. A project's file imports only fro
 nothing hidden, such as .env; nothing is imported twice.
 
 All texts together have 32 KB at most. The nearest file gets its part first: what no longer fits is
-cut from the ones that are further away. A file that cannot be used is told as a remark.
+cut from the ones that are further away. A file that cannot be used is named in a remark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A first AGENTS.md for a project, from what stands in its folder: nothing is run, nothing guessed.
+"""A first AGENTS.md for a project, from the files in its folder: nothing is run, nothing guessed.
 
 What is read, and what it says:
 

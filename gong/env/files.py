@@ -129,7 +129,7 @@ def stat_below(root: str, path: str) -> os.stat_result:
 def list_entries(path: str, depth: int, root: str | None = None) -> Iterator[DirEntry]:
     """Yield what a folder holds, a folder before its own content; linked folders stay closed.
 
-    With `root` no link below it is followed, and nothing is told of where links lead.
+    With `root` no link below it is followed, and nothing is read where links lead.
     """
     pairs: list[tuple[DirEntry, bool]] = []
     with open_folder(path, root) as entries:

@@ -142,7 +142,7 @@ class _PageReader:
 
 
 def _find_line_start(piece: bytes, number: int) -> int:
-    """Return where the line begins that comes after so many line ends; 0 for none."""
+    """Return where the line after `count` line ends begins; 0 for none."""
     at = 0
     for _ in range(number):
         at = piece.index(b"\n", at) + 1

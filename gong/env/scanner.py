@@ -3,7 +3,7 @@ r"""Lines of files that match a pattern; as a program, so that a pattern can be 
 Python's regular expressions may work on one line for ever and let nothing else run meanwhile. Here
 the system ends the program when it does. Run as a file it is given a pattern and the folder that
 the files are below, or nothing, and reads paths from standard input, each ended by a zero byte; it
-writes a line "PATH LINE START" for each of so many matches of a file at most, all as numbers: of a
+writes a line "PATH LINE START" for each match of a file, up to a limit, all as numbers: of a
 path from 0, and of the first character of the match from 0. LINE is 0 for a file with a match that
 has zero bytes:
 
@@ -157,7 +157,7 @@ class FileMatches(NamedTuple):
 def find_matches(
     batches: Iterable[LineBatch], find: FindLines, most: int, needle: bytes = b""
 ) -> FileMatches:
-    """Return at most so many lines of a file; those that match hold `needle`."""
+    """Return at most `most` lines of a file; those that match hold `needle`."""
     matches: list[tuple[int, int]] = []
     before, has_zeros = 0, False
     for data, has_zeros in batches:

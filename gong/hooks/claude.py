@@ -1,7 +1,7 @@
 """The JSON that command hooks read and write: the dialect of Claude Code, in both directions.
 
-Names of events and tools, and of their fields, are data here. Anything else about hooks is told in
-gong's own words everywhere else.
+Names of events and tools, and of their fields, are data here. Other modules name all about hooks in
+gong's own words.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ _RESTRICTIVE = {"ask": 1, "block": 2}
 
 
 def _list_misplaced(answer: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """Return what to say of fields that stand on the wrong level of an answer."""
+    """Return remarks about fields on the wrong level of an answer."""
     inner = [field for field in _INNER_FIELDS if field in answer]
     if isinstance(answer.get("decision"), dict):
         inner.append("decision")
@@ -285,7 +285,7 @@ class _Decision(NamedTuple):
 def _read_decision(
     call: HookCall, answer: Mapping[str, Any], own: Mapping[str, Any], *, is_odd: bool
 ) -> _Decision:
-    """Return what an answer decides; `is_odd` where fields stand on the wrong level."""
+    """Return what an answer decides; `is_odd` where fields are on the wrong level."""
     outer = answer.get("decision")
     decision = own.get("permissionDecision") or ("" if isinstance(outer, dict) else outer) or ""
     reason = own.get("permissionDecisionReason") or answer.get("reason") or ""

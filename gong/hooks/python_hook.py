@@ -121,7 +121,7 @@ async def _call_in_thread(call: Callable[[], Any]) -> Any:
 
 
 def _read_answer(point: Point, result: Any) -> HookAnswer:
-    """Return the answer that a method's result stands for; raises TypeError for any other."""
+    """Return the answer that a method's result means; raises TypeError for any other."""
     if point == "event":
         return NO_ANSWER
     if isinstance(result, Block):

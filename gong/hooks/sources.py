@@ -282,6 +282,6 @@ class _Untrusted:
 
 
 def _load_object(name: str) -> object:
-    """Return the hook that a name stands for (`load_object`); a class is made an instance."""
+    """Return the hook that a name refers to (`load_object`); a class is made an instance."""
     target = load_object(name, ENTRY_POINTS)
     return target() if isinstance(target, type) else target

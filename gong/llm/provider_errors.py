@@ -162,7 +162,7 @@ def build_provider_error(
 
 
 def shorten_text(text: str, longest: int) -> str:
-    """Return a text on one line, cut after so many characters."""
+    """Return a text on one line, cut after `limit` characters."""
     words = " ".join(text.split())
     return words if len(words) <= longest else f"{words[:longest]}…"
 

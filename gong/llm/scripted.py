@@ -157,7 +157,7 @@ class ScriptedUsage(_Strict, frozen=True):
 
 
 class ScriptedFailure(_Strict, frozen=True):
-    """How an answer fails: at once or, with `after`, behind so many characters of text."""
+    """How an answer fails: immediately or behind `after` characters of text."""
 
     kind: str = field(name="class")
     message: str = "scripted failure"
@@ -279,7 +279,7 @@ def _iter_events(answer: ScriptedAnswer, request: Request) -> Iterator[StreamEve
 
 
 def _iter_block_events(answer: ScriptedAnswer, characters: int | None) -> Iterator[StreamEvent]:
-    """Yield the events of an answer, up to so many characters of its text."""
+    """Yield the events of an answer, up to `limit` characters of its text."""
     for event in _iter_whole_events(answer):
         if characters == 0:
             return

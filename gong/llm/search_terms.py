@@ -68,7 +68,7 @@ def parse_terms(query: str) -> tuple[SearchTerm, ...]:
 
 
 def weigh_term(texts_with: int, texts: int) -> float:
-    """Return what a term counts that `texts_with` of so many texts contain."""
+    """Return the weight of a term that `texts_with` of all texts contain."""
     return log(1 + texts / max(texts_with, 1))
 
 

@@ -173,7 +173,7 @@ def _read_value(field: FormField, answer: str) -> Any:
 async def answer_elicitation(
     server: str, params: types.ElicitRequestParams, dialogue: Dialogue | None, question_id: str
 ) -> types.ElicitResult:
-    """Ask the person what a server wants to know, and return what it is told."""
+    """Ask the person what a server wants to know, and return the answer for it."""
     if dialogue is None:
         return types.ElicitResult(action="decline")
     if isinstance(params, types.ElicitRequestURLParams):

@@ -90,7 +90,7 @@ def describe_unfit_result(result: types.CallToolResult, schema: Any) -> str:
 async def build_outcome(
     server: str, tool: str, result: types.CallToolResult, context: ToolContext, remark: str = ""
 ) -> ToolOutcome:
-    """Return the result of a call as the model gets it; a remark about it stands at its end."""
+    """Return the result of a call as the model gets it; a remark about it is at its end."""
     blocks: list[Block] = []
     for content in result.content:
         blocks += await _build_blocks(f"{server} {tool}", content, context)
@@ -116,7 +116,7 @@ async def build_outcome(
 def _is_said(structured: Any, content: Sequence[types.ContentBlock]) -> bool:
     """Return whether the texts of a result are its structured content.
 
-    Servers repeat it as JSON, or what stands in its only field: as JSON or as it is, and a list
+    Servers repeat it as JSON, or the value of its only field: as JSON or as it is, and a list
     item by item.
     """
     texts = [block.text for block in content if isinstance(block, types.TextContent)]

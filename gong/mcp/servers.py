@@ -8,7 +8,7 @@
     named by an editor              host      always
 
 Of several entries of one name the last counts. Both keys `mcpServers` and `servers` are read, and
-`mcpServers` is written. `${NAME}` and `${NAME:-default}` stand for variables in every text; a
+`mcpServers` is written. `${NAME}` and `${NAME:-default}` are variables in every text; a
 default may have variables in it.
 """
 

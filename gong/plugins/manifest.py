@@ -1,6 +1,6 @@
 """The manifest of a plugin: Agent Plugins 1.0.0, or Claude Code's.
 
-plugin.json                  closed schema: an unknown field is told and ignored, anything
+plugin.json                  closed schema: an unknown field is reported and ignored, anything
 else that is wrong refuses the plugin; $schema is never fetched. One
 without $schema is read as the other one is
 .claude-plugin/plugin.json   open: only the name is needed; read where the first is missing, or

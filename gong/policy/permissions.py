@@ -270,7 +270,7 @@ class PermissionPolicy:
         arguments: Mapping[str, Any],
         commands: dict[str, CommandAnalysis] | None = None,
     ) -> Ruling:
-        """Return what the rules and the mode say about a call; nothing is run, and nobody asked.
+        """Return what the rules and the mode say about a call; nothing is run, no question asked.
 
         `commands` holds command lines that were analysed, and takes what is analysed now.
         """

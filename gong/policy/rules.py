@@ -4,7 +4,7 @@ r"""Rules of permission: `Tool` or `Tool(pattern)`; what they cover, and which a
     Bash                     every command; so does Bash(*)
     Bash(npm test)           the command `npm test`, and no other arguments
     Bash(npm test:*)         `npm test` and whatever follows; `Bash(npm test *)` is the same
-    Bash(npm run *:ci)       `*` stands for anything, `\*` for a star
+    Bash(npm run *:ci)       `*` matches anything, `\*` for a star
     Read(docs/**)            files by patterns as in .gitignore, from the working folder
     Edit(/srv/app/x.py)      an absolute path; `~/` is the home folder
     WebFetch(domain:x.org)   x.org and what is below it
@@ -194,7 +194,7 @@ def is_path_covered(
 ) -> bool:
     """Whether a rule of a family of file tools is about an absolute path.
 
-    With `below` the name of a folder stands for all that is in it; to allow it does not, where no
+    With `below` the name of a folder covers all that is in it; to allow it does not, where no
     slash and no `**` at its end says so.
     """
     if rule.is_open:

@@ -1,7 +1,7 @@
-"""Reviews during a session: a hook that reviews what changed after every so many answers (M186).
+"""Reviews during a session: a hook that reviews what changed after every few answers (M186).
 
 An answer counts when the agent has nothing left to do. What the review finds, and did not find
-before, the agent is told, and continues with it; it is asked for no more than once each.
+before, the agent gets, and continues with it; it is asked for no more than once each.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def _judge_key(value: str, *, is_sample: bool) -> Severity | None:
 
 
 def _is_made_up(value: str) -> bool:
-    """Return whether a value stands for a secret that is not written there."""
+    """Return whether a value is a placeholder for a secret."""
     if _TEMPLATE.search(value) or _PLACEHOLDER.search(value):
         return True
     return _NO_LETTERS.fullmatch(value) is not None or _is_sequence(value)

@@ -173,7 +173,7 @@ def _is_strict(schema: JsonSchema) -> bool:
     """Return whether a provider can hold an answer strictly to a schema.
 
     Then each object names all of its fields, requires them and allows no others, and nothing
-    stands in the schema that providers refuse.
+    is in the schema that providers refuse.
     """
     if not schema.keys() <= _STRICT_WORDS or ("$ref" in schema and len(schema) > 1):
         return False

@@ -214,7 +214,7 @@ def _is_minor_value(value: str | None) -> bool:
 
 
 def expand_word(word: Word, state: ShellState) -> tuple[str | None, ...]:
-    """Return the texts one word may stand for as a value; None for an unknown one."""
+    """Return the texts one word may have as a value; None for an unknown one."""
     quoted = tuple(piece._replace(in_quotes=True) for piece in word)
     texts = [_join_arguments(arguments) for arguments in expand_words((quoted,), state)]
     return tuple(dict.fromkeys(texts)) or ("",)
@@ -266,7 +266,7 @@ def _expand_tilde(word: Word, home: str) -> Word:
 
 
 def _expand_braces(word: Word) -> list[Word]:
-    """Return the words `{a,b}` stands for; what is quoted spreads nothing."""
+    """Expand `{a,b}` into its words; quoted braces expand to nothing more."""
     text = "".join(piece.text for piece in word if piece.kind == "text")
     if "{" not in text or "}" not in text:
         return [word]
@@ -297,7 +297,7 @@ def _expand_braces(word: Word) -> list[Word]:
 
 
 def _split_brace(inner: str) -> list[str]:
-    """Return what a brace stands for, `a,b` or `1..3`; nothing where it is text."""
+    """Return the words of a brace, `a,b` or `1..3`; nothing where it is text."""
     if "," in inner:
         return inner.split(",")
     match = _SEQUENCE.fullmatch(inner)
@@ -318,7 +318,7 @@ _MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MAX_PIECES)}]")
 
 
 def _decode_marks(text: str, word: Word) -> Word:
-    """Return the word a text stands for in which marks stand for pieces."""
+    """Return the word of a text in which marks replace pieces."""
     return tuple(
         word[ord(part) - _FIRST_MARK] if index % 2 else Piece("text", part)
         for index, part in enumerate(re.split(f"({_MARKS.pattern})", text))

@@ -471,7 +471,7 @@ class _TreeReader:
         return Piece("unknown", self._decode_text(node), in_quotes, inside=inside)
 
     def _read_expansion(self, node: Node, place: NodeContext, *, in_quotes: bool) -> Piece:
-        """Return the piece a variable is, with what may stand for it."""
+        """Return the piece a variable is, with its possible replacements."""
         names = [child for child in node.children if child.type.endswith("variable_name")]
         parts = [child for child in node.children if child.type not in {"$", "${", "}"}]
         operators = [self._decode_text(part) for part in parts if part not in names[:1]]

@@ -1,4 +1,4 @@
-"""Decodes quoted text of a shell, and what `${name…}` with an operator may stand for; pure."""
+"""Decodes quoted text of a shell, and the values of `${name…}` with an operator; pure."""
 
 from __future__ import annotations
 

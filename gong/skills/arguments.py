@@ -42,7 +42,7 @@ _TYPE_NAMES = {"int": "integer", "float": "number", "bool": "boolean"}
 
 
 class ArgumentValues(NamedTuple):
-    """What the placeholders of one use stand for."""
+    """The values of the placeholders of one use."""
 
     typed: str
     """Everything after the name."""
@@ -55,7 +55,7 @@ class ArgumentValues(NamedTuple):
 
 
 def read_arguments(skill: Skill, typed: str, variables: Mapping[str, str]) -> ArgumentValues:
-    """Return what the placeholders of a skill stand for.
+    """Return the values of the placeholders of a skill.
 
     Raises ConfigurationError where a required argument is missing, or one has the wrong type.
     """

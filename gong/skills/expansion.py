@@ -3,7 +3,7 @@
     in the text         becomes
     ------------------  --------------------------------------------------------------
     !`git status`       what the command prints; the policy decides about it as about
-    ```! … ```          any other, and a refusal stands in its place
+    ```! … ```          any other, and a refusal replaces it
     @docs/plan.md       stays, and the file follows at the end, where it may be read
     $ARGUMENTS, $1 …    see `arguments`
 
@@ -95,7 +95,7 @@ async def _run_line(line: str, env: ExecutionEnvironment) -> str:
 async def _attach_file(
     path: str, skill: Skill, env: ExecutionEnvironment, gate: CallGate, refused: list[str]
 ) -> str:
-    """Return a file as it stands at the end of the text; empty for a word that names none.
+    """Return a file as it is appended to the text; empty for a word that names none.
 
     It is looked for in the working folder, then beside the skill.
     """

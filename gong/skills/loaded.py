@@ -57,7 +57,7 @@ def find_loaded_skills(entries: Iterable[Entry]) -> list[LoadedSkill]:
 def build_reminders(
     covered: Iterable[Entry], visible: Iterable[Entry], room: int = MAX_ALL_CHARS
 ) -> list[Context]:
-    """Return the entries that repeat the skills which a summary covers, within so many characters.
+    """Return the entries that repeat the skills which a summary covers, within `room` characters.
 
     The newest come first where not all fit; those that are still in view are not repeated.
     """

@@ -170,7 +170,7 @@ def build_tools(
 def is_named(tools: Sequence[str], name: str) -> bool:
     """Return whether a name, as files of any agent write it, is that of one of these tools.
 
-    What stands in parentheses, as in `Bash(git *)` or `Agent(Explore)`, is ignored.
+    What is in parentheses, as in `Bash(git *)` or `Agent(Explore)`, is ignored.
     """
     wanted_name = name.partition("(")[0].strip().lower()
     server = wanted_name.removeprefix("mcp__")

@@ -6,9 +6,9 @@
     running     ──the program ends──▶  interrupted: `agent.end` when the parent is continued
     ended       ──send──▶        running again, with the history it has
 
-A run in the background is told to the model at the next border of the conversation, unless somebody
-waited for it. A run that the model waits for takes its turn where too many run; one in
-the background is refused then.
+The end of a run in the background is reported to the model at the next border of the conversation,
+unless somebody waited for it. A run that the model waits for takes its turn where too many run;
+one in the background is refused then.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Subagent:
         )
 
     def describe_end(self, limits: OutputLimits) -> str:
-        """Return what the model is told of its end; of a long output a part."""
+        """Return the report of its end for the model; of a long output a part."""
         kind = self.plan.kind.name
         head = f"The sub-agent {self.id} ({kind}: {self.title}) has ended: {self.status}."
         return f"{head}\n{limit_text(self.output, limits)}" if self.output else head
@@ -216,7 +216,7 @@ class SubagentManager:
         return ended
 
     def settle_lost(self) -> None:
-        """Balance and end what ran when the program ended; the model is told at the next border."""
+        """Balance and end what ran when the program ended; the model gets a report later."""
         recorder = self._get_recorder()
         for known in find_known_agents(recorder.path).values():
             if known.status:

@@ -94,7 +94,7 @@ class BackgroundCommand:
 
     @property
     def details(self) -> BackgroundDetails:
-        """What programs are told."""
+        """The facts for programs."""
         return BackgroundDetails(self.shell_id, self.command, self.status, self.exit_code)
 
 
@@ -137,7 +137,7 @@ class BackgroundCommands:
     async def read(self, shell_id: str, seconds: float) -> ToolOutcome:
         """Return what a command wrote since the last reading, and whether it still runs.
 
-        Waits for its end, so many seconds at most.
+        Waits for its end, `seconds` at most.
         """
         running = self._commands.get(shell_id)
         if running is None:
@@ -198,7 +198,7 @@ class BackgroundCommands:
 
 
 def describe_ended(command: BackgroundCommand) -> str:
-    """Return what the model is told of a command that has ended."""
+    """Return the report for the model of a command that has ended."""
     shown_command = " ".join(command.command.split())[:200]
     return (
         f"The background command {command.shell_id} ({shown_command}) has ended: "

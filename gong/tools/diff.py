@@ -1,7 +1,7 @@
 """A diff for people: removed and added lines with their numbers, and some context (pure).
 
-A line reads sign, number, text: `- 12 old`, `+ 12 new`, `  13 same`; `...` stands for lines left
-out. Numbers of removed lines are those of the old text, all others those of the new one.
+A line reads sign, number, text: `- 12 old`, `+ 12 new`, `  13 same`; `...` marks lines left out
+. Numbers of removed lines are those of the old text, all others those of the new one.
 """
 
 from __future__ import annotations

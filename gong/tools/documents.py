@@ -1,6 +1,6 @@
 """What a file is, told by its bytes, and the text of notebooks and PDFs.
 
-A Jupyter notebook becomes its cells with what they are, and what came of them in brief: of an
+A Jupyter notebook becomes its cells with what they are, and their outputs in brief: of an
 output only its text is shown, without colours and not at length; a picture is named. A PDF becomes
 its text, page by page; pypdf reads it, an extra that is loaded when it is needed.
 """

@@ -166,7 +166,7 @@ class _WholeLines:
 async def _read_lines_around(
     env: ExecutionEnvironment, path: str, numbers: Iterable[int], context: int
 ) -> dict[int, str]:
-    """Return lines and so many around each, in order; a line that matched and is gone is empty."""
+    """Return lines and `context` around each, in order; a matched line that is gone is empty."""
     numbers_around = {
         near for number in numbers for near in range(max(1, number - context), number + context + 1)
     }

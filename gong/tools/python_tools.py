@@ -22,7 +22,7 @@ GROUP = "gong.tools"
 
 
 def load_python_tools(names: Sequence[str]) -> list[AgentTool]:
-    """Return the tools that these names stand for, in their order; raises ConfigurationError."""
+    """Return the tools that these names refer to, in their order; raises ConfigurationError."""
     loaded: list[AgentTool] = []
     for name in names:
         try:

@@ -266,7 +266,7 @@ def find_text(text: str, old_text: str) -> TextPlaces:
 def replace_spans(
     file: TextFile, spans: Sequence[Span], new: str, before: bytes
 ) -> FileReplacement:
-    """Return the file with `new` in place of each span; they stand in order and do not overlap.
+    """Return the file with `new` in place of each span; they are in order and do not overlap.
 
     `before` is its bytes.
     """

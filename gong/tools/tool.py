@@ -206,7 +206,7 @@ class Recall(Protocol):
         """
 
     def read(self, entry: str, before: int = 0, after: int = 0, offset: int = 0) -> str:
-        """Return an entry as readable text, and so many before and after it.
+        """Return an entry as readable text, with `before` and `after` others around it.
 
         `entry` is a prefix of its id; of its text the first `offset` characters are left out.
         Raises NotFound or Ambiguous (of the store).

@@ -136,7 +136,7 @@ def _read_as(text: str, kind: type[Answer]) -> Answer:
 
 
 def ask_again(error: MalformedAnswer, shape: str) -> str:
-    """Return what an agent is told whose answer could not be read."""
+    """Return the prompt for an agent whose answer could not be read."""
     return f"Your answer cannot be read: {error}. Answer again with this JSON object alone: {shape}"
 
 

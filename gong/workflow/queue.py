@@ -212,7 +212,7 @@ async def serve_steps(
     run_one: Callable[[QueuedStep, asyncio.Event], Awaitable[RemoteEnd]],
     ended: asyncio.Event,
 ) -> None:
-    """Carry out steps of a queue, so many at once, until `ended`; those begun are finished.
+    """Carry out steps of a queue, `at_once` in parallel, until `ended`; those begun are finished.
 
     `run_one` gets a step and what tells it to stop. Raises ConfigurationError.
     """
@@ -273,7 +273,7 @@ async def _await_end(awaited: Awaitable[RemoteEnd]) -> RemoteEnd:
 async def start_workers(
     count: int, url: str, store: str | None, environ: Mapping[str, str]
 ) -> AsyncGenerator[None]:
-    """Let so many workers run as processes of their own; one that ends is started again.
+    """Let `count` workers run as processes of their own; one that ends is started again.
 
     They end with this program, however it ends: their standard input is closed then.
     """

@@ -199,7 +199,7 @@ def rebuild_journal(journal: bytes, lost: Sequence[InspectedPhase]) -> bytes:
         rebuilt        1 main 10:00   a 10:10        3 try 10:20   b 10:30
 
     Phase a fits the first gap, because the next good line is younger. Phase b does not: line 3 is
-    older than b, and so b stands in the last gap.
+    older than b, and so b fills the last gap.
     """
     # After the last line break there is a torn line or nothing; neither is a line.
     lines = journal.split(b"\n")[:-1]

@@ -81,7 +81,7 @@ def fork(
 
 
 def choose_ref_name(kind: str, typed: str) -> str:
-    """Return the name of a branch or label as typed, or the nearest allowed one, which is told.
+    """Return the name of a branch or label as typed, or the nearest allowed one with a warning.
 
     Raises InvalidName where no part of the text can be a name.
     """

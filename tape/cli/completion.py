@@ -46,7 +46,7 @@ class _BashComplete(ShellComplete):
     source_template = _BASH_TEMPLATE
 
     def source_vars(self) -> dict[str, Any]:  # type: ignore[override]
-        """Return what stands in the script; the line is passed in a variable of its own."""
+        """Return the values for the script; the line is passed in a variable of its own."""
         return {**super().source_vars(), "line_var": self._line_variable}
 
     @property

@@ -74,7 +74,7 @@ def status(options: GlobalOptions, ref: str, as_json: bool) -> None:
 
 
 def read_status(tape: Tape, head: Head) -> TapeStatus:
-    """Return where a tape stands at a head."""
+    """Return the state of a tape at a head."""
     refs, at = tape.refs(), head.header
     return TapeStatus(
         tape=tape.id,

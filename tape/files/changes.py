@@ -106,8 +106,8 @@ class _OpenCall(NamedTuple):
 def find_recorded_versions(entries: Iterable[Entry]) -> dict[str, KnownVersion | None]:
     """Return each file as its newest record tells, by path as recorded; None where it is gone.
 
-    A checkpoint tells of a file as the call found it, or as a restore left it. What was told before
-    the session went to another folder is left out, and what was done in another environment.
+    A checkpoint tells of a file as the call found it, or as a restore left it. What came before the
+    session went to another folder is left out, and what was done in another environment.
     """
     versions: dict[str, KnownVersion | None] = {}
     entries = [*entries]

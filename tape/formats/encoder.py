@@ -161,7 +161,7 @@ class ArrayStyle(Protocol):
         ...
 
     def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
-        """Return what stands for a part after the role `before`, which is empty at the beginning.
+        """Return the parts to write for one after the role `before`, empty at the beginning.
 
         Usually the part alone; with another before it if it cannot follow; empty if it cannot be
         sent.

@@ -9,7 +9,7 @@ the second one did:
            try                         A.other   {branch try, entry 9, picks [7]}
 
 A pick is widened until no call is cut from its results: of an answer with calls and their results
-all of them stand in view or none (7 above is an answer, 8 the result of its call).
+all of them are in view or none (7 above is an answer, 8 the result of its call).
 
 | the merged entry | result |
 |---|---|

@@ -8,7 +8,7 @@ did is added to it, each point with the name of the branch:
     - Merged 'try-redis' (12 entries, 3 prompts), up to 9c1b04d2
     - on branch try-redis: asked "use redis" → "Redis caches the sessions now."
 
-Prompts stand there word for word. Files that both branches changed are named: on disk there is only
+Prompts are quoted word for word. Files that both branches changed are named: on disk there is only
 one of each.
 """
 

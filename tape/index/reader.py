@@ -242,7 +242,7 @@ def read_log_head(path: str) -> tuple[int, int]:
 
 
 def compute_id_range(prefix: str, digits: int) -> tuple[bytes, bytes]:
-    """Return the lowest and the highest id of so many hex digits that begins with `prefix`."""
+    """Return the lowest and the highest id of `digits` hex digits that begins with `prefix`."""
     return bytes.fromhex(prefix.ljust(digits, "0")), bytes.fromhex(prefix.ljust(digits, "f"))
 
 

@@ -47,7 +47,7 @@ class MaskedJson(NamedTuple):
 
 
 class FoundSecret(NamedTuple):
-    """A secret as it stands in a text."""
+    """A secret as it is written in a text."""
 
     kind: str
     value: str

@@ -1,6 +1,6 @@
 """Many sessions of other agents at once, and again and again: only files that changed are read.
 
-What was imported from which file stands in `imported.json` beside the tapes; it may be deleted at
+What was imported from which file is in `imported.json` beside the tapes; it may be deleted at
 any time. A file is skipped if its size and its times are what they were and its tapes are there, or
 if its bytes are the same; so a second import reads nothing, and adds nothing either way.
 

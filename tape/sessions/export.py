@@ -89,7 +89,7 @@ def export_every_branch(
     skipped: Callable[[str], None],
     with_content: bool = False,
 ) -> Iterator[tuple[str, ExportedSession]]:
-    """Yield each branch of a tape and its file; one on which nobody says anything is left out."""
+    """Yield each branch of a tape and its file; one without messages is left out."""
     for branch in tape.refs().branches:
         with suppress(UsageError):
             head = tape.head(branch)

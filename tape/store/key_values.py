@@ -71,7 +71,7 @@ class KeyValues:
     def update(self, key: str, change: Callable[[bytes | None], bytes | None]) -> bytes | None:
         """Replace a value by what `change` makes of it, and return that; nobody writes between.
 
-        None stands for no value, on both sides.
+        None is no value, on both sides.
         """
         name = _build_file_name(key)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

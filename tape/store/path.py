@@ -266,7 +266,7 @@ class Segment(NamedTuple):
             yield decode_lines(lines, self.source.expand, tell)
 
     def entries(self, skipped: Callable[[str], None]) -> list[Entry]:
-        """Return the entries of `read_runs` in one list."""
+        """Return the entries of `read_runs` as a list."""
         entries: list[Entry] = []
         for run in self.read_runs(skipped):
             entries += run

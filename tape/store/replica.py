@@ -60,7 +60,7 @@ class _MachineFile(Struct):
 
 
 def build_machine_slug(name: str) -> str:
-    """Return the name of a host as it may stand in that of a branch: its first label."""
+    """Return the name of a host as it may be part of that of a branch: its first label."""
     label = name.casefold().partition(".")[0]
     return re.sub(r"[^a-z0-9]+", "-", label).strip("-") or "machine"
 

@@ -190,7 +190,7 @@ class Tape:
         skipped: Callable[[str], None] = warn_of_damage,
         digests: bool = True,
     ) -> list[Entry]:
-        """Return the entries of `read_runs` in one list: memory grows with the path.
+        """Return the entries of `read_runs` as a list: memory grows with the path.
 
         Entries share equal values, which is a third less memory; without `digests` their `dh`,
         by which they were checked, is empty.

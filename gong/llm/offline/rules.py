@@ -14,7 +14,7 @@ A request is cut into clauses at "then" and at line ends, never inside quotes, f
 | think | think about TEXT | text, may be empty |
 | remember | remember that TEXT | text |
 | recall | a question; `recall.py` makes it of `unknown` | text, words to search, answer if known |
-| resume | a request that stands in a summary only | none |
+| resume | a request that only a summary has | none |
 | unknown | anything else | text |
 """
 

@@ -1,6 +1,6 @@
 """Posts bodies to one endpoint over HTTP: TLS, proxies, connection reuse, compression, redirects.
 
-It stands on httpcore2, the engine below httpx2 and both SDKs: the same pool, TLS and proxies at
+It uses httpcore2, the engine below httpx2 and both SDKs: the same pool, TLS and proxies at
 half the cost to import. A response says what came; nothing is sent anywhere else:
 
 | answer | read |

@@ -3,7 +3,7 @@
 They are parsed here, because the size of a line and of an event is limited
 and the chunks come from several clients; httpx-sse reads decoded lines without a limit. Lines end
 with LF, CR or CRLF, wherever the bytes are cut. Comments, names and ids of events are passed over:
-what an event is stands in its data. An event that nothing ends is none.
+the data says what an event is. An event that nothing ends is none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class EventTooLong(ValueError):
 
 
 class EventParser:
-    """Cuts one stream, whose lines and events have at most so many bytes."""
+    """Cuts one stream, whose lines and events have a maximum size in bytes."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -148,7 +148,7 @@ def _is_interpreter(name: str) -> bool:
 
 
 def find_embedded_commands(use: Invocation) -> Iterator[str]:
-    """Yield the shell commands that stand in code for an interpreter."""
+    """Yield the shell commands in code for an interpreter."""
     if _is_interpreter(use.name):
         for text in map(_cut_to_ends, (*(one.text for one in use.arguments), *use.given)):
             yield from (found[2] or found[3] for found in _RUN.finditer(text))

@@ -153,7 +153,7 @@ class PathContext:
         return tuple(dict.fromkeys((*paths, *real)))
 
     def match_paths(self, argument: Argument) -> tuple[str, ...]:
-        """Return the paths that an argument may mean, a wildcard as what it stands for."""
+        """Return the paths that an argument may mean, a wildcard as what it matches."""
         paths = self.paths(argument)
         if self.match is None or not argument.glob:
             return paths
@@ -261,7 +261,7 @@ def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _can_match_hidden(path: str, pattern: str) -> bool:
-    """Whether wildcards of a path may stand for a hidden file that a pattern names."""
+    """Whether wildcards of a path may match a hidden file that a pattern names."""
     name, hidden = path.rpartition("/")[2], pattern.rpartition("/")[2]
     if name[:1] != "." or hidden[:1] != ".":
         return False
@@ -269,7 +269,7 @@ def _can_match_hidden(path: str, pattern: str) -> bool:
 
 
 def _can_match_folder(pattern: str, folder: str) -> bool:
-    """Whether wildcards of a path may stand for a folder or for one it is in."""
+    """Whether wildcards of a path may match a folder or one it is in."""
     pattern_parts, parts = pattern.split("/"), folder.split("/")
     fits = all(
         fnmatchcase(part, pattern_part)

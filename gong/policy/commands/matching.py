@@ -127,7 +127,7 @@ def _is_workspace_path(argument: Argument, places: PathContext) -> bool:
 
 
 def is_help_request(arguments: Arguments, words: int) -> bool:
-    """Whether a program is only asked for its help or version, after at most so many words."""
+    """Whether a program is only asked for its help or version, after at most `words` words."""
     *before, last = arguments or (Argument(""),)
     plain = all(argument.known and _SUBCOMMAND_WORD.fullmatch(argument.text) for argument in before)
     return last.known and last.text in _HELP and plain and len(before) <= words

@@ -44,7 +44,7 @@ def check_container_removal(use: Invocation) -> str | None:
 
 
 def _strip_wildcard(word: str) -> str:
-    """Return the folder that a word with a wildcard for all of its parts stands for."""
+    """Return the folder that a word with a wildcard for all of its parts means."""
     if word[:1] != "/":
         return word
     return posixpath.normpath(word.removesuffix("*"))

@@ -146,7 +146,7 @@ def _is_unpacking(use: Invocation) -> bool:
 
 
 def _find_mentioned_folders(use: Invocation, folders: Sequence[str]) -> Iterator[str]:
-    """Yield own folders that stand in a text which a program may run, or write."""
+    """Yield own folders named in a text which a program may run, or write."""
     runs_tool = use.name == "gong" and [argument.text for argument in use.arguments[:1]] == ["tool"]
     if not runs_tool and not has_pattern_match(use.name, load_tables().words.interpreters):
         return

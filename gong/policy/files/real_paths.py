@@ -32,7 +32,7 @@ def find_real_path(path: str) -> str:
 
 
 def match_files(path: str) -> Iterator[str]:
-    """Yield what a path with wildcards stands for, as a shell would."""
+    """Yield what a path with wildcards matches, as a shell would."""
     with suppress(OSError, ValueError):
         yield from islice(iglob(path), MAX_MATCHES)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def is_in_other_repository(use: Invocation, start: str) -> bool:
     """Return whether a use of git may be about another repository than that of `start`.
 
-    What git is told itself (`--git-dir`, GIT_DIR) is judged with its words: it is never plain
+    What its own options say (`--git-dir`, GIT_DIR) is judged with its words: it is never plain
     reading. A folder that is not known counts as another repository, and so does a bare one, which
     may be files of a clone.
     """

@@ -1,6 +1,6 @@
 """Which files a command or a tool reads that its words do not name.
 
-    cat *                        what the wildcard stands for
+    cat *                        what the wildcard matches
     grep -r x src                all files below the folder
     rg x                         those that are not hidden and not ignored
     find . -exec head {} +       those that find lists, by their names
@@ -142,7 +142,7 @@ def _is_showing(name: str) -> bool:
 
 
 def _find_matches(use: Invocation, match: Match) -> Iterator[str]:
-    """Yield what wildcards stand for."""
+    """Yield what wildcards match."""
     for argument in use.arguments:
         if argument.known and argument.glob and argument.text[:1] != "-":
             for path in use.places.paths(argument):

@@ -165,7 +165,7 @@ def _is_showing_content(command: str, use: Invocation) -> bool:
 
 
 def _is_quiet(use: Invocation) -> bool:
-    """Whether a diff is told to show no content."""
+    """Whether the options of a diff hide the content."""
     texts = [argument.text for argument in use.arguments]
     return "-s" in texts or has_any_option(use.arguments, _NO_CONTENT)
 

@@ -5,7 +5,7 @@ own prompt takes its place on the screen, with the draft in it and the entered l
 
     typed before the session is open   afterwards
     ---------------------------------  ----------------------------------------------
-    text without Enter                 stands in the prompt
+    text without Enter                 is in the prompt
     lines with Enter                   are handled as if entered now, one by one
     Ctrl+C, Ctrl+C again within 2 s    the line is cleared; the program ends
     Ctrl+D on an empty line            the program ends
@@ -49,7 +49,7 @@ class TypedAhead:
 async def hold_prompt(given: Sequence[str] = (), draft: str = "") -> AsyncIterator[TypedAhead]:
     """Show a prompt while the block runs; afterwards the value holds what was typed.
 
-    The lines `given` come first, as if they had been entered; `draft` stands in the prompt.
+    The lines `given` come first, as if they had been entered; `draft` is in the prompt.
 
     Single keys are read inside of `open_keyboard`, so that Enter is never read as Ctrl+J. On a
     terminal that cannot move its cursor nothing is shown, and what is typed waits there.

@@ -147,7 +147,7 @@ class OpenQuestion:
         self.note_early_words()
 
     def note_early_words(self) -> None:
-        """Note what stands in the prompt when the question begins to take keys."""
+        """Note what is in the prompt when the question begins to take keys."""
         if self._is_typing_early and not self._is_deaf():
             self._early_words, self._is_typing_early = self._draft.text, False
 

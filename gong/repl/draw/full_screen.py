@@ -11,7 +11,7 @@ The prompt, its keys and its commands are those of `Terminal`; only where lines 
 The wheel and PageUp scroll; a drag selects, and puts the text on the clipboard through the
 terminal (OSC 52), so that it works over SSH. Below 90 columns there is no pane.
 
-It stands on prompt-toolkit, which is loaded anyway: docs/performance.md has the figures.
+It uses prompt-toolkit, which is loaded anyway: docs/performance.md has the figures.
 """
 
 from __future__ import annotations

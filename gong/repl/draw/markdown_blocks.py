@@ -1,6 +1,6 @@
 """One block of Markdown → lines of a width, by markdown-it, imported with the first that needs it.
 
-What people copy has no frame: code stands at the margin, uncut and without marks; a link is
+What people copy has no frame: code begins at the margin, uncut and without marks; a link is
 followed by its address, which is never broken. HTML is shown as it is written.
 """
 

@@ -208,7 +208,7 @@ class Terminal:
     ) -> None:
         """Pass on each entered text until `leave`; raises EOFError when the input ends.
 
-        `draft` stands in the prompt; `on_start` is called before the first frame is drawn,
+        `draft` is in the prompt; `on_start` is called before the first frame is drawn,
         `on_paint` after each.
         """
         if on_paint is not None:
@@ -316,7 +316,7 @@ class Terminal:
 
 
 def _edit_text(text: str) -> str:
-    """Return a text as an editor left it; U+FFFD stands for what is not text.
+    """Return a text as an editor left it; U+FFFD replaces what is not text.
 
     Raises OSError where no editor could be started, or it failed.
     """

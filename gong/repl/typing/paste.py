@@ -1,6 +1,6 @@
-"""What stands in the prompt as a placeholder: long pasted texts, and pictures.
+"""What the prompt shows as a placeholder: long pasted texts, and pictures.
 
-    pasted                               stands in the prompt          the model gets
+    pasted                               the prompt shows              the model gets
     -----------------------------------  ----------------------------  -----------------------
     up to 1,000 characters and 15 lines  the text                      the text
     more                                 [Pasted text #1: 120 lines]   the text in its place
@@ -35,7 +35,7 @@ class DraftParts:
         self._pictures: dict[str, AttachedDocument] = {}
 
     def fold_paste(self, text: str) -> str:
-        """Return what stands in the prompt for a pasted text: it, or a placeholder."""
+        """Return what the prompt shows for a pasted text: it, or a placeholder."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.rstrip("\n").count("\n") + 1
         if len(text) <= MAX_CHARACTERS and lines <= MAX_LINES:
@@ -68,7 +68,7 @@ class DraftParts:
         return text
 
     def list_pictures(self, text: str) -> list[AttachedDocument]:
-        """Return the pictures whose placeholders stand in a text."""
+        """Return the pictures whose placeholders are in a text."""
         names = dict.fromkeys(_PLACEHOLDER.findall(text))
         return [self._pictures[name] for name in names if name in self._pictures]
 

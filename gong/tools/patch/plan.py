@@ -1,7 +1,7 @@
 """Where the paths of a patch lead, and what its hunks make of each file (`plan_patch` is pure).
 
 All paths lead below one folder, or the patch is refused. Hunks see the changes of those before
-them; nothing is planned if one of them fails, and all reasons are told.
+them; nothing is planned if one of them fails, and all reasons are given.
 """
 
 from __future__ import annotations

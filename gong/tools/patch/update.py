@@ -167,7 +167,7 @@ COMMON_LINES = 200
 
 
 class _NearestPlace(NamedTuple):
-    """A place in a file, and how many of the lines looked for stand there."""
+    """A place in a file, and how many of the lines looked for agree there."""
 
     start: int
     agreeing: int

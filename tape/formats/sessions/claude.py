@@ -1,6 +1,6 @@
 """Transcripts of Claude Code, `~/.claude/projects/FOLDER/UUID.jsonl`, → steps.
 
-Every line names its parent. One answer of the model stands in several lines with one `message.id`,
+Every line names its parent. One answer of the model is in several lines with one `message.id`,
 perhaps with results of its calls between them, so a line's parent is not always what came before.
 Lines are written again when a session is resumed, compacted or forked: the first of a uuid counts.
 
@@ -9,7 +9,7 @@ Lines are written again when a session is resumed, compacted or forked: the firs
     a1 (parent u1, message M, a call)    M: all blocks of M, with the usage of its last line
     r1 (parent a1, the call's result)    r1, after M
     a2 (parent r1, message M, a call)    – (part of M)
-    r2 (parent a2, the call's result)    r2, after r1: results of one answer stand in a row
+    r2 (parent a2, the call's result)    r2, after r1: results of one answer are in a row
     u2 (parent r2)                       u2, after r2
     u3 (parent a1, a prompt)             u3, after r2 too, so a branch begins there
 

@@ -1,9 +1,9 @@
 """Chats of Gemini CLI, `~/.gemini/tmp/PROJECT/chats/session-*.json` or `.jsonl`, → steps.
 
 A chat is one JSON document with `messages`, or since 0.40 a header and a message on each line; a
-line `{"$set":{…}}` changes the header and may bring messages, and a message that stands there again
-replaces the first. A line `{"$rewindTo":ID}` ends the branch before that message, or before the
-first one where none has this id: what follows begins another branch.
+line `{"$set":{…}}` changes the header and may bring messages; a repeated message replaces
+the first. A line `{"$rewindTo":ID}` ends the branch before that message, or before the first one
+where none has this id: what follows begins another branch.
 
     message                          becomes
     -------------------------------  ----------------------------------------------------------

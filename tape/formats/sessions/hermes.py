@@ -2,7 +2,7 @@
 
     {id, model, started_at, cwd, git_branch, title, …, messages: [row, …], agents: [{id, …}]}
 
-Rows stand in the order of their ids, which the source writes in `messages` of `state.db`; what is
+Rows are in the order of their ids, which the source writes in `messages` of `state.db`; what is
 rewound stays there as a row that is not active. `agents` are the sessions of sub-agents.
 
     row                               becomes

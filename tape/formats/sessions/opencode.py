@@ -7,7 +7,7 @@
     text, reasoning, file      text, thinking, picture or file of the message
     tool                       a call of the answer, and its result where it has ended
     compaction                 (of the next summary) anchor
-    step-start, step-finish,   nothing: what they say stands in the message
+    step-start, step-finish,   nothing: what they say is in the message
     snapshot
     anything else              custom `opencode.<type>`, whole
 

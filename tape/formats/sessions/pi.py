@@ -293,7 +293,7 @@ def _keep_rest(value: PiEntry, *used: str) -> Raw:
 
 
 def _describe_command(message: PiEntry) -> str:
-    """Return a command that the person ran, as the model of pi was told of it."""
+    """Return a command that the person ran, as the model of pi got it."""
     text = f"Ran `{message.get('command')}`\n```\n{message.get('output') or '(no output)'}\n```"
     if message.get("cancelled") is True:
         return f"{text}\n\n(command cancelled)"

@@ -127,13 +127,13 @@ covered, because another one of the same file says what they say."""
 
 
 def describe_left_out(kind: str, count: int) -> str:
-    """Return what is said to people of so many things that are not on a tape; "" for nothing."""
+    """Return the remark for people about `count` things that are not on a tape; "" for none."""
     what, ending = _LEFT_OUT[kind]
     return ending and f"{format_count(count, what)} {ending}"
 
 
 def describe_unknown(kinds: Mapping[str, int]) -> str:
-    """Return what is said to people of lines that were kept whole, of so many of each kind."""
+    """Return the remark for people about lines that were kept whole, counted by kind."""
     each = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
     return f"{format_count(sum(kinds.values()), 'line')} kept whole, for no model to see: {each}"
 

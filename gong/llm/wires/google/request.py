@@ -124,7 +124,7 @@ def _encode_tools(request: Request) -> WireObject:
 
 
 def _clean_references(schema: Raw) -> Raw:
-    """Return a schema whose references stand alone: the API refuses words beside them."""
+    """Return a schema whose references have no other keys: the API refuses them."""
     if b'"$ref"' not in bytes(schema):
         return schema
     return Raw(msgspec.json.encode(_remove_neighbours(msgspec.json.decode(schema))))
