@@ -140,7 +140,7 @@ _VERIFIES = re.compile(r"%[-+ ]?G|%\((?:\*?signature)")
 """What in a format of git has a signature verified, by the program that the configuration names."""
 _CHOOSING = ("-g", "--glob", "--iglob", "--include")
 _SHORT = 2  # characters of an option such as -f
-_LEAST = 3  # characters of an abbreviated option such as --f
+_MIN_OPTION_CHARS = 3  # characters of an abbreviated option such as --f
 
 
 def list_options(arguments: Arguments) -> Arguments:
@@ -179,7 +179,9 @@ def has_option(argument: Argument, option: str) -> bool:
     """Whether an argument gives an option: in a cluster, abbreviated, or with a value."""
     name = argument.text.split("=", 1)[0]
     if option.startswith("--"):
-        short_of = len(name) >= _LEAST and name.startswith("--") and option.startswith(name)
+        short_of = (
+            len(name) >= _MIN_OPTION_CHARS and name.startswith("--") and option.startswith(name)
+        )
         return short_of or has_pattern_match(name, (option,))
     if len(option) == _SHORT:
         return name[:1] == "-" != name[1:2] and option[1] in argument.text[1:]

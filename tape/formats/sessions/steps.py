@@ -218,17 +218,17 @@ def read_time(value: Any) -> int | None:
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return _limit_time(moment.timestamp())
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _limit_time(value / 1000 if value > _LATEST else value)
+        return _limit_time(value / 1000 if value > _MAX_SECONDS else value)
     return None
 
 
-_LATEST = 1e11
+_MAX_SECONDS = 1e11
 """Seconds since 1970 in the year 5138; a larger number is of milliseconds."""
 
 
 def _limit_time(seconds: float) -> int | None:
     """Return microseconds; None for a time that no tape can have."""
-    return round(seconds * 1_000_000) if 0 < seconds < _LATEST else None
+    return round(seconds * 1_000_000) if 0 < seconds < _MAX_SECONDS else None
 
 
 def join_paragraphs(texts: Iterable[str]) -> str:
