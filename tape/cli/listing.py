@@ -116,21 +116,21 @@ def ls(
     )
     home = find_store_home(options.store)
 
-    def show(found: list[TapeRow]) -> bool:
-        chosen = _choose_tapes(found, choice, in_order=as_json)
+    def show(rows: list[TapeRow]) -> bool:
+        chosen = _choose_tapes(rows, choice, in_order=as_json)
         if as_json:
             _print_tape_objects(chosen[:most], home)
             return True
         _print_tapes(chosen, most, warns=limit is None)
-        if choice.first is not None and _may_have_moved(found, choice.first):
+        if choice.first is not None and _may_have_moved(rows, choice.first):
             _warn_of_moved_project(options)
         return bool(chosen)
 
     is_filtered = bool(project or since or until or sort)
     needed = None if most is None or is_filtered else most + 1
-    found = fetch_newest_tapes(home, needed, choice.first)
-    if found is not None:
-        is_shown, code = show(found), 0
+    newest = fetch_newest_tapes(home, needed, choice.first)
+    if newest is not None:
+        is_shown, code = show(newest), 0
     else:
         is_shown, code = _list_after_catching_up(options, needed, choice, show)
     if not is_shown:
@@ -189,12 +189,12 @@ def _warn_of_moved_project(options: GlobalOptions) -> None:
         warn_of_moved_project(opened)
 
 
-def _choose_tapes(found: Sequence[TapeRow], choice: _Choice, *, in_order: bool) -> list[TapeRow]:
+def _choose_tapes(rows: Sequence[TapeRow], choice: _Choice, *, in_order: bool) -> list[TapeRow]:
     """Return the chosen tapes of those found, newest first, in the order to show them.
 
     With `in_order` those of this project stay among the others.
     """
-    chosen = list(found)
+    chosen = list(rows)
     if choice.project:
         chosen = _select_in_project(chosen, choice.project)
     if choice.here and choice.first is not None:
@@ -210,26 +210,26 @@ def _choose_tapes(found: Sequence[TapeRow], choice: _Choice, *, in_order: bool) 
     return chosen
 
 
-def _select_in_project(found: Sequence[TapeRow], project: str) -> list[TapeRow]:
+def _select_in_project(rows: Sequence[TapeRow], project: str) -> list[TapeRow]:
     """Return the tapes that work in a folder or below, or in a project there."""
     root = os.path.abspath(project).rstrip("/") + "/"
     return [
         row
-        for row in found
+        for row in rows
         if any(f"{place}/".startswith(root) for place in (row.cwd, row.project or row.cwd))
     ]
 
 
-def _may_have_moved(found: Sequence[TapeRow], project: str) -> bool:
+def _may_have_moved(rows: Sequence[TapeRow], project: str) -> bool:
     """Return whether none of some tapes is of a project, and the folder of one of them is gone."""
-    places = {row.project or row.cwd for row in found}
+    places = {row.project or row.cwd for row in rows}
     inside = f"{project.rstrip('/')}/"
     if any(f"{place}/".startswith(inside) for place in places):
         return False
     return any(place and not os.path.isdir(place) for place in places)
 
 
-def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
+def _print_tape_objects(rows: Sequence[TapeRow], home: str) -> None:
     """Print tapes as a JSON array; `home` is the folder of the store."""
     import json  # only where it is asked for
     from pathlib import Path  # a twentieth of the time of `tape ls`
@@ -240,7 +240,7 @@ def _print_tape_objects(shown: Sequence[TapeRow], home: str) -> None:
             {"id": row.id, "path": os.path.join(tapes, row.folder)}
             | {name: getattr(row, name) for name in _OBJECT_KEYS}
             | {"todos": json.loads(row.todos) if row.todos else []}
-            for row in shown
+            for row in rows
         ]
     )
 
@@ -254,39 +254,39 @@ _OBJECT_KEYS = (
 
 def _print_tapes(chosen: Sequence[TapeRow], most: int | None, *, warns: bool) -> None:
     """Print at most `most` tapes as a table; `warns` tells that more were left out."""
-    shown = chosen[:most]
-    if shown:  # in one write: a pipe's reader wakes up once
-        print_lines(["\n".join(format_tapes(shown, read_clock(), get_columns()))])
-    if len(chosen) > len(shown) and warns:
-        print_warning(f"these are the first {len(shown)}; --all lists every tape")
+    first_rows = chosen[:most]
+    if first_rows:  # in one write: a pipe's reader wakes up once
+        print_lines(["\n".join(format_tapes(first_rows, read_clock(), get_columns()))])
+    if len(chosen) > len(first_rows) and warns:
+        print_warning(f"these are the first {len(first_rows)}; --all lists every tape")
 
 
-def format_tapes(shown: Sequence[TapeRow], time: int, wide: int) -> list[str]:
+def format_tapes(rows: Sequence[TapeRow], time: int, wide: int) -> list[str]:
     """Return tapes as a table with a heading, cut so that a row fits.
 
     Titles and folders get shorter first; where that is not enough, columns are left out.
     """
-    if not shown:
+    if not rows:
         return []
-    ages = [format_age(time - parse_timestamp(row.updated)) for row in shown]
+    ages = [format_age(time - parse_timestamp(row.updated)) for row in rows]
     room = min(max(wide // 4, _MIN_MODEL_COLUMNS), _MODEL_COLUMNS)
-    models = {name: format_model(name or "–", room) for name in {row.model for row in shown}}
+    models = {name: format_model(name or "–", room) for name in {row.model for row in rows}}
     room = min(max(wide // 5, _MIN_FOLDER_COLUMNS), _FOLDER_COLUMNS)
-    places = {cwd: format_folder(cwd, room) for cwd in {row.cwd for row in shown}}
-    costs = ["–" if row.cost is None else f"${row.cost:.2f}" for row in shown]
+    places = {cwd: format_folder(cwd, room) for cwd in {row.cwd for row in rows}}
+    costs = ["–" if row.cost is None else f"${row.cost:.2f}" for row in rows]
     columns: dict[str, Sequence[str]] = {
-        "ID": align_column(["ID", *(row.id[:SHORT] for row in shown)]),
+        "ID": align_column(["ID", *(row.id[:SHORT] for row in rows)]),
         "AGE": align_column(["AGE", *ages], right=True),
-        "FOLDER": align_column(["FOLDER", *(places[row.cwd] for row in shown)]),
+        "FOLDER": align_column(["FOLDER", *(places[row.cwd] for row in rows)]),
         "TITLE": [" " * _MIN_TITLE_COLUMNS],
-        "MODEL": align_column(["MODEL", *(models[row.model] for row in shown)]),
-        "ENTRIES": align_column(["ENTRIES", *(str(row.entries) for row in shown)], right=True),
-        "BRANCHES": align_column(["BRANCHES", *(str(row.branches) for row in shown)], right=True),
+        "MODEL": align_column(["MODEL", *(models[row.model] for row in rows)]),
+        "ENTRIES": align_column(["ENTRIES", *(str(row.entries) for row in rows)], right=True),
+        "BRANCHES": align_column(["BRANCHES", *(str(row.branches) for row in rows)], right=True),
         "COST": align_column(["COST", *costs], right=True),
     }
     room = drop_columns(columns, wide, ("BRANCHES", "COST", "ENTRIES", "MODEL", "FOLDER"))
     room = min(room + _MIN_TITLE_COLUMNS, _TITLE_COLUMNS)
-    titles = ["TITLE", *(shorten_to_width(row.title or "–", room) for row in shown)]
+    titles = ["TITLE", *(shorten_to_width(row.title or "–", room) for row in rows)]
     columns["TITLE"] = align_column(titles)
     first, *rest = join_columns(columns.values())
     if can_colour():
@@ -312,5 +312,5 @@ def format_folder(folder: str, columns: int) -> str:
             folder = folder[len(here) + 1 :]
         elif home != "/" and f"{folder}/".startswith(f"{home}/"):
             folder = f"~{folder[len(home) :]}"
-    shown = show_controls(to_single_line(folder or "–"))
-    return shorten_to_width(shown[::-1], columns)[::-1]
+    visible = show_controls(to_single_line(folder or "–"))
+    return shorten_to_width(visible[::-1], columns)[::-1]

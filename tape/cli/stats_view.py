@@ -90,7 +90,7 @@ def stats(
 
         with open_ref(options, ref) as place:
             tape, branch = place.tape.id, place.branch
-    wanted = StatsFilter(
+    filters = StatsFilter(
         tape,
         branch,
         project=os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
@@ -99,27 +99,27 @@ def stats(
         until=parse_moment(until, read_clock()) if until else None,
     )
     groupings: tuple[By, ...] = (cast("By", by),) if by else ("all", "model", "day")
-    found = compute_caught_up(find_store_home(options.store), groupings, wanted)
-    if found is not None:
-        _print_statistics(found, by, as_json=as_json)
+    tables = compute_caught_up(find_store_home(options.store), groupings, filters)
+    if tables is not None:
+        _print_statistics(tables, by, as_json=as_json)
         return 0
     from .resolve import open_library, warn_of_left_out
 
     with open_library(options) as opened:
-        found = [compute_statistics(*opened, grouping, wanted) for grouping in groupings]
-        _print_statistics(found, by, as_json=as_json)
+        tables = [compute_statistics(*opened, grouping, filters) for grouping in groupings]
+        _print_statistics(tables, by, as_json=as_json)
         return 0 if ref else warn_of_left_out(opened).code
 
 
-def _print_statistics(found: list[list[StatsRow]], by: str | None, *, as_json: bool) -> None:
+def _print_statistics(tables: list[list[StatsRow]], by: str | None, *, as_json: bool) -> None:
     """Print one table, or the overview without `by`."""
     if by is None:
-        _print_overview(*found, as_json=as_json)
+        _print_overview(*tables, as_json=as_json)
     elif as_json:
-        print_json_text([build_row_fields(row, by) for row in found[0]])
+        print_json_text([build_row_fields(row, by) for row in tables[0]])
     else:
-        print_lines(format_stats(found[0], by))
-    if not found[0] and not as_json:
+        print_lines(format_stats(tables[0], by))
+    if not tables[0] and not as_json:
         print_warning("nothing to count: no model or tool calls found")
 
 
@@ -257,17 +257,17 @@ def _draw_day_chart(heading: tuple[str, ...], days: list[StatsRow]) -> list[str]
     cells = [
         _format_stats_row(there[key], "day") if key in there else (key, *empty) for key in names
     ]
-    found = format_table(cells, range(1, len(heading)), headings=heading, optional=_OPTIONAL)
-    widths = [measure_width(strip_style(line)) for line in found]
+    table = format_table(cells, range(1, len(heading)), headings=heading, optional=_OPTIONAL)
+    widths = [measure_width(strip_style(line)) for line in table]
     wide = max(widths)
     totals = [(there[key].spent.total or 0) if key in there else 0 for key in names]
     room = get_columns() - wide - 2
     if room < _MIN_BAR_COLUMNS:
-        return found
+        return table
     bars = ["", *(draw_bar(total, max(totals), room) for total in totals)]
     return [
         f"{line}{' ' * (wide - width + 2)}{style_text(drawn, fg='green')}".rstrip()
-        for line, width, drawn in zip(found, widths, bars, strict=True)
+        for line, width, drawn in zip(table, widths, bars, strict=True)
     ]
 
 

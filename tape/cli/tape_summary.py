@@ -98,30 +98,30 @@ class SessionFacts(Struct, frozen=True):
 
 def read_session_facts(tape: Tape) -> SessionFacts:
     """Return the facts of a session; reads the path of the current branch as far as it can."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     spent = Usage()
     for entry in _read_path(tape):
         match entry.data:
             case Start(git=Git(branch=branch)):
-                found["git_branch"] = branch
+                facts["git_branch"] = branch
             case Model(provider=provider, model=model):
-                found |= {"provider": provider, "model": model}
+                facts |= {"provider": provider, "model": model}
             case Mode(permission=mode):
-                found["mode"] = mode
+                facts["mode"] = mode
             case Custom(kind=kind, data=todos) if kind == TODOS_KIND:
-                found["todos"] = msgspec.json.decode(todos)
+                facts["todos"] = msgspec.json.decode(todos)
             case Anchor(state=state):
-                found |= {"mode": state.mode} if state.mode else {}
-                found |= (
+                facts |= {"mode": state.mode} if state.mode else {}
+                facts |= (
                     {"todos": msgspec.json.decode(state.todos)} if state.todos != NO_JSON else {}
                 )
             case Assistant(provider=provider, model=model, usage=usage):
-                found |= {"provider": provider, "model": model}
+                facts |= {"provider": provider, "model": model}
                 spent += usage
             case _:
                 pass
     return SessionFacts(
-        **found, tokens=spent.total, input_tokens=spent.input, output_tokens=spent.output
+        **facts, tokens=spent.total, input_tokens=spent.input, output_tokens=spent.output
     )
 
 

@@ -49,10 +49,10 @@ def get_columns() -> int:
 def _get_terminal_size() -> tuple[int, int]:
     """Return columns and rows of the terminal; 0 where they are unknown."""
     try:
-        found = os.get_terminal_size(sys.stdout.fileno())
+        size = os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError):
         return 0, 0
-    return found.columns, found.lines
+    return size.columns, size.lines
 
 
 def can_colour() -> bool:
@@ -309,8 +309,8 @@ def align_column(cells: Iterable[str], *, right: bool = False) -> list[str]:
         if cell.isascii() and cell.isprintable():  # nearly all
             sized.append((cell, len(cell)))
         else:
-            shown = format_cell(cell)
-            sized.append((shown, measure_width(strip_style(shown))))
+            text = format_cell(cell)
+            sized.append((text, measure_width(strip_style(text))))
     most = max(width for _, width in sized)
     if right:
         return [" " * (most - width) + cell for cell, width in sized]

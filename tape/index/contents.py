@@ -53,13 +53,16 @@ class TouchedFile(NamedTuple):
 
 def list_touched_files(call: str, name: str, args: object) -> list[TouchedFile]:
     """Return the files a call reads or changes, each once; a blob is parsed by its head."""
-    given = args if isinstance(args, dict) else {"input": args}
+    arguments = args if isinstance(args, dict) else {"input": args}
     heads = {
         key: value.get("head") if isinstance(value, dict) and "$blob" in value else value
-        for key, value in given.items()
+        for key, value in arguments.items()
     }
     return list(
-        dict.fromkeys(TouchedFile(call, one.path, one.op) for one in parse_named_call(name, heads))
+        dict.fromkeys(
+            TouchedFile(call, call_file.path, call_file.op)
+            for call_file in parse_named_call(name, heads)
+        )
     )
 
 
@@ -275,10 +278,10 @@ def extract_contents(header: Header, line: bytes) -> LineContents:
         return NO_CONTENTS
     data = line[header.data : -1]
     try:
-        found = decoder.decode(data)
+        payload = decoder.decode(data)
     except JSON_ERRORS:
-        found = _decode_by_field(_DATA_TYPES[header.type], data)
-    return _to_contents(found) if found is not None else NO_CONTENTS
+        payload = _decode_by_field(_DATA_TYPES[header.type], data)
+    return _to_contents(payload) if payload is not None else NO_CONTENTS
 
 
 def _decode_by_field(kind: type[Struct], data: bytes | Raw) -> Struct | None:
@@ -300,50 +303,54 @@ def _decode_by_field(kind: type[Struct], data: bytes | Raw) -> Struct | None:
     return kind(**fit)
 
 
-def _to_contents(found: Struct) -> LineContents:
-    told = NO_CONTENTS
-    match found:
+def _to_contents(payload: Struct) -> LineContents:
+    contents = NO_CONTENTS
+    match payload:
         case _Answer():
-            called, places = _extract_calls(found.content)
-            words = EntryWords(_collect_message_text(found.content), called)
-            spent = _to_call_usage(ANSWER_PURPOSE, found.duration_ms, found)
-            told = LineContents(words if any(words) else None, spent, touched=places)
+            called, places = _extract_calls(payload.content)
+            words = EntryWords(_collect_message_text(payload.content), called)
+            spent = _to_call_usage(ANSWER_PURPOSE, payload.duration_ms, payload)
+            contents = LineContents(words if any(words) else None, spent, touched=places)
         case _Message():
-            text = _collect_message_text(found.content)
-            told = LineContents(EntryWords(said=text)) if text else NO_CONTENTS
+            text = _collect_message_text(payload.content)
+            contents = LineContents(EntryWords(said=text)) if text else NO_CONTENTS
         case _Result():
-            done = CallOutcome(found.name, found.is_error, found.duration_ms)
-            text = _collect_message_text(found.content, RESULT_CHARS)
-            touched = _list_changed_files(found)
-            told = LineContents(EntryWords(answered=text) if text else None, None, done, touched)
+            done = CallOutcome(payload.name, payload.is_error, payload.duration_ms)
+            text = _collect_message_text(payload.content, RESULT_CHARS)
+            touched = _list_changed_files(payload)
+            contents = LineContents(
+                EntryWords(answered=text) if text else None, None, done, touched
+            )
         case _Restore(why="restore", files=states):
             paths = dict.fromkeys(state.path for state in states)
-            told = LineContents(touched=tuple(TouchedFile("", path, "restored") for path in paths))
+            contents = LineContents(
+                touched=tuple(TouchedFile("", path, "restored") for path in paths)
+            )
         case _UsageData():
-            told = LineContents(spent=_to_call_usage(found.purpose, None, found))
+            contents = LineContents(spent=_to_call_usage(payload.purpose, None, payload))
         case _Opening(git=git, base=base, state=state):
             here = base is not None and base.tape is None
-            told = LineContents(
-                cwd=found.cwd,
-                project=found.project,
-                branch=found.branch,
+            contents = LineContents(
+                cwd=payload.cwd,
+                project=payload.project,
+                branch=payload.branch,
                 git_branch=git.branch if git else None,
                 mode=state.mode if state else None,
                 todos=_extract_todos(state.todos) if state else None,
                 base=(base.phase, base.offset) if base and here else None,
             )
         case _Permission(permission=mode):
-            told = LineContents(mode=mode) if mode is not None else NO_CONTENTS
+            contents = LineContents(mode=mode) if mode is not None else NO_CONTENTS
         case _Record(kind=kind, data=todos):
             listed = _extract_todos(todos) if kind == TODOS_KIND else None
-            told = LineContents(todos=listed) if listed is not None else NO_CONTENTS
+            contents = LineContents(todos=listed) if listed is not None else NO_CONTENTS
         case _Redaction():
-            told = LineContents(
+            contents = LineContents(
                 targets=tuple(
-                    [t for t in found.targets if len(t) == _ENTRY_ID_DIGITS and is_id_prefix(t)]
+                    [t for t in payload.targets if len(t) == _ENTRY_ID_DIGITS and is_id_prefix(t)]
                 )
             )
-    return told
+    return contents
 
 
 def _extract_todos(todos: Raw) -> str | None:
@@ -354,26 +361,28 @@ def _extract_todos(todos: Raw) -> str | None:
 
 def _list_changed_files(result: _Result) -> tuple[TouchedFile, ...]:
     """Return the files that a result says its call changed, each path once for each op."""
-    found = [TouchedFile(result.call_id, one.path, one.op) for one in result.files]
-    found += [
-        TouchedFile(result.call_id, one.source, "moved") for one in result.files if one.source
+    touched = [TouchedFile(result.call_id, file.path, file.op) for file in result.files]
+    touched += [
+        TouchedFile(result.call_id, file.source, "moved") for file in result.files if file.source
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(touched))
 
 
-def _to_call_usage(purpose: str, duration_ms: int | None, found: _Answer | _UsageData) -> CallUsage:
-    tokens = found.usage or _Tokens()
+def _to_call_usage(
+    purpose: str, duration_ms: int | None, payload: _Answer | _UsageData
+) -> CallUsage:
+    tokens = payload.usage or _Tokens()
     return CallUsage(
         purpose,
-        found.provider,
-        found.model,
+        payload.provider,
+        payload.model,
         tokens.input,
         tokens.output,
         tokens.reasoning,
         tokens.cache_read,
         tokens.cache_write,
         tokens.total,
-        found.cost.amount if found.cost else None,
+        payload.cost.amount if payload.cost else None,
         duration_ms,
     )
 

@@ -119,26 +119,26 @@ def build_match_expression(query: str) -> str:
     `one OR two` matches either. Everything else is literal. Raises UsageError if there is nothing
     to search for.
     """
-    wanted: list[list[str]] = []
+    groups: list[list[str]] = []
     unwanted: list[str] = []
     joined = False
     for sign, term in _iter_query_terms(query):
         if sign == "OR":
-            joined = bool(wanted)
+            joined = bool(groups)
         elif sign == "-":
             unwanted.append(term)
         else:
             if joined:
-                wanted[-1].append(term)
+                groups[-1].append(term)
             else:
-                wanted.append([term])
+                groups.append([term])
             joined = False
-    if not wanted:
+    if not groups:
         raise UsageError(
             f"nothing to search for in {query!r}: give a word with a letter or a digit"
         )
-    found = " AND ".join(f"({' OR '.join(either)})" for either in wanted)
-    return f"({found}) NOT ({' OR '.join(unwanted)})" if unwanted else found
+    expression = " AND ".join(f"({' OR '.join(either)})" for either in groups)
+    return f"({expression}) NOT ({' OR '.join(unwanted)})" if unwanted else expression
 
 
 def _iter_query_terms(query: str) -> Iterator[tuple[str, str]]:
@@ -184,12 +184,12 @@ def build_excerpts(
             "INSERT INTO text (rowid, said, called, answered) VALUES (?, ?, ?, ?)",
             [(at, *map(flatten, text)) for at, text in enumerate(texts) if text],
         )
-        found = db.execute(
+        rows = db.execute(
             "SELECT rowid, highlight(text, 0, ?1, ?2), highlight(text, 1, ?1, ?2), "
             "highlight(text, 2, ?1, ?2) FROM text WHERE text MATCH ?3",
             (_MARK_START, _MARK_END, expression),
         )
-        for at, *marked in found:
+        for at, *marked in rows:
             yield at, cut_excerpt(max(marked, key=lambda text: min(text.count(_MARK_START), 9)))
 
 
@@ -294,8 +294,8 @@ def find_prompt_line(db: Connection, hit: RankedEntry) -> tuple[str, int, int] |
     if hit.type == "user":
         return None
     values = bytes.fromhex(hit.entry), bytes.fromhex(hit.tape), hit.phase
-    found: tuple[str, int, int] | None = db.execute(_PROMPT_SQL, values).fetchone()
-    return found
+    prompt: tuple[str, int, int] | None = db.execute(_PROMPT_SQL, values).fetchone()
+    return prompt
 
 
 def build_search(
@@ -355,19 +355,19 @@ def build_loose_expression(expression: str) -> str:
     """
     terms, words = _split_terms(expression)
     loose = [
-        "({}{})".format(" AND ".join([f'"{word}"' for word in found]), star)
-        if found
+        "({}{})".format(" AND ".join([f'"{word}"' for word in matches]), star)
+        if matches
         else f'"{text}"{star}'
-        for (text, star), found in zip(terms, words, strict=True)
+        for (text, star), matches in zip(terms, words, strict=True)
     ]
-    wanted, *more = _TERM.sub("\0", expression).partition(" NOT ")[0].split("\0")
-    wanted += "".join(term + rest for term, rest in zip(loose, more, strict=False))
+    joined_terms, *more = _TERM.sub("\0", expression).partition(" NOT ")[0].split("\0")
+    joined_terms += "".join(term + rest for term, rest in zip(loose, more, strict=False))
     excluded = [
         term
-        for term, found in zip(loose[len(more) :], words[len(more) :], strict=True)
-        if len(found) == 1
+        for term, matching in zip(loose[len(more) :], words[len(more) :], strict=True)
+        if len(matching) == 1
     ]
-    return f"({wanted}) NOT ({' OR '.join(excluded)})" if excluded else wanted
+    return f"({joined_terms}) NOT ({' OR '.join(excluded)})" if excluded else joined_terms
 
 
 @lru_cache(maxsize=1)
@@ -406,7 +406,7 @@ def build_line_filter(expression: str) -> Callable[[bytes], bool]:
     required = [[next(rest) for _ in range(group.count("\0"))] for group in groups]
     phrases = [group for group in required if all(map(_can_be_told, group))]
     patterns = [re.compile(b"|".join(map(_build_phrase_pattern, group))) for group in phrases]
-    has_number = any(word[0].isdigit() for group in phrases for found in group for word in found)
+    has_number = any(word[0].isdigit() for group in phrases for phrase in group for word in phrase)
 
     def may_match(line: bytes) -> bool:
         text = line.lower().replace(b'"type":"text"', b'"type" text')
@@ -467,18 +467,18 @@ def find_hits(
     """
     if not expression:
         newest = ((hit, read(hit, bool)) for hit in _iter_newest(db, narrow))
-        begun = ((hit, " ".join(" ".join(texts).split())) for hit, texts in newest if texts)
+        beginnings = ((hit, " ".join(" ".join(texts).split())) for hit, texts in newest if texts)
         return [
             (hit, text[:EXCERPT_WIDTH] + "…" * (len(text) > EXCERPT_WIDTH), ())
-            for hit, text in islice(((hit, text) for hit, text in begun if text), limit)
+            for hit, text in islice(((hit, text) for hit, text in beginnings if text), limit)
         ]
     hits: list[tuple[RankedEntry, str, Marks]] = []
     candidates = _iter_candidates(db, expression, narrow, limit)
     may_match = build_line_filter(expression)
     size = limit
     while len(hits) < limit and (batch := list(islice(candidates, size))):
-        shown = dict(build_excerpts(expression, [read(hit, may_match) for hit in batch]))
-        hits += [(hit, *shown[at]) for at, hit in enumerate(batch) if at in shown]
+        excerpts = dict(build_excerpts(expression, [read(hit, may_match) for hit in batch]))
+        hits += [(hit, *excerpts[at]) for at, hit in enumerate(batch) if at in excerpts]
         size = max(limit - len(hits), _VERIFIED_AT_ONCE)
     return hits[:limit]
 
@@ -505,14 +505,14 @@ def _iter_newest(db: Connection, narrow: tuple[str, Sequence[object]]) -> Iterat
     """Yield the entries with words, the newest first, each once."""
     where, values = narrow
     seen: set[bytes] = set()
-    found = db.execute(
+    rows = db.execute(
         f"SELECT e.id, {_FIELDS} FROM entries e JOIN types k ON k.key = e.type "
         "JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape WHERE t.folder <> '' "
         f"AND k.name IN ('user', 'assistant', 'tool.result', 'context'){where} "
         "ORDER BY e.time DESC, p.name = ?, t.id, e.id",
         (*values, ORIGIN_PHASE),
     )
-    for entry, tape, title, folder, *rest in found:
+    for entry, tape, title, folder, *rest in rows:
         if entry not in seen:
             seen.add(entry)
             yield RankedEntry._make((tape, title, os.fsdecode(folder), *rest, 0.0))

@@ -63,10 +63,10 @@ def connect_index(home: str | os.PathLike[str], *, timeout: float) -> sqlite3.Co
 
 def read_marks(db: sqlite3.Connection) -> tuple[int, int]:
     """Return the `application_id` and `user_version` of a file."""
-    found: tuple[int, int] = db.execute(
+    marks: tuple[int, int] = db.execute(
         "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
     ).fetchone()
-    return found
+    return marks
 
 
 class TapeRow(NamedTuple):
@@ -129,16 +129,16 @@ def fetch_newest_tapes(
     def question(db: sqlite3.Connection) -> list[TapeRow] | None:
         if not is_caught_up(db, home):
             return None
-        found = db.execute(
+        rows_found = db.execute(
             f"{_SELECT_LISTED} ORDER BY updated DESC, id DESC LIMIT ?",
             (-1 if limit is None else limit,),
         )
-        rows = {row[0]: row for row in found}
+        rows = {row[0]: row for row in rows_found}
         if project is not None and len(rows) == limit:  # there may be older ones
             root = project.rstrip("/")
             values = project, f"{root}/", f"{root}0", limit  # 0 is the character behind /
-            found = db.execute(_SELECT_LISTED + _IN_PROJECT, values)
-            rows |= {row[0]: row for row in found}
+            rows_found = db.execute(_SELECT_LISTED + _IN_PROJECT, values)
+            rows |= {row[0]: row for row in rows_found}
         return [to_tape_row(*row) for row in rows.values()]
 
     return query_index_file(home, question)
@@ -184,14 +184,14 @@ def find_changed_tapes(db: sqlite3.Connection, home: str) -> Iterator[str]:
     with suppress(OSError):
         age = now - os.stat(checked).st_mtime
     is_full = not 0 <= age < _FULL_CHECK_SECONDS
-    found = db.execute(
+    rows = db.execute(
         "SELECT lower(hex(id)), CAST(folder AS BLOB), stamps FROM tapes WHERE folder <> '' "
         "ORDER BY updated DESC LIMIT ?",
         (-1 if is_full else _ALWAYS_CHECKED,),
     )
     fd = os.open(os.path.join(home, "tapes"), os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for tape, folder, stamps in found:
+        for tape, folder, stamps in rows:
             try:
                 names = stamps.split("/")[3::3] if stamps else ()
                 is_same = stamps == describe_stamps(fd, folder + b"/", names)
@@ -258,8 +258,8 @@ def fetch_tapes(db: sqlite3.Connection, prefix: str, most: int) -> list[tuple[st
 def find_tape_id(db: sqlite3.Connection, word: str, cwd: str) -> bytes | None:
     """Return the id of the only tape with this id prefix; without one, of the newest in `cwd`."""
     if word:
-        found = [bytes.fromhex(tape) for tape, _ in fetch_tapes(db, word, 2)]
-        return found[0] if len(found) == 1 else None
+        tapes = [bytes.fromhex(tape) for tape, _ in fetch_tapes(db, word, 2)]
+        return tapes[0] if len(tapes) == 1 else None
     newest = "SELECT id FROM tapes WHERE cwd = ? ORDER BY updated DESC LIMIT 1"
     row: tuple[bytes] | None = db.execute(newest, (cwd,)).fetchone()
     return row and row[0]
@@ -267,14 +267,14 @@ def find_tape_id(db: sqlite3.Connection, word: str, cwd: str) -> bytes | None:
 
 def fetch_branches(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:
     """Return the name of each branch of a tape, and the time of its head."""
-    found = "SELECT name, coalesce(time, '') FROM branches WHERE tape = ? ORDER BY time DESC"
-    return db.execute(found, (tape,)).fetchall()
+    query = "SELECT name, coalesce(time, '') FROM branches WHERE tape = ? ORDER BY time DESC"
+    return db.execute(query, (tape,)).fetchall()
 
 
 def fetch_labels(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:
     """Return the labels of a tape and the ids of their entries."""
-    found = "SELECT name, lower(hex(entry)) FROM labels WHERE tape = ? ORDER BY name"
-    return db.execute(found, (tape,)).fetchall()
+    query = "SELECT name, lower(hex(entry)) FROM labels WHERE tape = ? ORDER BY name"
+    return db.execute(query, (tape,)).fetchall()
 
 
 def fetch_entries(

@@ -160,7 +160,7 @@ _TOOL_SUMS_SQL = f"count(*), sum(c.is_error), {_build_integer_sum('c.duration_ms
 
 
 def compute_statistics(
-    store: Store, index: Index | None, by: By = "all", wanted: StatsFilter | None = None
+    store: Store, index: Index | None, by: By = "all", narrow: StatsFilter | None = None
 ) -> list[StatsRow]:
     """Return the sums, days in order, others by tokens, largest first; empty if there are none.
 
@@ -168,11 +168,11 @@ def compute_statistics(
     """
     from .library import query_index  # most sums read no tape
 
-    return query_index(store, index, lambda db: select_statistics(db, by, wanted or StatsFilter()))
+    return query_index(store, index, lambda db: select_statistics(db, by, narrow or StatsFilter()))
 
 
 def compute_caught_up(
-    home: str, groupings: Sequence[By], wanted: StatsFilter
+    home: str, groupings: Sequence[By], narrow: StatsFilter
 ) -> list[list[StatsRow]] | None:
     """Return what `compute_statistics` does by each, from the index of the store at `home`.
 
@@ -182,22 +182,22 @@ def compute_caught_up(
     def question(db: Connection) -> list[list[StatsRow]] | None:
         if not is_caught_up(db, home):
             return None
-        return [select_statistics(db, by, wanted) for by in groupings]
+        return [select_statistics(db, by, narrow) for by in groupings]
 
     return query_index_file(home, question)
 
 
-def select_statistics(db: Connection, by: By, wanted: StatsFilter) -> list[StatsRow]:
+def select_statistics(db: Connection, by: By, narrow: StatsFilter) -> list[StatsRow]:
     """Return the sums of what is indexed, in the order of `compute_statistics`."""
     values = {
-        "tape": wanted.tape and bytes.fromhex(wanted.tape),
-        "branch": wanted.branch,
-        "root": wanted.project and f"{wanted.project.rstrip('/')}/",
-        "model": wanted.model,
-        "since": parse_timestamp(wanted.since) if wanted.since else -(1 << 63),
-        "until": parse_timestamp(wanted.until) if wanted.until else (1 << 63) - 1,
+        "tape": narrow.tape and bytes.fromhex(narrow.tape),
+        "branch": narrow.branch,
+        "root": narrow.project and f"{narrow.project.rstrip('/')}/",
+        "model": narrow.model,
+        "since": parse_timestamp(narrow.since) if narrow.since else -(1 << 63),
+        "until": parse_timestamp(narrow.until) if narrow.until else (1 << 63) - 1,
     }
-    has_model = by == "model" or wanted.model is not None
+    has_model = by == "model" or narrow.model is not None
     calls = _CALLS_WITH_MODEL_SQL if has_model else _CALLS_SQL
 
     usage = _fetch_parts(db, by, _USAGE_SQL, _USAGE_SUMS_SQL, values) if by != "tool" else ()

@@ -57,8 +57,8 @@ class TapeOutline(NamedTuple):
 
 def format_uuid(digits: str) -> str:
     """Return the first 32 of hex digits as a UUID is written: the same digits, the same UUID."""
-    one = digits[:32]
-    return f"{one[:8]}-{one[8:12]}-{one[12:16]}-{one[16:20]}-{one[20:]}"
+    padded = digits[:32]
+    return f"{padded[:8]}-{padded[8:12]}-{padded[12:16]}-{padded[16:20]}-{padded[20:]}"
 
 
 def to_message(payload: Payload) -> Message | None:

@@ -32,7 +32,7 @@ def is_session_line(value: WireObject) -> bool:
     return (
         isinstance(messages, list)
         and bool(_FIELDS & value.keys())
-        and all(isinstance(one, dict) and "role" in one for one in messages)
+        and all(isinstance(message, dict) and "role" in message for message in messages)
     )
 
 

@@ -125,8 +125,8 @@ class _Writer:
             return
         for block in message.content:
             if not isinstance(block, Thinking):
-                one = replace(message, content=(block,))
-                yield from (part.value for part in self.style.parts(one, self.ids))
+                part_message = replace(message, content=(block,))
+                yield from (part.value for part in self.style.parts(part_message, self.ids))
                 continue
             fields = get_provider_fields(block, API) if api == API else {}
             if block.redacted and fields.get("data"):

@@ -46,9 +46,9 @@ def write_session(tape: TapeOutline) -> Iterator[bytes]:
                 messages.append({"role": "user", "content": _build_blocks(tape, content)})
             case Anchor(summary=summary):
                 messages.append({"role": "user", "content": render_summary(summary)})
-            case Assistant() as said:
-                model = said.model or model
-                blocks = _build_blocks(tape, said.content)
+            case Assistant() as answer:
+                model = answer.model or model
+                blocks = _build_blocks(tape, answer.content)
                 messages.append({"role": "assistant", "content": blocks})
             case ToolResult() as result:
                 piece = {
@@ -71,7 +71,7 @@ def write_session(tape: TapeOutline) -> Iterator[bytes]:
 
 
 def _build_blocks(tape: TapeOutline, content: Content) -> list[WireObject]:
-    return [one for block in content if (one := _build_block(tape, block)) is not None]
+    return [encoded for block in content if (encoded := _build_block(tape, block)) is not None]
 
 
 def _build_block(tape: TapeOutline, block: Block) -> WireObject | None:
