@@ -49,6 +49,16 @@ OLD = {
 }
 OLD_WORDS = re.compile(rf"\b(?:{'|'.join(OLD)})\b", re.IGNORECASE)
 
+RIDDLES = {
+    r"stands? (?:for|in|at|on|there|here|alone)": "is in, replaces, means, matches",
+    r"(?:is|are|was) told": "gets, is reported to, is warned",
+    r"so many": "the parameter's name",
+    r"nobody (?:told|asked|says)": "who does not",
+    r"what came of|put aside|goes on with|as inside": "name the thing",
+    r"in one list": "as a list",
+}
+"""What docstrings do not say, and what they say instead: subject, verb, object."""
+
 ALLOWED = {
     # the journal's word (tape.md §4), shown to people as "continued"
     **dict.fromkeys(
@@ -127,6 +137,18 @@ def found_in() -> dict[str, list[str]]:
 
 def test_no_old_word_is_in_pages_help_messages_and_docstrings():
     lines = [line for found in found_in().values() for line in found]
+    assert not lines, "\n".join(lines)
+
+
+def test_docstrings_say_who_does_what():
+    riddles = re.compile(rf"\b(?:{'|'.join(RIDDLES)})\b")
+    lines = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {match.group()!r}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for match in riddles.finditer(" ".join((ast.get_docstring(node) or "").split()))
+    ]
     assert not lines, "\n".join(lines)
 
 
