@@ -224,10 +224,10 @@ class SessionDialogue:
         policy = self._find_policy()
         if not isinstance(policy, ModalPolicy):
             return
-        mode, told = policy.mode.value, self._told
-        if mode != told:
+        mode, last_mode = policy.mode.value, self._told
+        if mode != last_mode:
             self._told = mode
-            self._emit(events.ModeSelect(mode, told))
+            self._emit(events.ModeSelect(mode, last_mode))
         if mode != self._shown and self._record(Mode(mode, self._list_tools())):
             self._shown = mode
 

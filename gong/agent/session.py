@@ -272,7 +272,7 @@ class Session(SessionControls):
             context.emit(events.Warn(remark))
         recorder.skipped.clear()
         tally, stop = _RunTally(self.setup.agent), "aborted"
-        begun = self.setup.clock()
+        started_at = self.setup.clock()
         leave = self.subscribe(tally.count_event, agents=True)
         naming = asyncio.create_task(name_session(context, prompt, entry))
         seconds = self.setup.config.max_seconds
@@ -293,7 +293,7 @@ class Session(SessionControls):
             self._record_outputs(recorder)
             if stop not in {"error", "aborted"} and not tally.has_failed:
                 context.emit(events.AgentState("finished", "", tally.turns))
-            elapsed_ms = context.measure_elapsed_ms(begun)
+            elapsed_ms = context.measure_elapsed_ms(started_at)
             context.emit(events.RunEnd(stop, tally.turns, tally.usage, elapsed_ms))
 
     async def _run_recorded(
@@ -314,8 +314,8 @@ class Session(SessionControls):
     def _record_outputs(self, recorder: Recorder) -> None:
         """Record the outputs of the person's commands that waited for words that never came."""
         documents = self.run_state.documents
-        record_documents(recorder, [one for one in documents if one.id])
-        documents[:] = [one for one in documents if not one.id]
+        record_documents(recorder, [document for document in documents if document.id])
+        documents[:] = [document for document in documents if not document.id]
 
     def _settle_lost_agents(self, recorder: Recorder) -> None:
         """Let the model be told of sub-agents that ran when an earlier program ended."""

@@ -221,10 +221,10 @@ class _RunningCall:
         if prepared.tool.preview is not None:
             build_context = self._build_tool_context
             prepared.preview = partial(prepared.tool.preview, prepared.arguments, build_context())
-        asked = setup.clock()
+        asked_at = setup.clock()
         verdict = await decide_call(setup.policy, prepared)
         if self.begun is not None:
-            self.begun += setup.clock() - asked
+            self.begun += setup.clock() - asked_at
         return verdict
 
     async def _record_checkpoint(self, prepared: PreparedCall) -> None:

@@ -167,35 +167,39 @@ def build_handoff(
     """
     if not isinstance(summary, Summary):
         summary = Summary(critical_context=(summary.strip(),) if summary.strip() else ())
-    prompts = [one.prompt.text for one in activity.exchanges if one.prompt is not None]
-    asked = known.requests or summary.requests
+    prompts = [
+        exchange.prompt.text for exchange in activity.exchanges if exchange.prompt is not None
+    ]
+    requests = known.requests or summary.requests
     done, todo = list(summary.done), list_open_items(summary)
     if not (summary.done or summary.in_progress or summary.next_steps):
-        for one in activity.exchanges:
-            prompt = _shorten_goal(one.prompt.text, asked) if one.prompt else ""
-            if one.answer:
-                done.append(f"{prompt}: {one.answer.text}" if one.prompt else one.answer.text)
-            elif one.prompt:
+        for exchange in activity.exchanges:
+            prompt = _shorten_goal(exchange.prompt.text, requests) if exchange.prompt else ""
+            if exchange.answer:
+                done.append(
+                    f"{prompt}: {exchange.answer.text}" if exchange.prompt else exchange.answer.text
+                )
+            elif exchange.prompt:
                 todo.append(prompt)
     files = (*summary.files_changed, *(use.path for use in activity.files))
-    words = "\n".join(map(to_single_line, asked))
-    notes = [one for one in summary.critical_context if to_single_line(one) not in words]
+    words = "\n".join(map(to_single_line, requests))
+    notes = [note for note in summary.critical_context if to_single_line(note) not in words]
     return replace(
         known,
-        goal=_shorten_goal(summary.goal or next(iter(prompts), ""), asked),
-        background="\n".join(f"- {one}" for one in summary.constraints),
+        goal=_shorten_goal(summary.goal or next(iter(prompts), ""), requests),
+        background="\n".join(f"- {constraint}" for constraint in summary.constraints),
         done=drop_repeated(done),
         todo=drop_repeated(todo),
-        key_files=drop_repeated(shorten_path(one, cwd) for one in files),
+        key_files=drop_repeated(shorten_path(file, cwd) for file in files),
         decisions=summary.decisions,
         notes=tuple(notes),
-        requests=asked,
+        requests=requests,
     )
 
 
 def list_open_items(summary: Summary) -> list[str]:
     """Return what a summary says is still to do: in progress, blocked, and next."""
-    blocked = (f"blocked: {one}" for one in summary.blocked)
+    blocked = (f"blocked: {item}" for item in summary.blocked)
     return [*summary.in_progress, *blocked, *summary.next_steps]
 
 
@@ -276,7 +280,9 @@ def _render_commands(handoff: Handoff) -> str:
     if not handoff.tape:
         return ""
     model = handoff.to_model or "MODEL"
-    tapes = ", ".join(f"`tape cat {one[:SHORT]}`" for one in (handoff.tape, *handoff.others))
+    tapes = ", ".join(
+        f"`tape cat {tape_id[:SHORT]}`" for tape_id in (handoff.tape, *handoff.others)
+    )
     return (
         f"    gong chat --session {handoff.tape[:SHORT]} -m {model}\n\n"
         "The model gets the conversation itself, fitted to its provider; elsewhere, start with this"

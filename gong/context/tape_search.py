@@ -79,10 +79,10 @@ class _Candidate(NamedTuple):
 class BestMatches:
     """Takes texts in their order and keeps the best matches."""
 
-    def __init__(self, wanted: Sequence[SearchTerm], limit: int) -> None:
-        self._wanted, self._limit = wanted, limit
+    def __init__(self, terms: Sequence[SearchTerm], limit: int) -> None:
+        self._wanted, self._limit = terms, limit
         self._texts = 0
-        self._with = [0] * len(wanted)
+        self._with = [0] * len(terms)
         """Number of texts that contain each term."""
         self._kept: list[_Candidate] = []
 
@@ -101,14 +101,14 @@ class BestMatches:
             self._with[term] += 1
         if best is not None:
             factor, places, text = best
-            found = RecallMatch(entry.id, entry.time, entry.type, _cut_snippet(text, places))
-            self._kept.append(_Candidate(frozenset(places), factor, self._texts, found))
+            match = RecallMatch(entry.id, entry.time, entry.type, _cut_snippet(text, places))
+            self._kept.append(_Candidate(frozenset(places), factor, self._texts, match))
             if len(self._kept) >= 2 * max(_MIN_CANDIDATES, self._limit):
                 self._kept = self._rank_candidates()[: max(_MIN_CANDIDATES, self._limit)]
 
     def list_found(self) -> list[RecallMatch]:
         """Return the best matches, newer first among equals."""
-        return [one.found for one in self._rank_candidates()[: self._limit]]
+        return [candidate.found for candidate in self._rank_candidates()[: self._limit]]
 
     def _find_places(self, text: str) -> dict[int, list[int]]:
         """Return the first few positions of each term, by the index of the term."""
@@ -124,15 +124,17 @@ class BestMatches:
     def _rank_candidates(self) -> list[_Candidate]:
         worth = [weigh_term(count, self._texts) for count in self._with]
 
-        def rank(one: _Candidate) -> tuple[float, int]:
-            return round(sum(worth[at] for at in one.terms) * one.factor, 3), one.order
+        def rank(candidate: _Candidate) -> tuple[float, int]:
+            return round(
+                sum(worth[at] for at in candidate.terms) * candidate.factor, 3
+            ), candidate.order
 
         return sorted(self._kept, key=rank, reverse=True)
 
 
 def _cut_snippet(text: str, places: dict[int, list[int]]) -> str:
     """Return the part of a text with most terms, on one line."""
-    starts = [(start, term) for term, found in places.items() for start in found]
+    starts = [(start, term) for term, term_starts in places.items() for start in term_starts]
 
     def near(start: int) -> int:
         return len({term for other, term in starts if 0 <= other - start < SNIPPET_CHARS // 2})
@@ -178,18 +180,18 @@ class TapeRecall:
         letter or a digit, Damaged or NotFound if the path cannot be read.
         """
         best = BestMatches(parse_terms(query), limit)
-        asked: Entry | None = None
+        prompt: Entry | None = None
         for entry in self._read_entries():
-            if isinstance(entry.data, User | Anchor) and asked is not None:
-                best.take(asked, _extract_texts(asked))
-                asked = None
+            if isinstance(entry.data, User | Anchor) and prompt is not None:
+                best.take(prompt, _extract_texts(prompt))
+                prompt = None
             if isinstance(entry.data, User):
-                asked = entry
+                prompt = entry
             else:
                 best.take(entry, _extract_texts(entry))
-        if asked is not None:
-            texts = [(_CURRENT_PROMPT_WEIGHT, text) for _, text in _extract_texts(asked)]
-            best.take(asked, texts)
+        if prompt is not None:
+            texts = [(_CURRENT_PROMPT_WEIGHT, text) for _, text in _extract_texts(prompt)]
+            best.take(prompt, texts)
         return best.list_found()
 
     def _read_entries(self) -> Iterator[Entry]:
@@ -210,8 +212,8 @@ class TapeRecall:
                 f"{entry!r} is not an id: give four hex digits or more, as tape_search does"
             )
         earlier, hit, later = self._find_around(entry, before, after)
-        shown = _render_entry_page(decode_line(hit.line, hit.source.expand), offset)
-        return "\n\n".join([*_render_neighbours(earlier), shown, *_render_neighbours(later)])
+        page = _render_entry_page(decode_line(hit.line, hit.source.expand), offset)
+        return "\n\n".join([*_render_neighbours(earlier), page, *_render_neighbours(later)])
 
     def _find_around(
         self, entry: str, before: int, after: int
@@ -221,14 +223,14 @@ class TapeRecall:
         past: deque[_TapeLine] = deque(maxlen=before)
         hits: list[_TapeLine] = []
         later: list[_TapeLine] = []
-        for one in self._read_lines():
-            if one.line.startswith(start):
-                hits.append(one)
-            elif read_type(one.line) in _SPOKEN_TYPES:
+        for tape_line in self._read_lines():
+            if tape_line.line.startswith(start):
+                hits.append(tape_line)
+            elif read_type(tape_line.line) in _SPOKEN_TYPES:
                 if not hits:
-                    past.append(one)
+                    past.append(tape_line)
                 elif len(later) < after:
-                    later.append(one)
+                    later.append(tape_line)
         if not hits:
             raise NotFound(f"no entry {entry} on this branch: find entries with tape_search")
         if len(hits) > 1:
@@ -272,11 +274,11 @@ def _extract_texts(entry: Entry) -> Iterator[tuple[float, str]]:
 
 def _render_neighbours(lines: Sequence[_TapeLine]) -> Iterator[str]:
     """Yield the entries around the one that is read, each cut."""
-    for one in lines:
+    for tape_line in lines:
         try:
-            entry = decode_line(one.line, render_blob_head)
+            entry = decode_line(tape_line.line, render_blob_head)
         except Damaged as error:
-            yield f"[entry {read_id(one.line)[:SHORT_ID_DIGITS]} is left out: {error}]"
+            yield f"[entry {read_id(tape_line.line)[:SHORT_ID_DIGITS]} is left out: {error}]"
             continue
         if isinstance(entry.data, ToolResult):
             entry = replace(entry, data=replace(entry.data, full=None))
@@ -299,8 +301,8 @@ def _render_entry_page(entry: Entry, offset: int) -> str:
     if offset >= len(body):
         return f"{heading}\n[it has {len(body)} characters: there are none from {offset} on]"
     go_on = f"; continue with offset {end}" if end < len(body) else ""
-    said = f"[characters {offset} to {min(end, len(body))} of {len(body)}{go_on}]"
-    return f"{heading}\n{body[offset:end]}\n{said}"
+    notice = f"[characters {offset} to {min(end, len(body))} of {len(body)}{go_on}]"
+    return f"{heading}\n{body[offset:end]}\n{notice}"
 
 
 def _render_entry(entry: Entry) -> tuple[str, str]:

@@ -61,7 +61,7 @@ class CallPair(NamedTuple):
 
 def pair_calls(entries: Sequence[Entry]) -> list[CallPair]:
     """Return the calls of a path that are sent, in order; an id twice in one answer is one call."""
-    asked: list[tuple[str, int]] = []
+    calls_in_order: list[tuple[str, int]] = []
     results: list[int | None] = []
     waiting: dict[str, int] = {}
     for place, entry in enumerate(entries):
@@ -76,10 +76,10 @@ def pair_calls(entries: Sequence[Entry]) -> list[CallPair]:
                 waiting.pop(call, None)
             if is_sent_answer(data):
                 for call in calls:
-                    waiting[call] = len(asked)
-                    asked.append((call, place))
+                    waiting[call] = len(calls_in_order)
+                    calls_in_order.append((call, place))
                     results.append(None)
-    return [CallPair(*call, result) for call, result in zip(asked, results, strict=True)]
+    return [CallPair(*call, result) for call, result in zip(calls_in_order, results, strict=True)]
 
 
 def is_sent_answer(data: Payload) -> bool:
@@ -207,8 +207,8 @@ def count_messages_tokens(messages: Iterable[Message]) -> int:
     """Return the estimated tokens of messages; 0 for none."""
     known, total = _MEMO.known, 0
     for message in messages:
-        found = known.get(id(message.content))
-        total += found[1] if found is not None else count_content_tokens(message.content)
+        counted = known.get(id(message.content))
+        total += counted[1] if counted is not None else count_content_tokens(message.content)
         total += MESSAGE_TOKENS
     return total
 

@@ -93,10 +93,10 @@ class WorkStore:
         try:
             with Folder.open(self.path) as folder:
                 names = [name for name in folder.names() if _WORK_FILE.match(name)]
-                found = [_read_work(folder, name)[0] for name in names]
+                works = [_read_work(folder, name)[0] for name in names]
         except FileNotFoundError:
             return []
-        return sorted(found, key=lambda work: (work.updated, work.id), reverse=True)
+        return sorted(works, key=lambda work: (work.updated, work.id), reverse=True)
 
     def find(self, ref: str) -> WorkContext:
         """Return the one that a REF names: the beginning of its id, its title, or words of that.
@@ -145,10 +145,10 @@ class WorkStore:
 
 def _match_words(words: str, among: Sequence[T], get_text: Callable[[T], str]) -> list[T]:
     """Return those whose text is these words, else those whose text contains all of them."""
-    wanted = words.lower().split()
-    same = [one for one in among if get_text(one).lower().split() == wanted]
+    typed = words.lower().split()
+    same = [item for item in among if get_text(item).lower().split() == typed]
     return same or [
-        one for one in among if wanted and all(word in get_text(one).lower() for word in wanted)
+        item for item in among if typed and all(word in get_text(item).lower() for word in typed)
     ]
 
 
@@ -192,7 +192,7 @@ def complete_task(work: WorkContext, which: str) -> WorkContext:
 
     Numbers begin at 1. Raises NotFound, or Ambiguous where several fit.
     """
-    by_number = [one for at, one in enumerate(work.pending, 1) if which.strip() == str(at)]
+    by_number = [item for at, item in enumerate(work.pending, 1) if which.strip() == str(at)]
     hits = by_number or _match_words(which, work.pending, lambda text: text)
     if not hits:
         raise NotFound(
@@ -202,41 +202,43 @@ def complete_task(work: WorkContext, which: str) -> WorkContext:
         raise Ambiguous(which, tuple(hits))
     return replace(
         work,
-        pending=tuple(one for one in work.pending if one != hits[0]),
-        completed=(*(one for one in work.completed if one != hits[0]), hits[0]),
+        pending=tuple(item for item in work.pending if item != hits[0]),
+        completed=(*(item for item in work.completed if item != hits[0]), hits[0]),
     )
 
 
 def build_work_handoff(
-    work: WorkContext, found: HistorySummary, *, cwd: str, created: str
+    work: WorkContext, history: HistorySummary, *, cwd: str, created: str
 ) -> Handoff:
     """Return the handoff of a piece of work with the state collected from its tapes.
 
     What users wrote comes first; summaries on the tapes are added.
     """
-    summaries = [one for one in found.summaries if not isinstance(one, str)]
-    plain = [one.strip() for one in found.summaries if isinstance(one, str)]
+    summaries = [summary for summary in history.summaries if not isinstance(summary, str)]
+    plain = [summary.strip() for summary in history.summaries if isinstance(summary, str)]
     newest, *others = work.tapes[::-1] or ("",)
 
     def add(known: Iterable[str], collect: Callable[[Summary], Iterable[str]]) -> tuple[str, ...]:
-        return drop_repeated([*known, *(text for one in summaries for text in collect(one))])
+        return drop_repeated(
+            [*known, *(text for summary in summaries for text in collect(summary))]
+        )
 
-    constraints = [f"- {text}" for one in summaries for text in one.constraints]
+    constraints = [f"- {text}" for summary in summaries for text in summary.constraints]
     todo = add(work.pending, list_open_items)
-    files = [shorten_path(path, cwd) for path in found.files]
+    files = [shorten_path(path, cwd) for path in history.files]
     return Handoff(
         title=work.title,
-        goal=work.goal or next((one.goal for one in summaries if one.goal), ""),
+        goal=work.goal or next((summary.goal for summary in summaries if summary.goal), ""),
         background="\n".join(filter(None, [work.background, *constraints])),
-        done=add(work.completed, lambda one: one.done),
-        todo=tuple(one for one in todo if one in work.pending or one not in work.completed),
+        done=add(work.completed, lambda summary: summary.done),
+        todo=tuple(item for item in todo if item in work.pending or item not in work.completed),
         key_files=drop_repeated([*work.key_files, *files]),
-        decisions=add(work.decisions, lambda one: one.decisions),
-        notes=drop_repeated([*add(work.notes, lambda one: one.critical_context), *plain]),
-        requests=tuple(found.requests),
-        spending=found.spending,
+        decisions=add(work.decisions, lambda summary: summary.decisions),
+        notes=drop_repeated([*add(work.notes, lambda summary: summary.critical_context), *plain]),
+        requests=tuple(history.requests),
+        spending=history.spending,
         tape=newest,
         others=tuple(others),
-        from_model=found.model,
+        from_model=history.model,
         created=created,
     )

@@ -312,7 +312,7 @@ def read_answer(call: HookCall, answer: Mapping[str, Any]) -> HookAnswer:
     """Return what the JSON that a hook wrote means; raises HookFailed for a field of a wrong type.
 
     Fields that an event has no use for are ignored, as Claude Code does. One on the wrong level is
-    told to the user; if it refuses or asks it counts.
+    reported to the user; if it refuses or asks it counts.
     """
     own = answer.get("hookSpecificOutput", {})
     if not isinstance(own, dict):

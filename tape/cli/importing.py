@@ -147,9 +147,9 @@ def import_(
         raise UsageError("--watch, --since and --project go with `auto` or a FOLDER")
     with _open_source(file) as source, open_library(options) as (store, _):
         if form not in FORMATS or form == "gemini":
-            found = _import_session(store, source, file, _TOOLS.get(form))
-            if found is not None:
-                _print_sessions(found, (), as_json=as_json, one_file=True)
+            imported = _import_session(store, source, file, _TOOLS.get(form))
+            if imported is not None:
+                _print_sessions(imported, (), as_json=as_json, one_file=True)
                 return 0
         _import_tape(store, source, form, as_json=as_json)
     return 0
@@ -200,13 +200,13 @@ def _import_session(
         if tool is None and not is_session_file(path):
             return None
         beginning = Beginning(clean_argument(get_current_folder()), PROGRAM)
-        found: list[ImportedTape] = []
+        imported: list[ImportedTape] = []
         sources = list_sessions_in(path) if file != STDIN else [SessionFile(path)]
-        for one in sources:
-            name = STDIN if file == STDIN else one._replace(path=path.absolute()).name
-            with open_locked_session(store, one, tool) as (session, digest, _):
-                found += import_session(store, session, beginning, name, digest)
-        return found
+        for session_file in sources:
+            name = STDIN if file == STDIN else session_file._replace(path=path.absolute()).name
+            with open_locked_session(store, session_file, tool) as (session, digest, _):
+                imported += import_session(store, session, beginning, name, digest)
+        return imported
 
 
 class _Batch:
@@ -277,22 +277,22 @@ class _Batch:
 
     def _find(self, folder: Path | None, *, is_announced: bool) -> list[SessionFile]:
         """Return the sessions to import, newest file last, and say what was found."""
-        found: list[SessionFile] = []
+        sessions: list[SessionFile] = []
         if folder is not None:
-            found = find_sessions_in(folder.absolute())
+            sessions = find_sessions_in(folder.absolute())
         else:
             for tool, place in find_tool_folders(os.environ).items():
                 if self.tool in {None, tool}:
                     of_tool = find_sessions_of(tool, place)
-                    found += of_tool
+                    sessions += of_tool
                     if is_announced and of_tool:
                         count = format_count(len(of_tool), "session")
                         print_lines([f"{SESSION_FORMATS[tool].title}: {count} in {place}"])
-        if is_announced and not found:
+        if is_announced and not sessions:
             print_lines(["no sessions of other agents were found"])
         if not self.since:
-            return found
-        return [one for one in found if _read_modified(one.path) >= self.since]
+            return sessions
+        return [session for session in sessions if _read_modified(session.path) >= self.since]
 
     def _import(
         self,
@@ -362,13 +362,13 @@ def _print_sessions(
     """Print what was imported, one line for each tape that has something new."""
     failed = [*failed]
     if as_json:
-        wrong = [{"source": one.source.name, "why": str(one.error)} for one in failed]
+        wrong = [{"source": failure.source.name, "why": str(failure.error)} for failure in failed]
         print_json(
             _describe_import(tapes, one_file=one_file) | ({} if one_file else {"failed": wrong})
         )
         return
-    for one in failed:
-        print_warning(f"{one.source.name}: {one.error}")
+    for failure in failed:
+        print_warning(f"{failure.source.name}: {failure.error}")
     for tape in tapes:
         _print_tape(tape)
     for tool, kinds in _count_unknown(tapes).items():
@@ -396,8 +396,8 @@ def _print_tape(tape: ImportedTape) -> None:
     if not tape.added:
         return
     for kind, number in tape.left_out.items():
-        if said := describe_left_out(kind, number):
-            print_warning(f"{tape.id[:SHORT]}: {said}")
+        if remark := describe_left_out(kind, number):
+            print_warning(f"{tape.id[:SHORT]}: {remark}")
     count = format_count(tape.added, "entry")
     print_lines([f"{tape.id[:SHORT]}  {count} added  {tape.tool}  {tape.title}"])
 
@@ -440,7 +440,7 @@ def _open_source(file: str) -> Iterator[BinaryIO]:
         if file != STDIN and source.seekable():
             yield source
             return
-        with tempfile.TemporaryFile() as kept:
-            shutil.copyfileobj(source, kept)
-            kept.seek(0)
-            yield cast("BinaryIO", kept)
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(source, copy)
+            copy.seek(0)
+            yield cast("BinaryIO", copy)

@@ -158,11 +158,11 @@ class _PhaseReader(NamedTuple):
             ):
                 self._report_skipped(offset, line, "its data does not match its hash")
             gone = True
-        told = NO_CONTENTS if gone else extract_contents(header, line)
-        tally.add(offset, header, told)
-        if tally.entries == 1 and told.base is not None:
-            tally.home = self._find_place_at(*told.base)
-        return IndexedLine(offset, len(line), header, told, tally.place)
+        contents = NO_CONTENTS if gone else extract_contents(header, line)
+        tally.add(offset, header, contents)
+        if tally.entries == 1 and contents.base is not None:
+            tally.home = self._find_place_at(*contents.base)
+        return IndexedLine(offset, len(line), header, contents, tally.place)
 
     def _report_skipped(self, offset: int, line: bytes, why: str) -> None:
         entry = line[7:19].decode("ascii", "replace")
@@ -243,7 +243,7 @@ def insert_run(
 
 def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
     """Return whether the index has anything from the data of an entry."""
-    found = db.execute(
+    rows = db.execute(
         "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "
         "JOIN types k ON k.key = e.type "
         "WHERE substr(e.id, 1, 4) = substr(?2, 1, 4) AND e.id = ?2 "
@@ -251,7 +251,7 @@ def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
         f"{_TYPES_WITH_WORDS})",
         (bytes.fromhex(tape), bytes.fromhex(entry)),
     )
-    return found.fetchone() is not None
+    return rows.fetchone() is not None
 
 
 def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> None:
@@ -308,22 +308,22 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> N
 def _insert_files(db: Connection, keyed: Iterable[tuple[int, IndexedLine]], phase: int) -> None:
     """Insert the files that calls are about: what a result says of one replaces what was asked."""
     rows: dict[tuple[int, str, str, str], None] = {}
-    asked: dict[tuple[str, str], list[tuple[int, str, str, str]]] = {}
+    earlier: dict[tuple[str, str], list[tuple[int, str, str, str]]] = {}
     changed: set[tuple[str, str]] = set()
     for key, line in keyed:
         for place in line.told.touched:
             row = key, place.call, resolve_path(place.path, line.cwd), place.op
             rows[row] = None
             if place.op in ASKED_OPS:
-                asked.setdefault(row[1:3], []).append(row)
+                earlier.setdefault(row[1:3], []).append(row)
             elif line.told.done is not None:
-                for old in asked.pop(row[1:3], ()):
+                for old in earlier.pop(row[1:3], ()):
                     rows.pop(old, None)
                 changed.add(row[1:3])
     db.executemany(
         f"DELETE FROM files WHERE call = ? AND path = ? AND op IN {_ASKED_SQL} "
         "AND (SELECT phase FROM entries WHERE key = files.entry) = ?",
-        [(*one, phase) for one in changed],
+        [(*row, phase) for row in changed],
     )
     db.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", [*rows])
 

@@ -82,24 +82,24 @@ class PhaseTally(Struct, gc=False):
         """The working folder after the last line; None if unknown."""
         return self.home if self.cwd is None else self.cwd
 
-    def add(self, offset: int, header: Header, told: LineContents) -> None:
+    def add(self, offset: int, header: Header, contents: LineContents) -> None:
         """Count one line."""
         self.offset, self.last, self.n, self.time = offset, header.id, header.n, header.time
         self.entries += 1
         match header.type:
-            case "user" if self.prompt is None and told.words:
-                self.prompt = extract_title(told.words.said)
-            case "assistant" | "usage" if spent := told.spent:
+            case "user" if self.prompt is None and contents.words:
+                self.prompt = extract_title(contents.words.said)
+            case "assistant" | "usage" if spent := contents.spent:
                 self._add_call(header, spent)
             case "start" | "meta" | "branch" | "anchor":
                 if self.entries == 1:
-                    self.branch = told.branch
-                if told.cwd is not None and header.type in ("start", "meta"):
-                    self.cwd, self.moved, self.moved_offset = told.cwd, header.time, offset
-                    self.project = told.project
-                self._add_facts(told)
+                    self.branch = contents.branch
+                if contents.cwd is not None and header.type in ("start", "meta"):
+                    self.cwd, self.moved, self.moved_offset = contents.cwd, header.time, offset
+                    self.project = contents.project
+                self._add_facts(contents)
             case "mode" | "custom":
-                self._add_facts(told)
+                self._add_facts(contents)
 
     def _add_call(self, header: Header, spent: CallUsage) -> None:
         if header.type == "assistant" and spent.model:
@@ -111,13 +111,13 @@ class PhaseTally(Struct, gc=False):
         self.input_tokens += spent.input
         self.output_tokens += spent.output
 
-    def _add_facts(self, told: LineContents) -> None:
-        if told.git_branch is not None:
-            self.git_branch = told.git_branch
-        if told.mode is not None:
-            self.mode = told.mode
-        if told.todos is not None:
-            self.todos = told.todos
+    def _add_facts(self, contents: LineContents) -> None:
+        if contents.git_branch is not None:
+            self.git_branch = contents.git_branch
+        if contents.mode is not None:
+            self.mode = contents.mode
+        if contents.todos is not None:
+            self.todos = contents.todos
 
 
 class TapeRecord(NamedTuple):
@@ -216,27 +216,27 @@ def select_tape_rows(
     db: Connection, cwd: str | None, limit: int | None, project: str | None = None
 ) -> list[TapeRow]:
     """Return tapes newest first; those of a project are in it or at its top."""
-    found = db.execute(
+    rows = db.execute(
         f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "
         "AND (?3 IS NULL OR project = ?3 OR cwd = ?3) ORDER BY updated DESC, id DESC LIMIT ?2",
         (cwd, -1 if limit is None else limit, project),
     )
-    return [to_tape_row(*values) for values in found]
+    return [to_tape_row(*values) for values in rows]
 
 
 def select_folders(db: Connection, prefix: str) -> list[str]:
     """Return the folders of tapes whose id begins with `prefix`."""
-    found = db.execute(
+    rows = db.execute(
         "SELECT CAST(folder AS BLOB) FROM tapes WHERE id BETWEEN ? AND ? AND folder <> ''",
         compute_id_range(prefix, 32),
     )
-    return [os.fsdecode(folder) for (folder,) in found]
+    return [os.fsdecode(folder) for (folder,) in rows]
 
 
 def select_entries(db: Connection, prefix: str, tape: str | None = None) -> list[EntryLocation]:
     """Return where entries stand whose id begins with `prefix`, in one tape or all; copies last."""
     low, high = compute_id_range(prefix, 40)
-    found = db.execute(
+    rows = db.execute(
         'SELECT CAST(t.folder AS BLOB), lower(hex(t.id)), p.name, p.branch, e."offset", '
         "lower(hex(e.id)) FROM entries e JOIN phases p ON p.key = e.phase "
         "JOIN tapes t ON t.id = p.tape WHERE substr(e.id, 1, 4) BETWEEN ? AND ? "
@@ -244,31 +244,31 @@ def select_entries(db: Connection, prefix: str, tape: str | None = None) -> list
         'ORDER BY p.name = ?6, t.folder, p.name, e."offset"',
         (low[:4], high[:4], low, high, tape and bytes.fromhex(tape), ORIGIN),
     )
-    return [EntryLocation(os.fsdecode(folder), *rest) for folder, *rest in found]
+    return [EntryLocation(os.fsdecode(folder), *rest) for folder, *rest in rows]
 
 
 def select_labelled(db: Connection, name: str) -> list[tuple[str, str]]:
     """Return folder and entry of each label of this name."""
-    found = db.execute(
+    rows = db.execute(
         "SELECT CAST(t.folder AS BLOB), lower(hex(l.entry)) FROM labels l "
         "JOIN tapes t ON t.id = l.tape WHERE l.name = ? AND t.folder <> '' ORDER BY t.folder",
         (name,),
     )
-    return [(os.fsdecode(folder), entry) for folder, entry in found]
+    return [(os.fsdecode(folder), entry) for folder, entry in rows]
 
 
 def select_locations(db: Connection) -> dict[str, TapeLocation]:
     """Return where each tape was seen last."""
-    found = db.execute("SELECT lower(hex(id)), CAST(folder AS BLOB), inode FROM tapes")
-    return {tape: TapeLocation(os.fsdecode(folder), inode) for tape, folder, inode in found}
+    rows = db.execute("SELECT lower(hex(id)), CAST(folder AS BLOB), inode FROM tapes")
+    return {tape: TapeLocation(os.fsdecode(folder), inode) for tape, folder, inode in rows}
 
 
 def select_location(db: Connection, tape: str) -> TapeLocation | None:
     """Return where a tape was seen last."""
-    found = db.execute(
+    row = db.execute(
         "SELECT CAST(folder AS BLOB), inode FROM tapes WHERE id = ?", (bytes.fromhex(tape),)
     ).fetchone()
-    return found and TapeLocation(os.fsdecode(found[0]), found[1])
+    return row and TapeLocation(os.fsdecode(row[0]), row[1])
 
 
 def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
@@ -303,8 +303,8 @@ def select_tallies(
 ) -> dict[str, PhaseTally]:
     """Return how far each phase of a tape, or each of these, was read, and its sums."""
     if names is not None:
-        found = [(name, select_phase(db, tape, name)[1]) for name in names]
-        return {name: tally for name, tally in found if tally is not None}
+        pairs = [(name, select_phase(db, tape, name)[1]) for name in names]
+        return {name: tally for name, tally in pairs if tally is not None}
     rows = db.execute(
         f"SELECT name, {_SELECT_TALLY} FROM phases WHERE tape = ? ORDER BY key",
         (bytes.fromhex(tape),),
@@ -314,19 +314,19 @@ def select_tallies(
 
 def select_phase(db: Connection, tape: str, name: str) -> tuple[int | None, PhaseTally | None]:
     """Return the key of a phase and how far it was read; None for an unknown one."""
-    found = db.execute(
+    row = db.execute(
         f"SELECT key, {_SELECT_TALLY} FROM phases WHERE tape = ? AND name = ?",
         (bytes.fromhex(tape), name),
     ).fetchone()
-    return (found[0], PhaseTally(*found[1:])) if found else (None, None)
+    return (row[0], PhaseTally(*row[1:])) if row else (None, None)
 
 
 def select_redacted_ids(db: Connection, tape: str) -> set[str]:
     """Return the ids that redactions in a tape name."""
-    found = db.execute(
+    rows = db.execute(
         "SELECT lower(hex(entry)) FROM redactions WHERE tape = ?", (bytes.fromhex(tape),)
     )
-    return {entry for (entry,) in found}
+    return {entry for (entry,) in rows}
 
 
 def save_tape_record(db: Connection, new: TapeRecord, old: TapeRecord | None) -> None:
@@ -408,8 +408,8 @@ def update_location(db: Connection, tape: str, where: TapeLocation) -> None:
 
 def select_stamps(db: Connection, tape: str) -> str | None:
     """Return size and time of a tape's files when they were read: see `reader.describe_stamps`."""
-    found = db.execute("SELECT stamps FROM tapes WHERE id = ?", (bytes.fromhex(tape),)).fetchone()
-    stamps: str | None = found[0] if found else None
+    row = db.execute("SELECT stamps FROM tapes WHERE id = ?", (bytes.fromhex(tape),)).fetchone()
+    stamps: str | None = row[0] if row else None
     return stamps
 
 
@@ -420,8 +420,8 @@ def save_stamps(db: Connection, tape: str, stamps: str | None) -> None:
 
 def select_writers(db: Connection, schema: str = "main") -> list[ActiveWriter]:
     """Return all writers that entered and did not leave."""
-    found = db.execute(f"SELECT lower(hex(tape)), pid, serial FROM {schema}.writers")
-    return [ActiveWriter(*row) for row in found]
+    rows = db.execute(f"SELECT lower(hex(tape)), pid, serial FROM {schema}.writers")
+    return [ActiveWriter(*row) for row in rows]
 
 
 def insert_writers(db: Connection, rows: Iterable[ActiveWriter]) -> None:
@@ -438,8 +438,8 @@ def delete_writers(db: Connection, rows: Iterable[ActiveWriter]) -> None:
 
 def select_tapes_mtime(db: Connection) -> int | None:
     """Return the modification time of `tapes/`, in ns, up to which all tapes are known."""
-    found = db.execute("SELECT value FROM meta WHERE key = 'tapes_mtime_ns'").fetchone()
-    return found and int(found[0])
+    row = db.execute("SELECT value FROM meta WHERE key = 'tapes_mtime_ns'").fetchone()
+    return row and int(row[0])
 
 
 def save_tapes_mtime(db: Connection, mtime_ns: int) -> None:
@@ -449,10 +449,10 @@ def save_tapes_mtime(db: Connection, mtime_ns: int) -> None:
 
 def select_log_position(db: Connection, schema: str = "main") -> tuple[int, int]:
     """Return the position up to which the log of writers was read; 0, 0 before its first line."""
-    found: dict[str, int] = dict(
+    values: dict[str, int] = dict(
         db.execute(f"SELECT key, value FROM {schema}.meta WHERE key LIKE 'log_%'")
     )
-    return found.get("log_number", 0), found.get("log_offset", 0)
+    return values.get("log_number", 0), values.get("log_offset", 0)
 
 
 def save_log_position(db: Connection, position: tuple[int, int]) -> None:
@@ -468,8 +468,8 @@ def select_tape_ids(db: Connection) -> list[str]:
 
 def count_tapes(db: Connection) -> int:
     """Return how many tapes are known."""
-    (found,) = db.execute("SELECT count(*) FROM tapes WHERE folder <> ''").fetchone()
-    return int(found)
+    (count,) = db.execute("SELECT count(*) FROM tapes WHERE folder <> ''").fetchone()
+    return int(count)
 
 
 @contextmanager

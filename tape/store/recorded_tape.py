@@ -96,8 +96,8 @@ class TapeFolders:
         """Return the folder of the tape with this id; None if the store has none."""
         self.look()
         likely = self._by_end.get(identity[:8], set()) | self._by_end.get("", set())
-        found = (name for name in sorted(likely) if self._store.read_tape_id(name) == identity)
-        return next(found, None)
+        names = (name for name in sorted(likely) if self._store.read_tape_id(name) == identity)
+        return next(names, None)
 
     def look(self) -> None:
         """List the store again."""
@@ -126,9 +126,9 @@ def find_existing_folder(store: Store, identity: str) -> str | None:
     return TapeFolders(store).find(identity)
 
 
-def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: ImportTarget) -> str:
+def place_tape(store: Store, tapes: Folder, source: Folder, name: str, target: ImportTarget) -> str:
     """Rename the built tape into the store, and return its folder's name."""
-    free, k = wanted.folder, 2
+    free, k = target.folder, 2
     while True:
         try:
             os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
@@ -138,9 +138,9 @@ def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: I
         else:
             tapes.sync()
             return free
-        if store.read_tape_id(free) == wanted.id:
-            raise Busy(f"tape {wanted.id[:8]} was imported by another process just now")
-        free, k = f"{wanted.folder}.{k}", k + 1
+        if store.read_tape_id(free) == target.id:
+            raise Busy(f"tape {target.id[:8]} was imported by another process just now")
+        free, k = f"{target.folder}.{k}", k + 1
 
 
 def record_tape(
@@ -174,8 +174,8 @@ def record_new_tape(
         with inner.create(beginning) as tape, tape.writer() as writer:
             fill(tape, writer)
             built = tape.folder.name
-        with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
-            with made.sub(built) as whole:
+        with tapes.sub(name) as scratch, scratch.sub("tapes") as tapes_inside:
+            with tapes_inside.sub(built) as whole:
                 whole.sync_tree()
             target = ImportTarget(identity, built, is_path=False)
-            return place_tape(store, tapes, made, built, target)
+            return place_tape(store, tapes, tapes_inside, built, target)

@@ -2,7 +2,7 @@
 
 Rules kept here: the tool messages of a batch come right after their calls, with nothing between;
 pictures of tools follow in a user message; an assistant's content is a string, or null beside
-calls; ids up to 40 characters; arguments are always a JSON object as text. A system message stands
+calls; ids up to 40 characters; arguments are always a JSON object as text. A system message is
 in its place, so the system prompt is the first message.
 
 `wire` holds: thinking `field` (the name its text had: reasoning_content, reasoning, reasoning_text)

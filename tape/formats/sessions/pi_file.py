@@ -114,8 +114,8 @@ class PiBranch(NamedTuple):
 def split_branches(entries: Iterable[PiEntry]) -> list[PiBranch]:
     """Return the branches: the way to the newest entry, then what others add, in file order.
 
-    An entry whose parent is not in the file begins at the beginning, as in pi; one whose id stands
-    there already is left out.
+    An entry whose parent is not in the file begins at the beginning, as in pi; one with an id that
+    came before is left out.
 
         1─2─4      file order 1 2 3 4   →   [None: 1 2 4], [2: 3]
           └3
