@@ -183,7 +183,7 @@ class OpenQuestion:
         return self._draft.text in {"", self._early_words}
 
     def _choose_key(self, event: KeyPressEvent) -> None:
-        """Choose what a number or letter stands for; one of no answer changes nothing."""
+        """Choose the answer of a number or letter; others change nothing."""
         key = event.data
         if (choice := self._answers.find(key)) is None:
             return

@@ -154,7 +154,7 @@ def _render_command(command: str, parts: Sequence[str], columns: int) -> list[St
 
 
 def _strip_blanks(pieces: Sequence[StyledPart], count: int) -> list[StyledPart]:
-    """Return pieces without so many characters at the beginning."""
+    """Return pieces without `count` characters at the beginning."""
     left = []
     for text, style in pieces:
         left.append(StyledPart(text[count:], style))

@@ -269,7 +269,7 @@ async def test_a_question_shows_what_the_file_becomes_m177(stage, name, argument
     assert (stage.folder / "a.txt").read_text() == "one\n"
 
 
-async def test_nobody_is_asked_about_a_change_that_cannot_be_made_m177(stage):
+async def test_an_impossible_change_asks_no_question_m177(stage):
     """M177: a patch is parsed and compared with its file before a person reads it."""
     (stage.folder / "a.txt").write_text("one\n")
     calls = (

@@ -42,7 +42,7 @@ def test_the_parts_that_are_asked_about_are_marked_in_the_whole_command():
     ]
 
 
-def test_nothing_is_said_twice_and_always_says_what_before_it():
+def test_a_question_shows_each_fact_once():
     """M177 M178: command, reason and rule share no words; each answer keeps its number."""
     reason = "touch one: touch is not one of the commands that only read"
     event = ask("bash", {"command": "touch one"}, reason, offered=("Bash(touch:*)",))

@@ -290,7 +290,7 @@ def test_each_tape_is_read_once_to_find_the_relatives_of_many(tmp_path):
     assert done.added == 3
 
 
-def test_two_tapes_of_an_earlier_import_are_said_and_can_be_united(folder, lines):
+def test_two_tapes_of_an_earlier_import_are_reported_and_can_be_united(folder, lines):
     """Earlier versions made a tape of each: of the two one says that it repeats the other."""
     parent, later, _ = lines
     (own,) = folder.bring(FORK)
