@@ -142,7 +142,7 @@ def find_open_prompt(entries: Sequence[Entry]) -> Entry | None:
 
 
 def describe_stop(path: Sequence[Entry]) -> str | None:
-    """Return what the model is told of the stop that a path ends with; None if it was not stopped.
+    """Return the words for the model about the stop that a path ends with; None without one.
 
     The answer that was stopped is never sent itself, but a person has read its text, and continues
     from there.

@@ -183,18 +183,18 @@ def chat(**options: Any) -> int:
 
     A PROMPT is the first message.
     """
-    given = ChatOptions(**options)
-    past = given.find_past()
-    store = given.choose_store(past)
-    names = given.list_tools()
-    asked = given.read_prompt()
-    schema = given.read_schema(is_answering=asked is not None)
-    folder = given.locate_folder()
-    if asked is None and has_project_parts(folder, os.environ):
+    choices = ChatOptions(**options)
+    past = choices.find_past()
+    store = choices.choose_store(past)
+    names = choices.list_tools()
+    prompt = choices.read_prompt()
+    schema = choices.read_schema(is_answering=prompt is not None)
+    folder = choices.locate_folder()
+    if prompt is None and has_project_parts(folder, os.environ):
         from .trust import ask_for_trust  # only for a project that brings something
 
         ask_for_trust(folder, os.environ)  # before the settings, which the project may bring
-    read_settings = partial(given.read_settings, folder, names, store)
+    read_settings = partial(choices.read_settings, folder, names, store)
     read_first = cache(read_settings)
 
     def open_front(chosen: str | None, again: bool = False) -> AbstractContextManager[FrontEnd]:
@@ -203,20 +203,20 @@ def chat(**options: Any) -> int:
         return open_front_end(
             read_settings() if again else read_first(),
             chosen,
-            read_prompt_override(given.base, given.base_file, given.appended),
-            given.effort,
+            read_prompt_override(choices.base, choices.base_file, choices.appended),
+            choices.effort,
             folder=folder,
-            is_kept=not given.no_session,
-            names_mode=given.permission is not None or given.yolo,
+            is_kept=not choices.no_session,
+            names_mode=choices.permission is not None or choices.yolo,
         )
 
     import asyncio  # the help page needs no event loop
 
-    if asked is None:
-        return asyncio.run(_run_terminal(open_front, past, given))
-    if given.picks:
+    if prompt is None:
+        return asyncio.run(_run_terminal(open_front, past, choices))
+    if choices.picks:
         raise click.UsageError("--resume needs a terminal: name the session with --session REF")
-    return asyncio.run(_run_prompt(open_front, past, given, asked, schema))
+    return asyncio.run(_run_prompt(open_front, past, choices, prompt, schema))
 
 
 @asynccontextmanager
@@ -350,18 +350,18 @@ def _import_conversation() -> None:
         import_module(name)
 
 
-def _require_skill(host: OpenSession, asked: str) -> None:
+def _require_skill(host: OpenSession, prompt: str) -> None:
     """Raise UsageError for a prompt such as `/nosuch` that names no skill, nor a server prompt."""
     from ..repl.commands.mcp import is_server_prompt
     from ..repl.commands.skill import is_skill
     from ..repl.commands.table import COMMANDS, is_command  # only such prompts
 
     if (
-        is_command(asked)
-        and not is_skill(asked, host, COMMANDS)
-        and not is_server_prompt(asked, host)
+        is_command(prompt)
+        and not is_skill(prompt, host, COMMANDS)
+        and not is_server_prompt(prompt, host)
     ):
-        name = asked.split(maxsplit=1)[0]
+        name = prompt.split(maxsplit=1)[0]
         raise click.UsageError(
             f"{name} is no skill: gong skills list names them, and commands such as /cost are for"
             f" the terminal (start with a space to send it to the model)"
@@ -372,7 +372,7 @@ async def _run_prompt(
     open_front: OpenFront,
     past: Continuation | None,
     options: ChatOptions,
-    asked: str,
+    prompt: str,
     schema: JsonSchema | None,
 ) -> int:
     """Answer one prompt and print the answer; return the exit code."""
@@ -385,8 +385,8 @@ async def _run_prompt(
         sys.stdout.flush()
 
     async with _open_chat(open_front, past, options.model, verbose=options.verbose) as host:
-        if asked.startswith("/"):
-            _require_skill(host, asked)
+        if prompt.startswith("/"):
+            _require_skill(host, prompt)
         if options.verbose:
             from .verbose import CallReporter  # only with -v
 
@@ -395,4 +395,4 @@ async def _run_prompt(
             host.session.ask_nobody()
         if schema is not None:
             host.session.require_object(schema)
-        return await answer_prompt(host, asked, options.output, out=out, warn=print_warning)
+        return await answer_prompt(host, prompt, options.output, out=out, warn=print_warning)

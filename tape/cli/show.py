@@ -245,7 +245,7 @@ def log(
             tape, head, choice, segments=segments, newest=newest, newest_first=is_newest_first
         )
         if as_json:
-            print_json_array(one.step.line for one in chosen)
+            print_json_array(logged.step.line for logged in chosen)
         elif patches and not short:
             print_patches(tape, chosen, newest_first=is_newest_first)
         else:
@@ -265,10 +265,10 @@ def _open_log_place(
         return
     if every:
         raise UsageError("REF..REF2 is one path: omit --all")
-    with open_entry(options, both[0]) as one, open_second_entry(options, one, both[1]) as two:
+    with open_entry(options, both[0]) as first, open_second_entry(options, first, both[1]) as two:
         from ..history.merge_base import find_merge_base, read_path_to  # only a range needs it
 
-        parted = find_merge_base(read_path_to(*one), read_path_to(*two))
+        parted = find_merge_base(read_path_to(*first), read_path_to(*two))
         yield two.tape, two.head, parted.b
 
 
@@ -327,17 +327,19 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
             )
 
             click.get_current_context().with_resource(show_times(local=False))
-        shown, print_text = Conversation(build_render_options(tape)), print_shown
+        conversation, print_text = Conversation(build_render_options(tape)), print_shown
         if can_colour():
             print_text = print_lines_of
         for run in read_entry_runs(tape, head):
             if markdown:
-                lines = [line for entry in run for line in render_turn_markdown(shown, entry)]
+                lines = [
+                    line for entry in run for line in render_turn_markdown(conversation, entry)
+                ]
             else:
-                lines = [text for text in map(shown.render_turn, run) if text]
+                lines = [text for text in map(conversation.render_turn, run) if text]
             if lines:  # in one write
                 print_text("\n".join(lines))
-        if end := "\n".join(render_end_markdown(shown)) if markdown else shown.end():
+        if end := "\n".join(render_end_markdown(conversation)) if markdown else conversation.end():
             print_text(end)
 
 
@@ -413,7 +415,7 @@ def print_patches(tape: Tape, chosen: Iterable[LoggedEntry], *, newest_first: bo
     first, with the call.
     """
     options = build_render_options(tape, diff_lines=DIFF_LINES, with_bodies=False)
-    shown = Conversation(options)
+    conversation = Conversation(options)
     recorded: set[str] = set()
     for step, _ in chosen:
         call, data, looks = None, step.entry.data, options
@@ -423,9 +425,9 @@ def print_patches(tape: Tape, chosen: Iterable[LoggedEntry], *, newest_first: bo
             calls = select_tool_calls(data.content) if isinstance(data, Assistant) else ()
             looks = options._replace(with_bodies=not {call.id for call in calls} <= recorded)
         else:
-            shown.note_start(data)
-            shown.note_calls(data)
-            call = shown.take_call(data) if isinstance(data, ToolResult) else None
+            conversation.note_start(data)
+            conversation.note_calls(data)
+            call = conversation.take_call(data) if isinstance(data, ToolResult) else None
             call = call and call._replace(head=())  # its head is in the answer above
         print_lines([*render_entry(step.entry, SHOWN_LINES, looks, call), ""])
 

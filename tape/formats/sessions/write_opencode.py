@@ -103,8 +103,8 @@ class _Writer:
                 self._add_prompt(entry, self._build_files(content, is_synthetic=False))
             case Context(content=content):
                 self._add_prompt(entry, self._build_files(content, is_synthetic=True))
-            case Assistant() as said:
-                self._add_answer(entry, said)
+            case Assistant() as message:
+                self._add_answer(entry, message)
             case ToolResult() as result:
                 self._end_call(entry, result)
             case Anchor(summary=summary):
