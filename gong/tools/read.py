@@ -144,7 +144,7 @@ async def _load_large_page(
         return None
     try:
         place = await locate_path(context.env, path)
-        page = await read_page(place, start, limit, _LARGEST_PAGE)
+        page = await read_page(place, start, limit, _MAX_PAGE_BYTES)
         if page is not None and not page.is_binary and context.files:
             context.files.note_digest(await context.env.real_path(place), page.digest)
     except (OSError, ValueError):
@@ -166,7 +166,7 @@ async def _load_large_page(
     )
 
 
-_LARGEST_PAGE = 8 * MAX_KEPT_BYTES
+_MAX_PAGE_BYTES = 8 * MAX_KEPT_BYTES
 """Bytes of a page of a large file that are held."""
 
 
@@ -280,7 +280,7 @@ async def keep_page(page: Page, text: str, path: str, context: ToolContext) -> F
     if digest is None and len(text) * 4 > MAX_KEPT_BYTES:
         digest = hashlib.sha256(encode_text(text)).hexdigest()
     rest = f"the rest is in {path}; SHA-256 of all {digest}"
-    if page.size <= _LARGEST_PAGE:
+    if page.size <= _MAX_PAGE_BYTES:
         return await keep_full_output(text, context.describe_output(), rest)
     storage = context.describe_output().storage
     if storage is not None and page.size <= MAX_STORED_BYTES:
