@@ -103,7 +103,7 @@ def test_a_file_of_a_sub_agent_is_in_the_folder_of_its_session(saved):
     ],
 )
 def test_nothing_else_is_read(saved, named, monkeypatch):
-    monkeypatch.setattr(sources, "_LARGEST_RESULT", 10)
+    monkeypatch.setattr(sources, "_MAX_RESULT_BYTES", 10)
     (saved.path.parent / "secret").mkdir()
     (saved.path.parent / "secret/t1.txt").write_text("key")
     (saved.results / "link.txt").symlink_to(saved.path.parent / "secret/t1.txt")
