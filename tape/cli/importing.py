@@ -313,7 +313,7 @@ class _Batch:
                 beginning,
                 memory,
                 tool=self.tool,
-                accepts=self._is_wanted,
+                wanted=self._is_wanted,
             ):
                 tapes += done.tapes
                 if isinstance(done.error, UsageError):

@@ -48,7 +48,7 @@ _FOLDERS_ABOVE = {
 _MAIN_FILES = tuple(name for name, (form, _) in _FIXED_NAMES.items() if form.is_folder)
 """Files of which the first one that is there stands for all in its folder and below it."""
 _SUFFIXES = (".jsonl", ".json", ".jsonl.zst")
-_LARGEST_RESULT = 64 << 20
+_MAX_RESULT_BYTES = 64 << 20
 """Bytes of a file beside a session that are still read."""
 _DATABASE = b"SQLite format 3\0"
 
@@ -164,7 +164,7 @@ def read_result_beside(file: Path, named: str) -> bytes | None:
     """Return a result that Claude Code stored in `SESSION/tool-results/` beside a session's file.
 
     `named` is the path in the session, perhaps of another machine: only its last part counts. None
-    where there is no such file in that folder, or it is larger than `_LARGEST_RESULT`.
+    where there is no such file in that folder, or it is larger than `_MAX_RESULT_BYTES`.
     """
     *_, place, name = ("", *re.split(r"[/\\]", named))
     is_agent = file.parent.name == "subagents"
@@ -175,8 +175,8 @@ def read_result_beside(file: Path, named: str) -> bytes | None:
     try:
         with open(folder / name, "rb", opener=_open_no_link) as result:
             status = os.fstat(result.fileno())
-            is_fit = stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_RESULT
-            return result.read(_LARGEST_RESULT) if is_fit else None
+            is_fit = stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_RESULT_BYTES
+            return result.read(_MAX_RESULT_BYTES) if is_fit else None
     except (OSError, ValueError):
         return None
 
