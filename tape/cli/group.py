@@ -63,6 +63,7 @@ COMMANDS = {
     "import": ("importing", "Import a tape from a file, or the sessions of other agents."),
     "hook": ("hook", "Record live sessions of other agents, by hooks that they call."),
     "mcp": ("mcp", "Serve the sessions to agents, as an MCP server."),
+    "unite": ("unite", "Bring everything of another copy of a store or tape here."),
     "rm": ("trash", "Move tapes to the trash."),
     "restore": ("trash", "Restore tapes from the trash, or list it."),
     "mv": ("maintain", "Record that the project of a tape moved."),

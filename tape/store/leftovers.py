@@ -26,11 +26,11 @@ LEFTOVER_AGE = 3_600_000_000
 LEFTOVER_NAMES = {
     "store": re.compile(r"\.(store\..*|index)\Z"),
     "tapes": re.compile(r"\.new-.*\Z"),
-    "tape": re.compile(r"\.((refs|tape)\.new|new-origin)\Z"),
+    "tape": re.compile(r"\.((refs|tape)\.new|new-origin|unite)\Z"),
     "shelf": re.compile(r"\.[0-9a-f]{64}\.[0-9a-f]+\Z"),
 }
 """By folder: unfinished store.json and index; tapes being created or imported; tape.json and
-refs.jsonl under repair, the past that detach copies; unfinished blobs."""
+refs.jsonl under repair, the past that detach copies, phases that unite copies; unfinished blobs."""
 
 
 class Leftover(NamedTuple):

@@ -40,7 +40,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..clock import format_timestamp, read_clock
+from ..clock import choose_entry_time, format_timestamp, parse_timestamp, read_clock
 from ..errors import Damaged, InvalidName, NotFound, UsageError
 from ..model.entries import Place
 from ..model.line import JSON_ERRORS, Header, read_header
@@ -49,7 +49,7 @@ from . import disk
 from .locks import hold_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from .disk import Folder
     from .phase import Phases
@@ -129,7 +129,9 @@ class Changes(Struct, gc=False):
             names.clear()
 
 
-class _RefLine(Struct, gc=False):
+class RefLine(Struct, gc=False):
+    """One line of the journal: what it moves, and when."""
+
     h: str
     why: str
     time: str
@@ -142,7 +144,7 @@ class _RefLine(Struct, gc=False):
     entry: str | None = None
 
 
-_DECODER = msgspec.json.Decoder(_RefLine)
+_DECODER = msgspec.json.Decoder(RefLine)
 
 
 def is_ref_name(name: str) -> bool:
@@ -175,7 +177,8 @@ def encode_ref_line(fields: dict[str, Any]) -> bytes:
     return b'{"h":"%b",%b\n' % (sha256(rest).hexdigest()[:16].encode(), rest)
 
 
-def _decode_ref_line(line: bytes) -> _RefLine | None:
+def decode_ref_line(line: bytes) -> RefLine | None:
+    """Return a journal line, given without its newline; None if it does not match its hash."""
     if sha256(line[_HASHED:]).hexdigest()[:16].encode() != line[6:22]:
         return None
     try:
@@ -196,7 +199,7 @@ def replay_journal(data: bytes, onto: Refs | None = None) -> Refs:
     refs = Refs({}, {}) if onto is None else onto
     bad, offset = [], refs.size
     for line in data[refs.size :].split(b"\n")[:-1]:
-        parsed = _decode_ref_line(line)
+        parsed = decode_ref_line(line)
         if parsed is None:
             # Whether it is torn or damaged depends on what follows it: decided after the last line.
             bad.append(
@@ -218,7 +221,7 @@ def replay_journal(data: bytes, onto: Refs | None = None) -> Refs:
     return refs
 
 
-def _apply_ref_line(refs: Refs, line: _RefLine) -> None:
+def _apply_ref_line(refs: Refs, line: RefLine) -> None:
     if line.branch is not None and line.phase is not None:
         # Earlier moves stay: `branch@{1}` and `gong redo` ask where a branch was before.
         move = Move(line.branch, line.phase, line.pin, line.why, line.time)
@@ -270,7 +273,7 @@ class Journal:
         None where the journal was cut or a line does not match its hash.
         """
         data = self._read_bytes()
-        lines = [_decode_ref_line(line) for line in data[offset:].split(b"\n")[:-1]]
+        lines = [decode_ref_line(line) for line in data[offset:].split(b"\n")[:-1]]
         if len(data) < offset or None in lines:
             return None
         return {name for line in lines if line for name in (line.branch, line.label) if name}
@@ -343,13 +346,32 @@ class Moves:
         self._changes.labels.add(name)
         self._append_line({"label": name, "entry": entry, "why": "label"})
 
+    def adopt(self, lines: Sequence[bytes], decisions: Sequence[dict[str, Any]]) -> None:
+        """Append lines of another copy's journal, and moves that decide between the two.
+
+        All in one write, so that no reader sees the one without the other. The decisions are newer
+        than all lines, whatever the clocks of the two machines say.
+        """
+        own = self._journal.folder.read(JOURNAL_NAME)[: self._size].split(b"\n")[:-1]
+        times = [line.time for line in map(decode_ref_line, (*own, *lines)) if line]
+        time = self._journal.clock()
+        if times:
+            time = choose_entry_time(parse_timestamp(max(times)), time)
+        made = [encode_ref_line({**one, "time": format_timestamp(time)}) for one in decisions]
+        data = b"".join((*(line + b"\n" for line in lines), *made))
+        disk.append_bytes(self._fd, data, self._size)
+        if self._journal.folder.durable:
+            disk.sync_file(self._fd)
+        self._size += len(data)
+        replay_journal(self._journal.folder.read(JOURNAL_NAME), self.refs)
+
     def _append_line(self, fields: dict[str, Any]) -> None:
         line = encode_ref_line({**fields, "time": format_timestamp(self._journal.clock())})
         disk.append_bytes(self._fd, line, self._size)
         if self._journal.folder.durable:
             disk.sync_file(self._fd)
         self._size += len(line)
-        parsed = _decode_ref_line(line[:-1])
+        parsed = decode_ref_line(line[:-1])
         assert parsed is not None
         _apply_ref_line(self.refs, parsed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,8 @@ UNRUN = {
     "tape export 3f2a --no-redact | ssh host tape import -": "wants another machine",
     "tape mcp --write": ("serves until its input ends: tests/tape/tools/test_mcp_server.py"),
     "tape mcp --http 8000": "the same",
+    "tape unite /mnt/laptop/.tape": "needs a copy; tests/tape/unite has many",
+    "tape unite ~/.tape /mnt/laptop/.tape": "the same",
     "tape merge --undo": "needs a merge; tests/tape/cli/test_merge.py undoes one",
 }
 """Examples that no test can run from here, with the reason."""
@@ -212,13 +215,14 @@ ASKED = {
     "gc": ["--yes"],
     "completion": ["bash"],
     "restore": ["9c1b"],
+    "unite": ["laptop"],
 }
 SHAPES = [name for name in COMMANDS if promised(verb(name))]
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.usefixtures("store")
-def test_json_has_the_keys_that_help_says(name, capsysbinary):
+def test_json_has_the_keys_that_help_says(name, store, capsysbinary):
+    shutil.copytree(store.path, "laptop") if name == "unite" else None
     run_command(["rm", "9c1b", "--yes"]) if name == "restore" else None
     capsysbinary.readouterr()
     words = ASKED.get(name, ["3f2a"] if "[REF]" in usage(name) else [])

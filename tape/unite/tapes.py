@@ -1,0 +1,93 @@
+"""The union of two copies of one tape.
+
+Order, so that a kill at any point loses nothing and the next run completes it: blobs, the missing
+ends of phases, whole new phases, and last one write of journal lines, which commits them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import UsageError
+from ..store.redaction import MARK_NAME, RedactionMark, complete_redaction, resume_redaction
+from .journal import name_machines, plan_journal, read_side
+from .phases import UNITE_FOLDER, PhaseCopier, PhasePair, pair_phases
+
+if TYPE_CHECKING:
+    from ..store.replica import Replica
+    from ..store.tape import Tape
+    from .journal import KeptEnd
+
+
+class TapeUnion(NamedTuple):
+    """What a union brought to the tape here."""
+
+    entries: int
+    """Number of entries."""
+    phases: tuple[str, ...]
+    """New phases."""
+    moves: int
+    """Number of journal lines: moves of branches, labels, titles."""
+    kept: tuple[KeptEnd, ...]
+    """Branches that moved in both copies, and the branches of their other ends."""
+    lost: tuple[str, ...]
+    """Hashes of blobs that the new entries name and the other copy does not have."""
+
+
+def unite_tapes(here: Tape, there: Tape, other: Replica | None = None) -> TapeUnion:
+    """Bring everything of `there`, another copy of the same tape, to `here`.
+
+    `other` is the copy of the store that `there` is in. Only `here` changes. Raises UsageError for
+    two tapes, Busy while a branch here is being written, Damaged where the other copy does not
+    verify, TapeError where both copies hold different entries at one place; nothing changes then.
+    """
+    if here.id != there.id:
+        raise UsageError(f"{there.folder.name} is a copy of tape {there.id[:8]}, not {here.id[:8]}")
+    machines = name_machines(here.replica(), other)
+    theirs = read_side(there, machines[1])  # first: what is written there meanwhile is left out
+    ends = {head.phase: head.end for head in theirs.heads.values() if not head.pinned}
+    with here.hold_all_locks(), here.notify_projection(), here.journal.open_moves() as moves:
+        if here.folder.has(MARK_NAME):  # a union, or a redaction, was interrupted
+            resume_redaction(here)
+        ours = read_side(here, machines[0])
+        pairs = pair_phases(here, there, ends)
+        plan = plan_journal(ours, theirs, pairs)
+        missing = [pair for pair in pairs.values() if pair.there > (pair.here or 0)]
+        if not missing and not plan.lines and not plan.decisions:
+            return TapeUnion(0, (), 0, plan.kept, ())
+        redacted = here.phases.read_redacted_ids() if missing else frozenset()
+        copier = PhaseCopier(here, there, redacted)
+        mark = None
+        if missing and there.phases.read_redacted_ids() - redacted:
+            mark = RedactionMark.place_mark(here.folder)  # a kill from here on: resumed by a writer
+        new = _copy_phases(here, copier, missing)
+        moves.adopt(plan.lines, plan.decisions)
+        if mark is not None:
+            with mark:
+                complete_redaction(here)
+                mark.remove()
+    return TapeUnion(
+        copier.entries,
+        new,
+        len(plan.lines) + len(plan.decisions),
+        plan.kept,
+        tuple(sorted(copier.lost)),
+    )
+
+
+def _copy_phases(here: Tape, copier: PhaseCopier, missing: list[PhasePair]) -> tuple[str, ...]:
+    """Copy what is missing, and return the names of the new phases, in place but uncommitted."""
+    new = tuple(pair.name for pair in missing if pair.here is None)
+    for pair in missing:
+        if pair.here is not None:
+            copier.lengthen_phase(pair)
+    if new:
+        with here.folder.make(UNITE_FOLDER) as aside:
+            for pair in missing:
+                if pair.here is None:
+                    copier.build_phase(aside, pair)
+            for name in new:
+                aside.move(name, here.phases.folder, name)
+        here.folder.remove(UNITE_FOLDER)
+        here.folder.sync()
+    return new

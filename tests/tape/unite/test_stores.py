@@ -1,0 +1,153 @@
+"""`tape unite`: whole stores that grew apart come together, and a kill in between loses nothing."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tape.store.store import Store
+from tests.tape import making
+from tests.tape.unite.test_tapes import STEPS, Clock, describe
+
+
+@pytest.fixture
+def pair(store, tape, tmp_path):
+    """Return a store with a tape, and a copy that has a tape of its own and a fork in a new one."""
+    making.write(tape, "one")
+    shutil.copytree(store.path, tmp_path / "copy")
+    copy = Store(tmp_path / "copy", clock=Clock(), durable=False)
+    with copy.create(making.beginning("only there")) as other:
+        making.write(other, "x" * 70_000)
+        with copy.create(making.beginning("child"), origin=(other, other.head())) as child:
+            making.write(child, "three")
+    with copy.open(tape.id) as theirs:
+        making.write(theirs, "two", "three")
+    return store, copy
+
+
+def run_unite(store, *paths, expect=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "tape", "--store", store.path, "unite", *paths, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == expect, done.stderr
+    return json.loads(done.stdout) if done.stdout else done.stderr
+
+
+def verify_store(store):
+    done = subprocess.run(
+        [sys.executable, "-m", "tape", "--store", store.path, "verify", "--all"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_tape_of_the_copy_comes_and_nothing_comes_twice(pair):
+    here, there = pair
+    before = {file: file.read_bytes() for file in there.path.rglob("*") if file.is_file()}
+    first = run_unite(here, there.path)
+    assert sorted((done["new"], done["entries"]) for done in first) == [
+        (False, 3),
+        (True, 2),
+        (True, 2),
+    ]
+    assert {done["error"] for done in first} == {None}
+    verify_store(here)
+    assert {file: file.read_bytes() for file in before} == before
+    again = run_unite(here, there.path)
+    assert {(done["new"], done["entries"], done["moves"]) for done in again} == {(False, 0, 0)}
+
+
+def test_one_tape_is_united_with_its_copy_in_any_folder(pair, tape, tmp_path):
+    here, there = pair
+    with there.open(tape.id) as theirs:
+        shutil.copytree(there.tapes / theirs.folder.name, tmp_path / "elsewhere")
+    (done,) = run_unite(here, tmp_path / "elsewhere")
+    assert (done["tape"], done["entries"]) == (tape.id, 3)
+    (other,) = (name for name in there.folders() if "only-there" in name)
+    said = run_unite(here, here.tapes / tape.folder.name, there.tapes / other, expect=2)
+    assert "holds no copy of tape" in said
+
+
+def test_a_tape_in_the_trash_stays_there_and_is_named(pair, tape):
+    here, there = pair
+    here.remove(tape)
+    outcomes = run_unite(here, there.path, expect=1)
+    (error,) = (done["error"] for done in outcomes if done["tape"] == tape.id)
+    assert f"`tape restore {tape.id[:8]}` brings it back" in error
+    assert len(here.folders()) == 2
+
+
+def test_a_damaged_tape_is_named_and_the_others_come(pair, tape):
+    here, there = pair
+    with there.open(tape.id) as theirs:
+        for file in (there.tapes / theirs.folder.name).glob("phases/*-main/entries.jsonl"):
+            file.write_bytes(file.read_bytes().replace(b'"two"', b'"tw0"'))
+    outcomes = run_unite(here, there.path, expect=1)
+    assert [done["tape"] for done in outcomes if done["error"]] == [tape.id]
+    assert sum(done["new"] for done in outcomes) == 2
+    verify_store(here)
+
+
+@pytest.mark.parametrize("wrong", ["nowhere", "."])
+def test_what_is_no_copy_is_refused(store, tape, tmp_path, wrong):
+    assert "neither a store" in run_unite(store, tmp_path / wrong, expect=3)
+
+
+def test_the_same_store_is_refused(store, tape):
+    assert "give another copy" in run_unite(store, store.path, expect=2)
+
+
+UNITE = """
+import sys
+from pathlib import Path
+from tape.store.store import Store
+from tape.unite.stores import unite_stores
+print("ready", flush=True)
+[*unite_stores(Store(Path(sys.argv[1])), Store(Path(sys.argv[2])))]
+"""
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_moment_loses_nothing_and_the_next_run_completes_it(tmp_path):
+    """M213: two copies that grew apart by random steps, and kills within their union."""
+    choose = random.Random(5)
+    a = Store(tmp_path / "a", clock=Clock())
+    with a.create(making.beginning()) as tape:
+        making.write(tape, "one")
+    shutil.copytree(a.path, tmp_path / "b")
+    b = Store(tmp_path / "b", clock=Clock())
+    for _ in range(60):
+        with choose.choice((a, b)).open("") as tape:
+            choose.choice(STEPS)(tape, choose)
+    with b.open("") as tape:
+        making.write(tape, *(f"{'x' * 70_000}{number}" for number in range(20)))
+    mine = describe(a)[4]
+    whole = None
+    for number in range(40):
+        here = tmp_path / f"here{number}"
+        shutil.copytree(a.path, here)
+        with subprocess.Popen(
+            [sys.executable, "-c", UNITE, here, b.path], stdout=subprocess.PIPE
+        ) as run:
+            run.stdout.readline()
+            try:
+                run.wait(choose.random() * 0.4)
+            except subprocess.TimeoutExpired:
+                run.send_signal(signal.SIGKILL)
+        united = Store(here)
+        with united.open("") as tape:
+            assert {*mine} <= {line[:48] for _, _, line in tape.phases.read_all_lines()}
+        subprocess.run([sys.executable, "-c", UNITE, here, b.path], check=True, timeout=60)
+        heads = describe(united)
+        whole = whole or (heads[0].keys(), heads[4])
+        assert heads[4] == whole[1]
+        shutil.rmtree(here)
