@@ -68,6 +68,10 @@ Answers = str | Sequence[str | Sequence[str]] | Mapping[str, str | Sequence[str]
 
 _QUESTION = re.compile(r"[?？؟][\s*_\"'”’)）」』]*\Z")
 """The end of a text that asks something, with marks of Markdown and quotes behind it."""
+_OPTION = re.compile(r"\s*(?:[-*+•]|\(?(?:\d{1,2}|[A-Za-z])[.):、）])\s+\S")
+"""The first line of an item of a list."""
+_MORE_OF_OPTION = re.compile(r"\s*\Z|[ \t]{2,}\S")
+"""A line between two items, or one that continues an item."""
 
 
 def find_todos(entries: Sequence[Entry]) -> tuple[Todo, ...]:
@@ -88,15 +92,28 @@ def find_todos(entries: Sequence[Entry]) -> tuple[Todo, ...]:
 
 
 def ends_with_question(path: Sequence[Entry], prompt: Entry) -> bool:
-    """Return whether the newest answer after a prompt is a question that nothing follows."""
+    """Return whether the newest answer after a prompt ends with a question, and its options."""
     for entry in reversed(path):
         if isinstance(entry.data, Assistant):
             content = entry.data.content
-            asks = _QUESTION.search(join_texts(content)) is not None
+            text = join_texts(content)
+            asks = any(_QUESTION.search(part) for part in (text, _remove_options(text)))
             return asks and not select_tool_calls(content)
         if entry.id == prompt.id:
             break
     return False
+
+
+def _remove_options(text: str) -> str:
+    """Return a text without the list of two items or more that it ends with."""
+    lines = text.rstrip().split("\n")
+    first, count = len(lines), 0
+    for number in range(len(lines) - 1, -1, -1):
+        if _OPTION.match(lines[number]):
+            first, count = number, count + 1
+        elif not _MORE_OF_OPTION.match(lines[number]):
+            break
+    return "\n".join(lines[:first]) if count > 1 else text
 
 
 def encode_todos(todos: Iterable[Todo]) -> Raw:

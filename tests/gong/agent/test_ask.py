@@ -156,12 +156,19 @@ async def test_without_a_person_the_model_decides_itself_m194(stage, how):
     [
         ("I read it.\n\n**Shall I go on?**\n", "awaiting_input"),
         ("用哪一个？", "awaiting_input"),
+        ("Which one?\n\n1. **The first**\n   is quick\n\n2. the second", "awaiting_input"),
+        ("Wohin?\n* a\n* b\n", "awaiting_input"),
+        ("What is left?\n- only one", "idle"),
+        ("Done:\n- a?b\n- c", "idle"),
         ("Why? Because.", "idle"),
         ("```\na ? b : c ?\n```", "idle"),
     ],
 )
 async def test_an_answer_that_ends_with_a_question_awaits_input(stage, text, state):
-    """M012: an open question in text; the next prompt is its answer, and more is refused then."""
+    """M012: an open question in text, also with options behind it; the next prompt answers it.
+
+    More is refused then.
+    """
     session = await stage.session({"text": text}, DONE, {"text": "Sure?"})
     await seen(session, "go")
     assert session.state.value == state
