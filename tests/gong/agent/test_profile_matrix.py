@@ -316,7 +316,6 @@ async def test_the_smoke_test_of_the_loop(stage, profile):
         agent = [turn(call("Task", prompt="test hello.py", model=f"scripted/{child}"))]
     (stage.folder / "big.txt").write_text("x" * 100_000)
     hello, goodbye = "print('Hello World')", "print('Goodbye')"
-    times = {} if profile == "openai" else {"default_command_timeout_ms": 500}
     session = await stage.session(
         *(turn(write("hello.py", f"{hello}\n")), DONE),
         *(turn(read("hello.py")), turn(edit(profile, "hello.py", hello, goodbye)), DONE),
@@ -326,7 +325,6 @@ async def test_the_smoke_test_of_the_loop(stage, profile):
         *(*agent, DONE),
         *(turn(shell("sleep 30")), DONE),
         tools=(profile,),
-        **times,
     )
     await seen(session, "make hello.py")
     assert (stage.folder / "hello.py").read_text() == f"{hello}\n"
@@ -344,7 +342,10 @@ async def test_the_smoke_test_of_the_loop(stage, profile):
     told = await seen(session, "let an agent test it")
     assert [one.kind for one in told if one.agent] == ["subagent_start", "subagent_end"]
     assert "hello.py is fine" in texts(session)[-1]
+    limit = 10_000
+    if profile != "openai":  # only now: all before may take as long as a busy machine needs
+        limit = 500
+        session.configure(default_command_timeout_ms=limit)
     told = await seen(session, "sleep for half a minute")
-    limit = 10_000 if profile == "openai" else 500
     assert f"timed out after {limit}ms" in texts(session)[-1]
     assert told[-1].stop_reason == "stop"
