@@ -66,7 +66,7 @@ class ModelFactory:
     where: Surroundings
     environ: Mapping[str, str]
     settings: Settings
-    override: PromptOverride = PromptOverride()  # noqa: RUF009 (a tuple)
+    override: PromptOverride = PromptOverride()
     load_skills: Callable[[], SessionSkills] | None = None
     """Returns the skills of sessions, always the same; None if there are none to use."""
     offers_skills: bool = False
@@ -213,7 +213,7 @@ class FrontEnd:
     """Receives warnings to show before the first prompt."""
     hooks: Sequence[object] = ()
     """Python hooks of the host, asked before those of files."""
-    override: PromptOverride = PromptOverride()  # noqa: RUF009 (a tuple)
+    override: PromptOverride = PromptOverride()
     """What the user has set of the system prompt."""
     effort: EffortChoice | None = None
     """How hard models think in this session, as by `-e`; None if not named."""

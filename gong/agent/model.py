@@ -56,7 +56,7 @@ class AgentModel:
     """How hard it thinks unless the session says otherwise."""
     profile: ProfileName = "default"
     """The family whose tools and instructions it gets."""
-    instructions: Instructions = Instructions()  # noqa: RUF009 (a tuple)
+    instructions: Instructions = Instructions()
     """What the system prompt has from AGENTS.md and its relatives."""
     equip: Callable[[ToolRegistry, ToolSettings], ToolRegistry] = lambda tools, _: tools
     """Returns a registry with the tools that this model is offered, in these settings."""

@@ -66,7 +66,7 @@ class RunState:
     """The model asked for a compaction with this focus; None if it did not."""
     fold: HistoryFold = field(default_factory=HistoryFold)
     """The history of the newest request."""
-    spend: Spend = Spend()  # noqa: RUF009 (frozen)
+    spend: Spend = Spend()
     """Usage and cost of all calls of this session and its sub-agents."""
     parent: RunState | None = None
     """That of the session whose sub-agent this is: it counts the calls, too."""

@@ -97,13 +97,13 @@ class SessionSetup:
     open: Callable[[str], Recorder]
     """Opens the branch to write to; called once, with the first prompt."""
     policy: Policy = allow_all
-    compaction: CompactionSettings = CompactionSettings(auto=False)  # noqa: RUF009 (frozen)
+    compaction: CompactionSettings = CompactionSettings(auto=False)
     """When and how older messages are compacted; by default never automatically."""
     summariser: AgentModel | None = None
     """The model that writes summaries; None is `model`."""
     namer: AgentModel | None = None
     """The model that titles new sessions; None uses the first words of the first prompt."""
-    config: SessionConfig = SessionConfig()  # noqa: RUF009 (frozen)
+    config: SessionConfig = SessionConfig()
     """Limits and timeouts."""
     tuning: ToolSettings = DEFAULT_SETTINGS
     """Settings of the built-in tools."""
@@ -125,7 +125,7 @@ class SessionSetup:
     """The id of the sub-agent whose session it is; empty for any other."""
     sources: tuple[ToolSource, ...] = ()
     """Where further tools come from, in this order."""
-    retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
+    retry: RetryPolicy = RetryPolicy()
     patient_retry: RetryPolicy = PATIENT_RETRY
     """The same while a person is there."""
     clock: Callable[[], int] = read_clock

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def open_front_end(
     settings: Settings,
     model: str | None = None,
-    override: PromptOverride = PromptOverride(),  # noqa: B008 (a tuple)
+    override: PromptOverride = PromptOverride(),
     effort: EffortChoice | None = None,
     *,
     folder: str | None = None,

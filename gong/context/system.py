@@ -284,8 +284,8 @@ def build_system_prompt(
     where: Surroundings,
     model: ModelFacts,
     tools: Sequence[ToolSpec],
-    instructions: Instructions = Instructions(),  # noqa: B008 (a tuple)
-    override: PromptOverride = PromptOverride(),  # noqa: B008 (a tuple)
+    instructions: Instructions = Instructions(),
+    override: PromptOverride = PromptOverride(),
     skills: str = "",
 ) -> str:
     """Return the whole system prompt of a session that has these tools.

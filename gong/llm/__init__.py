@@ -17,15 +17,15 @@ _HOMES = {
     "picture_sources": ("Pictures",),
     "retry": ("RetryPolicy",),
     "types": (
-        *("Grammar", "RateLimit", "Request", "Response"),
-        *("StreamEvent", "ToolChoice", "ToolSpec", "Usage"),
+        "Grammar", "RateLimit", "Request", "Response",
+        "StreamEvent", "ToolChoice", "ToolSpec", "Usage",
     ),
     ".sdk.functions": ("Tool",),
     ".sdk.generation": (
-        *("generate", "generate_object", "set_default_client", "stream_object", "stream_text"),
+        "generate", "generate_object", "set_default_client", "stream_object", "stream_text",
     ),
     ".sdk.results": ("GenerateResult", "StepFinish", "StepResult", "StreamResult"),
-}
+}  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = list(_HOME_OF)

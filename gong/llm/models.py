@@ -128,8 +128,8 @@ class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     freeform: bool = False
     """Tools may take free text; the newer models of the host know how to use them."""
     tool_choices: tuple[Literal["auto", "none", "required", "named"], ...] = (
-        *("auto", "none", "required", "named"),
-    )
+        "auto", "none", "required", "named",
+    )  # fmt: skip
     """The tool choices that the provider supports."""
     cache_marks: bool = False
     """`cache_control` marks pass through to models that know them."""

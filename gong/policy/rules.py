@@ -35,24 +35,17 @@ if TYPE_CHECKING:
 _FAMILIES = {
     "bash": ("bash", "shell", "run_shell_command", "exec_command", "local_shell", "sh", "command"),
     "edit": (
-        *("edit", "write", "edit_file", "write_file", "multiedit", "multi_edit", "apply_patch"),
-        *("replace", "str_replace", "create_file", "notebookedit", "notebook_edit", "patch"),
-        *("search_replace", "insert", "applypatch", "write_to_file", "str_replace_editor"),
+        "edit", "write", "edit_file", "write_file", "multiedit", "multi_edit", "apply_patch",
+        "replace", "str_replace", "create_file", "notebookedit", "notebook_edit", "patch",
+        "search_replace", "insert", "applypatch", "write_to_file", "str_replace_editor",
     ),
     "read": (
-        *("read", "read_file", "grep", "find", "glob", "ls", "list_dir", "list_directory"),
-        *(
-            "grep_search",
-            "search_file_content",
-            "read_many_files",
-            "view",
-            "view_file",
-            "grep_files",
-        ),
-        *("list_files", "file_search", "search_files", "view_image", "notebookread"),
+        "read", "read_file", "grep", "find", "glob", "ls", "list_dir", "list_directory",
+        "grep_search", "search_file_content", "read_many_files", "view", "view_file", "grep_files",
+        "list_files", "file_search", "search_files", "view_image", "notebookread",
     ),
     "webfetch": ("webfetch", "web_fetch", "fetch", "fetch_url"),
-}
+}  # fmt: skip
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names}
 _SHOWN_NAMES = {"bash": "Bash", "edit": "Edit", "read": "Read", "webfetch": "WebFetch"}
 _RULE = re.compile(r"\s*([\w.*-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)

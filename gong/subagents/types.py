@@ -112,9 +112,9 @@ class AgentTypes(NamedTuple):
 def load_built_in_types() -> tuple[AgentType, ...]:
     """Return the types that come with the agent."""
     names = (
-        *("general-purpose", "explore", "plan", "code-review", "code-simplifier", "plugin-dev"),
-        *("planner", "executor", "reviewer", "fixer", "evaluator", "test-writer"),
-    )
+        "general-purpose", "explore", "plan", "code-review", "code-simplifier", "plugin-dev",
+        "planner", "executor", "reviewer", "fixer", "evaluator", "test-writer",
+    )  # fmt: skip
     kinds = []
     for name in names:
         path = _DATA / f"{name}.md"

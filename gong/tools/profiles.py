@@ -68,13 +68,13 @@ PROFILES: Mapping[ProfileName, ProviderProfile] = {
         ProviderProfile(
             "gemini",
             (
-                *("read_file", "read_many_files", "write_file", "edit_file"),
-                *("shell", "grep", "glob", "list_dir"),
+                "read_file", "read_many_files", "write_file", "edit_file",
+                "shell", "grep", "glob", "list_dir",
             ),
             instruction_file="GEMINI.md",
         ),
     )
-}
+}  # fmt: skip
 """Every profile by its name."""
 _ONLY_OFFERED = frozenset({"apply_patch"})
 _PROFILE_TOOLS = AGENT_TOOLS.union(*(profile.tools for profile in PROFILES.values()))

@@ -96,7 +96,7 @@ class TruncationService:
 
     def __init__(
         self,
-        config: TruncationSettings = TruncationSettings(),  # noqa: B008 (a frozen value)
+        config: TruncationSettings = TruncationSettings(),
         tools: Mapping[str, TruncationOverride] = TOOL_DEFAULTS,
         *,
         on_event: Callable[[TruncationEvent], None] = lambda _: None,

@@ -300,22 +300,22 @@ _NAMES: tuple[tuple[_ToolParser, tuple[str, ...]], ...] = (
     (
         _parse_write,
         (
-            *("write", "write_file", "writefile", "write_to_file", "create_file", "create"),
-            *("save_file", "fs_write"),
+            "write", "write_file", "writefile", "write_to_file", "create_file", "create",
+            "save_file", "fs_write",
         ),
     ),
     (
         _parse_edit,
         (
-            *("edit", "edit_file", "editfile", "multiedit", "multi_edit", "replace"),
-            *("str_replace", "strreplacefile", "search_replace", "replace_in_file"),
+            "edit", "edit_file", "editfile", "multiedit", "multi_edit", "replace",
+            "str_replace", "strreplacefile", "search_replace", "replace_in_file",
         ),
     ),
     (_parse_insert, ("insert", "insert_text")),
     (_parse_patch_call, ("apply_patch", "applypatch", "patch")),
     (_parse_shell, ("bash", "shell", "exec_command", "local_shell", "run_shell_command")),
     (_parse_command, ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")),
-)
+)  # fmt: skip
 _TOOLS: dict[str, _ToolParser] = {name: shape for shape, names in _NAMES for name in names}
 """What each tool does with its arguments, by its lower-case name without the server's name."""
 TOLD_ARGUMENTS = {

@@ -73,6 +73,10 @@ _FAILURE = re.compile(
 )
 _JOINED = re.compile(r"Earlier, (\d+) requests?: (.*)\Z", re.DOTALL)
 _BULLET_CHARS = len("- \n")
+_DROP_ORDER = (
+    "done", "next_steps", "decisions", "blocked", "critical_context", "constraints", "in_progress",
+)  # fmt: skip
+"""The fields whose oldest points are dropped where room is short, the first one first."""
 
 
 class Fact(NamedTuple):
@@ -301,10 +305,7 @@ def limit_summary(summary: Summary, limit: int) -> Summary:
 
 def _drop_oldest_points(summary: Summary, limit: int) -> Summary:
     """Return a summary of at most `limit` characters, if that is possible at all."""
-    for name in (
-        *("done", "next_steps", "decisions", "blocked"),
-        *("critical_context", "constraints", "in_progress"),
-    ):
+    for name in _DROP_ORDER:
         over, points = len(render_summary(summary)) - limit, getattr(summary, name)
         ends = accumulate((len(point) + _BULLET_CHARS for point in points), initial=0)
         gone = sum(begin < over for begin in [*ends][:-1])

@@ -206,11 +206,11 @@ def _compile_program_names() -> re.Pattern[str]:
 
 _VALUED = {
     "curl": (
-        *("-o", "--output", "-d", "--data", "-H", "--header", "-X", "--request", "-u", "--user"),
-        *("-A", "--user-agent", "-e", "-F", "--form", "-m", "--max-time", "--retry", "-x", "-b"),
+        "-o", "--output", "-d", "--data", "-H", "--header", "-X", "--request", "-u", "--user",
+        "-A", "--user-agent", "-e", "-F", "--form", "-m", "--max-time", "--retry", "-x", "-b",
     ),
     "wget": ("-O", "--output-document", "-P", "--header", "-U", "-t", "-T", "-o"),
-}
+}  # fmt: skip
 _SHELL_VALUED = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file", "-W", "-X", "--require")
 _SOURCES = {".", "source"}
 _BUILDERS = {"make", "gmake", "bmake"}

@@ -137,10 +137,10 @@ def _read_usage(usage: WireObject) -> Usage:
     sent, received, reads, writes = (
         read_count(usage.get(name))
         for name in (
-            *("inputTokens", "outputTokens"),
-            *("cacheReadInputTokens", "cacheCreationInputTokens"),
+            "inputTokens", "outputTokens",
+            "cacheReadInputTokens", "cacheCreationInputTokens",
         )
-    )
+    )  # fmt: skip
     return Usage(
         input=sent,
         output=received,

@@ -231,10 +231,10 @@ def _read_usage(facts: WireObject) -> Usage:
     named = {
         name: read_count(facts.get(f"gen_ai.usage.{name}"))
         for name in (
-            *("input_tokens", "output_tokens", "cache_read.input_tokens"),
-            *("cache_creation.input_tokens", "reasoning.output_tokens"),
+            "input_tokens", "output_tokens", "cache_read.input_tokens",
+            "cache_creation.input_tokens", "reasoning.output_tokens",
         )
-    }
+    }  # fmt: skip
     sent, received, reads, writes, thoughts = named.values()
     return Usage(
         input=max(sent - reads - writes, 0),

@@ -274,7 +274,7 @@ def _list_texts(item: WireObject) -> list[WireObject]:
 
 def _name_counts(counts: list[int]) -> WireObject:
     names = (
-        *("input_tokens", "cached_input_tokens", "output_tokens"),
-        *("reasoning_output_tokens", "total_tokens"),
-    )
+        "input_tokens", "cached_input_tokens", "output_tokens",
+        "reasoning_output_tokens", "total_tokens",
+    )  # fmt: skip
     return dict(zip(names, counts, strict=True))

@@ -16,7 +16,7 @@ def user(text):
     return Message("user", (Text(text),))
 
 
-def request(*messages, tools=ALL, choice=ToolChoice()):  # noqa: B008 (a frozen value)
+def request(*messages, tools=ALL, choice=ToolChoice()):
     specs = tuple(ToolSpec(name, "", Raw(b"{}")) for name in tools)
     return Request(model="rules", messages=messages, tools=specs, tool_choice=choice)
 

@@ -64,7 +64,7 @@ def events():
 def make(tmp_path, events):
     """Make a service that keeps files in a folder of its own and tells its events."""
 
-    def make(config=TruncationSettings(), tools=TOOL_DEFAULTS, **parts):  # noqa: B008
+    def make(config=TruncationSettings(), tools=TOOL_DEFAULTS, **parts):
         storage = FolderStorage(str(tmp_path / "kept"))
         return TruncationService(
             config, tools, on_event=events.append, **{"storage": storage, **parts}

@@ -73,10 +73,10 @@ _STOPS: dict[str, StopReason] = {
 _DELTAS = frozenset(
     f"response.{kind}.delta"
     for kind in (
-        *("output_text", "refusal", "reasoning_text", "reasoning_summary_text"),
-        *("function_call_arguments", "custom_tool_call_input"),
+        "output_text", "refusal", "reasoning_text", "reasoning_summary_text",
+        "function_call_arguments", "custom_tool_call_input",
     )
-)
+)  # fmt: skip
 _WHOLES = {
     "response.output_text.done": "text",
     "response.refusal.done": "refusal",
