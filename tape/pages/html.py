@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from ..archive.export import ExportReport
     from ..model.line import Entry
+    from ..render.calls import RenderedCall
     from ..render.paint import Kind
     from ..store.refs import Head
     from ..store.tape import Tape
@@ -149,8 +150,8 @@ class _PageView:
                 if calls:
                     self._calls[entry.id] = [
                         {
-                            "head": "\n".join(map(_drop_kind, call.head)),
-                            "body": _join_diff(_cut_diff(call.body)),
+                            "head": "\n".join(map(_drop_kind, _join_head(call))),
+                            "body": _join_diff(_cut_diff(call.body)) if call.is_patch else "",
                         }
                         for call in calls
                     ]
@@ -198,6 +199,11 @@ class _PageView:
 def _mark_kind(kind: Kind, text: str) -> str:
     """Return a line with what it is in front; NUL tells it from text, which has none."""
     return f"\0{_LETTERS.get(kind, '')}{text}"
+
+
+def _join_head(call: RenderedCall) -> tuple[str, ...]:
+    """Return the lines that stand above the result of a call."""
+    return call.head if call.is_patch else (*call.head, *call.body)
 
 
 def _drop_kind(line: str) -> str:

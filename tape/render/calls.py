@@ -9,6 +9,7 @@ result shows the head, the output, and the changes, or the body where none were 
     edit {"path": "a.py", "old_text": …}      → edit a.py        body: -old +new
     apply_patch {"input": "*** Begin Patch…   → apply_patch      body: the patch
     another {"a": 1}                          → another {"a":1}
+    ask_user {"questions": […]}               → Asked 2 questions     body: the questions
 
 Everything is made visible here (`show_controls`), so that `paint` may colour it.
 """
@@ -36,6 +37,7 @@ from ..files.calls import (
 from ..files.git_patch import REGULAR_MODE, PatchSide, build_patch
 from ..model.entries import NO_JSON, BlobRef, ChangedFile, FileState
 from ..text import show_controls, to_single_line
+from .own_calls import describe_own_call
 from .paint import leave_plain
 
 if TYPE_CHECKING:
@@ -55,6 +57,10 @@ class RenderedCall(NamedTuple):
     """Its lines: a command may have several."""
     body: tuple[str, ...]
     """What it does to files, as lines of a patch; empty where the head says all."""
+    is_patch: bool = True
+    """Whether the body is that; else it is what a tool of an agent's own is about, as text."""
+    is_markdown: bool = False
+    """Whether that text is Markdown."""
 
 
 def render_call(
@@ -72,6 +78,11 @@ def render_call(
         details = _render_details(arguments, "command")
         painted = [paint("command", line) for line in lines]
         return RenderedCall((*painted, *([details] if details else [])), ())
+    own = describe_own_call(call.name, arguments)
+    if own is not None:
+        body = tuple(line for text in own.lines for line in show_controls(text).split("\n"))
+        head = (paint("call", f"→ {to_single_line(own.sentence)}"),)
+        return RenderedCall(head, body, is_patch=False, is_markdown=own.is_markdown)
     calls = parse_named_call(call.name, arguments)
     if not calls:
         raw_arguments = show_controls(bytes(ran or call.args).decode("utf-8", "replace"))

@@ -7,6 +7,7 @@ conversation no words of somebody pass for a heading of ours.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from ..clock import render_time
 from ..model.entries import (
     NO_JSON,
+    TODOS_KIND,
     AgentEnd,
     AgentStart,
     Anchor,
@@ -26,6 +28,7 @@ from ..model.entries import (
     Branch,
     Checkpoint,
     Context,
+    Custom,
     Document,
     Error,
     Image,
@@ -168,6 +171,18 @@ def _describe_minor_payload(data: Payload) -> str:
             return _describe_folders_payload(data)
 
 
+def _describe_todos(data: Custom) -> str:
+    """Return a todo list in a few words; as it is where it is none."""
+    from .own_calls import describe_own_call  # noqa: PLC0415 (few entries)
+
+    raw = b'{"todos":%b}' % bytes(data.data)
+    with suppress(ValueError, RecursionError):
+        own = describe_own_call("todo", msgspec.json.decode(raw))
+        if own is not None:
+            return own.sentence[:1].lower() + own.sentence[1:]
+    return msgspec.json.encode(data).decode("utf-8", "replace")
+
+
 def _describe_folders_payload(data: Payload) -> str:
     match data:
         case Checkpoint():
@@ -179,6 +194,8 @@ def _describe_folders_payload(data: Payload) -> str:
             return f"{data.agent} ({data.kind}) on {place}: {to_single_line(data.task)}"
         case AgentEnd():
             return f"{data.agent} {data.status}: {to_single_line(data.result)}"
+        case Custom(kind=kind) if kind == TODOS_KIND:
+            return _describe_todos(data)
         case Meta(cwd=str(cwd), tags=None):
             return f"continued in {cwd}"
         case _:
@@ -241,8 +258,9 @@ def render_parts(
         case ToolResult():
             if call is not None:
                 yield from call.head
-                yield from () if data.files and not data.is_error else call.body
-            yield from _render_blocks(data.content)
+                is_shown_below = data.files and not data.is_error
+                yield from () if is_shown_below or repeats_call(data, call) else call.body
+            yield from _render_result(data)
             if data.whole is not None:
                 yield "in full:"
                 yield from _show_text(data.whole)
@@ -279,12 +297,39 @@ def _render_blocks(content: Content, options: RenderOptions = PLAIN) -> Iterator
         if type(block) is Text:  # nearly all
             yield from _show_text(block.text)
         elif type(block) is ToolCall:
-            head, body = _render_call(block, paint=options.paint)
-            yield from head
-            yield from body if options.with_bodies else ()
+            call = _render_call(block, paint=options.paint)
+            yield from call.head
+            yield from call.body if options.with_bodies else ()
         else:
             for text in render_block(block):
                 yield from _show_text(text)
+
+
+_TODO_RESULT = "The todo list is now:"
+"""How the result of `todo` begins: the list, which its call shows."""
+
+
+def repeats_call(result: ToolResult, call: RenderedCall) -> bool:
+    """Whether the result of an agent's own tool says again what its call is about."""
+    text = join_texts(result.content)
+    return not call.is_patch and all(line in text for line in call.body)
+
+
+def _render_result(result: ToolResult) -> Iterator[str]:
+    """Yield what a call returned; an object of an agent's own tool as lines of its fields."""
+    match result.content:
+        case (Text(text=text),) if text.startswith(_TODO_RESULT) and result.name == "todo":
+            return
+        case (Text(text=text),) if text[:1] == "{":
+            from .own_calls import describe_own_call, flatten_object  # noqa: PLC0415 (few results)
+
+            fields = flatten_object(text.strip())
+            if fields is not None and describe_own_call(result.name, {"prompt": "-"}) is not None:
+                yield from (show_controls(field) for field in fields)
+                return
+        case _:
+            pass
+    yield from _render_blocks(result.content)
 
 
 def _show_text(text: str) -> tuple[str, ...]:
@@ -419,12 +464,16 @@ class Conversation:
 
     def end(self) -> str:
         """Return the calls that got no result, as `render_turn` does; empty if there are none."""
-        lines = [line for call in self.take_waiting() for part in call for line in part]
+        lines = [
+            line for call in self.take_waiting() for part in (call.head, call.body) for line in part
+        ]
         return _join_turn(None, lines) if lines else ""
 
 
 def is_silent(data: Payload) -> bool:
     """Return whether an entry adds nothing to a conversation: its call, or its result, says it."""
+    if type(data) is Custom:
+        return data.kind == TODOS_KIND
     if type(data) is Checkpoint:
         return data.why == "tool" and not data.not_covered
     return type(data) is ToolStart

@@ -20,6 +20,7 @@ from .entries import (
     render_block,
     render_changes,
     render_parts,
+    repeats_call,
     split_visible_lines,
 )
 
@@ -69,8 +70,12 @@ def render_end_markdown(conversation: Conversation) -> Iterator[str]:
 
 def _render_call_markdown(call: RenderedCall, *, is_done: bool = False) -> Iterator[list[str]]:
     yield fence_code(_split_lines(call.head), "console" if call.head[0].startswith("$") else "")
-    if call.body and not is_done:
-        yield fence_code(_split_lines(call.body), "diff")
+    if not call.body or is_done:
+        return
+    if call.is_markdown:
+        yield contain_markdown(_split_lines(call.body))
+    else:
+        yield fence_code(_split_lines(call.body), "diff" if call.is_patch else "")
 
 
 def _split_lines(parts: Iterable[str]) -> list[str]:
@@ -98,9 +103,10 @@ def render_result_markdown(
 ) -> Iterator[list[str]]:
     """Yield a result, part by part, as lines of Markdown: its call, its output, its changes."""
     if call is not None:
-        is_done = bool(result.files) and not result.is_error
+        is_done = (bool(result.files) and not result.is_error) or repeats_call(result, call)
         yield from _render_call_markdown(call, is_done=is_done)
-    yield fence_code(_split_lines(render_parts(result)))
+    if output := _split_lines(render_parts(result)) if result.content else [""]:
+        yield fence_code(output)
     if result.files:
         yield fence_code([*render_changes(result, conversation.options)], "diff")
 

@@ -58,12 +58,15 @@ def talk(place: Place):
 def test_a_person_answers_by_number_and_in_words_m194_m225(talk, place):
     """M194 M225: numbered answers above the prompt; a line answers."""
     terminal = talk(ASKS)
-    terminal.wait_for("? Which store?")
-    terminal.wait_for("1 SQLite – one file")
+    terminal.wait_for("? (1 of 2) Which store?")
+    terminal.wait_for("▶ 1  SQLite – one file")
     terminal.wait_for("waits for your answer")
     terminal.type("DuckDB" + ENTER)
-    terminal.wait_for("? Which parts?")
+    terminal.wait_for("? (2 of 2) Which parts?")
     terminal.type("3,1" + ENTER)
+    terminal.wait_for(
+        "● Asked 2 questions\n  Which store? → DuckDB\n  Which parts? → tests; docs\n"
+    )
     terminal.wait_for("all done")
     (result,) = results(place)
     assert result == "The user answered:\n\nWhich store?\n→ DuckDB\n\nWhich parts?\n→ tests; docs"
@@ -74,7 +77,7 @@ def test_a_plan_is_refused_with_a_reason_and_then_approved_m194(talk, place):
     terminal = talk(*PLANS[:2], *PLANS[1:])
     terminal.wait_for("Continue with this plan?")
     terminal.type("name the file" + ENTER)
-    terminal.wait_for("answered name the file")
+    terminal.wait_for("● Plan not approved\n  name the file\n")
     terminal.wait_for("waits for your answer")
     terminal.type("1" + ENTER)
     terminal.wait_for("all done")

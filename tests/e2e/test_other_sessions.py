@@ -110,7 +110,7 @@ def test_a_continued_session_shows_its_last_turns_and_what_changed_since(place, 
     shown = again.text()
     assert "printed: one" not in shown
     assert (
-        "> run echo two > b.txt\n\n● $ echo two > b.txt\n  (no output)\n\n"
+        "> run echo two > b.txt\n\n● $ echo two > b.txt\n\n"
         "echo two > b.txt printed nothing.\n\n> run echo three\n\n● $ echo three\n  three\n"
     ) in shown
 

@@ -233,7 +233,7 @@ def test_a_narrow_window_and_wide_words(chat, folder):
     (folder / "文.txt").write_text("今日は良い天気ですね、散歩に行きましょう。" * 3 + "\n")
     now = chat("-m", "offline/rules")
     now.resize(40, 20)
-    now.say("run cat 文.txt")
+    now.say("run cat < 文.txt")
     now.wait_for("printed:")
     now.wait_for("main · ready", on_screen=True)
     assert "\n  今日は良い天気ですね、散歩に行きまし…\n" in now.text()

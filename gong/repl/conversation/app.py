@@ -52,7 +52,7 @@ from ..commands.command import CommandReply, format_model_name
 from ..commands.table import COMMANDS, answer_command, is_command
 from ..draw.agent_cards import AgentCards, describe_end
 from ..draw.lines import StyledLine, render_remark
-from ..draw.panels import render_choices, render_queue, render_todos
+from ..draw.panels import render_queue, render_todos
 from ..draw.past_turns import describe_changed_files
 from ..draw.picker import choose_command
 from ..draw.screen import Screen
@@ -72,7 +72,7 @@ from .current_run import CurrentRun
 from .first_prompt import TypedAhead
 from .greeting import format_model, render_continuation, render_goodbye, render_greeting
 from .keys import RepeatedKeys, bind_keys
-from .model_question import ModelQuestion
+from .model_question import ModelQuestion, QuestionKeys
 from .open_question import OpenQuestion
 from .session_cost import SessionCost
 from .waiting_input import WaitingInput
@@ -272,7 +272,7 @@ class _Conversation:
             lines = [chosen] if chosen else []
 
     def _build_keys(self) -> KeyBindings:
-        return bind_keys(
+        keys = bind_keys(
             self.typing,
             self.question,
             lambda: self.terminal.draft,
@@ -290,6 +290,12 @@ class _Conversation:
                 "thinking": self._switch_thinking,
             },
         )
+        QuestionKeys(
+            lambda: self.asked if not self.question.is_open else None,
+            lambda: self.terminal.draft,
+            self._finish_answer,
+        ).bind(keys)
+        return keys
 
     def _may_take_back(self) -> bool:
         """Whether Up takes queued words back: with words in the prompt it moves in them."""
@@ -355,6 +361,8 @@ class _Conversation:
         """Note a key before its own action runs."""
         self.presses.note_key()
         self.question.note_key()
+        if self.asked is not None:
+            self.asked.note_key()
 
     def _is_timed(self) -> bool:
         """Whether the status line changes with time alone, or did a moment ago."""
@@ -390,9 +398,11 @@ class _Conversation:
 
     def _answer_choice(self, asked: ModelQuestion, line: str) -> None:
         """Take a line as the answer to the model's question; the last one goes to the session."""
-        choice = asked.current
-        answer = ", ".join(asked.take_line(line))
-        self.terminal.print([*render_choices(choice), render_remark(f"answered {answer}")])
+        asked.take_line(line)
+        self._finish_answer(asked)
+
+    def _finish_answer(self, asked: ModelQuestion) -> None:
+        """Pass the answers to the model's questions on, once there is one to each."""
         if asked.is_answered:
             self.asked = None
             asked.answer(self.session)
@@ -436,7 +446,7 @@ class _Conversation:
                 self.terminal.print([describe_end(event)])
             case QuestionAsked(waits=True) | PlanProposed(waits=True):
                 has_draft = bool(self.terminal.draft.text.strip())
-                self.asked = ModelQuestion(event, has_draft=has_draft)
+                self.asked = ModelQuestion(event, has_draft=has_draft, clock=self.clock)
             case TodosChanged(todos=todos):
                 self.todos = todos
             case ToolExecutionEnd() if self.asked and self.asked.id == event.call_id:
@@ -588,7 +598,7 @@ class _Conversation:
         columns = self.terminal.columns
         asked = self.question.render(columns)
         if not asked and self.asked is not None:
-            asked = render_choices(self.asked.current)
+            asked = self.asked.render(columns)
         todos = [] if asked else render_todos(self.todos, columns)
         live, queue = self.screen.live(columns), render_queue(self.waiting.list_lines(), columns)
         shell = self.typing.render_output(columns)

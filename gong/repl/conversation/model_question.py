@@ -1,28 +1,60 @@
-"""Questions of the model, answered by one line each: choices, own words, or the word on a plan."""
+"""Questions of the model: lists with a cursor above the prompt, or own words typed into it.
+
+    keys, the prompt empty   one answer            several answers
+    -----------------------  --------------------  ---------------------------------------
+    ↑ ↓                      move the cursor       move the cursor
+    a number                 is the answer         chooses it, or leaves it out again
+    Space                                          the same for the one under the cursor
+    y, n (a plan)            is the answer
+    Enter                    the one under the     the chosen ones; without any the one
+                             cursor                under the cursor
+
+What is typed is an answer in own words, or names answers by number (`1,3`) or by label. For 0.4
+seconds no key counts: one typed for the prompt must not answer.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.filters import Condition, has_completions
+
 from ...agent.events import PlanProposed
-from ..draw.panels import PLAN_CHOICES, OpenChoice
+from ..draw.panels import PLAN_CHOICES, OpenChoice, build_choices, render_choices
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
     from ...agent.events import QuestionAsked
     from ...agent.session import Session
+    from ..draw.choice_list import ChoiceList
+    from ..draw.lines import StyledLine
 
 _APPROVALS = frozenset({"approve", "yes", "y", "ok"})
+_KEYS = "123456789yn"
+_DEAF_SECONDS = 0.4
 
 
 class ModelQuestion:
     """The questions of one call, and the answers so far."""
 
-    def __init__(self, event: QuestionAsked | PlanProposed, *, has_draft: bool) -> None:
+    def __init__(
+        self,
+        event: QuestionAsked | PlanProposed,
+        *,
+        has_draft: bool,
+        clock: Callable[[], float],
+    ) -> None:
         self.id = event.question_id
         self.has_draft = has_draft
         """Whether the next line was begun before the question came: it is no answer."""
+        self._clock, self._opened_at = clock, clock()
         self._answers: list[tuple[str, ...]] = []
-        self._is_plan = isinstance(event, PlanProposed)
+        self.is_plan = isinstance(event, PlanProposed)
         self._choices = (
             [_build_plan_choice(event)]
             if isinstance(event, PlanProposed)
@@ -35,17 +67,57 @@ class ModelQuestion:
                 for item in event.questions
             ]
         )
+        self.list: ChoiceList = build_choices(self.current)
+        """The answers to the current question."""
 
     @property
     def current(self) -> OpenChoice:
         """The question that the next line answers."""
         return self._choices[len(self._answers)]
 
-    def take_line(self, line: str) -> tuple[str, ...]:
-        """Take a line as the answer to the current question; return what it means."""
-        answer = self.current.read_answer(line)
+    @property
+    def is_deaf(self) -> bool:
+        """Whether keys are no answers yet."""
+        return self._clock() - self._opened_at < _DEAF_SECONDS
+
+    def note_key(self) -> None:
+        """Note that a key is pressed: while keys follow each other the question stays deaf."""
+        if self.is_deaf:
+            self._opened_at = self._clock()
+
+    def render(self, columns: int) -> list[StyledLine]:
+        """Return the current question with its answers."""
+        place = (len(self._answers) + 1, len(self._choices))
+        return render_choices(self.current, self.list, columns, place)
+
+    def take_line(self, line: str) -> None:
+        """Take a line as the answer to the current question."""
+        self._take_answer(self.current.read_answer(line))
+
+    def take_key(self, key: str) -> bool:
+        """Take a key; return whether it answers the current question."""
+        choice = self.list.find(key)
+        if choice is None:
+            return False
+        if self.list.is_many:
+            self.list.switch(choice.value)
+            return False
+        self._take_answer((choice.value,))
+        return True
+
+    def take_cursor(self) -> bool:
+        """Take what is chosen, or under the cursor; return whether that is an answer."""
+        chosen = tuple(self.list.chosen)
+        if not chosen and self.list.choices and self.list.current.key:
+            chosen = (self.list.current.value,)
+        if chosen:
+            self._take_answer(chosen)
+        return bool(chosen)
+
+    def _take_answer(self, answer: tuple[str, ...]) -> None:
         self._answers.append(answer)
-        return answer
+        if not self.is_answered:
+            self.list = build_choices(self.current)
 
     @property
     def is_answered(self) -> bool:
@@ -54,7 +126,7 @@ class ModelQuestion:
 
     def answer(self, session: Session) -> None:
         """Pass the answers on to the session."""
-        if not self._is_plan:
+        if not self.is_plan:
             session.answer(self.id, self._answers)
             return
         word, (_, planning) = self._answers[0][0], PLAN_CHOICES
@@ -63,7 +135,83 @@ class ModelQuestion:
         session.answer(self.id, approve=is_approved, reason=reason)
 
 
+class QuestionKeys:
+    """The keys that answer the question that is open, if one is."""
+
+    def __init__(
+        self,
+        find: Callable[[], ModelQuestion | None],
+        draft: Callable[[], Buffer],
+        finish: Callable[[ModelQuestion], None],
+    ) -> None:
+        """`find` returns the open question; `finish` is called once it has an answer."""
+        self._find, self._draft, self._finish = find, draft, finish
+
+    def bind(self, keys: KeyBindings) -> None:
+        """Bind the keys."""
+        free = Condition(lambda: self._find_free() is not None)
+        listed = Condition(lambda: self._find_listed() is not None)
+        several = Condition(self._takes_several)
+        for key in _KEYS:
+            keys.add(key, filter=Condition(partial(self._may_take, key)))(self._take_key)
+        for key, by in (("up", -1), ("down", 1)):
+            keys.add(key, filter=listed & ~has_completions)(partial(self._move, by))
+        keys.add("enter", filter=free)(self._take_cursor)
+        keys.add(" ", filter=several)(self._switch)
+        keys.add(",", filter=several)(lambda _: None)  # between numbers, as in a typed line
+        keys.add("escape", filter=Condition(self._is_plan))(self._keep_planning)
+
+    def _find_free(self) -> ModelQuestion | None:
+        """Return the question where keys may answer it: not at first, nor while words are typed."""
+        question = self._find()
+        return None if question is None or question.is_deaf or self._draft().text else question
+
+    def _find_listed(self) -> ModelQuestion | None:
+        """Return such a question that has a list of answers."""
+        question = self._find_free()
+        return question if question is not None and question.list.choices else None
+
+    def _may_take(self, key: str) -> bool:
+        question = self._find_listed()
+        is_on_answer = question is not None and bool(question.list.current.key)
+        return is_on_answer and question is not None and question.list.find(key) is not None
+
+    def _takes_several(self) -> bool:
+        question = self._find_listed()
+        return question is not None and question.list.is_many and bool(question.list.current.key)
+
+    def _is_plan(self) -> bool:
+        question = self._find_free()
+        return question is not None and question.is_plan
+
+    def _take_key(self, event: KeyPressEvent) -> None:
+        question = self._find_listed()
+        if question is not None and question.take_key(event.data):
+            self._finish(question)
+
+    def _move(self, by: int, _: KeyPressEvent) -> None:
+        question = self._find_listed()
+        if question is not None:
+            question.list.move(by)
+
+    def _take_cursor(self, _: KeyPressEvent) -> None:
+        question = self._find_free()
+        if question is not None and question.take_cursor():
+            self._finish(question)
+
+    def _switch(self, _: KeyPressEvent) -> None:
+        question = self._find_listed()
+        if question is not None:
+            question.list.switch(question.list.current.value)
+
+    def _keep_planning(self, _: KeyPressEvent) -> None:
+        question = self._find_free()
+        if question is not None:
+            question.take_line(PLAN_CHOICES[1])
+            self._finish(question)
+
+
 def _build_plan_choice(event: PlanProposed) -> OpenChoice:
     meanings = (f"the mode is {event.mode} then", "say what is missing")
     options = tuple(zip(PLAN_CHOICES, meanings, strict=True))
-    return OpenChoice("Continue with this plan?", options)
+    return OpenChoice("Continue with this plan?", options, letters="yn")

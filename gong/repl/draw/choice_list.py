@@ -47,8 +47,8 @@ class ChoiceList:
     is_many: bool = False
     """Whether several may be chosen."""
     cursor: int = 0
-    chosen: set[str] = field(default_factory=set)
-    """Values that are chosen, of several."""
+    chosen: list[str] = field(default_factory=list)
+    """Values that are chosen, of several, in the order of choosing."""
 
     @property
     def current(self) -> Choice:
@@ -69,7 +69,10 @@ class ChoiceList:
 
     def switch(self, value: str) -> None:
         """Choose an answer of several, or leave it out again."""
-        self.chosen ^= {value}
+        if value in self.chosen:
+            self.chosen.remove(value)
+        else:
+            self.chosen.append(value)
 
     def render(self, columns: int) -> list[StyledLine]:
         """Return the answers as rows of at most `columns`, words not broken."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from tape.text import shorten_to_width, show_controls
+import msgspec
 
-from .lines import StyledLine, escape_text, render_remark
+from tape.text import shorten_to_width
+
+from .choice_list import Choice, ChoiceList
+from .lines import INDENT, StyledLine, StyledPart, escape_text, join_parts, wrap_parts
+from .own_cards import render_todo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +46,6 @@ def render_queue(waiting: Sequence[QueuedLine], columns: int) -> list[StyledLine
     return [*shown, StyledLine(f"… {rest} more queued", "note")] if rest > 0 else shown
 
 
-_TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
 TODO_ROWS = 8
 """Rows of the todo list above the prompt."""
 
@@ -53,12 +56,8 @@ def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
     if first is None:
         return []
     start = max(min(first, len(todos) - TODO_ROWS), 0)
-    lines = []
-    for todo in todos[start : start + TODO_ROWS]:
-        is_now = todo.status == "in_progress"
-        words = (todo.active_form if is_now else "") or todo.content
-        text = shorten_to_width(f"{_TODO_MARKS[todo.status]} {show_controls(words)}", columns)
-        lines.append(StyledLine(text, "call" if is_now else "note"))
+    shown = todos[start : start + TODO_ROWS]
+    lines = [render_todo(msgspec.to_builtins(todo), columns) for todo in shown]
     rest = len(todos) - len(lines)
     return [*lines, StyledLine(f"… {rest} more to do or done", "note")] if rest else lines
 
@@ -66,15 +65,36 @@ def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
 PLAN_CHOICES = ("approve", "keep planning")
 
 
-def render_choices(choice: OpenChoice) -> list[StyledLine]:
-    """Return an open question with its numbered answers."""
-    first, *more = escape_text(choice.text).split("\n")
-    rows = [StyledLine(f"? {first}", "call"), *(StyledLine(f"  {row}", "call") for row in more)]
-    for number, (label, meaning) in enumerate(choice.options, 1):
-        option = f"{number}  {label}{f' – {meaning}' if meaning else ''}"
-        rows.append(StyledLine(f"  {render_remark(option).text}", "call"))
-    how = "numbers, as in 1,3" if choice.is_many else "a number"
-    return [*rows, StyledLine(f"  {f'{how}, or ' if choice.options else ''}your words", "note")]
+def build_choices(asked: OpenChoice) -> ChoiceList:
+    """Return the answers to a question as a list, own words the last of them."""
+    letters = asked.letters.ljust(len(asked.options))
+    choices = [
+        Choice(label, label, str(number), letter.strip(), meaning)
+        for number, ((label, meaning), letter) in enumerate(
+            zip(asked.options, letters, strict=False), 1
+        )
+    ]
+    words = "several with Space or their numbers, then Enter" if asked.is_many else ""
+    if choices:
+        choices.append(Choice("", "or type your own words", "", meaning=words))
+    return ChoiceList(tuple(choices), asked.is_many)
+
+
+def render_choices(
+    asked: OpenChoice, choices: ChoiceList, columns: int, place: tuple[int, int] = (1, 1)
+) -> list[StyledLine]:
+    """Return an open question with its answers; `place` is its number, and of how many."""
+    number, count = place
+    rows: list[StyledLine] = []
+    for line in escape_text(asked.text).split("\n"):
+        mark = INDENT if rows else f"? ({number} of {count}) " if count > 1 else "? "
+        row_parts = wrap_parts(
+            [StyledPart(line)], columns, first=[StyledPart(mark)], rest=[StyledPart(INDENT)]
+        )
+        rows += [join_parts(row, "call") for row in row_parts]
+    if not choices.choices:
+        return [*rows, StyledLine(f"{INDENT}type your answer", "note")]
+    return [*rows, *choices.render(columns)]
 
 
 class OpenChoice(NamedTuple):
@@ -85,13 +105,17 @@ class OpenChoice(NamedTuple):
     """Label and meaning of each."""
     is_many: bool = False
     """Whether several may be chosen."""
+    letters: str = ""
+    """A letter for each option that has one."""
 
     def read_answer(self, line: str) -> tuple[str, ...]:
-        """Return the labels of a line of numbers, else the line itself."""
+        """Return the labels of a line of numbers, or the label it is, else the line itself."""
         numbers = line.replace(",", " ").split()
         if numbers and all(number.isdecimal() for number in numbers):
             places = [int(number) - 1 for number in numbers]
             fits = all(0 <= place < len(self.options) for place in places)
             if fits and (self.is_many or len(places) == 1):
                 return tuple(dict.fromkeys(self.options[place][0] for place in places))
-        return (line.strip(),)
+        words = line.strip()
+        labels = (label for label, _ in self.options if label.lower() == words.lower())
+        return (next(labels, words),)

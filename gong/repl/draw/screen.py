@@ -43,13 +43,14 @@ from .lines import (
 )
 from .markdown import MarkdownStream
 from .notices import render_notice
+from .own_cards import OwnCard, render_own_card
 from .tool_cards import (
+    Reading,
     describe_arguments,
     describe_call,
     describe_readings,
-    find_subject,
-    is_reading,
     read_arguments,
+    read_reading,
     render_change,
     render_diffs,
     render_draft,
@@ -88,11 +89,12 @@ class _Thought:
     """How many characters are in the scrollback."""
 
     def describe(self) -> str:
-        """Return the thought in one line."""
+        """Return the thought in one line; empty for a short one."""
         if not self.begun or not self.ended:
             return "thought"
         took = datetime.fromisoformat(self.ended) - datetime.fromisoformat(self.begun)
-        return f"thought for {format_seconds(took.total_seconds())}"
+        seconds = took.total_seconds()
+        return f"thought for {format_seconds(seconds)}" if seconds >= 1 else ""
 
 
 def render_thought(text: str, columns: int) -> list[StyledLine]:
@@ -119,6 +121,8 @@ class Screen:
         self._is_kept, self._folder, self._count_rows = is_kept, folder, count_rows
         self._question: events.ApprovalRequested | None = None
         """The question about a call that is open."""
+        self._asking: set[str] = set()
+        """Calls whose question stands above the prompt."""
         self._answers: dict[str, list[str]] = {}
         """What a person decided about a call, by its id, until it has ended."""
         self._shown_calls: set[str] = set()
@@ -137,8 +141,8 @@ class Screen:
         self._running: dict[str, str] = {}
         self._outputs: dict[str, str] = {}
         """The end of what each running call has written."""
-        self._readings: tuple[str, list[str]] = ("", [])
-        """A reading tool, and what its last calls read: one line, once another follows."""
+        self._readings: list[Reading] = []
+        """The last calls, which only read: one line, once another follows."""
         self._columns = 80
         self.last_result: events.ToolExecutionEnd | None = None
         """The newest result."""
@@ -175,6 +179,7 @@ class Screen:
         self._calls.clear()
         self._answers.clear()
         self._shown_calls.clear()
+        self._asking.clear()
         if self._question is not None and not self._question.agent:
             self._question = None
         self._running.clear()
@@ -249,6 +254,8 @@ class Screen:
             case events.ApprovalRequested():
                 return [*self._finish_block(columns), *self._open_question(event, columns)]
             case events.QuestionAsked() | events.PlanProposed():
+                if event.waits:
+                    self._asking.add(event.question_id)
                 return [*self._finish_block(columns), *self._render_asked(event)]
             case events.SteeringInjected():
                 steered = StyledLine(shorten_to_width(f"> {event.text}", columns), "you")
@@ -267,7 +274,8 @@ class Screen:
             return read  # none of the calls runs before the answer
         if self._running:
             most = OUTPUT_ROWS if len(self._running) == 1 else SHARED_OUTPUT_ROWS
-            cards = [self._render_running(call, columns, most) for call in self._running]
+            running = (call for call in self._running if call not in self._asking)
+            cards = [self._render_running(call, columns, most) for call in running]
             return [*read, *(line for card in cards for line in card)]
         return [*read, *self._render_growing(columns)]
 
@@ -384,7 +392,9 @@ class Screen:
                 return self._space_lines(
                     name, render_thought(thought.text[thought.shown :], columns)
                 )
-            return self._space_lines(name, [StyledLine(thought.describe(), "thinking")])
+            summary = thought.describe()
+            lines = [StyledLine(summary, "thinking")] if summary else []
+            return self._space_lines(name, lines)
         return []
 
     def switch_thinking(self, columns: int) -> list[StyledLine]:
@@ -410,15 +420,14 @@ class Screen:
 
     def _render_readings(self, columns: int) -> list[StyledLine]:
         """Return the line of the reading calls that may still grow."""
-        name, subjects = self._readings
-        if not subjects:
+        if not self._readings:
             return []
-        readings = shorten_to_width(describe_readings(name, subjects), max(columns - 2, 8))
+        readings = shorten_to_width(describe_readings(self._readings), max(columns - 2, 8))
         return [StyledLine(f"● {readings}", "call")]
 
     def _finish_readings(self) -> list[StyledLine]:
         """Return the line of the reading calls; the next one begins another."""
-        lines, self._readings = self._render_readings(self._columns), ("", [])
+        lines, self._readings = self._render_readings(self._columns), []
         return self._space_lines("tool", lines)
 
     def _finish_message(self, event: events.MessageEnd, columns: int) -> list[StyledLine]:
@@ -447,14 +456,26 @@ class Screen:
         self.last_result = event
         self._last_title = describe_call(call, self._folder) if call else event.name
         self._outputs.pop(event.call_id, None)
-        if is_reading(event.name) and not event.is_error:
-            del self._running[event.call_id]
-            before = self._finish_readings() if self._readings[0] != event.name else []
-            subjects = [*self._readings[1], find_subject(arguments, self._folder)]
-            self._readings = (event.name, subjects)
-            return before
         answers = self._answers.pop(event.call_id, [])
+        reading = (
+            None if event.is_error or answers else read_reading(event.name, arguments, self._folder)
+        )
+        if reading is not None:
+            del self._running[event.call_id]
+            self._readings.append(reading)
+            return []
         took = f" · {format_seconds(event.duration_ms / 1000)}" if event.duration_ms > 1000 else ""  # noqa: PLR2004
+        own = render_own_card(
+            event.name,
+            arguments,
+            read_arguments(bytes(event.details)),
+            join_texts(event.content),
+            columns,
+            is_error=event.is_error,
+        )
+        if own is not None:
+            del self._running[event.call_id]
+            return self._finish_own_card(event, own, answers, took)
         change = None
         if not event.is_error:
             change = render_change(read_arguments(bytes(event.details)), arguments, columns)
@@ -473,6 +494,19 @@ class Screen:
         del self._running[event.call_id]
         return self._space_lines("tool", [heading, *lines])
 
+    def _finish_own_card(
+        self, event: events.ToolExecutionEnd, own: OwnCard, answers: list[str], took: str
+    ) -> list[StyledLine]:
+        """Return the card of a call of the agent's own tools."""
+        sentence, lines = own
+        details = read_arguments(bytes(event.details))
+        if details.keys() & {"answers", "approved", "todos"}:
+            took = ""  # a person's time, or none
+        facts = "".join(f" · {fact}" for fact in dict.fromkeys(answers)) + took
+        room = max(self._columns - 2 - measure_width(facts), 8)
+        heading = StyledLine(f"● {shorten_to_width(sentence, room)}{facts}", "call")
+        return self._space_lines("tool", [heading, *lines])
+
     def expand_result(self, text: str) -> list[StyledLine]:
         """Return the newest result in full; `text` is all of it."""
         event = self.last_result
@@ -486,8 +520,9 @@ class Screen:
     def _render_asked(self, event: events.QuestionAsked | events.PlanProposed) -> list[StyledLine]:
         """Return a plan, or the questions that nobody answers; `render_choices` has the others."""
         if isinstance(event, events.PlanProposed):
-            rows = ["? plan", *escape_text(event.plan).split("\n")]
-            return self._space_lines("tool", [StyledLine(row, "call") for row in rows])
+            plan = MarkdownStream()
+            lines = [*plan.feed(f"{event.plan}\n", self._columns), *plan.finish(self._columns)]
+            return self._space_lines("tool", [StyledLine("● Plan", "call"), *lines])
         if event.waits:
             return []
         questions = "; ".join(question.question for question in event.questions)

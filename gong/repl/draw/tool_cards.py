@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from tape.render.own_calls import describe_own_call
 from tape.text import format_count, measure_width, shorten_to_width
 
 from .diff_view import count_changes, render_diff, trim_context
@@ -33,6 +37,8 @@ _TRUNCATED = re.compile(
     r"The tool call succeeded[^\n]*\n[^\n]*(?:\n\n|\Z)"
 )
 """Stands where the truncation service left out the beginning or the end."""
+_USUAL_ENDING = re.compile(r"\n*\[exit code 0(?:, \d+ ms)?\]\s*\Z")
+"""What says that nothing is wrong."""
 _NOTICE_CHARS = 4_000
 """Number of characters at the end in which the notice is searched."""
 
@@ -83,10 +89,11 @@ def describe_call(call: ToolCall, folder: str = "") -> str:
 
 def describe_arguments(name: str, arguments: dict[str, object], folder: str = "") -> str:
     """Return a short text for a call; its arguments may be the beginning of them."""
+    own = describe_own_call(name, arguments)
+    if own is not None:
+        return own.sentence
     if name in _COMMANDS and (command := arguments.get("command")):
         return f"$ {command}"
-    if isinstance(items := arguments.get("todos"), list):
-        return f"{name} {format_count(len(items), 'item')}"
     if name in _PATCHES and any(isinstance(value, str) for value in arguments.values()):
         files = (shorten_path(one, folder) for one in _find_patched_files(arguments))
         return f"{name} {', '.join(files)}".rstrip()
@@ -118,12 +125,84 @@ def is_reading(name: str) -> bool:
     return name.lower() in _READINGS
 
 
-def describe_readings(name: str, subjects: Sequence[str]) -> str:
-    """Return calls of one reading tool in one line, as "read 2 files: a.py, b.py"."""
-    if len(subjects) == 1:
-        return f"{name} {subjects[0]}".rstrip()
-    action, what = _READINGS[name.lower()]
-    return f"{action or name} {len(subjects)} {what}: {', '.join(subjects)}"
+class Reading(NamedTuple):
+    """A call that only read."""
+
+    title: str
+    """The call in a few words."""
+    name: str
+    """Its tool; of a command the program."""
+    what: str
+    """What it read, of several: files, folders, patterns or entries."""
+    subject: str
+
+
+def read_reading(name: str, arguments: dict[str, object], folder: str = "") -> Reading | None:
+    """Return a call of a tool, or a command, that only read; None for any other."""
+    if is_reading(name):
+        _, what = _READINGS[name.lower()]
+        title = describe_arguments(name, arguments, folder) if arguments else name
+        return Reading(title, name, what, find_subject(arguments, folder))
+    command = arguments.get("command")
+    if name not in _COMMANDS or not isinstance(command, str):
+        return None
+    words = split_reading_command(command)
+    if not words:
+        return None
+    names = [word for word in words[1:] if word[:1] != "-"]
+    what = _READING_PROGRAMS[words[0]]
+    subject = " ".join(names[:1] if what == "patterns" else names) or "."
+    return Reading(f"$ {command}", words[0], what, subject)
+
+
+_READING_PROGRAMS = {
+    **dict.fromkeys(("cat", "head", "tail", "nl"), "files"),
+    **dict.fromkeys(("ls", "tree"), "folders"),
+    **dict.fromkeys(("rg", "grep", "find", "fd"), "patterns"),
+}
+"""Programs whose output a person seldom needs → what they read."""
+_SHORTENING = {"head", "tail", "sort", "uniq", "wc", "nl", "cat", "grep"}
+"""Programs that pass on a part of what they get."""
+_ACTING_WORDS = ("-exec", "-ok", "-delete", "-fprint", "-fls", "-x", "--exec", "--pre")
+
+
+def split_reading_command(command: str) -> list[str]:
+    """Return the words of a command that only shows files; none of any other.
+
+    It says how a call is drawn, not whether it may run.
+    """
+    if set(command) & set("\n;&<>`$(){}"):
+        return []
+    try:
+        lexer = shlex.shlex(command, posix=True, punctuation_chars="|")
+        lexer.whitespace_split = True
+        words = [*lexer]
+    except ValueError:
+        return []
+    parts = [[*part] for is_pipe, part in groupby(words, lambda word: word == "|") if not is_pipe]
+    if not parts or parts[0][0] not in _READING_PROGRAMS:
+        return []
+    acts = any(word.startswith(_ACTING_WORDS) for word in parts[0] if parts[0][0] in {"find", "fd"})
+    if acts or any(word.startswith("--pre") for word in parts[0]):
+        return []
+    return [] if any(part[0] not in _SHORTENING for part in parts[1:]) else parts[0]
+
+
+_COUNTED = {"files": "file", "folders": "folder", "patterns": "search", "entries": "entry"}
+
+
+def describe_readings(readings: Sequence[Reading]) -> str:
+    """Return calls that only read in one line: `read 2 files: a.py, b.py`, `Explored: …`."""
+    first = readings[0]
+    if len(readings) == 1:
+        return first.title
+    subjects = ", ".join(dict.fromkeys(reading.subject for reading in readings))
+    if {reading.name for reading in readings} == {first.name} and is_reading(first.name):
+        action, what = _READINGS[first.name.lower()]
+        return f"{action or first.name} {len(readings)} {what}: {subjects}"
+    counts = Counter(_COUNTED[reading.what] for reading in readings)
+    listed = (format_count(count, unit) for unit, count in counts.items())
+    return f"Explored: {', '.join(listed)}: {subjects}"
 
 
 def _find_patched_files(arguments: dict[str, object]) -> list[str]:
@@ -254,6 +333,10 @@ def render_result(text: str, columns: int, *, is_error: bool) -> list[StyledLine
 
     Shows the beginning; for a failure, and if the tool gave only the end, the end.
     """
+    if not is_error:
+        text = _USUAL_ENDING.sub("", text)
+        if text.strip() in {"", "(no output)"}:
+            return []
     output = _parse_result_output(text)
     lines, at_end = output.lines, is_error or output.before > 0
     rest = max(len(lines) - RESULT_LINES, 0) + output.before + output.after

@@ -1,3 +1,4 @@
+import json
 from itertools import pairwise
 
 import msgspec
@@ -10,6 +11,7 @@ from gong.repl.draw.lines import StyledLine, StyledPart, clip_line, wrap_last_ro
 from gong.repl.draw.panels import (
     OpenChoice,
     QueuedLine,
+    build_choices,
     render_choices,
     render_queue,
     render_todos,
@@ -157,18 +159,18 @@ def test_a_progress_bar_shows_where_it_is_now(screen, shown):
 
 
 def test_calls_that_only_read_are_one_line_together(screen, shown):
-    """UX: one line for each tool, once another follows; a failure is shown as any."""
+    """UX: one line, once something else follows; a failure is shown as any."""
     names = ("a.py", "b.py", "c.py")
     calls = [call("read", f'{{"path":"{name}"}}'.encode(), name) for name in names]
     assert shown(said(*calls, call("ls", b'{"path":"src"}', "d"))) == []
     for name in names:
         assert shown(started("read", name), ran("text\n" * 9, "read", name)) == []
     assert screen.live(40) == [StyledLine("● read 3 files: a.py, b.py, c.py", "call")]
-    assert shown(started("ls", "d"), ran("x", "ls", "d")) == [
-        *(StyledLine(""), StyledLine("● read 3 files: a.py, b.py, c.py", "call"))
-    ]
+    assert shown(started("ls", "d"), ran("x", "ls", "d")) == []
     assert shown(text("Done.\n\n")) == [
-        *(StyledLine("● ls src", "call"), StyledLine(""), StyledLine("Done."))
+        StyledLine(""),
+        StyledLine("● Explored: 3 files, 1 folder: a.py, b.…", "call"),
+        *(StyledLine(""), StyledLine("Done.")),
     ]
     shown(said(call("read", b'{"path":"d"}')), started("read"))
     assert shown(ran("no such file", "read", is_error=True)) == [
@@ -585,7 +587,7 @@ def test_questions_and_todos_of_a_model_are_harmless_lines_m194():
     evil = "a\x1b[2J\nb\u202ec\r"
     asked = OpenChoice(evil, ((evil, evil),), is_many=True)
     todos = [Todo(evil, "in_progress", evil), *(Todo(f"step {n}") for n in range(20))]
-    lines = [*render_choices(asked), *render_todos(todos, 40)]
+    lines = [*render_choices(asked, build_choices(asked), 80), *render_todos(todos, 40)]
     for line in lines:
         assert not set(line.text) & set("\x1b\n\r\u202e")
     assert render_todos([Todo("x", "completed")], 40) == []
@@ -606,3 +608,67 @@ def test_a_line_answers_by_number_or_in_words(line, single, several):
     options = (("a", ""), ("b", ""))
     assert OpenChoice("?", options).read_answer(line) == single
     assert OpenChoice("?", options, is_many=True).read_answer(line) == several
+
+
+@pytest.mark.parametrize(
+    ("command", "is_folded"),
+    [
+        ("cat a.py", True),
+        ("rg -n 'a|b' src | head -5", True),
+        ("find . -name '*.py' | sort | uniq", True),
+        ("ls", True),
+        ("find . -delete", False),
+        ("rg --pre x a", False),
+        ("cat a > b", False),
+        ("cat $(x)", False),
+        ("cat a | sh", False),
+        ("ls && rm a", False),
+        ("wc -l a", False),
+        ("cat 'a", False),
+    ],
+)
+def test_a_command_that_only_shows_files_is_folded_like_a_tool_that_reads(
+    shown, command, is_folded
+):
+    args = json.dumps({"command": command}).encode()
+    shown(said(call("bash", args)), started("bash"))
+    lines = [line.text for line in [*shown(ran("output", "bash")), *shown(text("Done.\n\n"))]]
+    assert f"● $ {command}" in lines
+    assert ("  output" in lines) is not is_folded
+
+
+def test_reading_calls_of_all_kinds_are_one_line(screen, shown):
+    commands = ("cat a.py", "rg TODO src")
+    calls = [call("bash", json.dumps({"command": one}).encode(), one) for one in commands]
+    shown(said(*calls, call("read", b'{"path":"b.py"}', "r")))
+    for each in commands:
+        shown(started("bash", each), ran("output", "bash", each))
+    shown(started("read", "r"), ran("text", "read", "r"))
+    assert screen.live(80) == [
+        StyledLine("● Explored: 2 files, 1 search: a.py, TODO, b.py", "call")
+    ]
+
+
+def test_what_is_not_worth_a_line_has_none(shown):
+    """No `(no output)`, no exit code 0."""
+    for output in ("(no output)", "\n\n[exit code 0, 12 ms]", ""):
+        shown(said(call("bash", b'{"command":"touch a"}')), started("bash"))
+        assert [line.text for line in shown(ran(output))][-1] == "● $ touch a"
+    shown(said(call("bash", b'{"command":"x"}')), started("bash"))
+    assert shown(ran("out\n\n[exit code 1, 12 ms]", is_error=True))[-1].text.endswith("12 ms]")
+
+
+def test_tools_of_our_own_are_sentences(shown):
+    """Issue 35: no JSON of a tool of ours."""
+    asked = {"questions": [{"question": "Which?", "options": []}, {"question": "Why?"}]}
+    shown(said(call("ask_user", json.dumps(asked).encode())), started("ask_user"))
+    answers = Raw(b'{"answers":{"Which?":["a","b"],"Why?":[]}}')
+    done = msgspec.structs.replace(ran("The user answered", "ask_user"), details=answers)
+    assert [line.text for line in shown(done)][1:] == [
+        *("● Asked 2 questions", "  Which? → a; b", "  Why? → (no answer)")
+    ]
+    task = b'{"description":"count files","prompt":"Count all.","subagent_type":"explore"}'
+    shown(said(call("Task", task)), started("Task"))
+    assert [line.text for line in shown(ran('{"agent_id":"agent-1","n":3}', "Task"))] == [
+        *("● Task (explore): count files", "  agent id: agent-1", "  n: 3")
+    ]

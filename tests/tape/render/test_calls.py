@@ -48,7 +48,8 @@ def test_a_call_reads_as_what_it_does(name, arguments, head, body):
         call = ToolCall(id="c", name=name, args_text=arguments)
     else:
         call = ToolCall(id="c", name=name, args=Raw(json.dumps(arguments).encode()))
-    assert [list(part) for part in render_call(call)] == [head, body]
+    shown = render_call(call)
+    assert [list(shown.head), list(shown.body)] == [head, body]
 
 
 def test_what_ran_counts_where_it_differs():
@@ -59,3 +60,35 @@ def test_what_ran_counts_where_it_differs():
 def test_broken_arguments_are_shown_as_they_are():
     call = ToolCall(id="c", name="bash", args=Raw(b'{"command":'))
     assert render_call(call).head == ('→ bash {"command":',)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence", "body"),
+    [
+        (
+            *("ask_user", {"questions": [{"question": "Which store?"}, {"question": "Why?"}]}),
+            *("→ Asked 2 questions", ["Which store?", "Why?"]),
+        ),
+        (
+            *(
+                "TodoWrite",
+                {"todos": [{"content": "Read", "status": "completed"}, {"content": "b"}]},
+            ),
+            *("→ Todo list: 1 of 2 done", ["☑ Read", "☐ b"]),
+        ),
+        (
+            *("update_plan", {"plan": [{"step": "Read", "status": "in_progress"}]}),
+            *("→ Todo list: 0 of 1 done", ["▶ Read"]),
+        ),
+        ("ExitPlanMode", {"plan": "# Do\n1. it"}, "→ Proposed a plan", ["# Do", "1. it"]),
+        ("Task", {"description": "count files", "prompt": "All."}, "→ Task: count files", ["All."]),
+        ("spawn_agent", {"task": "look\x1b[2J"}, "→ Task: look␛[2J", []),
+        ("Skill", {"skill": "commit", "args": "-a"}, "→ Skill: commit -a", []),
+    ],
+)
+def test_a_call_of_an_agents_own_tool_is_a_sentence(name, arguments, sentence, body):
+    """Issue 35: also in sessions of other agents; another shape of arguments stays as it is."""
+    shown = render_call(ToolCall(id="c", name=name, args=Raw(json.dumps(arguments).encode())))
+    assert (list(shown.head), list(shown.body), shown.is_patch) == ([sentence], body, False)
+    odd = render_call(ToolCall(id="c", name="todo", args=Raw(b'{"todos":3}')))
+    assert odd.head == ('→ todo {"todos":3}',)
