@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tape.model.line import Entry
+    from tape.places.moved import MovedProject
     from tape.store.tape import Hit
 
     from ..agent.hook_points import SessionHooks
@@ -59,12 +60,21 @@ if TYPE_CHECKING:
     from ..skills.session_skills import SessionSkills
 
 
+class ProjectMoved(NotFound):
+    """No session in this folder, but some of one that is gone and may have moved here."""
+
+    def __init__(self, text: str, moved: MovedProject) -> None:
+        super().__init__(text)
+        self.moved = moved
+
+
 def find_session(front: FrontEnd, ref: str) -> Hit:
     """Return the entry that a REF names, with its tape, which the caller closes.
 
-    An empty REF means the folder's newest session; where there is none, a warning tells of those
+    An empty REF means the folder's newest session; where there is none, the error tells of those
     of a folder that is gone and may have moved here.
-    Raises UsageError, NotFound, Ambiguous, and Damaged or NewerFormat for that tape.
+    Raises UsageError, NotFound (ProjectMoved then), Ambiguous, and Damaged or NewerFormat for that
+    tape.
     """
     try:
         return resolve_reference(front.library.store, front.library.index, ref, front.folder)
@@ -76,9 +86,10 @@ def find_session(front: FrontEnd, ref: str) -> Hit:
             find_moved_project,
         )
 
+        text = "no session in this folder yet: start one with gong chat"
         if (moved := find_moved_project(*front.library, front.folder)) is not None:
-            front.warn(describe_moved_project(moved))
-        raise NotFound("no session in this folder yet: start one with gong chat") from error
+            raise ProjectMoved(f"{text}. {describe_moved_project(moved)}", moved) from error
+        raise NotFound(text) from error
 
 
 def resume_branch(front: FrontEnd, hit: Hit, ref: str) -> Recorder:

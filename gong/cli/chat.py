@@ -14,6 +14,7 @@ import click
 from tape.cli.output import complete_ref, print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
 from tape.errors import TapeError
+from tape.text import SHORT
 
 from ..errors import GongError, OperationCancelled
 from ..project import has_project_parts
@@ -85,7 +86,16 @@ Examples:
 @click.option(
     "-c", "--continue", "newest", is_flag=True, help="Continue this folder's newest session."
 )
-@click.option("-r", "--resume", "picks", is_flag=True, help="Choose the session to continue.")
+@click.option(
+    "-r",
+    "--resume",
+    "resumed",
+    is_flag=False,
+    flag_value="",
+    metavar="[REF]",
+    shell_complete=complete_ref,
+    help="Continue a session: REF, or the one that you choose from a list.",
+)
 @click.option(
     "--session",
     "session",
@@ -214,8 +224,8 @@ def chat(**options: Any) -> int:
 
     if prompt is None:
         return asyncio.run(_run_terminal(open_front, past, choices))
-    if choices.picks:
-        raise click.UsageError("--resume needs a terminal: name the session with --session REF")
+    if choices.resumed == "":
+        raise click.UsageError("--resume needs a terminal to show its list: give it a REF")
     return asyncio.run(_run_prompt(open_front, past, choices, prompt, schema))
 
 
@@ -315,6 +325,9 @@ async def _run_terminal(
                             )
                         )
                 except (GongError, TapeError, OSError) as error:
+                    if await _may_follow_project(open_front, model, error):
+                        lines, draft = typed.lines, typed.draft
+                        continue
                     if not is_choice:
                         raise
                     print_warning(str(error))
@@ -336,6 +349,31 @@ async def _run_terminal(
             lines = [chosen.line] if chosen.line else []
             model, draft = chosen.model, chosen.draft
             past = None if chosen.ref is None else Continuation(chosen.ref, chosen.forks)
+
+
+async def _may_follow_project(open_front: OpenFront, model: str | None, error: Exception) -> bool:
+    """Ask whether a project moved to this folder, where it may have; if so, record that."""
+    from ..assembly.opening import ProjectMoved
+
+    if not isinstance(error, ProjectMoved):
+        return False
+    from tape.store.maintenance.upkeep import move_project
+
+    from ..repl.draw.choice_list import Choice, ChoiceList
+    from ..repl.draw.choice_screen import ask_choice
+
+    answers = (
+        Choice("yes", "yes: record the move, and continue its newest session here", "1", "y"),
+        Choice("no", "no (Esc)", "2", "n"),
+    )
+    question = f"Did the project of {error.moved.was} move here?"
+    if await ask_choice(question, ChoiceList(answers), "no") != "yes":
+        return False
+    with open_front(model, True) as front:
+        left = move_project(*front.library, error.moved)
+    for identity in left:
+        print_warning(f"{identity[:SHORT]} could not be changed: tape mv {identity[:SHORT]} .")
+    return True
 
 
 def _name_session(host: OpenSession) -> Continuation | None:

@@ -50,7 +50,8 @@ class ChatOptions(NamedTuple):
     output: OutputFormat
     schema: str | None
     newest: bool
-    picks: bool
+    resumed: str | None
+    """The REF of --resume; empty for a list to choose from."""
     session: str | None
     fork: str | None
     place: str | None
@@ -85,10 +86,17 @@ class ChatOptions(NamedTuple):
 
     def find_past(self) -> Continuation | None:
         """Return the session to continue, None for a new one; raises UsageError."""
-        named = (self.newest, self.picks, self.session is not None, self.fork is not None)
+        named = (
+            self.newest,
+            self.resumed is not None,
+            self.session is not None,
+            self.fork is not None,
+        )
         if sum(named) > 1:
             raise click.UsageError("-c, --resume, --session and --fork cannot be combined")
         ref = "" if self.newest else self.session if self.session is not None else self.fork
+        if self.resumed:
+            ref = self.resumed
         for option, is_given in (("--from", self.start is not None), ("--compact", self.compact)):
             if is_given and ref is None:
                 raise click.UsageError(
@@ -127,7 +135,7 @@ class ChatOptions(NamedTuple):
     def list_first_lines(self) -> list[str]:
         """Return what a conversation begins with, as if it had been typed and entered."""
         first = " ".join(self.words)
-        return ["/resume"] * self.picks + [first] * bool(first.strip())
+        return ["/resume"] * (self.resumed == "") + [first] * bool(first.strip())
 
     def read_prompt(self) -> str | None:
         """Return what to answer, from -p, the words and standard input; None to converse.

@@ -10,7 +10,7 @@ import click
 
 from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
-from tape.text import show_controls, to_single_line
+from tape.text import to_single_line
 
 from ..errors import ConfigurationError
 from ..plugins.install import fetch_plugin, install_plugin, remove_plugin
@@ -54,7 +54,7 @@ def add_plugin(source: str, yes: bool) -> None:
         about = f"{plugin.name} {plugin.manifest.version}".rstrip()
         lines = [f"plugin {about} would run:" if runs else f"plugin {about} runs nothing"]
         for line in (*lines, *(f"  {to_single_line(run)}" for run in runs)):
-            click.echo(show_controls(line), err=True)
+            click.echo(line, err=True)
         if not yes:
             if not sys.stdin.isatty():
                 raise click.UsageError("not a terminal: pass --yes")

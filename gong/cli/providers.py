@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,9 +27,10 @@ from ..llm.provider_factory import is_configured, is_valid_key
 from .options import complete_provider, load_settings, print_warning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..llm.models import Preset, Price
+    from ..repl.draw.picker import PickerRow
 
 
 provider_argument = click.argument("name", metavar="PROVIDER", shell_complete=complete_provider)
@@ -37,7 +39,7 @@ provider_argument = click.argument("name", metavar="PROVIDER", shell_complete=co
 @click.group(
     cls=NamingGroup,
     epilog=format_examples(
-        "gong auth login anthropic",
+        "gong auth login",
         "gong auth login openai < key.txt",
         "gong auth status",
         "gong auth logout openai",
@@ -48,10 +50,15 @@ def auth() -> None:
 
 
 @auth.command()
-@provider_argument
+@click.argument("name", metavar="[PROVIDER]", default="", shell_complete=complete_provider)
 def login(name: str) -> None:
-    """Save the key of a provider; it is prompted for, or read from standard input."""
+    """Save the key of a provider; it is prompted for, or read from standard input.
+
+    Without a PROVIDER all of them are listed, to choose one from.
+    """
     presets = _load_presets()
+    if not name:
+        name = _choose_provider(presets)
     if name not in presets:
         raise NotFound(f"no provider {name!r}: choose one of {', '.join(presets)}")
     preset = presets[name]
@@ -72,6 +79,47 @@ def login(name: str) -> None:
         if os.environ.get(variable, "").strip():
             print_warning(f"{variable} is set and takes precedence over the saved key")
             return
+
+
+def _find_providers(
+    presets: Mapping[str, Preset], names: Sequence[str], credentials: Credentials, words: str
+) -> list[PickerRow]:
+    """Return the providers whose name, label or number is typed, with the source of their key."""
+    from ..repl.draw.picker import PickerRow
+
+    rows = []
+    for number, name in enumerate(names, 1):
+        preset = presets[name]
+        label = preset.label or name
+        if words == str(number) or words.lower() in f"{name} {label}".lower():
+            key = credentials.find(preset.key_name, preset.keys)
+            source = "" if key is None else f"a key from {key.source}"
+            rows.append(PickerRow(name, f"{number:>2}  {name} – {label}", source))
+    return rows
+
+
+def _choose_provider(presets: Mapping[str, Preset]) -> str:
+    """Return the provider that is chosen on the terminal, by arrows, its number or its name."""
+    names = [name for name, preset in presets.items() if preset.keys and not preset.later]
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError(f"name a provider: {', '.join(names)}")
+    import asyncio
+
+    from tape.cli.streams import use_bare_streams
+
+    from ..repl.draw.picker import Picker, choose_command
+
+    credentials = Credentials.from_environ(os.environ)
+    with use_bare_streams():
+        picker = Picker(
+            "Provider",
+            partial(_find_providers, presets, names, credentials),
+            {"enter": ("saves its key", "{}")},
+        )
+        chosen = asyncio.run(choose_command(picker))
+    if not chosen:
+        raise click.Abort
+    return chosen
 
 
 @auth.command()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
 
 from tape.cli.output import as_json, format_examples, print_json
-from tape.cli.terminal import format_table, print_lines
-from tape.text import show_controls, to_single_line
+from tape.cli.streams import use_bare_streams
+from tape.cli.terminal import format_table, get_columns, print_lines
+from tape.text import to_single_line
 
 from ..project import locate_folder
 from ..trust import read_project, refuse_project, revoke_trust, trust_project
@@ -18,6 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..trust import Project
+
+_QUESTION = "Trust this project? It could run all of this."
+_VERBS = {
+    "hooks": "runs at ",
+    "mcp": "server ",
+    "skills": "instructions ",
+    "commands": "command ",
+    "agents": "sub-agent ",
+    "git": "git runs ",
+}
+"""What each kind of part does with what it names."""
 
 
 @click.command(epilog=format_examples("gong trust", "gong trust --yes", "gong trust --revoke"))
@@ -50,16 +63,38 @@ def trust(yes: bool, revoke: bool, as_json: bool) -> None:
 
 
 def ask_for_trust(folder: str, environ: Mapping[str, str]) -> None:
-    """Ask on the terminal about parts of a project that no answer was given for; once for each."""
+    """Ask on the terminal about parts of a project that no answer was given for; once for each.
+
+    Esc leaves it open: nothing takes effect, and the next session asks again.
+    """
     project = read_project(folder, environ)
     if not any(part.state == "new" for part in project.parts):
         return
+    import asyncio
+
+    from ..repl.draw.choice_list import Choice, ChoiceList
+    from ..repl.draw.choice_screen import ask_choice
+
+    columns = get_columns()
     for line in render_parts(project):
-        click.echo(show_controls(line), err=True)
-    if click.confirm("Trust this project? It could run all of this.", err=True):
+        indent = " " * (2 + len(line) - len(line.lstrip(" ")))
+        rows = textwrap.wrap(
+            line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        click.echo("\n".join(rows if line[:6].isspace() else [line]), err=True)
+    answers = (
+        Choice("yes", "yes: all of this may take effect, as it is now", "1", "y"),
+        Choice("no", "no: none of it, and do not ask again until it changes", "2", "n"),
+        Choice("later", "not now: none of it, ask again next time (Esc)", "3"),
+    )
+    with use_bare_streams():
+        answer = asyncio.run(ask_choice(_QUESTION, ChoiceList(answers, cursor=2), "later"))
+    if answer == "yes":
         trust_project(project, environ)
-    else:
+    elif answer == "no":
         refuse_project(project, environ)
+    results = {"yes": "trusted", "no": "not trusted: gong trust shows it, gong trust --yes does"}
+    click.echo(results.get(answer, "not trusted this time"), err=True)
 
 
 def render_project(project: Project) -> Iterator[str]:
@@ -76,10 +111,11 @@ def render_project(project: Project) -> Iterator[str]:
 
 def render_parts(project: Project) -> Iterator[str]:
     """Yield the lines that show each part of a project and what it runs."""
-    yield f"{project.root} brings:"
+    yield f"{to_single_line(str(project.root))} brings:"
     rows = [(part.state, part.kind, part.path) for part in project.parts]
     heading, *lines = format_table(rows, headings=("STATE", "KIND", "FILE"), optional=("KIND",))
     yield f"  {heading}"
     for part, line in zip(project.parts, lines, strict=True):
         yield f"  {line}"
-        yield from (f"      {to_single_line(run)}" for run in part.runs)
+        verb = _VERBS.get(part.kind, "")
+        yield from (f"      {verb}{to_single_line(text)}" for text in part.runs)

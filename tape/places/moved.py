@@ -46,6 +46,8 @@ class MovedProject(NamedTuple):
     """What corresponds here to the folder of the newest of them."""
     why: str
     """What both have in common."""
+    here: str
+    """This folder, or the top of its repository."""
 
 
 def find_moved_project(store: Store, index: Index | None, cwd: str) -> MovedProject | None:
@@ -64,12 +66,16 @@ def find_moved_project(store: Store, index: Index | None, cwd: str) -> MovedProj
     for root, (newest, *others) in [*gone.items()][:_MAX_READ]:
         why = _compare_folders(store, newest, root, here)
         if why:
-            inside = os.path.relpath(newest.cwd, root)
-            folder = os.path.normpath(os.path.join(here, inside))
-            if not os.path.isdir(folder):
-                folder = here
-            return MovedProject(root, (newest.id, *(row.id for row in others)), folder, why)
+            folder = find_moved_folder(newest.cwd, root, here)
+            return MovedProject(root, (newest.id, *(row.id for row in others)), folder, why, here)
     return None
+
+
+def find_moved_folder(folder: str, root: str, here: str) -> str:
+    """Return what corresponds in `here` to a folder of a project that was at `root`."""
+    inside = os.path.relpath(folder, root)
+    moved = os.path.normpath(os.path.join(here, inside))
+    return moved if os.path.isdir(moved) else here
 
 
 def describe_moved_project(moved: MovedProject) -> str:

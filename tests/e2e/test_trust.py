@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.e2e.terminal import CTRL_D, ENTER, Terminal
+from tests.e2e.terminal import CTRL_D, ENTER, ESC, UP, Terminal
 
 GONG = str(Path(sys.executable).parent / "gong")
 HOOKS = {"Stop": [{"hooks": [{"type": "command", "command": "touch hooked"}]}]}
@@ -22,8 +22,10 @@ def test_a_project_is_asked_about_once_in_a_terminal(place):
         with Terminal([GONG, "chat", "-m", model], cwd=work, env=place.env) as terminal:
             for answer in answers:
                 terminal.wait_for("Trust this project?")
-                assert "Stop: touch hooked" in terminal.text()
-                terminal.type(answer + ENTER)
+                assert "runs at Stop: touch hooked" in terminal.text()
+                assert "␛" not in terminal.text()
+                terminal.wait_for_keys()
+                terminal.type(answer)
             terminal.wait_for("/help")
             terminal.say("go")
             terminal.wait_for("done")
@@ -31,10 +33,11 @@ def test_a_project_is_asked_about_once_in_a_terminal(place):
             assert terminal.wait_for_end(CTRL_D) == 0
         return (work / "hooked").exists()
 
+    assert not chat(ESC)  # asked again
     assert not chat("n")
     assert not chat()
     hooks.write_text(json.dumps({**HOOKS, "SessionEnd": []}))
-    assert chat("y")
+    assert chat(UP + UP + ENTER)
     (work / "hooked").unlink()
     assert chat()
 

@@ -52,7 +52,6 @@ PROGRAM_COMMANDS = tuple(
         ("work", "[…]", "track a piece of work across sessions", "gong work", "list"),
         ("models", "[ID]", "list the models", "gong models"),
         ("review", "[…]", "review what changed: /review --staged", "gong review", "--no-model"),
-        ("login", "", "show which keys are saved, and how to save one", "gong auth status"),
         ("logout", "PROVIDER", "remove a saved key", "gong auth logout"),
         ("doctor", "", "check settings, store, keys and programs", "gong doctor"),
         ("init", "", "write a first AGENTS.md from the project's files", "gong init"),
@@ -92,12 +91,9 @@ async def run_program(command: ProgramCommand, host: OpenSession, argument: str)
         await process.wait()
         return CommandReply(f"stopped after {_TIMEOUT_SECONDS} s", failed=True)
     text = output.decode("utf-8", "replace").rstrip("\n")
-    text = "\n".join(filter(None, (text or _NOTHING, _LATER.get(command.name, ""))))
-    return CommandReply(text, failed=bool(process.returncode))
+    return CommandReply(text or _NOTHING, failed=bool(process.returncode))
 
 
-_LATER = {"login": "save one in another terminal with gong auth login PROVIDER, then /reload"}
-"""What a reply ends with: a key is never typed into a conversation."""
 _ENDINGS = {"html": "html", "md": "md", "jsonl": "jsonl", "claude": "jsonl", "codex": "jsonl"}
 """Endings of files by the form of an export; of others json."""
 
@@ -132,6 +128,12 @@ def _write_export(host: OpenSession, form: str, rest: str) -> CommandReply:
     return CommandReply(later=run())
 
 
+def _start_login(_host: OpenSession, argument: str) -> CommandReply:
+    """Let `gong auth login` have the terminal: a key is never typed into a conversation."""
+    words = (sys.executable, "-m", "gong", "auth", "login", *argument.split())
+    return CommandReply(types=lambda typing: typing.lend_terminal(words))
+
+
 def _start_program(command: ProgramCommand, host: OpenSession, argument: str) -> CommandReply:
     if HERE in f"{command.line} {argument or command.default}".split():
         require_recorder(host)
@@ -155,6 +157,7 @@ COMMANDS = (
         )
         for command in PROGRAM_COMMANDS
     ),
+    SlashCommand("login", "[PROVIDER]", "save the key of a provider", busy=False, run=_start_login),
     SlashCommand(
         "export",
         "[FORM] [-o FILE]",

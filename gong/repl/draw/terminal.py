@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,7 @@ from .frames import FramedStream
 from .styles import DEFAULT_THEME, build_style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.completion import Completer
@@ -186,6 +187,14 @@ class Terminal:
             text = self.expand_draft()
             edited = await run_in_terminal(partial(_edit_text, text), in_executor=True)
             self.draft.document = Document(edited)
+        finally:
+            self._is_here.set()
+
+    async def run_program(self, words: Sequence[str]) -> int:
+        """Run a program that has the terminal until it ends; return its exit code."""
+        self._is_here.clear()
+        try:
+            return await run_in_terminal(partial(subprocess.call, words), in_executor=True)
         finally:
             self._is_here.set()
 

@@ -230,6 +230,14 @@ class PromptInput:
         except OSError as error:
             self.say(f"{error}; $VISUAL or $EDITOR names an editor")
 
+    def lend_terminal(self, words: Sequence[str]) -> None:
+        """Let another program have the terminal until it ends."""
+        self._start(self._run_program(words))
+
+    async def _run_program(self, words: Sequence[str]) -> None:
+        code = await self._terminal().run_program(words)
+        self.say("done: /model chooses a model" if code == 0 else f"ended with exit code {code}")
+
     def copy_text(self, text: str) -> None:
         """Copy a text by means of the terminal."""
         self._terminal().copy_text(text)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import Ambiguous, Damaged, NotFound, TapeError, UsageError
 from ...history.picks import require_own_picks
+from ...index.library import list_tapes
 from ...model.entries import Meta, Redact
 from ...model.line import BLANK_DATA, DATA_KEY, blank_redacted_data, is_data_redacted, read_header
 from ...places.folders import locate_repository
+from ...places.moved import find_moved_folder
 from ...places.reference import is_id_prefix
 from .. import disk
 from ..blobs import BLOB_REFERENCE
@@ -32,6 +34,9 @@ from ..redaction import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...index.projection import Index
+    from ...places.moved import MovedProject
+    from ..store import Store
     from ..tape import Tape
 
 _STRUCTURE = frozenset({"start", "branch", "anchor", "redact"})
@@ -179,6 +184,23 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
                         unnamed.append(header.id)
         new.sync()
     return tuple(unnamed)
+
+
+def move_project(store: Store, index: Index | None, moved: MovedProject) -> tuple[str, ...]:
+    """Record of each tape of a project where it is now; return the ids of the others.
+
+    Those are in use by another program, or damaged.
+    """
+    left = []
+    for row in list_tapes(store, index):
+        if row.id not in moved.tapes:
+            continue
+        try:
+            with store.open_folder(row.folder) as tape:
+                move(tape, find_moved_folder(row.cwd, moved.was, moved.here))
+        except TapeError:
+            left.append(row.id)
+    return tuple(left)
 
 
 def move(tape: Tape, cwd: str) -> str:

@@ -13,7 +13,7 @@ def test_a_project_is_shown_trusted_and_revoked(gong, home):
         f"{work} brings:\n"
         "  STATE  KIND   FILE\n"
         "  new    hooks  .gong/hooks.json\n"
-        "      Stop: make -s lint\n"
+        "      runs at Stop: make -s lint\n"
         "What is not trusted has no effect. To trust it, after reading it: gong trust --yes\n"
     )
     assert "All of it is trusted" in gong("trust", "--yes", cwd=work).stdout
