@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ..agent.no_hooks import NoHooks
     from ..assembly.open_session import OpenSession
     from ..sdk.objects import JsonSchema
+    from .printing import OutputFormat
 
     OpenFront = Callable[[str | None, bool], AbstractContextManager[FrontEnd]]
     """Opens the store for a session with a model, None if none is named for it; whether the
@@ -194,6 +195,40 @@ def chat(**options: Any) -> int:
     A PROMPT is the first message.
     """
     choices = ChatOptions(**options)
+    output = _AnswerOutput(choices.output)
+    try:
+        return _run_chat(choices, output)
+    except (GongError, TapeError, OSError, click.ClickException) as error:
+        if not isinstance(error, BrokenPipeError):
+            output.write_failure(error)
+        raise
+
+
+class _AnswerOutput:
+    """Standard output of an answer, which with JSON always ends with its document."""
+
+    def __init__(self, output: OutputFormat) -> None:
+        self._format = output
+        self._last = b""
+        """What was written last."""
+
+    def __call__(self, data: bytes) -> None:
+        """Write bytes at once."""
+        (print_utf8 if self._format == "text" else print_bytes)(data)
+        sys.stdout.flush()
+        self._last = data
+
+    def write_failure(self, error: Exception) -> None:
+        """Write the document of a run that failed before it had one; nothing with text."""
+        is_complete = self._last and (self._format == "json" or b'"type":"result"' in self._last)
+        if self._format == "text" or is_complete:
+            return
+        from .printing import build_failure_document, encode_document  # only then
+
+        self(encode_document(build_failure_document(error), self._format))
+
+
+def _run_chat(choices: ChatOptions, output: _AnswerOutput) -> int:
     past = choices.find_past()
     store = choices.choose_store(past)
     names = choices.list_tools()
@@ -226,7 +261,7 @@ def chat(**options: Any) -> int:
         return asyncio.run(_run_terminal(open_front, past, choices))
     if choices.resumed == "":
         raise click.UsageError("--resume needs a terminal to show its list: give it a REF")
-    return asyncio.run(_run_prompt(open_front, past, choices, prompt, schema))
+    return asyncio.run(_run_prompt(open_front, past, choices, prompt, schema, output))
 
 
 @asynccontextmanager
@@ -412,15 +447,10 @@ async def _run_prompt(
     options: ChatOptions,
     prompt: str,
     schema: JsonSchema | None,
+    out: _AnswerOutput,
 ) -> int:
     """Answer one prompt and print the answer; return the exit code."""
     from .printing import answer_prompt  # only with -p
-
-    write = print_utf8 if options.output == "text" else print_bytes
-
-    def out(data: bytes) -> None:
-        write(data)
-        sys.stdout.flush()
 
     async with _open_chat(open_front, past, options.model, verbose=options.verbose) as host:
         if prompt.startswith("/"):

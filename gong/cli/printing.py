@@ -6,15 +6,17 @@ The JSON document is read from the tape: it shows what was recorded.
 from __future__ import annotations
 
 import errno
+import shlex
 import signal
 import sys
 from contextlib import aclosing
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Literal
 
+import click
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from tape.cli.streams import silence_stream
 from tape.formats.wire import encode_json
@@ -31,6 +33,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
+from tape.text import shorten_to_width
 
 from .. import signals
 from ..agent import events
@@ -38,7 +41,9 @@ from ..agent.answer_form import ANSWER_TOOL
 from ..agent.short_answer import describe_short_answer
 from ..policy.approval import find_mode
 from ..policy.modes import PermissionMode
+from ..policy.permissions import PermissionPolicy
 from ..repl.draw.notices import describe_compaction, describe_limit
+from ..repl.draw.tool_cards import describe_call, read_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -56,6 +61,7 @@ _CLOSED_ERRORS = {errno.EPIPE, errno.EIO}
 LIMIT_EXIT = 8
 DENIED_EXIT = 7
 CUT_EXIT = 9
+_CALL_COLUMNS = 100
 
 
 class PrintedCall(Struct, frozen=True):
@@ -65,6 +71,16 @@ class PrintedCall(Struct, frozen=True):
     name: str
     args: Raw
     is_error: bool
+
+
+class DeniedCall(Struct, frozen=True):
+    """A tool call that was not allowed."""
+
+    id: str
+    name: str
+    why: str
+    rules: tuple[str, ...]
+    """Rules that would allow it, for --allow; empty where none can."""
 
 
 class RunDocument(Struct, frozen=True):
@@ -83,6 +99,8 @@ class RunDocument(Struct, frozen=True):
     error: Failure | None
     structured_output: dict[str, Any] | UnsetType = UNSET
     """The answer of --json-schema."""
+    denied: tuple[DeniedCall, ...] | UnsetType = UNSET
+    """Calls that were not allowed; absent where all were."""
 
 
 class RunResult(RunDocument, frozen=True, tag_field="type", tag="result"):
@@ -142,9 +160,10 @@ class RunWatcher:
                 self.error, self.exit_code = Failure(kind, message), code
                 self._warn(message)
             case events.TurnLimit() | events.CostLimit() | events.LoopDetection():
-                self._warn(describe_limit(event, is_kept=self._is_kept))
+                limit = describe_limit(event, is_kept=self._is_kept)
+                self._warn(limit)
                 if not isinstance(event, events.LoopDetection) or event.stopped:
-                    self.exit_code = LIMIT_EXIT
+                    self.exit_code, self.error = LIMIT_EXIT, Failure("LimitReached", limit)
             case events.CompactionEnd():
                 self._warn(describe_compaction(event))
             case events.Warn(message=message):
@@ -201,9 +220,15 @@ async def answer_prompt(
     watch = RunWatcher(emit, warn, is_kept=host.is_kept)
     try:
         interrupted = await _watch_run(session, prompt, watch, reader)
+        denied = await _list_denied_calls(session, watch)
+        for text in dict.fromkeys(map(_describe_denied_call, denied)):
+            warn(text)
         if not watch.exit_code and _is_all_denied(session, watch):
             watch.exit_code = DENIED_EXIT
+            watch.error = Failure("PermissionDenied", "no call of the run was allowed")
         done = build_document(session, watch, host.library.store.open)
+        if denied:
+            done = replace(done, denied=denied)
     finally:
         if output == "stream-json":
             await _end_session(session, watch)
@@ -211,7 +236,7 @@ async def answer_prompt(
         is_shown = done.result and not _is_object_missing(session)
         reader.write(f"{done.result}\n".encode() if is_shown else b"")
     else:
-        reader.write(_encode_json_line(done if output == "json" else RunResult(*astuple(done))))
+        reader.write(encode_document(done, output))
     if reader.left and interrupted:
         silence_stream(sys.stdout)
     elif reader.left:
@@ -229,6 +254,51 @@ async def _end_session(session: Session, watch: RunWatcher) -> None:
         leave()
         for event in sorted(closing_events, key=lambda event: isinstance(event, events.SessionEnd)):
             watch.take_event(event)
+
+
+async def _list_denied_calls(session: Session, watch: RunWatcher) -> tuple[DeniedCall, ...]:
+    """Return the calls of a run that were not allowed, and the rules that would allow them."""
+    if session.recorder is None:
+        return ()
+    run = _find_run_entries(session.recorder, watch.first)
+    answers = (entry.data for entry in run if isinstance(entry.data, Assistant))
+    calls = {call.id: call for answer in answers for call in select_tool_calls(answer.content)}
+    policy, denied = session.setup.policy, []
+    for entry in run:
+        approval = entry.data
+        if not isinstance(approval, Approval) or approval.decision != "deny":
+            continue
+        if (call := calls.get(approval.call_id)) is None:
+            continue
+        rules: tuple[str, ...] = ()
+        if approval.by == "headless" and isinstance(policy, PermissionPolicy):
+            arguments = read_arguments(bytes(call.args))
+            rules = (await policy.judge_in_time(call.name, arguments)).offered
+        why = approval.reason or f"by {approval.by}"
+        denied.append(DeniedCall(call.id, describe_call(call), why, rules))
+    return tuple(denied)
+
+
+def _describe_denied_call(call: DeniedCall) -> str:
+    """Return a call that was not allowed in one line, with what would allow it."""
+    flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in call.rules)
+    advice = f"; {flags} allows it" if flags else ""
+    return f"not allowed: {shorten_to_width(call.name, _CALL_COLUMNS)} ({call.why}){advice}"
+
+
+def build_failure_document(error: Exception) -> RunDocument:
+    """Return the document of a run that an error kept from its beginning."""
+    message = (
+        error.format_message() if isinstance(error, click.ClickException) else str(error)
+    ) or type(error).__name__
+    failure = Failure(type(error).__name__, message)
+    return RunDocument("", "", "", "error", Usage(), None, 0, (), is_error=True, error=failure)
+
+
+def encode_document(document: RunDocument, output: OutputFormat) -> bytes:
+    """Return a document as the line of JSON that the output format ends with."""
+    shown = document if output == "json" else RunResult(*astuple(document))
+    return _encode_json_line(shown)
 
 
 def _is_all_denied(session: Session, watch: RunWatcher) -> bool:

@@ -259,7 +259,7 @@ def render_parts(
             if call is not None:
                 yield from call.head
                 is_shown_below = data.files and not data.is_error
-                yield from () if is_shown_below or repeats_call(data, call) else call.body
+                yield from () if is_shown_below or is_call_repeated(data, call) else call.body
             yield from _render_result(data)
             if data.whole is not None:
                 yield "in full:"
@@ -309,7 +309,7 @@ _TODO_RESULT = "The todo list is now:"
 """How the result of `todo` begins: the list, which its call shows."""
 
 
-def repeats_call(result: ToolResult, call: RenderedCall) -> bool:
+def is_call_repeated(result: ToolResult, call: RenderedCall) -> bool:
     """Whether the result of an agent's own tool says again what its call is about."""
     text = join_texts(result.content)
     return not call.is_patch and all(line in text for line in call.body)

@@ -16,11 +16,11 @@ from .entries import (
     describe_event,
     describe_stop,
     describe_turn,
+    is_call_repeated,
     is_silent,
     render_block,
     render_changes,
     render_parts,
-    repeats_call,
     split_visible_lines,
 )
 
@@ -103,7 +103,7 @@ def render_result_markdown(
 ) -> Iterator[list[str]]:
     """Yield a result, part by part, as lines of Markdown: its call, its output, its changes."""
     if call is not None:
-        is_done = (bool(result.files) and not result.is_error) or repeats_call(result, call)
+        is_done = (bool(result.files) and not result.is_error) or is_call_repeated(result, call)
         yield from _render_call_markdown(call, is_done=is_done)
     if output := _split_lines(render_parts(result)) if result.content else [""]:
         yield fence_code(output)

@@ -52,13 +52,13 @@ def flatten_object(text: str) -> list[str] | None:
     if not isinstance(value, dict):
         return None
     return [
-        f"{key.replace('_', ' ')}: {item if isinstance(item, str) else _encode(item)}"
+        f"{key.replace('_', ' ')}: {item if isinstance(item, str) else _encode_value(item)}"
         for key, item in value.items()
         if item not in (None, "")
     ]
 
 
-def _encode(value: Any) -> str:
+def _encode_value(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 

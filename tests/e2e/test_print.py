@@ -207,6 +207,58 @@ def test_the_limit_of_turns_ends_with_8(place):
     argv = ("gong", "chat", "-p", "go", "-m", model, "--max-turns", "2", "--output-format", "json")
     document = place.json(*argv, code=8)
     assert (document["turns"], document["is_error"]) == (2, True)
+    assert document["error"]["class"] == "LimitReached"
+    assert "2 model calls" in document["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "kind"),
+    [
+        (("-m", "nobody/nothing"), 2, "UnknownModel"),
+        (("-m", "openai/gpt-4o"), 6, "AuthenticationError"),
+        (("--session", "0badbad0"), 3, "NotFound"),
+        (("-c",), 3, "NotFound"),
+        (("-c", "--fork", "x"), 2, "UsageError"),
+    ],
+)
+@pytest.mark.parametrize("output", ["json", "stream-json"])
+def test_a_run_that_never_began_prints_its_document_too(place, argv, code, kind, output):
+    """Issue 35: `--output-format json` always prints its document."""
+    done = place.run("gong", "-p", "go", *argv, "--output-format", output, code=code)
+    document = json.loads(done.stdout.splitlines()[-1])
+    assert (document["is_error"], document["error"]["class"]) == (True, kind)
+    assert document["error"]["message"]
+    assert document.get("type") == ("result" if output == "stream-json" else None)
+    assert done.stderr
+
+
+def test_denied_calls_are_named_with_what_would_allow_them(place):
+    """Issue 35: on standard error, and in the document; also where other calls were allowed."""
+    (place.folder / "a.txt").write_text("one\n")
+    calls = (
+        call("read", path="a.txt"),
+        call("bash", command="touch ran"),
+        call("edit", path="a.txt", oldText="one", newText="two"),
+        call("bash", command="rm -rf ~"),
+    )
+    argv = ("gong", "-p", "go", "-m", place.script(*calls, {"text": "no"}))
+    argv += ("--permission", "default", "--output-format", "json")
+    done = place.run(*argv)
+    lines = [line for line in done.stderr.splitlines() if "not allowed: " in line]
+    assert [line.split(" (")[0] for line in lines] == [
+        "gong: not allowed: $ touch ran",
+        "gong: not allowed: edit a.txt",
+        "gong: not allowed: $ rm -rf ~",
+    ]
+    assert lines[0].endswith("; --allow 'Bash(touch:*)' allows it")
+    assert "--allow" not in lines[2]
+    document = json.loads(done.stdout)
+    assert [one["rules"] for one in document["denied"]] == [
+        ["Bash(touch:*)"],
+        [f"Edit({place.folder}/a.txt)"],
+        [],
+    ]
+    assert document["is_error"] is False
 
 
 NOTHING, THOUGHT = {"text": ""}, {"thinking": "hm"}

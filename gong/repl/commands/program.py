@@ -131,7 +131,7 @@ def _write_export(host: OpenSession, form: str, rest: str) -> CommandReply:
 def _start_login(_host: OpenSession, argument: str) -> CommandReply:
     """Let `gong auth login` have the terminal: a key is never typed into a conversation."""
     words = (sys.executable, "-m", "gong", "auth", "login", *argument.split())
-    return CommandReply(types=lambda typing: typing.lend_terminal(words))
+    return CommandReply(types=lambda typing: typing.start_program(words))
 
 
 def _start_program(command: ProgramCommand, host: OpenSession, argument: str) -> CommandReply:

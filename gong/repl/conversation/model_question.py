@@ -151,7 +151,7 @@ class QuestionKeys:
         """Bind the keys."""
         free = Condition(lambda: self._find_free() is not None)
         listed = Condition(lambda: self._find_listed() is not None)
-        several = Condition(self._takes_several)
+        several = Condition(self._may_take_several)
         for key in _KEYS:
             keys.add(key, filter=Condition(partial(self._may_take, key)))(self._take_key)
         for key, by in (("up", -1), ("down", 1)):
@@ -176,7 +176,7 @@ class QuestionKeys:
         is_on_answer = question is not None and bool(question.list.current.key)
         return is_on_answer and question is not None and question.list.find(key) is not None
 
-    def _takes_several(self) -> bool:
+    def _may_take_several(self) -> bool:
         question = self._find_listed()
         return question is not None and question.list.is_many and bool(question.list.current.key)
 

@@ -230,7 +230,7 @@ class PromptInput:
         except OSError as error:
             self.say(f"{error}; $VISUAL or $EDITOR names an editor")
 
-    def lend_terminal(self, words: Sequence[str]) -> None:
+    def start_program(self, words: Sequence[str]) -> None:
         """Let another program have the terminal until it ends."""
         self._start(self._run_program(words))
 
