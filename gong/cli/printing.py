@@ -297,8 +297,8 @@ def build_failure_document(error: Exception) -> RunDocument:
 
 def encode_document(document: RunDocument, output: OutputFormat) -> bytes:
     """Return a document as the line of JSON that the output format ends with."""
-    shown = document if output == "json" else RunResult(*astuple(document))
-    return _encode_json_line(shown)
+    result = document if output == "json" else RunResult(*astuple(document))
+    return _encode_json_line(result)
 
 
 def _is_all_denied(session: Session, watch: RunWatcher) -> bool:

@@ -185,10 +185,10 @@ class PermissionPolicy:
             ruling = _follow_wish(ruling, prepared)
             if ruling.decision == "allow":
                 return self._allow(call_id, ruling)
-            shown = await self._preview_call(prepared, name, arguments)
-            if shown is not None and shown.is_error:
-                return Verdict(False, failure=shown)
-            details = NO_JSON if shown is None else encode_details(shown)
+            preview = await self._preview_call(prepared, name, arguments)
+            if preview is not None and preview.is_error:
+                return Verdict(False, failure=preview)
+            details = NO_JSON if preview is None else encode_details(preview)
             request = ApprovalRequest(call_id, name, arguments, ruling, details)
             try:
                 async with asyncio.timeout(self.timeout):

@@ -58,8 +58,8 @@ def render_own_card(
     if kind in _SILENT and not is_error:
         return OwnCard(own.sentence, [])
     flat = flatten_object(text.strip())
-    shown = text if flat is None else "\n".join(flat)
-    return OwnCard(own.sentence, render_result(shown, columns, is_error=is_error))
+    result = text if flat is None else "\n".join(flat)
+    return OwnCard(own.sentence, render_result(result, columns, is_error=is_error))
 
 
 def _render_answers(answers: dict[str, object], columns: int) -> Iterator[StyledLine]:

@@ -56,8 +56,8 @@ def render_todos(todos: Sequence[Todo], columns: int) -> list[StyledLine]:
     if first is None:
         return []
     start = max(min(first, len(todos) - TODO_ROWS), 0)
-    shown = todos[start : start + TODO_ROWS]
-    lines = [render_todo(msgspec.to_builtins(todo), columns) for todo in shown]
+    nearest = todos[start : start + TODO_ROWS]
+    lines = [render_todo(msgspec.to_builtins(todo), columns) for todo in nearest]
     rest = len(todos) - len(lines)
     return [*lines, StyledLine(f"… {rest} more to do or done", "note")] if rest else lines
 
