@@ -23,7 +23,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from hashlib import sha256
 from struct import Struct as Packing
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,38 +34,28 @@ from ..model.entries import (
     Anchor,
     Assistant,
     BlobRef,
-    Branch,
-    Context,
     CoveredRange,
     ImportedSession,
     Meta,
     Start,
     ToolCall,
-    ToolResult,
     User,
     join_texts,
 )
-from ..model.line import encode_payload, read_header
 from ..places.reference import build_session_branch, build_session_label
 from ..store.recorded_tape import record_new_tape
-from ..store.refs import choose_branch_name, find_head, make_ref_name, read_head_at
+from ..store.refs import choose_branch_name, find_head, make_ref_name
 from ..store.store import Store
 from .family import ImportedTapes
+from .recorded import SAID, EntryPlace, RecordedEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..formats.sessions.steps import SourceStep
     from ..model.entries import Block, Payload
-    from ..store.refs import Head
     from ..store.store import Beginning
     from ..store.tape import Tape
     from ..store.writer import Writer
 
-_CHANGING = frozenset({Assistant.entry_type, ToolResult.entry_type})
-"""Types of entries that a source may give another time with other words."""
-_SAID = frozenset(one.entry_type for one in (User, Assistant, ToolResult, Context, Anchor))
-"""Types of entries that are the same in a copied history; those of others may differ."""
 _MAX_WRITERS = 16
 """Branches that are open at once."""
 
@@ -214,15 +204,6 @@ def _find_first_prompt(session: SourceSession) -> str:
     return ""
 
 
-class _Spot(NamedTuple):
-    """An entry of the tape."""
-
-    id: str
-    n: int
-    phase: str
-    offset: int
-
-
 _PACKED = Packing("<QQI")
 
 
@@ -234,21 +215,21 @@ class _Spots:
         self._phases: dict[str, int] = {}
         self._names: list[str] = []
 
-    def __setitem__(self, step: str, spot: _Spot) -> None:
+    def __setitem__(self, step: str, spot: EntryPlace) -> None:
         number = self._phases.setdefault(spot.phase, len(self._names))
         if number == len(self._names):
             self._names.append(spot.phase)
         self._packed[step] = _PACKED.pack(spot.n, spot.offset, number) + bytes.fromhex(spot.id)
 
-    def __getitem__(self, step: str) -> _Spot:
+    def __getitem__(self, step: str) -> EntryPlace:
         packed = self._packed[step]
         n, offset, number = _PACKED.unpack_from(packed)
-        return _Spot(packed[_PACKED.size :].hex(), n, self._names[number], offset)
+        return EntryPlace(packed[_PACKED.size :].hex(), n, self._names[number], offset)
 
     def __contains__(self, step: str) -> bool:
         return step in self._packed
 
-    def get(self, step: str, default: _Spot) -> _Spot:
+    def get(self, step: str, default: EntryPlace) -> EntryPlace:
         """Return the entry of a step, or `default` where it has none."""
         return self[step] if step in self._packed else default
 
@@ -283,10 +264,8 @@ class _TapeFiller:
         """How the branches of a session on the tape of another one are called."""
         self.is_guest = is_guest
         """The tape is that of another session, which has the beginning of this one."""
-        self.copied: dict[int, _Spot] = {}
+        self.copied: dict[int, EntryPlace] = {}
         """Place of a step → its newest entry, where the step or what follows it is on the tape."""
-        self.silent: dict[str, list[str]] = {}
-        """Entry → remarks that follow it."""
         self.time = session.created or 0
         """Time of the entry that is written, in microseconds since 1970."""
         self.added = 0
@@ -296,21 +275,13 @@ class _TapeFiller:
         """Step → the first of its entries, where that is not the last one."""
         self.ends = _Spots()
         """Step → the last one, with the remarks that belong to it."""
-        self.ends[ROOT] = _Spot("", 0, "", 0)
+        self.ends[ROOT] = EntryPlace("", 0, "", 0)
         self.newest = ROOT
-        self.below: dict[tuple[str, str, str], list[_Spot]] = {}
-        """Entry, type and content of what follows it → that, where no step was found there yet."""
-        self.changing: dict[tuple[str, str], list[str]] = {}
-        """Entry and type → content of what follows it, where the source may change that."""
-        self.parents: set[str] = set()
-        """Entries that something follows."""
-        self.joints: dict[str, list[str]] = {}
-        """Entry → first entries of the branches from it."""
         self.heads: dict[str, str] = {}
         """Newest entry of a branch → the branch."""
         self.ends_of_branches: dict[str, str] = {}
         """Branch → its newest entry, when the tape was read."""
-        self.open_answers: dict[str, tuple[str, _Spot]] = {}
+        self.open_answers: dict[str, tuple[str, EntryPlace]] = {}
         """Entry before the newest of a branch, where that is an answer → the branch, and that."""
         self.writers: dict[str, Writer] = {}
 
@@ -365,7 +336,10 @@ class _TapeFiller:
     def begin(self, tape: Tape) -> None:
         """Take note of what the tape has already."""
         self.tape = tape
-        self._read_entries()
+        self.recorded = RecordedEntries(tape, self.session.strip_changes)
+        self.recorded.read()
+        self.ends[ROOT] = self.recorded.start
+        self._read_branches()
         others = f"{self.session.tool}-"
         if self.is_guest:
             self.heads = {
@@ -383,7 +357,7 @@ class _TapeFiller:
         Returns whether there are any, and an answer with the provider's id if that is needed.
         """
         is_same = False
-        spots: list[_Spot | None] = []
+        spots: list[EntryPlace | None] = []
         above: list[int] = []
         times: set[int] = set()
         newest, ends = ROOT, {ROOT: -1}
@@ -392,8 +366,8 @@ class _TapeFiller:
             before = ends.get(newest if step.parent == NEWEST else step.parent, -1)
             spot = root if before < 0 else spots[before]
             for payload in step.payloads:
-                if payload.entry_type in _SAID and spot is not None:
-                    spot = self._take_said(spot, payload)
+                if payload.entry_type in SAID and spot is not None:
+                    spot = self.recorded.take_said(spot, payload)
                     if spot is not None:
                         times.add(place)
                         is_same |= not needs_response_id or bool(
@@ -410,19 +384,7 @@ class _TapeFiller:
                 times.add(above[place])
         return is_same
 
-    def _take_said(self, spot: _Spot, payload: Payload) -> _Spot | None:
-        """Return what was said with these words after an entry, with any remarks between."""
-        kind = payload.entry_type
-        content = "" if isinstance(payload, Anchor) else self._compute_digest(payload)
-        parents = [spot.id]
-        for parent in parents:
-            for one in (parent, *self.joints.get(parent, ())):
-                if taken := self._take_below(one, kind, content, payload):
-                    return taken
-                parents += self.silent.get(one, ())
-        return None
-
-    def _note_step(self, step: SourceStep, spot: _Spot) -> None:
+    def _note_step(self, step: SourceStep, spot: EntryPlace) -> None:
         """Take note of a step that is on the tape."""
         self.seen += len(step.payloads)
         if self.is_guest and not self._is_on_own_branch(spot):
@@ -430,49 +392,28 @@ class _TapeFiller:
         self.newest = self.newest if step.id is None else step.id
         self.ends[self.newest] = spot
 
-    def _is_on_own_branch(self, spot: _Spot) -> bool:
+    def _is_on_own_branch(self, spot: EntryPlace) -> bool:
         """Return whether an entry was added for this session, on the tape of another one."""
         return f"-{self.branches}-" in spot.phase
 
-    def _read_entries(self) -> None:
-        """Take note of what the tape has already."""
+    def _read_branches(self) -> None:
+        """Take note of where the branches of the tape end."""
         refs = self.tape.refs()
-        committed = refs.phases()
-        starts: dict[str, str] = {}  # first entry of a branch → the one it begins after
-        for phase, offset, line in self.tape.phases.read_all_lines():
-            if phase not in committed:
-                continue
-            header = read_header(line)
-            spot, parent = _Spot(header.id, header.n, phase, offset), header.parent_id or ""
-            if header.type == Start.entry_type:
-                self.ends[ROOT] = spot
-            elif header.type == Branch.entry_type:
-                self.joints.setdefault(parent, []).append(header.id)
-                starts[header.id] = parent
-            else:
-                kind = header.type
-                content = "" if kind == Anchor.entry_type else header.dh
-                self.below.setdefault((parent, kind, content), []).append(spot)
-                if kind not in _SAID:
-                    self.silent.setdefault(parent, []).append(header.id)
-                if kind in _CHANGING and self.session.strip_changes is not None:
-                    self.changing.setdefault((parent, kind), []).append(content)
-                self.parents.add(parent)
         for branch in refs.branches:
             head = find_head(refs, self.tape.phases, branch)
             self.heads.setdefault(head.entry, branch)
             self.ends_of_branches[branch] = head.entry
             if head.header.type == Assistant.entry_type:
-                spot = _Spot(head.entry, head.header.n, head.phase, head.offset)
+                spot = EntryPlace(head.entry, head.header.n, head.phase, head.offset)
                 before = head.header.parent_id or ""
-                self.open_answers[starts.get(before, before)] = branch, spot
+                self.open_answers[self.recorded.branch_starts.get(before, before)] = branch, spot
 
-    def _add_step(self, step: SourceStep, root: _Spot) -> None:
+    def _add_step(self, step: SourceStep, root: EntryPlace) -> None:
         """Find or write the entries of a step."""
         self.time = step.time or self.time
         parent = self.newest if step.parent == NEWEST else step.parent
         spot = self.ends.get(parent, root)
-        first: _Spot | None = None
+        first: EntryPlace | None = None
         self.seen += len(step.payloads)
         if self.is_guest and not self._is_on_own_branch(spot):
             spot = self._note_folder(spot, root)
@@ -480,7 +421,9 @@ class _TapeFiller:
             if isinstance(payload, Anchor):
                 spot = self._add_anchor(payload, step, spot, root)
             else:
-                spot = self._find(spot, payload.entry_type, payload) or self._write(spot, payload)
+                spot = self.recorded.take(spot, payload.entry_type, payload) or self._write(
+                    spot, payload
+                )
             first = first or spot
         if step.id is None:
             if self.newest not in self.starts:
@@ -492,60 +435,24 @@ class _TapeFiller:
             self.starts[step.id] = first
         self.newest = step.id
 
-    def _note_folder(self, spot: _Spot, root: _Spot) -> _Spot:
+    def _note_folder(self, spot: EntryPlace, root: EntryPlace) -> EntryPlace:
         """Find or write the folder of a session where it leaves the path of another one."""
-        start = self.tape.entry(self._read_head(root)).data
+        start = self.tape.entry(self.recorded.read_head(root)).data
         if not isinstance(start, Start) or self.session.cwd in {None, start.cwd}:
             return spot
         note = Meta(cwd=self.session.cwd)
-        return self._find(spot, Meta.entry_type, note) or self._write(spot, note)
+        return self.recorded.take(spot, Meta.entry_type, note) or self._write(spot, note)
 
-    def _find(self, spot: _Spot, kind: str, payload: Payload | None) -> _Spot | None:
-        """Return the entry with this content that follows another one; None if none does."""
-        content = ""
-        if payload is not None:
-            if self.parents.isdisjoint((spot.id, *self.joints.get(spot.id, ()))):
-                return None
-            content = self._compute_digest(payload)
-        for parent in (spot.id, *self.joints.get(spot.id, ())):
-            if taken := self._take_below(parent, kind, content, payload):
-                return taken
-        return None
-
-    def _take_below(
-        self, parent: str, kind: str, content: str, payload: Payload | None
-    ) -> _Spot | None:
-        """Return the entry with this content, but for what may change, directly after another."""
-        if waiting := self.below.get((parent, kind, content)):
-            return waiting.pop(0)
-        if payload is None or self.session.strip_changes is None:
-            return None
-        for other in self.changing.get((parent, kind), ()):
-            waiting = self.below.get((parent, kind, other))
-            if waiting and self._is_same(waiting[0], payload, self.session.strip_changes):
-                return waiting.pop(0)
-        return None
-
-    def _compute_digest(self, payload: Payload) -> str:
-        """Return the digest of content as headers of entries have it."""
-        data = self.tape.blobs.extract_long_strings(encode_payload(payload))
-        return sha256(data).hexdigest()[:32]
-
-    def _is_same(
-        self, spot: _Spot, payload: Payload, strip_changes: Callable[[Payload], Payload]
-    ) -> bool:
-        """Return whether an entry on the tape is this one but for what may change."""
-        before = strip_changes(self.tape.entry(self._read_head(spot)).data)
-        return self._compute_digest(before) == self._compute_digest(strip_changes(payload))
-
-    def _add_anchor(self, anchor: Anchor, step: SourceStep, spot: _Spot, root: _Spot) -> _Spot:
+    def _add_anchor(
+        self, anchor: Anchor, step: SourceStep, spot: EntryPlace, root: EntryPlace
+    ) -> EntryPlace:
         """Find or write an anchor: it covers the path so far, and keeps it from a step on."""
-        place = self._find(spot, Anchor.entry_type, None)
+        place = self.recorded.take(spot, Anchor.entry_type, None)
         if place is not None:
             return place
         writer = self._open_at(spot)
         writer.barrier()
-        head = self._read_head(spot)
+        head = self.recorded.read_head(spot)
         kept_from = step.kept_from or ""
         count = 0
         if kept_from and kept_from in self.ends:
@@ -556,16 +463,16 @@ class _TapeFiller:
         entry = writer.anchor(anchored)
         return self._advance(writer, spot, entry.n)
 
-    def _write(self, spot: _Spot, payload: Payload) -> _Spot:
+    def _write(self, spot: EntryPlace, payload: Payload) -> EntryPlace:
         writer = self._reopen_answer(spot, payload) or self._open_at(spot)
         return self._advance(writer, spot, writer.append(payload).n)
 
-    def _reopen_answer(self, spot: _Spot, payload: Payload) -> Writer | None:
+    def _reopen_answer(self, spot: EntryPlace, payload: Payload) -> Writer | None:
         """Return the writer of a branch that ends with the beginning of this answer, before it."""
         if not isinstance(payload, Assistant) or spot.id not in self.open_answers:
             return None
         branch, end = self.open_answers.pop(spot.id)
-        before = self.tape.entry(self._read_head(end)).data
+        before = self.tape.entry(self.recorded.read_head(end)).data
         if self.heads.get(end.id) != branch or not isinstance(before, Assistant):
             return None
         if not _has_beginning(payload, before):
@@ -574,18 +481,18 @@ class _TapeFiller:
             writer = self.writers.get(branch) or self._keep_writer(self.tape.writer(branch))
         except Busy:
             return None
-        writer.rewind(self._read_head(spot))
+        writer.rewind(self.recorded.read_head(spot))
         del self.heads[end.id]
         return writer
 
-    def _advance(self, writer: Writer, before: _Spot, n: int) -> _Spot:
+    def _advance(self, writer: Writer, before: EntryPlace, n: int) -> EntryPlace:
         self.added += 1
         place = writer.place
         self.heads.pop(before.id, None)
         self.heads[place.entry] = writer.branch
-        return _Spot(place.entry, n, place.phase, place.offset)
+        return EntryPlace(place.entry, n, place.phase, place.offset)
 
-    def _open_at(self, spot: _Spot) -> Writer:
+    def _open_at(self, spot: EntryPlace) -> Writer:
         """Return the writer of a branch that ends at an entry; begin a branch where none does."""
         branch = self.heads.get(spot.id)
         if branch is not None:
@@ -606,11 +513,7 @@ class _TapeFiller:
         self.writers[writer.branch] = writer
         return writer
 
-    def _read_head(self, spot: _Spot) -> Head:
-        branch = self.tape.find_branch(spot.phase)
-        return read_head_at(self.tape.phases, branch, spot.phase, spot.offset, spot.id)
-
-    def _find_end(self) -> _Spot:
+    def _find_end(self) -> EntryPlace:
         """Return the entry at which the session is."""
         end = self.ends[self.newest]
         return end if self.session.newest is None else self.ends.get(self.session.newest, end)
@@ -632,9 +535,9 @@ class _TapeFiller:
             self._fork_own_branch(end)
         self.tape.label(self.label, end.id)
 
-    def _fork_own_branch(self, spot: _Spot) -> str:
+    def _fork_own_branch(self, spot: EntryPlace) -> str:
         name = choose_branch_name(self.tape.refs(), self.branches) if self.is_guest else None
-        return self.tape.fork(self._read_head(spot), name, why="import")
+        return self.tape.fork(self.recorded.read_head(spot), name, why="import")
 
     def _move_names(self) -> None:
         """Make the branch of the newest step the current one, and give the tape its title."""
