@@ -19,7 +19,7 @@ from ...policy.approval import ModalPolicy
 from ...policy.modes import PermissionMode
 from ...tools.registry import TOOL_PRESETS
 from ...tools.todo import render_todos
-from .command import CommandReply, SlashCommand, format_model_name
+from .command import CommandReply, SlashCommand, format_model_name, undo_anchor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,7 +141,7 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
 
 
 def _ask_again(host: OpenSession, _argument: str) -> CommandReply:
-    return CommandReply(work=host.session.retry(), takes_input=True)
+    return CommandReply(work=host.session.retry(), work_name="")
 
 
 def _compact_session(host: OpenSession, argument: str) -> CommandReply:
@@ -156,7 +156,7 @@ def _compact_session(host: OpenSession, argument: str) -> CommandReply:
         flags.add(word[0])
         focus = focus[len(word[0]) :].lstrip()
     if "--undo" in flags:
-        anchor = host.session.undo(leave="--leave" in flags)
+        anchor = undo_anchor(host, ("compaction", "handoff"), leave="--leave" in flags)
         return CommandReply(
             f"{anchor.kind.capitalize()} undone: "
             "the next request contains the messages that it covered"
@@ -190,6 +190,7 @@ def _hand_off_session(host: OpenSession, name: str) -> CommandReply:
     cwd = host.session.setup.env.working_directory
     return CommandReply(
         work=record_handoff(host.session, to),
+        work_name="the handoff",
         after=lambda: build_handoff_page(recorder, to_model=to, cwd=cwd),
     )
 

@@ -27,7 +27,7 @@ from tape.text import SHORT
 
 from ...agent.merge import stream_merge
 from ..draw.picker import Picker, PickerRow
-from .command import CommandReply, SessionChoice, SlashCommand, require_recorder
+from .command import CommandReply, SessionChoice, SlashCommand, require_recorder, undo_anchor
 from .session_lists import list_branches, list_tree
 
 if TYPE_CHECKING:
@@ -206,6 +206,9 @@ def _set_label(host: OpenSession, argument: str) -> CommandReply:
 def _merge_branch(host: OpenSession, argument: str) -> CommandReply:
     """Join a branch; with --left tell of one that was left, in the words that follow it."""
     tape = require_recorder(host).tape
+    if argument in {"--undo", "--undo --leave"}:
+        undo_anchor(host, ("merge",), leave=argument.endswith("--leave"))
+        return CommandReply("Merge undone: its summary has left the branch")
     name, _, rest = argument.partition(" ")
     flag, _, words = rest.strip().partition(" ")
     if not name:
@@ -219,7 +222,9 @@ def _merge_branch(host: OpenSession, argument: str) -> CommandReply:
     )
     remark = f"this branch has a summary of {name}" if left else f"{name} is merged"
     return CommandReply(
-        work=work, after=lambda: f"{remark}; tape merge --undo undoes it" if done else ""
+        work=work,
+        work_name="the merge",
+        after=lambda: f"{remark}; /merge --undo undoes it" if done else "",
     )
 
 
@@ -251,7 +256,7 @@ COMMANDS = (
     SlashCommand(
         "merge",
         "BRANCH",
-        "bring a branch back into this one as a summary",
+        "bring a branch back into this one as a summary; --undo",
         busy=False,
         run=_merge_branch,
     ),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...errors import ConfigurationError
+from ...agent.recorder import find_newest_anchor
+from ...errors import ConfigurationError, NothingToUndo
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+    from tape.model.entries import Anchor
 
     from ...agent.events import Event
     from ...agent.recorder import Recorder
@@ -43,8 +46,8 @@ class CommandReply(NamedTuple):
     """A list to choose from; what is chosen is the next command."""
     work: AsyncGenerator[Event, None] | None = None
     """Work to run before the next prompt; input that arrives meanwhile is queued."""
-    takes_input: bool = False
-    """Whether that work is a run like that of a prompt, which takes input."""
+    work_name: str = "the compaction"
+    """What that work is called; empty for a run like that of a prompt, which takes input."""
     later: Awaitable[CommandReply] | None = None
     """What the command prints once it has ended; the conversation continues meanwhile."""
     types: Callable[[Any], None] | None = None
@@ -72,6 +75,19 @@ def require_recorder(host: Any) -> Recorder:
     if recorder is None:
         raise ConfigurationError("the session is empty: type a prompt first")
     return recorder
+
+
+def undo_anchor(host: Any, kinds: Sequence[str], *, leave: bool) -> Anchor:
+    """Undo the newest anchor of a session, where it is of one of these kinds; return it.
+
+    Raises NothingToUndo where it is of another kind, which has its own command.
+    """
+    newest = find_newest_anchor(require_recorder(host).path)
+    if newest is not None and newest.kind not in kinds:
+        command = "/merge --undo" if newest.kind == "merge" else "/compact --undo"
+        raise NothingToUndo(f"the newest summary is of a {newest.kind}: {command} undoes it")
+    anchor: Anchor = host.session.undo(leave=leave)
+    return anchor
 
 
 def format_model_name(host: Any) -> str:

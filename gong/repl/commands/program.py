@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import sys
 from functools import partial
@@ -61,6 +62,10 @@ PROGRAM_COMMANDS = tuple(
 """The commands of this room."""
 
 
+_PROGRAM = re.compile(r"^(?:tape|gong): ", re.MULTILINE)
+"""What the command line puts before its messages: here a slash command says them."""
+
+
 async def run_program(command: ProgramCommand, host: OpenSession, argument: str) -> CommandReply:
     """Run a command to its end, and return what it printed; an error is a reply too."""
     words = shlex.split(f"{command.line} {argument or command.default}")
@@ -90,7 +95,7 @@ async def run_program(command: ProgramCommand, host: OpenSession, argument: str)
         process.kill()
         await process.wait()
         return CommandReply(f"stopped after {_TIMEOUT_SECONDS} s", failed=True)
-    text = output.decode("utf-8", "replace").rstrip("\n")
+    text = _PROGRAM.sub("", output.decode("utf-8", "replace").rstrip("\n"))
     return CommandReply(text or _NOTHING, failed=bool(process.returncode))
 
 

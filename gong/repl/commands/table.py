@@ -29,7 +29,8 @@ from . import input as input_
 from .command import CommandReply, SlashCommand
 
 _COMMAND_LINE = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
-_FLAG_COMMANDS = {"-m": "/model", "--leave": "/compact --undo --leave"}
+_FLAG_COMMANDS = {"-m": "/model", "--leave": "/{} --undo --leave"}
+"""Flags of the command line that errors name → how they are typed here, `{}` for the command."""
 
 
 def is_command(text: str) -> bool:
@@ -57,7 +58,7 @@ def answer_command(text: str, host: Any, *, busy: bool, who: str = "the agent") 
         except (GongError, TapeError, OSError) as error:
             remark = str(error)
             for flag, slash in _FLAG_COMMANDS.items():
-                remark = re.sub(rf"(?<!\S){flag}\b", slash, remark)
+                remark = re.sub(rf"(?<!\S){flag}\b", slash.format(name), remark)
     return CommandReply(remark, failed=True)
 
 

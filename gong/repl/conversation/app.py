@@ -499,7 +499,7 @@ class _Conversation:
         self.terminal.print(self.screen.reply(said, failed=True))
 
     def _run_command(self, text: str) -> None:
-        who = "the compaction" if self.run.is_compacting else "the agent"
+        who = self.run.work_name or "the agent"
         reply = answer_command(text, self.host, busy=self.run.is_active, who=who)
         if reply.leaves:
             self.terminal.leave()
@@ -522,7 +522,7 @@ class _Conversation:
             self.terminal.leave()
             return
         if reply.work is not None:
-            self.run.begin(compacting=not reply.takes_input)
+            self.run.begin(reply.work_name)
             self.tasks.create_task(self._show_run(reply.work, reply.after))
             return
         self._print_reply(reply)
@@ -579,7 +579,7 @@ class _Conversation:
         self.run.end()
         self.screen.clear_run()
         self.used = measure_usage(self.session)
-        if held := self.waiting.take_held():
+        if not self.terminal.has_left and (held := self.waiting.take_held()):
             self._begin_prompt(held)
 
     def _print_greeting(self) -> None:

@@ -43,8 +43,8 @@ class CurrentRun:
         """Whether the run takes no more input, because it ends, is stopped, or never took any."""
         self.is_stopping = False
         """Whether a stop was requested, even before the run started."""
-        self.is_compacting = False
-        """Whether the run is a compaction, a handoff or a merge."""
+        self.work_name = ""
+        """What the run is called where it is a compaction, a handoff or a merge; else empty."""
         self._has_compacted = False
         self._retry: tuple[RetryPlan, float, str] | None = None
         """The retry that is waited for, when it is due, and why."""
@@ -62,7 +62,7 @@ class CurrentRun:
     @property
     def was_stopped_in_compaction(self) -> bool:
         """Whether the compaction was stopped before it set its anchor, so that nothing changed."""
-        return self.is_compacting and self.is_stopping and not self._has_compacted
+        return bool(self.work_name) and self.is_stopping and not self._has_compacted
 
     def describe_retry(self) -> str:
         """Return when the model call that failed is made again; empty unless one has."""
@@ -73,10 +73,10 @@ class CurrentRun:
         when = f"in {format_seconds(seconds + 1)}" if seconds > 0 else "now"
         return f"retrying {when} · {plan.number} of {plan.limit} · Esc stops · {message}"
 
-    def begin(self, *, compacting: bool = False) -> None:
-        """Note that a run begins."""
+    def begin(self, work_name: str = "") -> None:
+        """Note that a run begins; one with a name takes no input."""
         self._started_at, self.is_stopping = self._clock(), False
-        self.is_closing = self.is_compacting = compacting
+        self.work_name, self.is_closing = work_name, bool(work_name)
         self._has_compacted = False
 
     def stop(self) -> None:
@@ -86,7 +86,7 @@ class CurrentRun:
 
     def end(self) -> None:
         """Note that the run is over."""
-        self._started_at, self.is_compacting = None, False
+        self._started_at, self.work_name = None, ""
 
     def take_event(self, event: Event) -> None:
         """Follow the run as soon as its event is sent, before the event is shown."""

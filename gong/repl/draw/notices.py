@@ -63,6 +63,10 @@ def describe_compaction(event: events.CompactionEnd) -> str:
     )
 
 
+def _name_undo(event: events.CompactionEnd) -> str:
+    return "/merge --undo" if event.anchor == "merge" else "/compact --undo"
+
+
 def render_notice(event: Notice, *, is_kept: bool) -> StyledLine:
     """Return the line of an event that is shown as one remark."""
     match event:
@@ -73,7 +77,7 @@ def render_notice(event: Notice, *, is_kept: bool) -> StyledLine:
             counts = ", ".join([*additions, *([f"{left} left out"] if event.dropped else [])])
             remark = f"History repaired{f': {counts}' if counts else ''} ({event.why})"
         case events.CompactionEnd():
-            remark = f"{describe_compaction(event)} · /compact --undo reverts this"
+            remark = f"{describe_compaction(event)} · {_name_undo(event)} reverts this"
         case events.ResultsElided():
             remark = "older tool results become placeholders: the context window is filling up"
         case events.SessionNamed():

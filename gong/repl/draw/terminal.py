@@ -247,6 +247,11 @@ class Terminal:
         if app.is_running and not app.is_done:
             app.exit()
 
+    @property
+    def has_left(self) -> bool:
+        """Whether `read` is ending, or has ended."""
+        return self._app.is_done
+
     def end(self) -> None:
         """End `read` from outside the application."""
         if self._app.is_running and not self._app.is_done:

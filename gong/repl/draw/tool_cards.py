@@ -37,8 +37,10 @@ _TRUNCATED = re.compile(
     r"The tool call succeeded[^\n]*\n[^\n]*(?:\n\n|\Z)"
 )
 """Stands where the truncation service left out the beginning or the end."""
-_USUAL_ENDING = re.compile(r"\n*\[exit code 0(?:, \d+ ms)?\]\s*\Z")
-"""What says that nothing is wrong."""
+_USUAL_ENDING = re.compile(r"\n*\[exit code 0\b[^\n]*\]\s*\Z")
+"""What says that nothing is wrong, and where the whole output is."""
+_COUNTED_LINES = 100
+"""From so many on it is said how many lines an output has."""
 _NOTICE_CHARS = 4_000
 """Number of characters at the end in which the notice is searched."""
 
@@ -345,11 +347,11 @@ def render_result(text: str, columns: int, *, is_error: bool) -> list[StyledLine
     result = [StyledLine(clip_line(INDENT + line, columns).rstrip(), style) for line in visible]
     if not rest and output.whole:
         return result
-    words = (
-        format_count(rest, "more line")
-        if output.whole
-        else f"at least {format_count(rest, 'more line')}"
-    )
+    words, total = format_count(rest, "more line"), rest + len(visible)
+    if not output.whole:
+        words = f"at least {words}"
+    elif total >= _COUNTED_LINES:
+        words = f"{words} of {total}"
     more = StyledLine(_describe_fold(words if rest else "more"), style)
     return [more, *result] if at_end else [*result, more]
 

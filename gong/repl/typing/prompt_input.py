@@ -62,6 +62,10 @@ _TAIL_BYTES, _TAIL_LINES = 8_000, 5
 """How much is shown of what a command of the user prints, while it runs."""
 
 
+_COUNTED_LINES = 100
+"""From so many on it is said how many lines an output has."""
+
+
 class PromptInput:
     """What stands behind the text of the prompt, in one conversation."""
 
@@ -291,7 +295,9 @@ class PromptInput:
 
     def _keep_output(self, command: str, output: str, end: str, is_shared: bool) -> None:
         """Show what a command has printed, and record it."""
-        self.say(f"{output.rstrip()}\n[{end}]".lstrip("\n"))
+        count = len(output.rstrip("\n").split("\n"))
+        lines = f", {count:,} lines" if count >= _COUNTED_LINES else ""
+        self.say(f"{output.rstrip()}\n[{end}{lines}]".lstrip("\n"))
         try:
             self._host.session.record_command(command, output, end, shared=is_shared)
         except (GongError, TapeError, OSError) as error:

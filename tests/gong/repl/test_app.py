@@ -835,3 +835,24 @@ async def test_models_are_listed_with_window_and_price_those_with_a_key_first(ho
         now.type("/model sonnet-4-5")
         await now.sees("▶ anthropic/claude-sonnet-4-5  no key · 200k · $3 / $15")
         now.type(CTRL_C)
+
+
+async def test_undoing_a_compaction_does_not_undo_a_merge(host, talk):
+    here = await host()
+    async with talk(here, columns=100) as now:
+        for line in ("think about tea", "/fork side", "think about sand"):
+            now.type(f"{line}\r")
+            await now.status("ready")
+            await now.until(lambda: here.session.state == "idle", "an idle session")
+        await now.sees("I thought about sand")
+        here.session.recorder.tape.switch("main")
+    main = await host(
+        recorder=Recorder.open(here.library.store.open(here.session.recorder.tape.id), "main")
+    )
+    async with talk(main, columns=100) as now:
+        now.type("/merge side\r")
+        await now.sees("side is merged; /merge --undo undoes it")
+        now.type("/compact --undo\r")
+        await now.sees("the newest summary is of a merge: /merge --undo undoes it")
+        now.type("/merge --undo\r")
+        await now.sees("Merge undone")

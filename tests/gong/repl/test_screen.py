@@ -306,7 +306,7 @@ def test_a_failure_shows_its_last_lines():
 def test_a_huge_result_is_as_short_as_any():
     lines = render_result("x" * 1000 + "\n" + "y\n" * 10_000, 40, is_error=False)
     assert lines[0] == StyledLine("  " + "x" * 37 + "…", "result")
-    assert lines[-1] == StyledLine("  … 9996 more lines (Ctrl+O shows all)", "result")
+    assert lines[-1] == StyledLine("  … 9996 more lines of 10001 (Ctrl+O shows all)", "result")
     assert len(lines) == 6
 
 
@@ -317,7 +317,7 @@ def test_a_huge_result_is_as_short_as_any():
             "\n".join(map(str, range(98001, 100_001)))
             + "\n\n[Showing lines 98001-100000 of 100000. Full output: /tmp/x]",
             False,
-            ["… 99995 more lines", "99996", "99997", "99998", "99999", "100000"],
+            ["… 99995 more lines of 100000", "99996", "99997", "99998", "99999", "100000"],
         ),
         (
             "3\n4\n\n[Showing lines 3-4 of 4 (1KB limit), 9KB in all. Full output: /tmp/x]",
@@ -340,6 +340,12 @@ def test_a_huge_result_is_as_short_as_any():
             ["a", "b", "c", "d", "e", "… 42 more lines"],
         ),
         (
+            "1\n2\n[... 4744 lines omitted ...]\n4999\n5000\n\n[exit code 0, 8 ms, output: b]",
+            False,
+            ["1", "2", "[... 4744 lines omitted ...]", "4999", "5000", "… 4743 more lines of 4748"],
+        ),
+        ("done\n\n[exit code 0, 3 ms]", False, ["done"]),
+        (
             "a\n\n[41 more lines in file. Use offset=2 to continue.]",
             False,
             ["a", "… 41 more lines"],
@@ -358,7 +364,7 @@ def test_a_huge_result_is_as_short_as_any():
         (
             "\n".join("abcdef") + "\n[... 4744 lines omitted ...]\n" + "\n".join("ghijkl"),
             False,
-            ["a", "b", "c", "d", "e", "… 4751 more lines"],
+            ["a", "b", "c", "d", "e", "… 4751 more lines of 4756"],
         ),
         (
             "\n".join("abcdefg") + "\n\n[7 newest of 30 files shown. Refine pattern or path]",
