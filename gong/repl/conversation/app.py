@@ -178,6 +178,8 @@ class _Conversation:
         self.exit_code = 0
         self.picks: Picker | None = None
         """The list that takes the place of the prompt."""
+        self.early_lines: list[str] = []
+        """What was entered before that list was shown: it is searched for there."""
         self.opens: SessionChoice | None = None
         """The session that was chosen instead of this one."""
 
@@ -258,18 +260,22 @@ class _Conversation:
             self.terminal.print(self.screen.remark(said))
 
     async def _read_terminal(self, typed: TypedAhead) -> None:
-        """Read until the user leaves; a list that is asked for takes the place of the prompt."""
-        lines, draft = typed.lines, typed.draft
+        """Read until the user leaves; a list that is asked for takes the place of the prompt.
+
+        Lines that were typed before what they are for was shown go to what is shown now.
+        """
+        lines, draft, at_start = typed.lines, typed.draft, True
         while True:
-            await self.terminal.read(draft, on_start=partial(self._take_lines, lines))
+            await self.terminal.read(draft, on_start=partial(self._take_lines, lines, at_start))
             if self.picks is None:
                 return
             draft, picks, self.picks = self.terminal.draft.text, self.picks, None
+            words, self.early_lines = " ".join(self.early_lines), []
             self.terminal.flush()
             chosen = await choose_command(
-                picks, self.terminal.style, full_screen=self.is_full_screen
+                picks, self.terminal.style, words=words, full_screen=self.is_full_screen
             )
-            lines = [chosen] if chosen else []
+            lines, at_start = [chosen] if chosen else [], False
 
     def _build_keys(self) -> KeyBindings:
         keys = bind_keys(
@@ -407,9 +413,25 @@ class _Conversation:
             self.asked = None
             asked.answer(self.session)
 
-    def _take_lines(self, lines: Sequence[str]) -> None:
-        for text in lines:
+    def _take_lines(self, lines: Sequence[str], at_start: bool) -> None:
+        """Take lines in turn, until one of them leaves this prompt; `at_start` the draft, too."""
+        for place, text in enumerate(lines):
             self._take_input(text)
+            if self.terminal.has_left:
+                rest = [*lines[place + 1 :]]
+                if at_start and (draft := self.terminal.draft).text:
+                    rest.append(draft.text)
+                    draft.reset()
+                self._keep_early_lines(rest)
+                return
+
+    def _keep_early_lines(self, lines: Sequence[str]) -> None:
+        """Keep lines for the list that is shown next, or for the prompt of the next session."""
+        if self.opens is not None:
+            draft = "\n".join(filter(None, (self.opens.draft, *lines)))
+            self.opens = self.opens._replace(draft=draft)
+        else:
+            self.early_lines = [*lines]
 
     def _stop_tools(self, text: str) -> None:
         """Stop the tools that run, and steer the agent."""

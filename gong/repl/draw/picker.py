@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import BufferControl, FormattedTextControl, HSplit, Layout, Window
@@ -56,22 +57,35 @@ class Picker(NamedTuple):
 
 
 async def choose_command(
-    picker: Picker, style: BaseStyle | None = None, *, full_screen: bool = False
+    picker: Picker,
+    style: BaseStyle | None = None,
+    *,
+    words: str = "",
+    full_screen: bool = False,
 ) -> str:
-    """Show a list until a row is chosen; return its command, empty where nothing is chosen."""
-    return await _PickerScreen(picker, style, full_screen=full_screen).run()
+    """Show a list until a row is chosen; return its command, empty where nothing is chosen.
+
+    `words` are searched for at first.
+    """
+    return await _PickerScreen(picker, style, words, full_screen=full_screen).run()
 
 
 class _PickerScreen:
     """A list on the screen: what is typed, the rows that fit it, and the one that is marked."""
 
-    def __init__(self, picker: Picker, style: BaseStyle | None, *, full_screen: bool) -> None:
+    def __init__(
+        self, picker: Picker, style: BaseStyle | None, words: str, *, full_screen: bool
+    ) -> None:
         self.picker = picker
         self.rows: Sequence[PickerRow] = ()
         self.marked = 0
         self.is_searching = True
         self.changed = asyncio.Event()
-        self.words = Buffer(multiline=False, on_text_changed=lambda _: self.changed.set())
+        self.words = Buffer(
+            document=Document(words),
+            multiline=False,
+            on_text_changed=lambda _: self.changed.set(),
+        )
         title: StyleAndTextTuples = [("class:you", f"{picker.title}: ")]
         layout = HSplit(
             [

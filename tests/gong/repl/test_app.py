@@ -16,6 +16,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from gong.agent.events import RunEnd
 from gong.agent.recorder import Recorder
 from gong.repl.conversation.app import ConversationEnd, run_conversation
+from gong.repl.conversation.first_prompt import TypedAhead
 from tape.model.entries import Approval, Context, User
 from tests.screen import Screen
 
@@ -105,12 +106,12 @@ def talk(clock):
     """Open a conversation with a host; it is left at the end if it was not before."""
 
     @asynccontextmanager
-    async def talk(host, columns=80, rows=24):
+    async def talk(host, columns=80, rows=24, typed=None):
         with create_pipe_input() as keyboard:
             window = Window(Size(rows, columns), keyboard.send_text)
             output = Vt100_Output(window, lambda: window.size)
             with create_app_session(keyboard, output):
-                task = asyncio.create_task(run_conversation(host, clock=clock))
+                task = asyncio.create_task(run_conversation(host, typed, clock=clock))
             going_on = Talk(window, keyboard, task, host)
             try:
                 yield going_on
@@ -856,3 +857,23 @@ async def test_undoing_a_compaction_does_not_undo_a_merge(host, talk):
         await now.sees("the newest summary is of a merge: /merge --undo undoes it")
         now.type("/merge --undo\r")
         await now.sees("Merge undone")
+
+
+async def test_what_is_typed_before_a_list_opens_is_searched_for_there(host, talk):
+    """Of `gong chat -r`: nothing of it goes to a model; Esc leaves an empty prompt."""
+    here = await host()
+    typed = TypedAhead(["/resume", "quick", "brown"], "fox")
+    async with talk(here, typed=typed) as now:
+        await now.sees("resume: quick brown fox")
+        now.type(ESC)
+        await now.status("ready")
+        assert "> quick" not in now.window.text()
+    assert here.session.recorder is None
+
+
+async def test_what_is_typed_before_another_session_opens_is_its_draft(host, talk):
+    here = await host()
+    async with talk(here, typed=TypedAhead(["/new", "think of tea"], "and sand")) as now:
+        await asyncio.wait({now.task})
+        assert now.task.result().opens.draft == "think of tea\nand sand"
+    assert here.session.recorder is None
