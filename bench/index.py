@@ -20,7 +20,8 @@ from reading import TYPED
 from store import Bare
 
 from tape.clock import format_timestamp, parse_timestamp
-from tape.index.library import Library, list_tapes, open_store, rebuild_index, search_entries
+from tape.index.library import Library, list_tapes, open_store, search_entries
+from tape.index.rebuild import rebuild_index
 from tape.index.search import search_caught_up
 from tape.model.entries import Text, User
 from tape.model.line import encode_line, encode_payload

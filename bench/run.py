@@ -17,6 +17,7 @@ from pathlib import Path
 import files
 import index
 import llm
+import many
 import msgspec
 import reading
 import resume
@@ -47,6 +48,7 @@ GROUPS = {
     "blob": store.blob_rows,
     "barrier": store.barrier_rows,
     "index": index.index_rows,
+    "many": many.many_rows,
     "llm": llm.llm_rows,
     "pieces": stream.stream_piece_rows,
     "echo": stream.echo_rows,

@@ -210,6 +210,21 @@ def m007_facts_of_sessions(db: Database) -> None:
     )
 
 
+@steps()
+def m008_many_tapes(db: Database) -> None:
+    """Find tapes by folder, project and origin; keep where tapes came, and sums of calls.
+
+    Everything is read again.
+    """
+    m006_one_row_for_a_change(db)
+    db.execute("ALTER TABLE tapes ADD COLUMN origin BLOB")
+    db.execute("CREATE INDEX tapes_origin ON tapes (origin) WHERE origin IS NOT NULL")
+    db.execute("CREATE INDEX tapes_cwd ON tapes (cwd, updated, id)")
+    db.execute("CREATE INDEX tapes_project ON tapes (project, updated, id)")
+    db.execute("CREATE INDEX tapes_root ON tapes (coalesce(project, cwd), updated, id)")
+    db.table("arrivals").create({"tape": bytes, "folder": bytes}, pk="tape", strict=True)
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(

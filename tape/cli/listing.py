@@ -173,11 +173,11 @@ def _list_after_catching_up(
 
     Returns whether any tape is shown, or named as left out, and the exit code.
     """
-    from ..index.library import list_tapes  # most lists read no tape
+    from ..index.library import list_newest_tapes  # most lists read no tape
     from .resolve import open_library, warn_of_left_out
 
     with open_library(options) as opened:
-        is_shown = show(list_tapes(*opened, limit=limit if choice.first is None else None))
+        is_shown = show(list_newest_tapes(*opened, limit, choice.first))
         lacking = warn_of_left_out(opened)
         return is_shown or bool(lacking.tapes), lacking.code
 

@@ -11,8 +11,8 @@ import click
 
 from ..clock import render_time
 from ..errors import UsageError, WriteFailed
-from ..index import library
 from ..index.library import list_tapes
+from ..index.rebuild import rebuild_index
 from ..store.maintenance import upkeep
 from ..text import SHORT, format_count, to_single_line
 from .environment import get_current_folder
@@ -203,7 +203,7 @@ def reindex(options: GlobalOptions, as_json: bool) -> None:
         else:
             try:
                 with show_progress("read tape") as tell:
-                    library.rebuild_index(store, progress=tell)
+                    rebuild_index(store, progress=tell)
             except (sqlite3.Error, OSError) as error:
                 why = getattr(error, "strerror", None) or str(error)
                 raise WriteFailed(

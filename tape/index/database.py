@@ -143,6 +143,36 @@ def write_transaction(db: sqlite3.Connection) -> Iterator[None]:
         yield
 
 
+class Stopped(KeyboardInterrupt):
+    """Ctrl+C was pressed, and the work ended at a place where it can be continued."""
+
+
+@contextmanager
+def hold_interrupts() -> Iterator[Callable[[], bool]]:
+    """Let Ctrl+C wait for the block, which asks whether it was pressed; twice ends it at once.
+
+    Outside of the main thread nothing is held.
+    """
+    import signal
+
+    pressed: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        pressed.append(number)
+
+    try:
+        before = signal.signal(signal.SIGINT, note)
+    except ValueError:
+        yield lambda: False
+        return
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _load_migrations() -> Any:
     """Load `migrations/index.py`, and with it the library it is written for."""
     from importlib.util import module_from_spec, spec_from_file_location  # rare

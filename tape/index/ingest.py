@@ -361,15 +361,16 @@ def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
 
 def delete_tapes(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
     """Delete tapes, given with their folders; those found in another folder meanwhile stay."""
-    deleted = db.executemany(
-        "DELETE FROM tapes WHERE id = ? AND folder = CAST(? AS TEXT)",
-        [(bytes.fromhex(tape), os.fsencode(folder)) for tape, folder in gone],
-    ).rowcount
-    if deleted > 0:
-        for table in ("branches", "labels", "redactions"):
-            db.execute(f"DELETE FROM {table} WHERE tape NOT IN (SELECT id FROM tapes)")
-        _delete_lines(db, "tape NOT IN (SELECT id FROM tapes)")
-        db.execute("DELETE FROM phases WHERE tape NOT IN (SELECT id FROM tapes)")
+    for tape, folder in gone:
+        key = bytes.fromhex(tape)
+        deleted = db.execute(
+            "DELETE FROM tapes WHERE id = ? AND folder = CAST(? AS TEXT)",
+            (key, os.fsencode(folder)),
+        )
+        if deleted.rowcount > 0:
+            for table in ("branches", "labels", "redactions"):
+                db.execute(f"DELETE FROM {table} WHERE tape = ?", (key,))
+            _reset_tape(db, tape)
 
 
 @contextmanager
@@ -383,8 +384,10 @@ def load_bulk(db: Connection) -> Iterator[None]:
     _set_fts_options(db, hashsize=_BULK_HASHSIZE, automerge=_BULK_AUTOMERGE)
     db.execute("PRAGMA synchronous = OFF")
     db.execute("PRAGMA journal_mode = OFF")
-    yield
-    db.execute(index)
+    try:
+        yield
+    finally:
+        db.execute(index)
     _set_fts_options(db, hashsize=_DEFAULT_HASHSIZE, automerge=_DEFAULT_AUTOMERGE)
     for table in ("said", "words"):
         db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")

@@ -2,50 +2,36 @@
 
 The index is derived: deleting it, or doing without it, changes no answer, only the time it takes.
 Each question here is asked of the index where one can be used, and of the files where not.
-
-A rebuild makes the new index beside the one in use and renames it when it is whole. Whoever reads
-or writes meanwhile keeps using the old file; what the old one learned until the last moment the new
-one learns too:
-
-    .index/index.db    filled from all tapes, no journal, no syncs
-                       + what the old index knows and this one does not
-    index.db locked    + the same again: no writer can reach the old one any more
-                       synced, closed, renamed over index.db
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, Unpack
 
 from ..clock import read_clock
 from ..damage import warn_of_damage
-from ..errors import Busy, TapeError, WriteFailed
+from ..errors import TapeError, WriteFailed
 from ..places.reference import is_id_prefix
-from ..store import disk
-from ..store.disk import Folder
-from ..store.store import Store, generate_hex, require_single_hit
+from ..store.store import Store, generate_hex, read_tape_identity, require_single_hit
 from ..text import replace_surrogates
 from . import tables
 from .database import (
     erase_removed_words,
-    lock_index_folder,
-    open_database,
-    remove_index_files,
-    write_transaction,
 )
-from .projection import Index, report_nothing, require_store
-from .reader import INDEX_NAME, connect_index
+from .projection import Index, report_nothing
+from .reader import select_newest_tapes
 from .tape_sync import build_tape_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
 
+    from ..store.store import TapeIdentity
     from ..store.tape import Tape
     from .full_text import SearchFilter
     from .projection import Progress, Telling
@@ -86,6 +72,29 @@ class _IndexedStore(Store):
 
         return ask_index(self.projection, open_indexed, partial(super().open, prefix))
 
+    def has(self, tape: str) -> bool:
+        """Return whether the store has the tape with this whole id."""
+        index = self.projection if isinstance(self.projection, Index) else None
+        return ask_index(index, lambda index: bool(index.folders(tape)), partial(super().has, tape))
+
+    def _iter_possible_children(
+        self, tapes: AbstractSet[str], folder: Path
+    ) -> Iterator[tuple[str, TapeIdentity]]:
+        """Yield folder name and tape.json of tapes in a folder, at least those forked from some."""
+        index = self.projection if isinstance(self.projection, Index) else None
+        every = super()._iter_possible_children
+
+        def select(index: Index) -> list[tuple[str, TapeIdentity]]:
+            if not index.is_complete():  # one that is in no list may be a child too
+                return [*every(tapes, folder)]
+            names = index.answer(lambda db: tables.select_children(db, tapes))
+            return [(name, read_tape_identity(folder / name)) for name in names]
+
+        if folder != self.tapes:
+            yield from every(tapes, folder)
+        else:
+            yield from ask_index(index, select, lambda: [*every(tapes, folder)])
+
 
 def open_store(
     path: Path,
@@ -104,7 +113,13 @@ def open_store(
     if not index:
         return Library(Store(path, clock=clock, random=random), None)
     store = _IndexedStore(path, clock=clock, random=random)
-    follower = Index(store, telling=telling)
+
+    def rebuild(progress: Progress) -> None:
+        from .rebuild import rebuild_index
+
+        rebuild_index(store, progress)
+
+    follower = Index(store, telling=telling, rebuild=rebuild)
     store.projection = follower
     return Library(store, follower)
 
@@ -127,12 +142,13 @@ def list_tapes(
     *,
     cwd: str | None = None,
     project: str | None = None,
+    root: str | None = None,
     limit: int | None = None,
 ) -> list[TapeRow]:
     """Return the tapes newest first, at most `limit`.
 
     With `cwd` those that work there now; with `project`, the top of a repository, those whose
-    project it is, or that work at its top.
+    project it is, or that work at its top; with `root` those of which `list_roots` says it.
 
     A tape that cannot be read is omitted: `find_unlisted` says which and why. Raises NewerFormat or
     Damaged of the store itself.
@@ -150,11 +166,43 @@ def list_tapes(
         here = [
             row
             for row in by_id.values()
-            if cwd in (None, row.cwd) and project in (None, row.project, row.cwd)
+            if cwd in (None, row.cwd)
+            and project in (None, row.project, row.cwd)
+            and root in (None, find_root(row))
         ]
         return sorted(here, key=lambda row: (row.updated, row.id), reverse=True)[:limit]
 
-    return ask_index(index, lambda index: index.rows(cwd, limit, project), scan)
+    return ask_index(index, lambda index: index.rows(cwd, limit, project, root), scan)
+
+
+def list_roots(store: Store, index: Index | None) -> list[str]:
+    """Return the project of each tape, or else its folder, each once and in order.
+
+    Raises as `list_tapes` does.
+    """
+    store.check()
+
+    def scan() -> list[str]:
+        return sorted({find_root(row) for row in list_tapes(store, None)} - {""})
+
+    return ask_index(index, lambda index: index.answer(tables.select_roots), scan)
+
+
+def find_root(row: TapeRow) -> str:
+    """Return the project of a tape, or else its folder."""
+    return row.cwd if row.project is None else row.project
+
+
+def list_newest_tapes(
+    store: Store, index: Index | None, limit: int | None, project: str | None
+) -> list[TapeRow]:
+    """Return the tapes that `reader.fetch_newest_tapes` does, after catching up."""
+    store.check()
+    return ask_index(
+        index,
+        lambda index: index.answer(lambda db: select_newest_tapes(db, limit, project)),
+        lambda: list_tapes(store, None),
+    )
 
 
 def read_tape_row(store: Store, folder: str) -> TapeRow | None:
@@ -308,69 +356,3 @@ def _explain_unlisted(store: Store, name: str, ids: dict[str, str]) -> UnlistedF
         )
         return UnlistedFolder(name, str(error).removeprefix(f"{name} is "), is_unread)
     return None
-
-
-_REBUILD_FOLDER = ".index"
-"""The folder in which a new index is made."""
-
-
-def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None) -> int:
-    """Read all tapes into a new index and return how many it holds; `progress` gets done, total.
-
-    Memory does not grow with the store. Interrupted, it leaves the old index as it was, and a
-    folder that the next rebuild removes. Each line that changed on the disk is a DamageWarning.
-    Raises Busy while another rebuild is running, OSError or sqlite3.Error where the index cannot be
-    written, NewerFormat or Damaged of the store itself.
-    """
-    import shutil  # rare
-
-    store.check()
-    beside = store.path / _REBUILD_FOLDER
-    with _lock_rebuild(store):
-        open_database(
-            store.path, partial(require_store, store, store.path), store.clock
-        ).close()  # a foreign or a newer one is set aside
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(mode=0o700)
-        try:
-            with closing(Index(store, beside, skipped=warn_of_damage)) as index:
-                index.fill(progress)
-                index.learn_from(store.path / INDEX_NAME)
-                count = index.answer(tables.count_tapes)
-                _replace_index(store.path, index, beside)
-            return count
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-
-
-@contextmanager
-def _lock_rebuild(store: Store) -> Iterator[None]:
-    fd = os.open(store.tapes, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as error:
-        raise Busy("the index is being rebuilt by another process: wait for it") from error
-    finally:
-        os.close(fd)
-
-
-def _replace_index(path: Path, index: Index, beside: Path) -> None:
-    """Rename the new index over the one in use, which is locked and learned from once more."""
-    with (
-        lock_index_folder(path),
-        closing(connect_index(path, timeout=5)) as old,
-        write_transaction(old),
-    ):
-        # The old one is locked, so it learns no more; what it learned until now must not be lost.
-        index.learn_from(path / INDEX_NAME)
-        index.close()
-        with Folder.open(path) as home, Folder.open(beside) as source:
-            fd = source.file(INDEX_NAME)
-            try:
-                disk.sync_file(fd)
-            finally:
-                os.close(fd)
-            # The side files of the old one, first: SQLite would replay its -wal into the new one.
-            remove_index_files(home)
-            os.rename(INDEX_NAME, INDEX_NAME, src_dir_fd=source.fd, dst_dir_fd=home.fd)

@@ -8,8 +8,10 @@ to get there, however many there are:
     or was killed          `writers`: read that tape on, and delete the rows of dead processes
     a branch, label or     the same, and a line when it is done: read that tape once more
     title moved
-    tapes came or went     the mtime of `tapes/` is not the one in `meta`: compare the names and
-                           inodes of folders with the rows of `tapes`
+    tapes came or went     lines in the log of writers that lead from the mtime of `tapes/` in
+                           `meta` to the one it has: read those that they name
+    somebody else changed  no such lines: compare the names and inodes of folders with the rows of
+    that folder            `tapes`
     index.db was replaced  another device or inode: open it; it reads the whole log of writers
     index.db is damaged    SQLite says so: rename it, make a new one, ask again
     entries were redacted  an entry of type `redact`: delete the tape's rows and read it again
@@ -28,12 +30,14 @@ from sqlite3 import Connection, DatabaseError, Error
 from time import time_ns
 from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import NotFound, TapeError, WriteFailed
+from ..errors import Busy, NotFound, TapeError, WriteFailed
 from ..store.refs import Changes
 from . import tables
 from .database import (
+    Stopped,
     drop_index,
     get_file_identity,
+    hold_interrupts,
     is_damage,
     is_scrub_wanted,
     open_database,
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
 
     from ..store.store import Store
     from ..store.writer import WritableTape
+    from .writer_log import FolderChange
 
     Progress = Callable[[int, int], None]
     """Called with done and total."""
@@ -68,8 +73,15 @@ _SETTLED_NS = 100_000_000
 _MAX_COLUMN = (1 << 63) - 1
 """Mask for the 63 bits of a column; inodes of some file systems are larger."""
 
+_MANY_TAPES = 100
+"""How many new tapes are read one by one; with more of them the index is rebuilt."""
+
 _SKIPPED_ERRORS = (Error, OSError, TapeError)
 """Errors that a writer ignores: an index that cannot be written is left to readers."""
+
+
+class _ManyNewTapes(Exception):
+    """There are so many new tapes that the index is rebuilt."""
 
 
 @contextmanager
@@ -89,7 +101,8 @@ class Index:
     """The projection of one store, for one thread; its file is opened at the first use.
 
     `telling` is called for a progress callback when new tapes have to be read. `skipped` gets one
-    message for each line of these that changed on the disk.
+    message for each line of these that changed on the disk. `rebuild` rebuilds the index where
+    very many tapes are new.
     """
 
     def __init__(
@@ -98,16 +111,29 @@ class Index:
         folder: Path | None = None,
         telling: Telling = report_nothing,
         skipped: Callable[[str], None] = lambda _: None,
+        rebuild: Callable[[Progress], object] | None = None,
     ) -> None:
         self._store, self.telling, self._skipped = store, telling, skipped
+        self._rebuild = rebuild
         self._home = folder or store.path
         self._db: Connection | None = None
         self._file: tuple[int, int] | None = None
         self._log = WriterLog(store.path)
-        self._has_store = self._has_written = False
+        self._has_store = self._has_written = self._has_filled = False
         self._writing: Counter[str] = Counter()
         self._caught: dict[str, int] = {}
+        self._came: dict[str, str] = {}
         self._moved: dict[str, tuple[set[int], Changes]] = {}
+
+    @contextmanager
+    def on_folder_change(
+        self, tapes: int, tape: str = "", folder: str = "", *, comes: bool = False
+    ) -> Iterator[None]:
+        """Note in the log of writers what the block changes in the open folder `tapes/`."""
+        with self._log.hold_for_change(tapes, tape, folder, comes=comes):
+            yield
+        if tape and comes:
+            self._came[tape] = folder
 
     def on_begin(self, tape: str) -> None:
         """Note a writer, or a process about to write a line in the journal, in the log of writers.
@@ -204,9 +230,15 @@ class Index:
         except (Error, OSError):
             self._drop_index()
 
-    def rows(self, cwd: str | None, limit: int | None, project: str | None = None) -> list[TapeRow]:
+    def rows(
+        self,
+        cwd: str | None,
+        limit: int | None,
+        project: str | None = None,
+        root: str | None = None,
+    ) -> list[TapeRow]:
         """Return the tapes newest first; raise as `answer` does."""
-        return self.answer(lambda db: tables.select_tape_rows(db, cwd, limit, project))
+        return self.answer(lambda db: tables.select_tape_rows(db, cwd, limit, project, root))
 
     def folders(self, prefix: str) -> list[str]:
         """Return the folders of tapes whose id begins with `prefix`; raise as `answer` does."""
@@ -261,7 +293,24 @@ class Index:
             self._read_changed_tapes(db)
             return question(db)
 
-        return self._run_with_recovery(work)
+        try:
+            return self._run_with_recovery(work)
+        except _ManyNewTapes:
+            self._fill_at_once()
+            return self._run_with_recovery(work)
+
+    def _is_filled_at_once(self, new: int, known: int) -> bool:
+        """Return whether so many tapes are new that rebuilding the index takes less time."""
+        is_many = new > _MANY_TAPES and 2 * new > known
+        return is_many and self._rebuild is not None and not self._has_filled
+
+    def _fill_at_once(self) -> None:
+        """Rebuild the index; where that fails, or another does it, tapes are read singly."""
+        self._has_filled = True
+        self._close_file()
+        with self.telling() as tell, suppress(OSError, Error, Busy):
+            if self._rebuild is not None:
+                self._rebuild(tell)
 
     def _run_with_recovery(self, work: Callable[[Connection], T]) -> T:
         """Do work that may be repeated: on a damaged index, and again on a new one."""
@@ -306,10 +355,22 @@ class Index:
         self._scan_tapes_folder(db)
         done = {tape for tape in {writer.tape for writer in writers} if self._try_read(db, tape)}
         self._remove_writers(db, [writer for writer in dead if writer.tape in done])
+        self._forget_arrivals(db)
         with suppress(FileNotFoundError):  # no folder of tapes yet
             for tape in [*find_changed_tapes(db, os.fspath(self._store.path))]:
                 self._try_read(db, tape, keep_damaged=True)
         self._truncate_log(db)
+
+    def _forget_arrivals(self, db: Connection) -> None:
+        """Forget where tapes came that were read; where one cannot be, all folders are compared."""
+        arrived = tables.select_arrivals(db)
+        if arrived:
+            places = [tables.select_location(db, tape) for tape in arrived]
+            with write_transaction(db):
+                for tape in arrived:
+                    tables.delete_arrival(db, tape)
+                if not all(place and place.folder for place in places):
+                    tables.save_tapes_mtime(db, None)
 
     def _fold_log(self, db: Connection, known: Collection[int] = ()) -> None:
         """Turn the new lines of the log into rows, in the caller's transaction.
@@ -321,10 +382,14 @@ class Index:
         entered: dict[ActiveWriter, None] = {}
         ended: list[ActiveWriter] = []
         changed: dict[str, ActiveWriter] = {}
-        for offset, begins, writer in lines:
+        mtime = before_mtime = tables.select_tapes_mtime(db)
+        for offset, begins, writer, change in lines:
             serial = (position[0] + offset) & _MAX_COLUMN  # no two changes share a row
-            # A damaged line may have named any tape.
-            if writer is None:
+            if change is not None:
+                mtime = self._take_folder_change(db, mtime, change)
+                if change.tape and tables.select_arrival(db, change.tape):
+                    changed[change.tape] = ActiveWriter(change.tape, 0, serial)
+            elif writer is None:  # a damaged line may have named any tape
                 every = tables.select_tape_ids(db)
                 changed |= {tape: ActiveWriter(tape, 0, serial) for tape in every}
             elif begins:
@@ -336,8 +401,34 @@ class Index:
                     changed[writer.tape] = ActiveWriter(writer.tape, 0, serial)
         tables.delete_writers(db, ended)
         tables.insert_writers(db, [*entered, *changed.values()])
+        if mtime != before_mtime:
+            tables.save_tapes_mtime(db, mtime)
         if position != before:
             tables.save_log_position(db, position)
+
+    def _take_folder_change(
+        self, db: Connection, mtime: int | None, change: FolderChange
+    ) -> int | None:
+        """Note what came or went, and return the time of `tapes/` up to which all is known.
+
+        None where something else changed in between: then all folders are compared.
+        """
+        if mtime is None or (change.before != mtime and change.after > mtime):
+            return None
+        if change.before != mtime:  # seen when all were compared
+            return mtime
+        if change.comes:
+            where = tables.select_location(db, change.tape)
+            if where is None or not where.folder:
+                tables.insert_arrival(db, change.tape, change.folder)
+            elif where.folder != change.folder:  # a copy
+                return None
+        elif change.tape:
+            from .ingest import delete_tapes
+
+            delete_tapes(db, [(change.tape, change.folder)])
+            tables.delete_arrival(db, change.tape)
+        return change.after
 
     def _truncate_log(self, db: Connection) -> None:
         """Empty a large log that nobody needs; first its consequences go to the disk."""
@@ -382,28 +473,49 @@ class Index:
 
     def _read_tape(self, db: Connection, tape: str, *, keep_damaged: bool = False) -> None:
         """Read a tape where it was, or in another folder, the likeliest by its name first."""
-        where = tables.select_location(db, tape)
-        if where is None or self._store.read_tape_id(where.folder) != tape:
-            names = sorted(self._store.folders(), key=lambda name: not name.endswith(tape[:8]))
-            names_of_tape = (name for name in names if self._store.read_tape_id(name) == tape)
-            where = next((TapeLocation(name, 0) for name in names_of_tape), None)
-        if where is None:
-            raise NotFound(f"tape {tape} is not in the store")
-        with self._store.open_folder(where.folder) as opened:
+        with self._store.open_folder(self._find_folder(db, tape)) as opened:
             if not (keep_damaged and opened.refs().damage):
+                inode = os.fstat(opened.folder.fd).st_ino & _MAX_COLUMN
+                where = TapeLocation(opened.folder.name, inode)
                 sync_tape(db, opened, where, lambda _: None)
 
-    def fill(self, progress: Progress) -> None:
+    def _find_folder(self, db: Connection, tape: str) -> str:
+        """Return the folder of a tape; raise NotFound where the store does not have it."""
+        where = tables.select_location(db, tape)
+        likely = [
+            where.folder if where else "",
+            self._came.pop(tape, ""),
+            tables.select_arrival(db, tape),
+        ]
+        for name in filter(None, likely):
+            if self._store.read_tape_id(name) == tape:
+                return name
+        names = sorted(self._store.folders(), key=lambda name: not name.endswith(tape[:8]))
+        for name in names:
+            if self._store.read_tape_id(name) == tape:
+                return name
+        raise NotFound(f"tape {tape} is not in the store")
+
+    def fill(self, progress: Progress, *, is_begun: bool = False) -> None:
         """Index all tapes into an unused file; `progress` is called with done and total.
 
-        Faster than catching up, but not safe against a power failure. Raises as `answer` does.
+        Faster than catching up, but not safe against a power failure. Stopped by Ctrl+C, the file
+        holds what was read until then, to continue with (`is_begun`). Raises as `answer` does.
         """
 
         def work(db: Connection) -> None:
             from . import ingest  # rare
 
-            with ingest.load_bulk(db), write_transaction(db):
-                self._scan_tapes_folder(db, progress)
+            with ingest.load_bulk(db):
+                if is_begun:
+                    for tape in [*find_changed_tapes(db, os.fspath(self._store.path), every=True)]:
+                        self._try_read(db, tape)
+                with hold_interrupts() as is_stopped:
+                    db.execute("BEGIN IMMEDIATE")
+                    try:
+                        self._scan_tapes_folder(db, progress, is_stopped)
+                    finally:  # without a rollback journal there is no way back
+                        db.execute("COMMIT")
 
         self._run_with_recovery(work)
 
@@ -420,7 +532,12 @@ class Index:
         for tape in behind:
             self._try_read(db, tape)
 
-    def _scan_tapes_folder(self, db: Connection, progress: Progress | None = None) -> None:
+    def _scan_tapes_folder(
+        self,
+        db: Connection,
+        progress: Progress | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Add new tapes and remove deleted ones, if the time of their folder changed.
 
         A time too recent to differ after the next change is not stored, nor one with unreadable
@@ -433,9 +550,13 @@ class Index:
         known = tables.select_locations(db)
         held = {tape: at for tape, at in known.items() if there.get(at.folder) == at.inode}
         new = {TapeLocation(*item) for item in there.items()} - set(held.values())
+        if progress is None and self._is_filled_at_once(len(new), len(known)):
+            raise _ManyNewTapes
         taken: list[bool] = []
         with nullcontext(progress) if progress else self.telling() as tell:
             for where in sorted(new):
+                if is_stopped():
+                    raise Stopped
                 tell(len(taken), len(new))
                 taken.append(self._take_in_folder(db, where, held))
             tell(len(new), len(new))

@@ -23,17 +23,20 @@ INDEX_NAME = "index.db"
 LOG_NAME = "index.writers"
 """Name of the log of writers; `tape.index.writer_log` says what is in it."""
 CHECK_NAME = "index.checked"
-"""Name of the file whose time is that of the last check of all tapes."""
+"""Name of the file whose time is that of the last check of older tapes; it holds where that ended:
+16 bytes of an id, none after the last tape."""
 APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
 ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.store.phase.ORIGIN`."""
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _ALWAYS_CHECKED = 100
 """How many tapes, the newest ones, are compared with their files at each question."""
-_FULL_CHECK_SECONDS = 60
+_SLICE_TAPES = 1000
+"""How many of the others are compared once a minute."""
+_SLICE_SECONDS = 60
 _STORE_MARK = b'{"format":1,'
 _INDEX_ERRORS = (sqlite3.Error, OSError, ValueError, OverflowError)
 
@@ -129,25 +132,35 @@ def fetch_newest_tapes(
     def question(db: sqlite3.Connection) -> list[TapeRow] | None:
         if not is_caught_up(db, home):
             return None
-        rows_found = db.execute(
-            f"{_SELECT_LISTED} ORDER BY updated DESC, id DESC LIMIT ?",
-            (-1 if limit is None else limit,),
-        )
-        rows = {row[0]: row for row in rows_found}
-        if project is not None and len(rows) == limit:  # there may be older ones
-            root = project.rstrip("/")
-            values = project, f"{root}/", f"{root}0", limit  # 0 is the character behind /
-            rows_found = db.execute(_SELECT_LISTED + _IN_PROJECT, values)
-            rows |= {row[0]: row for row in rows_found}
-        return [to_tape_row(*row) for row in rows.values()]
+        return select_newest_tapes(db, limit, project)
 
     return query_index_file(home, question)
 
 
+def select_newest_tapes(
+    db: sqlite3.Connection, limit: int | None, project: str | None = None
+) -> list[TapeRow]:
+    """Return what is indexed of the tapes that `fetch_newest_tapes` returns."""
+    newest = db.execute(
+        f"{_SELECT_LISTED} ORDER BY updated DESC, id DESC LIMIT ?",
+        (-1 if limit is None else limit,),
+    )
+    rows = {row[0]: row for row in newest}
+    if project is not None and len(rows) == limit:  # there may be older ones
+        root = project.rstrip("/")
+        values = project, f"{root}/", f"{root}0", limit  # 0 is the character behind /
+        rows |= {row[0]: row for row in db.execute(_SELECT_LISTED + _IN_PROJECT, values)}
+    return [to_tape_row(*row) for row in rows.values()]
+
+
 _SELECT_LISTED = f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> ''"
+_NEWEST = "ORDER BY updated DESC, id DESC LIMIT ?4"
+# Each place is found by the index on it; of a folder with thousands of tapes only the newest ones.
 _IN_PROJECT = (
-    " AND (cwd = ?1 OR cwd > ?2 AND cwd < ?3 OR project = ?1 OR project > ?2 AND project < ?3)"
-    " ORDER BY updated DESC, id DESC LIMIT ?4"
+    f" AND id IN (SELECT * FROM (SELECT id FROM tapes WHERE cwd = ?1 {_NEWEST})"
+    f" UNION SELECT * FROM (SELECT id FROM tapes WHERE project = ?1 {_NEWEST})"
+    " UNION SELECT id FROM tapes WHERE cwd > ?2 AND cwd < ?3"
+    f" UNION SELECT id FROM tapes WHERE project > ?2 AND project < ?3) {_NEWEST}"
 )
 
 
@@ -172,26 +185,27 @@ def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
     )
 
 
-def find_changed_tapes(db: sqlite3.Connection, home: str) -> Iterator[str]:
+def find_changed_tapes(db: sqlite3.Connection, home: str, *, every: bool = False) -> Iterator[str]:
     """Yield the ids of the tapes whose files are not those that were read.
 
     Whatever wrote them without a line in the log of writers is noticed so: a program without the
-    index, a restored folder, rsync. The newest 100 tapes are compared at each question, and all at
-    most once a minute: with two calls of stat, a tape takes about 10 µs.
+    index, a restored folder, rsync. The newest 100 tapes are compared at each question, and at most
+    once a minute the next thousand by their ids: with two calls of stat, a tape takes about 10 µs.
+    With `every` all are compared.
     """
     checked, now = os.path.join(home, CHECK_NAME), time.time()
-    age: float = _FULL_CHECK_SECONDS
-    with suppress(OSError):
-        age = now - os.stat(checked).st_mtime
-    is_full = not 0 <= age < _FULL_CHECK_SECONDS
-    rows = db.execute(
-        "SELECT lower(hex(id)), CAST(folder AS BLOB), stamps FROM tapes WHERE folder <> '' "
-        "ORDER BY updated DESC LIMIT ?",
-        (-1 if is_full else _ALWAYS_CHECKED,),
-    )
+    most = -1 if every else _ALWAYS_CHECKED
+    rows = db.execute(f"{_SELECT_STAMPS} ORDER BY updated DESC LIMIT ?", (most,))
+    stamped = rows.fetchall()
+    last = None if every else _read_slice_end(checked, now)
+    if last is not None:
+        rows = db.execute(f"{_SELECT_STAMPS} AND id > ? ORDER BY id LIMIT ?", (last, _SLICE_TAPES))
+        others = rows.fetchall()
+        last = bytes.fromhex(others[-1][0]) if len(others) == _SLICE_TAPES else b""
+        stamped += others
     fd = os.open(os.path.join(home, "tapes"), os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for tape, folder, stamps in rows:
+        for tape, folder, stamps in stamped:
             try:
                 names = stamps.split("/")[3::3] if stamps else ()
                 is_same = stamps == describe_stamps(fd, folder + b"/", names)
@@ -201,12 +215,36 @@ def find_changed_tapes(db: sqlite3.Connection, home: str) -> Iterator[str]:
                 yield tape
     finally:
         os.close(fd)
-    if is_full:
-        with suppress(OSError):  # in a store that cannot be written all are compared each time
-            os.close(
-                os.open(checked, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            )
-            os.utime(checked, (now, now))
+    if last is not None:
+        with suppress(OSError):  # in a store that cannot be written some are compared each time
+            _write_slice_end(checked, last, now)
+
+
+_SELECT_STAMPS = "SELECT lower(hex(id)), CAST(folder AS BLOB), stamps FROM tapes WHERE folder <> ''"
+_CHECK_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def _read_slice_end(path: str, now: float) -> bytes | None:
+    """Return the id at which the last comparison ended; None where that was just now."""
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | _CHECK_FLAGS)
+        try:
+            if 0 <= now - os.fstat(fd).st_mtime < _SLICE_SECONDS:
+                return None
+            return os.read(fd, 16)
+        finally:
+            os.close(fd)
+    return b""
+
+
+def _write_slice_end(path: str, last: bytes, now: float) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | _CHECK_FLAGS, 0o600)
+    try:
+        os.pwrite(fd, last, 0)
+        os.ftruncate(fd, len(last))
+        os.utime(fd, (now, now))
+    finally:
+        os.close(fd)
 
 
 def describe_stamps(fd: int, folder: bytes, segments: Iterable[str]) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 from .reader import TAPE_COLUMNS, TapeRow, compute_id_range, to_tape_row
 from .writer_log import ActiveWriter
 
-_ENTRY_ID_DIGITS = 40
+_ENTRY_ID_DIGITS, _TAPE_ID_DIGITS = 40, 32
 TALLY_COLUMNS = (
     'branch, "offset", last, n, entries, time, model, answered, cost, home, cwd, moved, '
     "moved_offset, project, prompt, provider, tokens, input_tokens, output_tokens, git_branch, "
@@ -128,6 +128,8 @@ class TapeRecord(NamedTuple):
     labels: tuple[tuple[str, str], ...]
     """Name and entry id of each."""
     phases: dict[str, PhaseTally]
+    origin: str | None = None
+    """Id of the tape it was forked from."""
 
 
 class IndexedBranch(NamedTuple):
@@ -148,6 +150,13 @@ def is_entry_id(text: str | None) -> TypeGuard[str]:
 
 
 _FACT_COLUMNS = ", ".join(TapeRow._fields[2:])
+
+
+def is_tape_id(text: str | None) -> TypeGuard[str]:
+    """Return whether a text is the whole id of a tape."""
+    return text is not None and len(text) == _TAPE_ID_DIGITS and is_id_prefix(text)
+
+
 _SELECT_TALLY = TALLY_COLUMNS.replace(" last", " lower(hex(last))")
 
 _NUMBERED = "CAST(name AS INTEGER), name"
@@ -213,15 +222,52 @@ class EntryLocation(NamedTuple):
 
 
 def select_tape_rows(
-    db: Connection, cwd: str | None, limit: int | None, project: str | None = None
+    db: Connection,
+    cwd: str | None,
+    limit: int | None,
+    project: str | None = None,
+    root: str | None = None,
 ) -> list[TapeRow]:
-    """Return tapes newest first; those of a project are in it or at its top."""
+    """Return tapes newest first; those of a project are in it or at its top.
+
+    Those of a `root` are in that project, or in that folder and in no project.
+    """
+    where = ""
+    if cwd is not None:
+        where = "AND cwd = :cwd "
+    if project is not None:  # by id, so that each place is found by the index on it
+        where += (
+            "AND id IN (SELECT id FROM tapes WHERE project = :project "
+            "UNION SELECT id FROM tapes WHERE cwd = :project) "
+        )
+    if root is not None:
+        where += f"AND {_ROOT} = :root "
     rows = db.execute(
-        f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "
-        "AND (?3 IS NULL OR project = ?3 OR cwd = ?3) ORDER BY updated DESC, id DESC LIMIT ?2",
-        (cwd, -1 if limit is None else limit, project),
+        f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> '' {where}"
+        "ORDER BY updated DESC, id DESC LIMIT :limit",
+        {
+            "cwd": cwd,
+            "project": project,
+            "root": root,
+            "limit": -1 if limit is None else limit,
+        },
     )
     return [to_tape_row(*values) for values in rows]
+
+
+_ROOT = "coalesce(project, cwd)"
+_FIRST_ROOT = f"SELECT {_ROOT} FROM tapes WHERE {_ROOT} > '' AND folder <> '' ORDER BY 1 LIMIT 1"
+_NEXT_ROOT = f"SELECT {_ROOT} FROM tapes WHERE {_ROOT} > root AND folder <> '' ORDER BY 1 LIMIT 1"
+
+
+def select_roots(db: Connection) -> list[str]:
+    """Return the project of each tape, or else its folder, each once: one step of an index each."""
+    rows = db.execute(
+        f"WITH RECURSIVE roots (root) AS (SELECT ({_FIRST_ROOT}) "
+        f"UNION ALL SELECT ({_NEXT_ROOT}) FROM roots WHERE root IS NOT NULL) "
+        "SELECT root FROM roots WHERE root IS NOT NULL"
+    )
+    return [root for (root,) in rows]
 
 
 def select_folders(db: Connection, prefix: str) -> list[str]:
@@ -295,7 +341,31 @@ def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
         ),
         tuple([(name, entry) for name, entry in labels]),
         select_tallies(db, tape),
+        select_origin(db, tape),
     )
+
+
+def select_origin(db: Connection, tape: str) -> str | None:
+    """Return the id of the tape that a tape was forked from."""
+    found = db.execute(
+        "SELECT lower(hex(origin)) FROM tapes WHERE id = ? AND origin IS NOT NULL",
+        (bytes.fromhex(tape),),
+    ).fetchone()
+    origin: str | None = found[0] if found else None
+    return origin
+
+
+def select_children(db: Connection, tapes: Iterable[str]) -> list[str]:
+    """Return the folders of the tapes that were forked from one of these."""
+    rows = (
+        row
+        for tape in tapes
+        for row in db.execute(
+            "SELECT CAST(folder AS BLOB) FROM tapes WHERE origin = ? AND folder <> ''",
+            (bytes.fromhex(tape),),
+        )
+    )
+    return [os.fsdecode(folder) for (folder,) in rows]
 
 
 def select_tallies(
@@ -338,8 +408,9 @@ def save_tape_record(db: Connection, new: TapeRecord, old: TapeRecord | None) ->
         (key,),
     )
     db.execute(
-        f"UPDATE tapes SET ({_FACT_COLUMNS}) = ({', '.join('?' * len(new.row[2:]))}) WHERE id = ?",
-        (*new.row[2:], key),
+        f"UPDATE tapes SET ({_FACT_COLUMNS}, origin) = ({', '.join('?' * len(new.row[1:]))}) "
+        "WHERE id = ?",
+        (*new.row[2:], new.origin and bytes.fromhex(new.origin), key),
     )
     known = old.branches if old else ()
     names = {row.name for row in known} - {row.name for row in new.branches}
@@ -442,9 +513,36 @@ def select_tapes_mtime(db: Connection) -> int | None:
     return row and int(row[0])
 
 
-def save_tapes_mtime(db: Connection, mtime_ns: int) -> None:
-    """Store that time."""
-    db.execute("INSERT OR REPLACE INTO meta VALUES ('tapes_mtime_ns', ?)", (mtime_ns,))
+def save_tapes_mtime(db: Connection, mtime_ns: int | None) -> None:
+    """Store that time; with None all folders are compared at the next question."""
+    if mtime_ns is None:
+        db.execute("DELETE FROM meta WHERE key = 'tapes_mtime_ns'")
+    else:
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('tapes_mtime_ns', ?)", (mtime_ns,))
+
+
+def insert_arrival(db: Connection, tape: str, folder: str) -> None:
+    """Note the folder that a tape came to, until it is read."""
+    db.execute(
+        "INSERT OR REPLACE INTO arrivals VALUES (?, ?)", (bytes.fromhex(tape), os.fsencode(folder))
+    )
+
+
+def select_arrival(db: Connection, tape: str) -> str:
+    """Return the folder that a tape came to; "" where it is not known."""
+    found = db.execute("SELECT folder FROM arrivals WHERE tape = ?", (bytes.fromhex(tape),))
+    row = found.fetchone()
+    return os.fsdecode(row[0]) if row else ""
+
+
+def select_arrivals(db: Connection) -> set[str]:
+    """Return the ids of the tapes that came and are not read yet."""
+    return {tape for (tape,) in db.execute("SELECT lower(hex(tape)) FROM arrivals")}
+
+
+def delete_arrival(db: Connection, tape: str) -> None:
+    """Forget where a tape came."""
+    db.execute("DELETE FROM arrivals WHERE tape = ?", (bytes.fromhex(tape),))
 
 
 def select_log_position(db: Connection, schema: str = "main") -> tuple[int, int]:

@@ -30,7 +30,7 @@ from ..store.refs import JOURNAL_NAME, read_head_at
 from . import tables
 from .database import write_transaction
 from .reader import TapeRow, describe_stamps
-from .tables import IndexedBranch, PhaseTally, TapeLocation, TapeRecord, is_entry_id
+from .tables import IndexedBranch, PhaseTally, TapeLocation, TapeRecord, is_entry_id, is_tape_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -125,7 +125,10 @@ def build_tape_record(
     own = {name: tally for name, tally in phases.items() if name != ORIGIN}
     row = _build_tape_row(tape, folder, refs, own, tuple(branches))
     labels = ((name, entry) for name, entry in refs.labels.items() if is_entry_id(entry))
-    return TapeRecord(row, tuple(sorted(branches)), tuple(sorted(labels)), phases)
+    origin = tape.info.origin.tape if tape.info.origin else None
+    if not is_tape_id(origin):
+        origin = None
+    return TapeRecord(row, tuple(sorted(branches)), tuple(sorted(labels)), phases, origin)
 
 
 def _build_tape_row(

@@ -8,6 +8,10 @@ reader makes of it:
     + TAPE PID SERIAL                from here on this process may change the tape: a row for it
     - TAPE PID SERIAL                it does so no longer: a row of no process, so that the tape is
                                      read once more, unless that was done in the same transaction
+    * BEFORE AFTER                   `tapes/` changed, and no tape came or went; its times before
+                                     and after that, in ns
+    * BEFORE AFTER + TAPE FOLDER     the same, and a tape came there: it is read; FOLDER in hex
+    * BEFORE AFTER - TAPE FOLDER     the same, and the tape is gone from there
     anything else                    a power failure left it: a row of no process for every tape
 
 The index remembers the first line and how far it has read, in the transaction that changes the
@@ -23,6 +27,13 @@ rows after each line:
 Lines are appended under a flock, each
 before the first byte of the change is written. The file is truncated only when it is large, all of
 it was read, nobody writes, and the index itself was synced.
+
+A change of `tapes/` happens under that flock, between the two times of its line. So where each line
+begins at the time at which the one before it ended, nothing else came or went, and nobody has to
+compare all folders: what the lines name is all there is. Where a time is missing in between,
+somebody else changed the folder, or was killed before the line, and all are compared. The time
+after a change is set by us, to the nanosecond: that of a change by others in the same moment is one
+of the kernel's ticks, so it differs.
 """
 
 from __future__ import annotations
@@ -30,9 +41,11 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import WriteFailed
 from ..store.disk import Descriptor, open_file, write_bytes
 from .reader import LOG_NAME, read_log_head
 
@@ -43,6 +56,9 @@ if TYPE_CHECKING:
 LARGE_LOG = 1 << 16
 """Bytes from which on the log is truncated when it is no longer needed."""
 _LINE = re.compile(rb"([+-]) ([0-9a-f]{32}) ([0-9]{1,10}) ([0-9]{1,18})\Z")
+_CHANGE = re.compile(
+    rb"\* ([0-9]{1,19}) ([0-9]{1,19})(?: ([+-]) ([0-9a-f]{32}) ((?:[0-9a-f]{2})+))?\Z"
+)
 _HEAD = re.compile(rb"[0-9a-f]{16}\Z")
 
 
@@ -57,12 +73,24 @@ class ActiveWriter(NamedTuple):
     serial: int
 
 
+class FolderChange(NamedTuple):
+    """A change of `tapes/`: its times before and after, and the tape that came or went."""
+
+    before: int
+    after: int
+    tape: str = ""
+    """"" where none did."""
+    folder: str = ""
+    comes: bool = False
+
+
 class LogLine(NamedTuple):
-    """One line of the log; `writer` is None for a damaged one."""
+    """One line of the log; without `writer` and `change` a damaged one."""
 
     offset: int
-    begins: bool
-    writer: ActiveWriter | None
+    begins: bool = False
+    writer: ActiveWriter | None = None
+    change: FolderChange | None = None
 
 
 class WriterLog:
@@ -75,16 +103,33 @@ class WriterLog:
     def append(self, writer: ActiveWriter, *, begins: bool) -> int:
         """Append one line and return its offset; raise OSError or WriteFailed."""
         line = f"{'+' if begins else '-'} {writer.tape} {writer.pid} {writer.serial}\n".encode()
-        with self._lock(os.O_RDWR | os.O_APPEND | os.O_CREAT) as fd:
+        with self._lock(_APPENDING) as fd:
             status = os.fstat(fd)
-            self._file, size = (status.st_dev, status.st_ino), status.st_size
-            if size == 0:
-                head = os.urandom(8).hex().encode() + b"\n"
-                line, size = head + line, len(head)
-                write_bytes(fd, line)
-                return size
-            write_bytes(fd, line)
-            return size
+            self._file = status.st_dev, status.st_ino
+            return _append_line(fd, line)
+
+    @contextmanager
+    def hold_for_change(
+        self, tapes: int, tape: str = "", folder: str = "", *, comes: bool = False
+    ) -> Iterator[None]:
+        """Append what the block changes in the open folder `tapes`, if it succeeds.
+
+        Without the log, on a full disk, nothing is appended: then readers compare all folders.
+        """
+        with ExitStack() as held:
+            fd = None
+            with suppress(OSError):
+                fd = held.enter_context(self._lock(_APPENDING))
+            before = os.fstat(tapes).st_mtime_ns
+            yield
+            with suppress(OSError):  # the folder is another user's
+                os.utime(tapes, ns=(os.fstat(tapes).st_atime_ns, time_ns()))
+            line = f"* {before} {os.fstat(tapes).st_mtime_ns}"
+            if tape:
+                line += f" {'+' if comes else '-'} {tape} {os.fsencode(folder).hex()}"
+            if fd is not None:
+                with suppress(OSError, WriteFailed):
+                    _append_line(fd, line.encode() + b"\n")
 
     def is_replaced(self) -> bool:
         """Return whether the file with our last line is gone."""
@@ -131,9 +176,25 @@ class WriterLog:
             yield file.fd
 
 
+_APPENDING = os.O_RDWR | os.O_APPEND | os.O_CREAT
+
+
+def _append_line(fd: int, line: bytes) -> int:
+    """Append a line to the locked log, behind its first one, and return its offset."""
+    size = os.fstat(fd).st_size
+    head = b"" if size else os.urandom(8).hex().encode() + b"\n"
+    write_bytes(fd, head + line)
+    return size + len(head)
+
+
 def _parse_log_line(line: bytes, offset: int) -> LogLine:
-    match = _LINE.match(line)
-    if match is None:
-        return LogLine(offset, False, None)
-    writer = ActiveWriter(match[2].decode(), int(match[3]), int(match[4]))
-    return LogLine(offset, match[1] == b"+", writer)
+    if (match := _LINE.match(line)) is not None:
+        writer = ActiveWriter(match[2].decode(), int(match[3]), int(match[4]))
+        return LogLine(offset, match[1] == b"+", writer)
+    if (match := _CHANGE.match(line)) is not None:
+        change = FolderChange(int(match[1]), int(match[2]))
+        if match[3] is not None:
+            folder = os.fsdecode(bytes.fromhex(match[5].decode()))
+            change = change._replace(tape=match[4].decode(), folder=folder, comes=match[3] == b"+")
+        return LogLine(offset, change=change)
+    return LogLine(offset)

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import TapeError
-from ..index.library import list_tapes
+from ..index.library import find_root, list_roots, list_tapes
 from ..model.entries import Start
 from ..text import SHORT
 from .folders import locate_repository
@@ -56,14 +56,11 @@ def find_moved_project(store: Store, index: Index | None, cwd: str) -> MovedProj
     Of several it is the one used last. Raises what `list_tapes` raises.
     """
     here = locate_repository(cwd) or cwd
-    rows = list_tapes(store, index)
-    gone: dict[str, list[TapeRow]] = {}
-    is_there: dict[str, bool] = {}
-    for row in rows:
-        root = row.project or row.cwd
-        if not is_there.setdefault(root, not root or os.path.isdir(root)):
-            gone.setdefault(root, []).append(row)
-    for root, (newest, *others) in [*gone.items()][:_MAX_READ]:
+    roots = [root for root in list_roots(store, index) if not os.path.isdir(root)]
+    gone = [rows for root in roots if (rows := list_tapes(store, index, root=root))]
+    gone.sort(key=lambda rows: (rows[0].updated, rows[0].id), reverse=True)
+    for newest, *others in gone[:_MAX_READ]:
+        root = find_root(newest)
         why = _compare_folders(store, newest, root, here)
         if why:
             folder = find_moved_folder(newest.cwd, root, here)

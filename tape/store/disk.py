@@ -181,8 +181,8 @@ class Folder(Descriptor):
 
     def choose_free_name(self, name: str) -> str:
         """Return `name`, or the first of `name.2`, `name.3`, … that is not in this folder."""
-        taken, free, k = set(self.names()), name, 2
-        while free in taken:
+        free, k = name, 2
+        while self.has(free):
             free, k = f"{name}.{k}", k + 1
         return free
 

@@ -10,7 +10,7 @@ import errno
 import os
 import re
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -65,11 +65,18 @@ def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder,
     """Yield `tapes/` and an unused name in it; at the end anything of that name is removed."""
     with store.open_tapes_folder() as tapes:
         name = f".new-{identity}.{store.random(4)}"
-        tapes.make(name).close()
+        with store.note_change(tapes):
+            tapes.make(name).close()
         try:
             yield tapes, name
         finally:
-            shutil.rmtree(name, ignore_errors=True, dir_fd=tapes.fd)
+            with suppress(FileNotFoundError), tapes.sub(name) as left:
+                for inner in left.names():
+                    shutil.rmtree(inner, ignore_errors=True, dir_fd=left.fd)
+                    with suppress(OSError):
+                        os.unlink(inner, dir_fd=left.fd)
+                with store.note_change(tapes), suppress(OSError):
+                    os.rmdir(name, dir_fd=tapes.fd)
 
 
 _USUAL_FOLDER = re.compile(r"-(?P<id>[0-9a-f]{8})(\.[0-9]+)?\Z")
@@ -131,7 +138,8 @@ def place_tape(store: Store, tapes: Folder, source: Folder, name: str, target: I
     free, k = target.folder, 2
     while True:
         try:
-            os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
+            with store.note_change(tapes, wanted.id, free, comes=True):
+                os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
         except OSError as error:
             if error.errno not in _NAME_TAKEN:
                 raise WriteFailed(f"{free} cannot be created: {error.strerror}") from error

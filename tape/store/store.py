@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import unicodedata
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -28,6 +28,7 @@ from .tape import INFO_NAME, Tape, TapeInfo, make_tape_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from .replica import Replica
@@ -46,29 +47,30 @@ class Trashed(NamedTuple):
     """Empty when tape.json cannot be read."""
 
 
-class _TapeIdentity(Struct):
+class TapeIdentity(Struct):
     """The fields of tape.json in every format; `origin` names a tape, if it is an object."""
 
     id: str
     origin: Any = None
 
 
-def _read_tape_identity(path: Path) -> _TapeIdentity:
+def read_tape_identity(path: Path) -> TapeIdentity:
+    """Return what tape.json in a tape's folder says; an empty id where it cannot be read."""
     with (
         suppress(OSError, TapeError, *JSON_ERRORS),
         Folder.open(path.parent) as parent,
         parent.sub(path.name) as folder,
     ):
-        return msgspec.json.decode(folder.read(INFO_NAME), type=_TapeIdentity)
-    return _TapeIdentity("")
+        return msgspec.json.decode(folder.read(INFO_NAME), type=TapeIdentity)
+    return TapeIdentity("")
 
 
-def _iter_tape_identities(folder: Path) -> Iterator[tuple[str, _TapeIdentity]]:
+def iter_tape_identities(folder: Path) -> Iterator[tuple[str, TapeIdentity]]:
     """Yield folder name and tape.json of every tape in `tapes/` or `trash/`."""
     with suppress(FileNotFoundError):
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
-                yield path.name, _read_tape_identity(path)
+                yield path.name, read_tape_identity(path)
 
 
 def generate_hex(count: int) -> str:
@@ -131,17 +133,34 @@ class Store:
         """Create a tape with its `start` entry; with `origin` it continues that entry's path."""
         identity = self.random(16)
         with self.open_tapes_folder() as tapes:
-            with tapes.make(f".new-{identity}") as folder:
+            with self.note_change(tapes):
+                folder = tapes.make(f".new-{identity}")
+            with folder:
                 self._fill_folder(folder, identity, beginning, origin)
             name = (
                 f"{format_timestamp(self.clock())[:10]}-{build_slug(beginning.slug)}-{identity[:8]}"
             )
             try:
-                os.rename(f".new-{identity}", name, src_dir_fd=tapes.fd, dst_dir_fd=tapes.fd)
+                with self.note_change(tapes, identity, name, comes=True):
+                    os.rename(f".new-{identity}", name, src_dir_fd=tapes.fd, dst_dir_fd=tapes.fd)
             except OSError as error:
                 raise WriteFailed(f"{name} cannot be created: {error.strerror}") from error
             tapes.sync()
         return self.open_folder(name)
+
+    @contextmanager
+    def note_change(
+        self, tapes: Folder, tape: str = "", name: str = "", *, comes: bool = False
+    ) -> Iterator[None]:
+        """Let the projection see what the block changes in `tapes/`: no more than the one rename.
+
+        `tape` comes to the folder `name`, or goes from there; without it the folder is unfinished.
+        """
+        if self.projection is None:
+            yield
+        else:
+            with self.projection.on_folder_change(tapes.fd, tape, name, comes=comes):
+                yield
 
     def _fill_folder(
         self, folder: Folder, identity: str, beginning: Beginning, origin: tuple[Tape, Head] | None
@@ -287,7 +306,7 @@ class Store:
 
     def read_tape_id(self, name: str) -> str:
         """Return the id of the tape in a folder, "" if it is unknown."""
-        return _read_tape_identity(self.tapes / name).id
+        return read_tape_identity(self.tapes / name).id
 
     def remove(self, tape: Tape) -> str:
         """Move a tape to the trash and return its folder's name there; `restore` undoes it.
@@ -296,20 +315,28 @@ class Store:
         """
         with tape.hold_all_locks(), Folder.open(self.path, durable=self.durable) as home:
             self._refuse_children({tape.id}, self.tapes)
-            inode = os.fstat(tape.folder.fd).st_ino  # people may have renamed the folder
-            name = next((name for name, number in self.inodes().items() if number == inode), None)
+            name = self._find_folder_of(tape)
             if name is None:
                 raise NotFound(f"tape {tape.id[:8]} is no longer in {self.tapes}")
             with home.sub("tapes") as tapes, home.make("trash") as to:
                 home.sync()
-                return tapes.move_beside(name, to)
+                with self.note_change(tapes, tape.id, name):
+                    return tapes.move_beside(name, to)
+
+    def _find_folder_of(self, tape: Tape) -> str | None:
+        """Return the name that the open folder of a tape has now: people may have renamed it."""
+        opened = os.fstat(tape.folder.fd)
+        with suppress(OSError):
+            if os.path.samestat(opened, (self.tapes / tape.folder.name).lstat()):
+                return tape.folder.name
+        return next((name for name, at in self.inodes().items() if at == opened.st_ino), None)
 
     def _refuse_children(self, tapes: set[str], *folders: Path) -> None:
         """Raise UsageError if other tapes in these folders were forked from one of `tapes`."""
         children = sorted(
             name
             for folder in folders
-            for name, identity in _iter_tape_identities(folder)
+            for name, identity in self._iter_possible_children(tapes, folder)
             if identity.id not in tapes
             and isinstance(identity.origin, dict)
             and identity.origin.get("tape") in tapes
@@ -320,10 +347,22 @@ class Store:
                 f"detach the tapes that were forked from it first: {', '.join(children)}"
             )
 
+    def _iter_possible_children(
+        self,
+        tapes: AbstractSet[str],  # noqa: ARG002 (for a store that knows more)
+        folder: Path,
+    ) -> Iterator[tuple[str, TapeIdentity]]:
+        """Yield folder name and tape.json of tapes in a folder, at least those forked from some."""
+        yield from iter_tape_identities(folder)
+
+    def has(self, tape: str) -> bool:
+        """Return whether the store has the tape with this whole id."""
+        return any(self.read_tape_id(folder) == tape for folder in self.folders())
+
     def trash(self) -> list[Trashed]:
         """Return the tapes in the trash, by folder name."""
         self.check()
-        tapes = sorted(_iter_tape_identities(self.path / "trash"))
+        tapes = sorted(iter_tape_identities(self.path / "trash"))
         return [Trashed(name, identity.id) for name, identity in tapes]
 
     def restore(self, name: str) -> str:
@@ -331,26 +370,23 @@ class Store:
 
         Raises NotFound or Ambiguous; UsageError if the store already has a tape of that id.
         """
-        trashed = self._find_trashed(name)
-        if any(self.read_tape_id(folder) == trashed.id for folder in self.folders()):
-            raise UsageError(
-                f"tape {trashed.id[:8]} is already in the store: remove that one first"
-            )
+        found = self._find_trashed(name)
+        if self.has(found.id):
+            raise UsageError(f"tape {found.id[:8]} is already in the store: remove that one first")
         with (
             Folder.open(self.path, durable=self.durable) as home,
             home.sub("trash") as source,
             home.make("tapes") as tapes,
         ):
-            return source.move_beside(trashed.folder, tapes)
+            name = tapes.choose_free_name(found.folder)
+            with self.note_change(tapes, found.id, name, comes=True):
+                source.move(found.folder, tapes, name)
+            return name
 
     def _find_trashed(self, name: str) -> Trashed:
-        by_folder = {trashed.folder: trashed for trashed in self.trash()}
-        hits = [
-            trashed.folder for trashed in by_folder.values() if name and trashed.id.startswith(name)
-        ]
-        return by_folder[
-            name if name in by_folder else require_single_hit(name, "tape in the trash", hits)
-        ]
+        found = {one.folder: one for one in self.trash()}
+        hits = [one.folder for one in found.values() if name and one.id.startswith(name)]
+        return found[name if name in found else require_single_hit(name, "tape in the trash", hits)]
 
     def empty_trash(self, names: Sequence[str] | None = None) -> None:
         """Delete tapes in the trash, by folder name or id prefix; this cannot be undone.
@@ -360,9 +396,9 @@ class Store:
         nothing is deleted then.
         """
         gone = self.trash() if names is None else [self._find_trashed(name) for name in names]
-        self._refuse_children({trashed.id for trashed in gone}, self.tapes, self.path / "trash")
+        self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
         with Folder.open(self.path, durable=self.durable) as home, home.make("trash") as folder:
-            for name in folder.names() if names is None else [trashed.folder for trashed in gone]:
+            for name in folder.names() if names is None else [one.folder for one in gone]:
                 if not name.startswith(_DELETED_PREFIX):  # so that none is restored in part
                     folder.move(name, folder, _DELETED_PREFIX + name)
             for name in folder.names():

@@ -53,6 +53,7 @@ from .refs import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from .disk import Folder
     from .refs import Journal, Moves, Refs
@@ -64,6 +65,14 @@ Durability = Literal["entry", "barrier", "none"]
 
 class Projection(Protocol):
     """An observer of writers that keeps a derived copy: the index."""
+
+    def on_folder_change(
+        self, tapes: int, tape: str = "", folder: str = "", *, comes: bool = False
+    ) -> AbstractContextManager[None]:
+        """Observe what the block changes in the open folder `tapes/`, also if no tape is named.
+
+        The named one comes to the folder of that name, or goes from there.
+        """
 
     def on_begin(self, tape: str) -> None:
         """Record that a writer of this tape was opened, or that its journal will change."""

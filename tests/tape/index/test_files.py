@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import Raw
 
-from tape.index.library import open_store, query_index, rebuild_index
+from tape.index.library import open_store, query_index
+from tape.index.rebuild import rebuild_index
 from tape.index.stats import compute_statistics
 from tape.model.entries import (
     Assistant,

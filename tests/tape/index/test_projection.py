@@ -22,9 +22,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tape.errors import NewerFormat, TapeError
 from tape.index import tables
 from tape.index.database import find_migrations
-from tape.index.library import list_tapes, open_store, rebuild_index, search_entries
+from tape.index.library import list_tapes, open_store, search_entries
 from tape.index.library import query_index as asked
 from tape.index.reader import APPLICATION_ID, SCHEMA_VERSION, TapeRow
+from tape.index.rebuild import rebuild_index
 from tape.index.writer_log import WriterLog
 from tape.model.entries import (
     TODOS_KIND,

@@ -25,8 +25,9 @@ from tape.index.full_text import (
     translate_cjk,
     unspace_cjk,
 )
-from tape.index.library import open_store, query_index, rebuild_index, search_entries
+from tape.index.library import open_store, query_index, search_entries
 from tape.index.reader import APPLICATION_ID
+from tape.index.rebuild import rebuild_index
 from tape.model.entries import (
     Assistant,
     ChangedFile,
