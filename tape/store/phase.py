@@ -267,7 +267,7 @@ class Phases:
         """Return the copy of the store that writes a phase; None if its first entry says none."""
         try:
             first = self.first(name, describe_missing_blob)
-        except Damaged:
+        except (Damaged, NotFound):  # a folder that a killed program left without one
             return None
         replica = getattr(first and first.data, "replica", None)
         return replica if isinstance(replica, str) else None
