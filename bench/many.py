@@ -15,19 +15,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+import sample
 from measure import MIB, Row, Scale, peak, table
 
 from tape.clock import format_timestamp
+from tape.index.library import open_store
 from tape.model.entries import Assistant, Payload, Start, Text, Usage, User
 from tape.model.line import FORMAT, encode_line, encode_payload
 from tape.store.refs import encode_ref_line
-from tape.store.store import Store
+from tape.store.store import Beginning, Store
 from tape.store.tape import TapeInfo
 
 if TYPE_CHECKING:
@@ -40,6 +43,10 @@ TURNS = 4
 """Prompts with their answers in each tape."""
 ROUNDS = 5
 SEED = 20
+ENTRIES, MADE = 10, 100
+"""Entries of the tapes whose place on the disk is measured, and how many of them."""
+BLOCK = 512
+"""Bytes that `st_blocks` counts in."""
 BIN = Path(sys.executable).parent
 PHASE = "0001-main-start"
 DAY = 86_400_000_000
@@ -163,11 +170,10 @@ def remove_newest(place: Place) -> float:
 
 
 def restore_removed(place: Place) -> float:
+    shutil.rmtree(place.store / "trash", ignore_errors=True)
     remove_newest(place)
     (gone,) = (place.store / "trash").iterdir()
-    spent = run_tape(place, "restore", gone.name)
-    shutil.rmtree(place.store / "trash")
-    return spent
+    return run_tape(place, "restore", gone.name)
 
 
 def continue_newest(place: Place) -> float:
@@ -245,21 +251,19 @@ def _first_list_rows(many: Place, tapes: int) -> list[Row]:
 
 
 def _disk_row(path: Path) -> Row:
-    """Measure what small tapes occupy, made as programs make them."""
-    home = path / "disk"
-    (home / "p").mkdir(parents=True)
-    place = Place(home, home / "p", home)
-    said = 0
-    for _ in range(3):
-        write_first(place)
-    for folder in (place.store / "tapes").iterdir():
-        said += sum(file.stat().st_size for file in folder.rglob("*.json*"))
-    used = sum(
-        item.lstat().st_blocks * 512
-        for folder in (place.store / "tapes").iterdir()
-        for item in (folder, *folder.rglob("*"))
-    )
-    return Row("small tapes on the disk", "their content", used / said, "×", 2.5)
+    """Measure what tapes of ten entries occupy, made as programs make them."""
+    payloads = iter(sample.payloads(ENTRIES * MADE))
+    size = used = 0
+    with open_store(path / "disk", index=False) as (store, _):
+        for _ in range(MADE):
+            with store.create(Beginning("/src", "bench/1")) as tape, tape.writer() as writer:
+                for payload in islice(payloads, ENTRIES):
+                    writer.append(payload)
+        for folder in store.tapes.iterdir():
+            paths = (folder, *folder.rglob("*"))
+            size += sum(path.stat().st_size for path in paths if path.is_file())
+            used += sum(path.stat().st_blocks * BLOCK for path in paths)
+    return Row(f"tapes of {ENTRIES} entries on the disk", "their content", used / size, "×", 2.5)
 
 
 def main() -> int:

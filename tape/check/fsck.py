@@ -18,7 +18,7 @@ from ..errors import Damaged
 from ..model.entries import Repair
 from ..model.line import encode_line, encode_payload
 from ..store import disk
-from ..store.locks import hold_lock
+from ..store.locks import hold_lock_in
 from ..store.phase import ENTRIES, PhaseFile
 from ..store.redaction import RedactionMark, complete_redaction
 from ..store.refs import JOURNAL_NAME, quarantine_bytes
@@ -95,6 +95,7 @@ def _apply_action(store: Store, tape: Tape, action: RepairAction) -> str:
                 tape.folder.make("quarantine") as quarantine,
             ):
                 copy_name = shelf.move_beside(digest, quarantine)
+            tape.folder.sync()  # the first one made that folder
             return f"mv quarantine/{copy_name} {file}"
         case CompleteRedaction():
             with RedactionMark.place_mark(tape.folder) as mark:
@@ -147,9 +148,8 @@ def _apply_structure_action(store: Store, tape: Tape, action: StructureAction) -
 def _lock_branches(tape: Tape, names: Iterable[str]) -> Iterator[None]:
     """Hold the locks of branches; raise Busy if one is being written."""
     with ExitStack() as stack:
-        locks = stack.enter_context(tape.folder.make("locks"))
         for name in sorted(set(names)):
-            stack.enter_context(hold_lock(locks, name, wait=0))
+            stack.enter_context(hold_lock_in(tape.folder, name, wait=0))
         yield
 
 
@@ -166,7 +166,7 @@ def _replace_file(folder: Folder, name: str, data: bytes) -> None:
 def _write_journal(store: Store, tape: Tape) -> str:
     seen = inspect_tape(store, tape, ())
     known = {phase.branch for phase in seen.phases.values()} | seen.refs.branches.keys()
-    with _lock_branches(tape, known), tape.folder.make("locks") as locks, hold_lock(locks, "refs"):
+    with _lock_branches(tape, known), hold_lock_in(tape.folder, "refs"):
         now = inspect_tape(store, tape, ())
         old = now.journal or b""
         copy_name = quarantine_bytes(tape.folder, "refs.damaged", old)

@@ -81,7 +81,7 @@ _SKIPPED_ERRORS = (Error, OSError, TapeError)
 
 
 class _ManyNewTapes(Exception):
-    """There are so many new tapes that the index is rebuilt."""
+    """With this number of new tapes the index is rebuilt."""
 
 
 @contextmanager
@@ -300,7 +300,7 @@ class Index:
             return self._run_with_recovery(work)
 
     def _is_filled_at_once(self, new: int, known: int) -> bool:
-        """Return whether so many tapes are new that rebuilding the index takes less time."""
+        """Return whether rebuilding the index takes less time than reading the new tapes."""
         is_many = new > _MANY_TAPES and 2 * new > known
         return is_many and self._rebuild is not None and not self._has_filled
 

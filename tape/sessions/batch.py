@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from ..errors import TapeError
 from ..store.disk import Folder
-from ..store.locks import hold_lock
+from ..store.locks import hold_lock_in
 from ..store.recorded_tape import TapeFolders
 from .family import ImportedTapes
 from .import_ import import_session
@@ -146,9 +146,8 @@ def open_locked_session(
     is_new = (folders or TapeFolders(store)).find(session.tape_id) is None
     with (
         Folder.open(store.path, durable=store.durable) as home,
-        home.make("locks") as locks,
-        hold_lock(locks, f"import-{session.tape_id[:_LOCK_DIGITS]}", wait=wait),
-        hold_lock(locks, f"import-{session.tool}", wait=wait) if is_new else nullcontext(),
+        hold_lock_in(home, f"import-{session.tape_id[:_LOCK_DIGITS]}", wait=wait),
+        hold_lock_in(home, f"import-{session.tool}", wait=wait) if is_new else nullcontext(),
     ):
         now = FileStamp.of(source.path)
         if now != stamp:  # it was written while another import was awaited

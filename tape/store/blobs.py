@@ -59,6 +59,8 @@ class Blobs:
                 shelf.sync()  # also if it is stored: its writer may have been killed before
             if digest[:2] not in self._shelves:
                 blobs.sync()
+                if not self._shelves:  # the first one makes `blobs/`
+                    self.tape.sync()
                 self._shelves.add(digest[:2])
         return BlobRef(digest, len(data), head)
 

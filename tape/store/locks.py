@@ -1,7 +1,10 @@
-"""Locks: one flock target for each branch and one for the journal, never deleted (tape.md §5).
+"""Locks: one flock target for each branch and one for the journal (tape.md §5).
 
 A lock lives as long as its descriptor, so a killed process leaves none behind, and a forked child
-closes inherited locks. The file's text is for people only. Two uses, with different patience:
+closes inherited locks. The file's text is for people only. Whoever holds a lock of a tape removes
+its file, and the folder when it is empty, before releasing it: a small tape has no files beside its
+own. So who gets a flock looks whether the file is still there, and else begins again; what a killed
+process leaves, the next holder removes. Two uses, with different patience:
 
 | lock | held | when it is busy |
 |---|---|---|
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 
     from .disk import Folder
 
+LOCKS_NAME = "locks"
+"""The folder of a tape's lock files, while any is held."""
 DEFAULT_LOCK_WAIT = 30.0
 """Default seconds to wait for the lock of the journal: it is held only while one line is written,
 so a process that holds it for longer was stopped."""
@@ -51,13 +56,17 @@ _TEXT = 63  # constant size: truncating a file makes the next sync wait for its 
 
 
 class Lock(Descriptor):
-    """An exclusive lock, held from construction to `close`."""
+    """An exclusive lock, held from construction to `close`, which removes its file.
 
-    __slots__ = ("__weakref__", "name")
+    `locks` is the folder of the file, or -1 where the file stays; closed with the lock.
+    """
 
-    def __init__(self, fd: int, name: str) -> None:
+    __slots__ = ("__weakref__", "_locks", "name")
+
+    def __init__(self, fd: int, name: str, locks: int = -1) -> None:
         super().__init__(fd)
         self.name = name
+        self._locks = locks
         _HELD.add(self)
 
     @property
@@ -65,19 +74,59 @@ class Lock(Descriptor):
         """Return whether this process still holds it."""
         return self.fd >= 0
 
+    def close(self) -> None:
+        """Remove the file, then release the lock; closing twice is allowed."""
+        if self._locks >= 0:
+            with suppress(OSError):  # a folder that cannot be written any more
+                os.unlink(self.name, dir_fd=self._locks)
+                os.rmdir(f"../{LOCKS_NAME}", dir_fd=self._locks)  # fails while others are in it
+        self.release()
+
+    def release(self) -> None:
+        """Release the lock and leave its file: also in a child, whose parent holds it still."""
+        super().close()
+        locks, self._locks = self._locks, -1
+        if locks >= 0:
+            os.close(locks)
+
     @classmethod
-    def take(cls, locks: Folder, name: str, *, wait: float = 0) -> Self:
-        """Take the lock `name`, waiting up to `wait` seconds; then raise Busy."""
+    def take(cls, folder: Folder, name: str, *, wait: float = 0) -> Self:
+        """Take the lock `name` in a folder, waiting up to `wait` seconds; then raise Busy.
+
+        The file stays.
+        """
+        return cls(_open_locked_file(folder, name, wait), name)
+
+    @classmethod
+    def take_in(cls, tape: Folder, name: str, *, wait: float = 0) -> Self:
+        """Take the lock `name` of a tape, or of a store, as `take` does; the file goes with it."""
+        until = monotonic() + wait
+        while True:
+            # The last holder of another lock may have removed the folder in between.
+            with suppress(FileNotFoundError), tape.make(LOCKS_NAME) as locks:
+                left = max(until - monotonic(), 0)
+                return cls(_open_locked_file(locks, name, left), name, os.dup(locks.fd))
+            if os.fstat(tape.fd).st_nlink == 0:
+                raise FileNotFoundError(errno.ENOENT, "the folder was removed", tape.name)
+
+
+def _open_locked_file(locks: Folder, name: str, wait: float) -> int:
+    """Return the descriptor of a locked file that is in the folder; raise Busy."""
+    until = monotonic() + wait
+    while True:
         fd = locks.file(name, os.O_RDWR | os.O_CREAT)
         try:
-            _wait_for_lock(fd, name, wait)
+            _wait_for_lock(fd, name, max(until - monotonic(), 0))
         except BaseException:
             os.close(fd)
             raise
-        with suppress(OSError):  # a full disk does not prevent locking
-            text = f"process {os.getpid()} since {format_timestamp(read_clock())}"
-            os.pwrite(fd, text.ljust(_TEXT).encode() + b"\n", 0)
-        return cls(fd, name)
+        if os.fstat(fd).st_nlink:
+            break
+        os.close(fd)  # its holder removed it
+    with suppress(OSError):  # a full disk does not prevent locking
+        text = f"process {os.getpid()} since {format_timestamp(read_clock())}"
+        os.pwrite(fd, text.ljust(_TEXT).encode() + b"\n", 0)
+    return fd
 
 
 def _wait_for_lock(fd: int, name: str, seconds: float) -> None:
@@ -146,7 +195,7 @@ _HELD: WeakSet[Lock] = WeakSet()
 
 def _release_inherited_locks() -> None:
     for lock in list(_HELD):
-        lock.close()
+        lock.release()
 
 
 # The lock belongs to the open file, so a copy of the descriptor keeps it.
@@ -166,10 +215,17 @@ def is_flock_held(folder: Folder, name: str) -> bool:
 def is_lock_held(tape: Folder, name: str) -> bool:
     """Return whether a process holds a lock of a tape, without creating a lock file."""
     try:
-        with tape.sub("locks") as locks:
+        with tape.sub(LOCKS_NAME) as locks:
             return is_flock_held(locks, name)
     except (OSError, InvalidName):  # no such lock file, or an invalid name
         return False
+
+
+def list_lock_names(tape: Folder) -> list[str]:
+    """Return the names of the locks of a tape that are held, or were left by a killed process."""
+    with suppress(FileNotFoundError), tape.sub(LOCKS_NAME) as locks:
+        return locks.names()
+    return []
 
 
 class LockWait(NamedTuple):
@@ -201,4 +257,11 @@ def hold_lock(locks: Folder, name: str, *, wait: float | None = None) -> Iterato
     Raises Busy if another process holds it for longer.
     """
     with Lock.take(locks, name, wait=_PATIENCE.get().seconds if wait is None else wait):
+        yield
+
+
+@contextmanager
+def hold_lock_in(tape: Folder, name: str, *, wait: float | None = None) -> Iterator[None]:
+    """Hold a lock of a tape, or of a store, as `hold_lock` does; its file goes with it."""
+    with Lock.take_in(tape, name, wait=_PATIENCE.get().seconds if wait is None else wait):
         yield

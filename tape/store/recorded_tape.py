@@ -138,7 +138,7 @@ def place_tape(store: Store, tapes: Folder, source: Folder, name: str, target: I
     free, k = target.folder, 2
     while True:
         try:
-            with store.note_change(tapes, wanted.id, free, comes=True):
+            with store.note_change(tapes, target.id, free, comes=True):
                 os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
         except OSError as error:
             if error.errno not in _NAME_TAKEN:

@@ -46,7 +46,7 @@ from ..model.entries import Place
 from ..model.line import JSON_ERRORS, Header, read_header
 from ..text import format_names, replace_surrogates
 from . import disk
-from .locks import hold_lock
+from .locks import hold_lock_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -299,7 +299,7 @@ class Journal:
         Moves are added to `changes`, also if the append then fails. Raises Busy if another process
         holds the lock for longer than `limit_lock_wait` allows.
         """
-        with self.folder.make("locks") as locks, hold_lock(locks, "refs"):
+        with hold_lock_in(self.folder, "refs"):
             data = self._read_bytes()
             with disk.Descriptor(self.folder.file(JOURNAL_NAME, os.O_RDWR | os.O_APPEND)) as file:
                 refs = self._replay_new_lines(data)
@@ -382,6 +382,7 @@ def quarantine_bytes(folder: Folder, name: str, data: bytes) -> str:
         free = quarantine.choose_free_name(name)
         quarantine.create(free, data)
         quarantine.sync()
+    folder.sync()  # the first one made that folder
     return free
 
 

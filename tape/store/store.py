@@ -20,9 +20,10 @@ from ..clock import choose_entry_time, format_timestamp, parse_timestamp, read_c
 from ..errors import Ambiguous, Damaged, NewerFormat, NotFound, TapeError, UsageError, WriteFailed
 from ..model.entries import Git, ImportedSession, Place, Start
 from ..model.line import FORMAT, JSON_ERRORS, encode_line, encode_payload
+from ..text import replace_surrogates
 from .disk import Folder, read_file
 from .phase import ENTRIES, ORIGIN, choose_phase_name
-from .refs import MAIN_BRANCH, Head, Journal
+from .refs import JOURNAL_NAME, MAIN_BRANCH, Head, encode_ref_line
 from .replica import name_replica, read_replica
 from .tape import INFO_NAME, Tape, TapeInfo, make_tape_folder
 
@@ -202,13 +203,17 @@ class Store:
             first.create(ENTRIES, line)
             first.sync()
             phases.sync()
-        folder.create("refs.jsonl", b"")
+        moves: list[dict[str, object]] = [
+            {"branch": MAIN_BRANCH, "phase": phase, "pin": None, "why": "start"},
+            {"current": MAIN_BRANCH, "why": "start"},
+        ]
+        if beginning.title:
+            moves.append({"title": replace_surrogates(beginning.title), "why": "start"})
+        lines = (
+            encode_ref_line({**move, "time": format_timestamp(self.clock())}) for move in moves
+        )
+        folder.create(JOURNAL_NAME, b"".join(lines))  # nobody else sees this folder yet
         folder.sync()
-        with Journal(folder, self.clock).open_moves() as moves:
-            moves.branch(MAIN_BRANCH, phase, None, "start")
-            moves.current(MAIN_BRANCH, "start")
-            if beginning.title:
-                moves.title(beginning.title, "start")
 
     def open_tapes_folder(self) -> Folder:
         """Return the open folder `tapes/`; create it, with the store, if it does not exist."""

@@ -26,7 +26,7 @@ from ..model.line import (
 )
 from ..text import extract_title
 from .blobs import Blobs
-from .locks import hold_lock, is_lock_held
+from .locks import hold_lock_in, is_lock_held, list_lock_names
 from .path import FSCK_ADVICE, LineChecker, Segment, Source, find_line_end, walk_segments_back
 from .phase import ORIGIN, Phases
 from .refs import (
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from .replica import Replica
 
 INFO_NAME = "tape.json"
-_FOLDERS = ("phases", "blobs", "locks", "quarantine")
 
 
 class TapeInfo(Struct, frozen=True, gc=False):
@@ -82,10 +81,12 @@ def read_tape_info(folder: Folder) -> TapeInfo:
 
 
 def make_tape_folder(folder: Folder, info: bytes) -> None:
-    """Fill the folder of a new tape: tape.json with `info`, and its empty folders."""
+    """Fill the folder of a new tape: tape.json with `info`, and the folder of its phases.
+
+    `blobs/`, `locks/` and `quarantine/` are made with what is in them.
+    """
     folder.create(INFO_NAME, info + b"\n")
-    for name in _FOLDERS:
-        folder.make(name).close()
+    folder.make("phases").close()
 
 
 class Hit(NamedTuple):
@@ -520,10 +521,13 @@ class Tape:
         The lock of branch `but` is left out: the caller holds it.
         """
         taken: set[str] = set()
-        with ExitStack() as held, self.folder.make("locks") as locks:
-            while names := {*self.refs().branches, *locks.names()} - {"refs", but, *taken}:
+        with ExitStack() as held:
+            while names := {*self.refs().branches, *list_lock_names(self.folder)} - {
+                *("refs", but),
+                *taken,
+            }:
                 for name in sorted(names):
-                    held.enter_context(hold_lock(locks, name, wait=0))
+                    held.enter_context(hold_lock_in(self.folder, name, wait=0))
                 taken |= names
             yield
 

@@ -146,16 +146,15 @@ class Writer:
         name = refs.current if branch is None else branch
         find_head(refs, tape.phases, name)  # first, so that an unknown name creates no lock file
         instead_of = None
-        with tape.folder.make("locks") as locks:
-            try:
-                lock = Lock.take(locks, name, wait=math.inf if wait else 0)
-            except Busy:
-                # A branch that was named is meant; for the current one another name is as good,
-                # and two sessions in one folder both work.
-                if branch is not None:
-                    raise
-                instead_of = name
-                lock = _claim_branch(locks, refs, name)
+        try:
+            lock = Lock.take_in(tape.folder, name, wait=math.inf if wait else 0)
+        except Busy:
+            # A branch that was named is meant; for the current one another name is as good, and two
+            # sessions in one folder both work.
+            if branch is not None:
+                raise
+            instead_of = name
+            lock = _claim_branch(tape.folder, refs, name)
         try:
             refs = tape.journal.read()  # again: the branch may have moved before we had its lock
             _refuse_uncommitted_phase(tape, refs, lock.name)
@@ -308,8 +307,7 @@ class Writer:
         with self._open_moves() as moves:
             if self.instead_of is not None and self.branch in moves.refs.branches:
                 old = self._lock  # a branch with the claimed name was created meanwhile
-                with self._tape.folder.make("locks") as locks:
-                    self._lock = _claim_branch(locks, moves.refs, self.instead_of)
+                self._lock = _claim_branch(self._tape.folder, moves.refs, self.instead_of)
                 old.close()
                 self.branch = self._lock.name
             # The number is chosen under the lock, so no other program has it.
@@ -409,13 +407,13 @@ class Writer:
         self.close()
 
 
-def _claim_branch(locks: Folder, refs: Refs, busy: str) -> Lock:
+def _claim_branch(tape: Folder, refs: Refs, busy: str) -> Lock:
     """Take the lock of the first name after `busy` that is neither used nor claimed."""
     k = 2
     while True:
         name = choose_branch_name(refs, busy, ".", k)
         try:
-            return Lock.take(locks, name)
+            return Lock.take_in(tape, name)
         except Busy:
             k = int(name.rpartition(".")[2]) + 1
 

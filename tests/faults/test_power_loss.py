@@ -191,6 +191,7 @@ def with_secrets(store):
             writer.append(making.say("two"))
         folder = opened.tapes / tape.folder.name
         line = (folder / "phases/0001-main-start/entries.jsonl").read_bytes().split(b"\n")[2]
+        (folder / "quarantine").mkdir(mode=0o700, exist_ok=True)
         (folder / "quarantine/0001-main-start.7").write_bytes(line[:-4])
         (folder / "quarantine/0001-main-start.7").chmod(0o600)
         return tape.id, secrets

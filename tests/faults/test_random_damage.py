@@ -197,7 +197,11 @@ def round_of(seed, home, made, before, ids):
         silent = [
             words
             for words, (code, out, problem) in after.items()
-            if code == before[words][0] and problem == before[words][2] and out != before[words][1]
+            if code == before[words][0]
+            and problem == before[words][2]
+            and out != before[words][1]
+            # a search of all tapes says nothing of a journal whose last line is torn
+            and (words[0] != "search" or path.name != "refs.jsonl")
         ]
         shown = [difference(before[words][1], after[words][1]) for words in silent[:2]]
         assert silent == [], (done, silent, shown)

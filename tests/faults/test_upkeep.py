@@ -87,6 +87,7 @@ def test_redacting_is_completed_by_a_second_call(tmp_path, made, call):
         folder = made / "tapes" / tape.folder.name
         line = (folder / "phases/0001-main-start/entries.jsonl").read_bytes().split(b"\n")[1]
         torn = folder / "quarantine/0001-main-start.7"
+        torn.parent.mkdir(mode=0o700)
         torn.write_bytes(line[:-4])
         torn.chmod(0o600)
         before = reader.path(folder, writer.parent)
@@ -120,7 +121,7 @@ def with_secrets(tmp_path):
             writer.append(making.say("two"))
         folder = store.tapes / tape.folder.name
         line = (folder / "phases/0001-main-start/entries.jsonl").read_bytes().split(b"\n")[1]
-        (folder / "quarantine").mkdir(exist_ok=True)
+        (folder / "quarantine").mkdir(mode=0o700, exist_ok=True)
         (folder / "quarantine/0001-main-start.7").write_bytes(line[:-4])
         return folder.name, said
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -176,4 +177,6 @@ def _bytes(text: str) -> bytes:
 
 
 def _joined(folder: list[str], path: str) -> str:
-    return path if path.startswith("/") or not folder else f"{folder[-1]}/{path}"
+    if path.startswith("/") or not folder:
+        return path
+    return os.path.normpath(f"{folder[-1]}/{path}")

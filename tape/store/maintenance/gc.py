@@ -20,7 +20,7 @@ from ...model.summary import ANCHOR_PAGE
 from ..blobs import BLOB_REFERENCE
 from ..disk import Folder
 from ..leftovers import LEFTOVER_AGE, find_store_leftovers, find_tape_leftovers, open_blob_shelves
-from ..locks import hold_lock, is_lock_held
+from ..locks import hold_lock_in, is_lock_held, list_lock_names
 from ..phase import ENTRIES, parse_phase_number
 
 if TYPE_CHECKING:
@@ -83,10 +83,9 @@ def find_garbage(
 
 def _find_obstacle(tape: Tape) -> str | None:
     """Return why nothing may be deleted in a tape; None if it may."""
-    with suppress(FileNotFoundError), tape.folder.sub("locks") as locks:
-        for name in locks.names():
-            if is_lock_held(tape.folder, name):
-                return f"{name} is being written"
+    for name in list_lock_names(tape.folder):
+        if is_lock_held(tape.folder, name):
+            return f"{name} is being written"
     for finding in verify(tape, Counts()):
         if finding.level != "note":
             return f"is damaged: {finding.file}: {finding.message}; see `tape fsck {tape.id[:8]}`"
@@ -120,8 +119,7 @@ def _delete_tape_garbage(store: Store, folder: str, expected: list[Garbage]) -> 
     with (
         store.open_folder(folder) as tape,
         tape.hold_all_locks(),
-        tape.folder.sub("locks") as locks,
-        hold_lock(locks, "refs"),
+        hold_lock_in(tape.folder, "refs"),
     ):
         before = (store.clock() - LEFTOVER_AGE) * 1000
         gone = []

@@ -144,6 +144,7 @@ class TestTails:
 def test_a_tail_that_no_entry_tells_of_is_recorded(made, folder, tape, planned, mended):
     """A kill between the cut of a tail and its repair entry leaves the file in quarantine alone."""
     size = (folder / LAST).stat().st_size
+    (folder / "quarantine").mkdir(mode=0o700, exist_ok=True)
     for name in ("0003-main-compaction.9", "0001-main-start.9"):
         (folder / "quarantine" / name).write_bytes(b"torn")
         (folder / "quarantine" / name).chmod(0o600)

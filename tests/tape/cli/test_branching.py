@@ -8,7 +8,7 @@ import pytest
 
 from tape.index.library import open_store
 from tape.store.disk import Folder
-from tape.store.locks import hold_lock
+from tape.store.locks import hold_lock_in
 from tape.store.store import Beginning
 from tests.tape.cli.conftest import TALK, TYPES, line, words
 
@@ -226,7 +226,7 @@ def test_context_says_what_repair_did(tape):
     "words", [["fork"], ["switch", ":main"], ["rename", "", "x"], ["label", "", "x"]]
 )
 def test_a_journal_that_stays_locked_is_given_up(tape, talk, words):
-    with Folder.open(tape.folder(talk) / "locks") as locks, hold_lock(locks, "refs"):
+    with Folder.open(tape.folder(talk)) as folder, hold_lock_in(folder, "refs"):
         said = tape.refused(*words, "--wait", "0.05", code=5)
         assert said.startswith(f"the journal is being written by process {os.getpid()} since ")
     tape(*words, "--wait", "0.05")

@@ -156,8 +156,8 @@ def test_two_thousand_lines_in_one_call(tape):
 @pytest.fixture
 def busy(tape, talk):
     """A tape whose branch main somebody writes."""
-    with Folder.open(tape.folder(talk)) as folder, folder.sub("locks") as locks:
-        lock = Lock.take(locks, "main")
+    with Folder.open(tape.folder(talk)) as folder:
+        lock = Lock.take_in(folder, "main")
         yield talk
         lock.close()
 
@@ -176,8 +176,8 @@ def test_a_busy_tape_gives_a_branch_of_its_own(tape, busy):
 
 
 def test_append_waits_for_a_busy_branch(tape, talk):
-    with Folder.open(tape.folder(talk)) as folder, folder.sub("locks") as locks:
-        lock = Lock.take(locks, "main")
+    with Folder.open(tape.folder(talk)) as folder:
+        lock = Lock.take_in(folder, "main")
         with tape.open("append", f"{talk}:main", "--wait") as process:
             process.stdin.write(line("note", text="patient"))
             process.stdin.close()

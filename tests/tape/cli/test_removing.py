@@ -199,6 +199,7 @@ class TestCollecting:
     def test_keeps_blobs_that_only_a_torn_line_names(self, tape, talk, waste):
         digest = waste["blob"].rpartition("/")[2]
         torn = tape.folder(talk) / "quarantine/0001-main-start.9"
+        torn.parent.mkdir()
         torn.write_bytes(b"x" * (1 << 20) + b'"$blob":"%b","by' % digest.encode())
         assert waste["blob"] not in {
             one["path"] for one in tape("gc", "-y", "--json").json["garbage"]

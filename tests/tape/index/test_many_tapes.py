@@ -89,7 +89,7 @@ def change(store, aside, random, step):
             taken[0].rename(tapes / f"p{step}")
 
 
-def test_changes_by_hand_among_ours_are_seen_at_once(library):
+def test_changes_by_other_programs_among_ours_are_in_the_next_list(library):
     random, aside = Random(7), library.store.path / "aside"
     aside.mkdir()
     for step in range(40):
@@ -119,7 +119,7 @@ def test_older_tapes_are_compared_in_slices(library, monkeypatch):
     listed(library)
 
 
-def test_the_folders_that_tapes_work_in_are_told_once(library):
+def test_each_folder_that_tapes_work_in_is_listed_once(library):
     for cwd, project in (("/a", None), ("/a/b", "/a"), ("/c", "/c"), ("/a", None)):
         library.store.create(Beginning(cwd, "test/1", project=project)).close()
     assert list_roots(*library) == list_roots(library.store, None)
@@ -156,12 +156,12 @@ def test_a_store_without_an_index_gets_one_in_one_pass(library, monkeypatch):
 
     with open_store(library.store.path, telling=telling) as other:
         assert len(listed(other)) == 4
-        assert told == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+        assert told[:5] == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
         held(other)
     assert not (library.store.path / ".index").exists()
 
 
-def test_making_an_index_goes_on_where_it_was_stopped(library):
+def test_a_stopped_rebuild_continues_with_the_tapes_that_are_missing(library):
     for title in ("two", "three", "four"):
         begin(library, title=title).close()
     first, *_ = library.store.folders()

@@ -27,7 +27,7 @@ class TestCreating:
     def test_makes_a_whole_tape_that_verifies(self, store, tape, folder):
         assert folder.name == f"2026-11-18-a-session-{tape.id[:8]}"
         names = {file.name for file in folder.iterdir()}
-        assert names == {"tape.json", "refs.jsonl", "phases", "blobs", "locks", "quarantine"}
+        assert names == {"tape.json", "refs.jsonl", "phases"}
         assert reader.faults(folder) == []
         assert store.folders() == [folder.name]
 
