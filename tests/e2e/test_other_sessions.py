@@ -185,7 +185,6 @@ def test_commands_of_the_command_line_are_commands_of_the_conversation(place, ch
         ("/export html", "written to session.html; what looks like a secret is masked"),
         ("/share page.html", "written to page.html"),
         ("/share page.html", "page.html already exists"),
-        ("/login", "gong auth login PROVIDER"),
         ("/logout", "/logout needs PROVIDER"),
         ("/name the first file", "title: the first file"),
         ("/label here", "label here is at "),
