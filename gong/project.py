@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tape.places.folders import locate_repository
+from tape.folders import locate_repository
 
 from .errors import ConfigurationError, FolderGone
 from .git_programs import may_name_programs

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "tape": [
         *("version", "errors", "damage", "clock", "text", "lookalikes"),
-        *("formats.sessions.registry", "places.reference", "places.folders"),
+        *("ids", "folders", "formats.sessions.registry", "places.reference"),
         *("index.reader", "index.full_text"),
         *("model", "store", "context", "files", "history", "formats", "index"),
         *("places", "blame", "check", "store.maintenance", "render"),

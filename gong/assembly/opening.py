@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
-from tape.places.folders import locate_repository
+from tape.folders import locate_repository
 from tape.places.reference import parse_reference
 from tape.places.resolve import find_reference, find_tape_here, resolve_reference
 from tape.store.store import Beginning

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.errors import NotFound
 from tape.files.changes import KnownVersion, is_link_mode
 from tape.files.git_patch import REGULAR_MODE, PatchSide, build_patch
-from tape.places.folders import locate_repository
+from tape.folders import locate_repository
 
 from ..env.protocol import is_inside_folder
 from .disk_file import read_disk_file

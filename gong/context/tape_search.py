@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from tape.damage import warn_of_damage
 from tape.errors import Ambiguous, Damaged, NotFound
+from tape.ids import is_id_prefix
 from tape.index.full_text import iter_argument_texts
 from tape.model.entries import (
     Anchor,
@@ -35,7 +36,6 @@ from tape.model.entries import (
     select_tool_calls,
 )
 from tape.model.line import decode_line, encode_id_prefix, read_id, read_type
-from tape.places.reference import is_id_prefix
 from tape.render.entries import render_blob_head
 from tape.render.markdown import render_conversation
 from tape.text import to_single_line

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from tape.errors import NotFound, TapeError, UsageError
+from tape.folders import locate_repository
 from tape.index.library import list_tapes
 from tape.model.entries import Assistant, Usage, join_texts
-from tape.places.folders import locate_repository
 from tape.store.store import Beginning
 
 from ..agent import events

@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tape.folders import locate_repository
 from tape.model.entries import Start
 from tape.model.line import decode_line
-from tape.places.folders import locate_repository
 from tape.store.refs import read_head_at
 from tape.store.store import Beginning
 

@@ -15,7 +15,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.places.folders import locate_repository
+from tape.folders import locate_repository
 
 from ..errors import ConfigurationError
 from ..git_programs import GIT, build_overrides

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace as replace_fields
 
 from tape.errors import NotFound, UsageError
-from tape.places.folders import locate_repository
+from tape.folders import locate_repository
 from tape.store.store import Beginning
 
 from ..agent.front_end import FrontEnd

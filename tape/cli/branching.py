@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import NotFound, UsageError
-from ..places.reference import is_id_prefix
+from ..ids import is_id_prefix
 from ..places.resolve import find_tape_here
 from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name, make_ref_name
 from ..store.store import Beginning

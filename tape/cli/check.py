@@ -20,8 +20,9 @@ from ..check.repair_plan import describe_action, plan_repairs
 from ..check.scan import count_processors
 from ..check.verify import verify as check
 from ..errors import Damaged, NewerFormat, NotFound, TapeError, UsageError
+from ..ids import is_id_prefix
 from ..index.library import LINK_REASON
-from ..places.reference import is_id_prefix, parse_reference
+from ..places.reference import parse_reference
 from ..text import SHORT, format_count, to_single_line
 from .output import CountType, as_json, format_examples, print_json, ref
 from .resolve import open_library, open_ref

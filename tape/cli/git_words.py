@@ -87,7 +87,8 @@ def _translate_branch(rest: Sequence[str]) -> list[str]:
 
 def _is_reference(word: str) -> bool:
     """Return whether a word is sooner a REF than the name of a new branch."""
-    from ..places.reference import MIN_SURE_DIGITS, is_id_prefix  # loads slowly
+    from ..ids import is_id_prefix
+    from ..places.reference import MIN_SURE_DIGITS  # loads slowly
 
     return ":" in word or (is_id_prefix(word) and len(word) >= MIN_SURE_DIGITS)
 

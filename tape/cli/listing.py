@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ..clock import format_age, parse_timestamp, read_clock
+from ..folders import locate_repository
 from ..index.reader import fetch_newest_tapes
-from ..places.folders import locate_repository
 from ..text import SHORT, shorten_to_width, show_controls, to_single_line
 from .environment import find_store_home, get_current_folder
 from .output import CountedCommand, CountType, as_json, format_examples

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
 from ..errors import NotFound, TapeError, UsageError
+from ..ids import is_id_prefix
 from ..index.library import find_unlisted, open_store
 from ..places.moved import describe_moved_project, find_moved_project
-from ..places.reference import MIN_SURE_DIGITS, is_id_prefix, parse_reference, render_reference
+from ..places.reference import MIN_SURE_DIGITS, parse_reference, render_reference
 from ..places.resolve import find_reference, open_found_entry
 from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE

@@ -26,9 +26,9 @@ from msgspec import Raw, Struct
 from msgspec.structs import fields
 
 from ..files.calls import parse_named_call
+from ..ids import is_id_prefix
 from ..model.entries import NO_JSON, TODOS_KIND, BlobRef
 from ..model.line import JSON_ERRORS
-from ..places.reference import is_id_prefix
 from .full_text import RESULT_CHARS, iter_argument_texts
 
 if TYPE_CHECKING:

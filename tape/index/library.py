@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, Unpack
 from ..clock import read_clock
 from ..damage import warn_of_damage
 from ..errors import TapeError, WriteFailed
-from ..places.reference import is_id_prefix
+from ..ids import is_id_prefix
 from ..store.store import Store, generate_hex, read_tape_identity, require_single_hit
 from ..text import replace_surrogates
 from . import tables

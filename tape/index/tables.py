@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from msgspec import Struct
 
-from ..places.reference import is_id_prefix
+from ..ids import is_id_prefix
 from ..store.phase import ORIGIN
 from ..text import extract_title
 

@@ -21,10 +21,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import TapeError
+from ..folders import locate_repository
 from ..index.library import find_root, list_roots, list_tapes
 from ..model.entries import Start
 from ..text import SHORT
-from .folders import locate_repository
 
 if TYPE_CHECKING:
     from ..index.projection import Index

@@ -7,11 +7,11 @@ from both, so nothing is looked up.
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from typing import NamedTuple
 
 from ..errors import UsageError
 from ..formats.sessions.registry import SESSION_FORMATS
+from ..ids import compute_tape_id
 
 GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
@@ -27,7 +27,6 @@ _REFERENCE = re.compile(
     rf"(?:@(?:(?P<entry>{_NAME})|\{{(?P<moves_ago>[0-9]{{1,9}})\}}))?"
     r"(?:~(?P<back>[0-9]{0,9})|\^(?P<prompts_back>[0-9]{0,9}))?\Z"
 )
-_PREFIX = re.compile(r"[0-9a-f]{3,40}\Z")
 MIN_SURE_DIGITS = 4
 """A prefix of fewer digits may as well be a word: whatever has exactly that name comes first."""
 
@@ -81,11 +80,6 @@ def parse_reference(text: str) -> Reference:
     return Reference(parts["tape"], parts["branch"], parts["entry"], moves_ago, back, prompts_back)
 
 
-def compute_tape_id(tool: str, session: str) -> str:
-    """Return the id (32 hex digits) of the tape that a session of another agent becomes."""
-    return sha256(f"session of {tool}\n{session}\n".encode()).hexdigest()[:32]
-
-
 def build_session_label(tool: str, session: str) -> str:
     """Return the label of a session whose history is on the tape of another session."""
     name = f"{tool}-{session}"
@@ -132,8 +126,3 @@ def render_reference(reference: Reference) -> str:
             f"^{prompts_back}" if prompts_back else "",
         )
     )
-
-
-def is_id_prefix(word: str) -> bool:
-    """Return whether a word can be the beginning of an id: three hex digits or more."""
-    return _PREFIX.match(word) is not None

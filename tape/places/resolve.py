@@ -23,18 +23,18 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Ambiguous, NotFound, TapeError, UsageError
+from ..folders import locate_repository
+from ..ids import is_id_prefix
 from ..index.library import ask_index, list_tapes, read_tape_row
 from ..store.phase import ORIGIN
 from ..store.refs import is_ref_name, read_head_at
 from ..store.tape import Hit
-from .folders import locate_repository
 from .reference import (
     MIN_SURE_DIGITS,
     Reference,
     build_session_branch,
     build_session_label,
     find_session_name,
-    is_id_prefix,
     parse_reference,
 )
 

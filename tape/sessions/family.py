@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..clock import format_timestamp
 from ..errors import TapeError
+from ..ids import compute_tape_id
 from ..model.entries import Start
-from ..places.reference import build_session_label, compute_tape_id
+from ..places.reference import build_session_label
 from ..store.recorded_tape import TapeFolders
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ from msgspec import Raw
 
 from ..clock import parse_timestamp
 from ..errors import Busy, NotFound, TapeError, UsageError
+from ..ids import compute_tape_id
 from ..index.library import open_store
 from ..model.entries import Custom, ImportedSession
 from ..model.line import BLOB_KEY, JSON_ERRORS, decode_line, read_type
-from ..places.reference import compute_tape_id
 from ..store.recorded_tape import find_existing_folder, record_tape
 from ..store.refs import MAIN_BRANCH
 from ..store.store import Beginning

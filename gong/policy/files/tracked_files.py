@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.places.folders import locate_repository
+from tape.folders import locate_repository
 
 from ...shell.expansion import Argument
 from ..commands.matching import has_any_option, list_operands, list_options

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.history import History, ThreadedHistory
 
 from tape.errors import TapeError
+from tape.folders import locate_repository
 from tape.index.library import list_tapes, open_store
 from tape.model.entries import Text, User
 from tape.model.line import decode_line, read_type
-from tape.places.folders import locate_repository
 from tape.render.entries import render_blob_head
 
 if TYPE_CHECKING:

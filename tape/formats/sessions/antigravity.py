@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ...ids import compute_tape_id
 from ...model.entries import (
     NO_JSON,
     AgentEnd,
@@ -42,7 +43,6 @@ from ...model.entries import (
     Usage,
     User,
 )
-from ...places.reference import compute_tape_id
 from ..parsing import CallBinder, build_tool_call, to_plain_text
 from ..wire import decode_json, drop_fields, encode_json, pack_raw
 from .steps import (

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...ids import compute_tape_id
 from ...model.entries import (
     NO_JSON,
     AgentEnd,
@@ -31,7 +32,6 @@ from ...model.entries import (
     User,
     join_texts,
 )
-from ...places.reference import compute_tape_id
 from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_plain_text
 from ..wire import encode_json, pack_raw
 from .steps import (

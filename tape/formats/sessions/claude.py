@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
+from ...ids import compute_tape_id
 from ...model.entries import (
     NO_JSON,
     AgentEnd,
@@ -44,7 +45,6 @@ from ...model.entries import (
     User,
     join_texts,
 )
-from ...places.reference import compute_tape_id
 from ...store.blobs import HEAD_CHARACTERS
 from ..anthropic.parse import AnthropicReader
 from ..parsing import CallBinder, to_plain_text

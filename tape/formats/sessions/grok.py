@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from ...ids import compute_tape_id
 from ...model.entries import (
     NO_JSON,
     AgentEnd,
@@ -53,7 +54,6 @@ from ...model.entries import (
     Usage,
     User,
 )
-from ...places.reference import compute_tape_id
 from ..parsing import (
     CallBinder,
     build_tool_call,

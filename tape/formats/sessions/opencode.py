@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ...ids import compute_tape_id
 from ...model.entries import (
     NO_JSON,
     AgentEnd,
@@ -38,7 +39,6 @@ from ...model.entries import (
     User,
     join_texts,
 )
-from ...places.reference import compute_tape_id
 from ..parsing import CallBinder, build_tool_call, to_file_block_from_url, to_plain_text
 from ..wire import encode_json, pack_raw
 from .database import DAMAGED_LINE, SessionDatabase, decode_column, read_session_row, select_objects

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from ...ids import compute_tape_id
 from ...model.entries import Assistant, Custom, Git
-from ...places.reference import compute_tape_id
 from ...text import format_count
 from ..wire import decode_json, pack_raw
 

@@ -14,13 +14,13 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import Ambiguous, Damaged, NotFound, TapeError, UsageError
+from ...folders import locate_repository
 from ...history.picks import require_own_picks
+from ...ids import is_id_prefix
 from ...index.library import list_tapes
 from ...model.entries import Meta, Redact
 from ...model.line import BLANK_DATA, DATA_KEY, blank_redacted_data, is_data_redacted, read_header
-from ...places.folders import locate_repository
 from ...places.moved import find_moved_folder
-from ...places.reference import is_id_prefix
 from .. import disk
 from ..blobs import BLOB_REFERENCE
 from ..phase import ENTRIES, ORIGIN, PhaseFile

@@ -7,13 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tape.errors import UsageError
-from tape.places.reference import (
-    GRAMMAR,
-    Reference,
-    is_id_prefix,
-    parse_reference,
-    render_reference,
-)
+from tape.ids import is_id_prefix
+from tape.places.reference import GRAMMAR, Reference, parse_reference, render_reference
 
 NAME = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,47}", fullmatch=True)
 REFERENCES = st.builds(

@@ -6,6 +6,7 @@ import json
 
 from tape.formats.sessions import antigravity
 from tape.formats.sessions.loading import detect_tool
+from tape.ids import compute_tape_id
 from tape.model.entries import (
     AgentEnd,
     AgentStart,
@@ -19,7 +20,6 @@ from tape.model.entries import (
     User,
     join_texts,
 )
-from tape.places.reference import compute_tape_id
 from tape.sessions.import_ import import_session
 from tape.sessions.sources import (
     find_sessions_of,

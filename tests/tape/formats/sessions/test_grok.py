@@ -8,6 +8,7 @@ import pytest
 
 from tape.formats.sessions import grok
 from tape.formats.sessions.loading import detect_tool
+from tape.ids import compute_tape_id
 from tape.model.entries import (
     AgentEnd,
     AgentStart,
@@ -23,7 +24,6 @@ from tape.model.entries import (
     User,
     join_texts,
 )
-from tape.places.reference import compute_tape_id
 from tape.sessions.import_ import import_session
 from tape.sessions.sources import (
     find_sessions_in,

@@ -6,7 +6,8 @@ import pytest
 
 from tape.formats.sessions.loading import load_reader, load_writer
 from tape.formats.sessions.registry import SESSION_FORMATS
-from tape.places.reference import compute_tape_id, parse_reference
+from tape.ids import compute_tape_id
+from tape.places.reference import parse_reference
 
 HOME = "/home/me"
 
