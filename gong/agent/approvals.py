@@ -90,5 +90,16 @@ class Approvals:
         if question is None or question.done():
             raise ConfigurationError(f"no question is open about the call {call_id}")
         if arguments is not None:
-            arguments = clean_value(dict(arguments))
+            arguments = _check_arguments(arguments)
         question.set_result(ApprovalAnswer(decision, clean_words(reason), arguments))
+
+
+def _check_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return edited arguments as they are written; raise ConfigurationError for what is no JSON."""
+    try:
+        cleaned: dict[str, Any] = clean_value(dict(arguments))
+        encode_json(cleaned)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        text = f"the arguments of a call are a JSON object: {error}"
+        raise ConfigurationError(text) from error
+    return cleaned

@@ -10,6 +10,7 @@ import asyncio
 from traceback import format_exception, format_exception_only
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tape.formats.wire import encode_json
 from tape.model.entries import Approval
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Verdict:
             raise TypeError(f"a policy answers a Verdict, not {type(verdict).__name__}")  # noqa: TRY301 (told like the rest)
         if not isinstance(verdict.allowed, bool):
             raise TypeError(f"a verdict allows with True or False, not {verdict.allowed!r}")  # noqa: TRY301 (as above)
+        if verdict.arguments is not None:
+            encode_json(dict(verdict.arguments))  # raises for what is no JSON object
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a policy raises, the call must not run

@@ -310,6 +310,46 @@ async def test_an_edited_call_tells_what_ran(stage):
     assert decode_json(bytes(end.args)) == {"command": "touch b"}
 
 
+CIRCLE = {}
+CIRCLE["command"] = CIRCLE
+
+
+@pytest.mark.parametrize("wrong", [{"command": object()}, CIRCLE, {(): 1}])
+async def test_an_edit_that_is_no_json_leaves_the_question_open(stage, wrong):
+    turn = {"tool_calls": [call("bash", command="touch a")]}
+    session = await stage.session(turn, {"text": "done"}, permissions=DEFAULT)
+    session.ask_person()
+    errors = []
+
+    def answer(event):
+        if isinstance(event, ApprovalRequested):
+            with pytest.raises(ConfigurationError) as caught:
+                session.answer_approval(event.call_id, "edit", arguments=wrong)
+            errors.append(str(caught.value))
+            session.answer_approval(event.call_id, "no")
+
+    session.subscribe(answer)
+    await seen(session, "go")
+    (text,) = errors
+    assert text.startswith("the arguments of a call are a JSON object: ")
+    assert not (stage.folder / "a").exists()
+
+
+@pytest.mark.parametrize("wrong", [{"command": object()}, CIRCLE, [1], "x"])
+async def test_a_policy_that_edits_to_no_json_refuses_only_its_call(stage, wrong):
+    turn = {"tool_calls": [call("bash", command="touch a")]}
+    session = await stage.session(turn, {"text": "done"})
+
+    async def edit(_):
+        return Verdict(True, arguments=wrong)
+
+    session.use_policy(edit)
+    (end,) = [event for event in await seen(session, "go") if isinstance(event, ToolExecutionEnd)]
+    start = "Not run: the policy that decides about calls failed: "
+    assert join_texts(end.content).startswith(start)
+    assert not (stage.folder / "a").exists()
+
+
 async def test_the_time_that_a_person_thinks_is_not_the_tools(stage):
     turn = {"tool_calls": [call("bash", command="touch a")]}
     session = await stage.session(turn, {"text": "done"}, permissions=DEFAULT)
