@@ -95,7 +95,7 @@ class Approvals:
 
 
 def _check_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return edited arguments as they are written; raise ConfigurationError for what is no JSON."""
+    """Return edited arguments as they are written; raise ConfigurationError if JSON has no form."""
     try:
         cleaned: dict[str, Any] = clean_value(dict(arguments))
         encode_json(cleaned)

@@ -61,7 +61,7 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Verdict:
         if not isinstance(verdict.allowed, bool):
             raise TypeError(f"a verdict allows with True or False, not {verdict.allowed!r}")  # noqa: TRY301 (as above)
         if verdict.arguments is not None:
-            encode_json(dict(verdict.arguments))  # raises for what is no JSON object
+            encode_json(dict(verdict.arguments))  # raises where JSON cannot hold them
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a policy raises, the call must not run

@@ -113,7 +113,8 @@ class ToolOutcome(Struct, frozen=True):
 def check_outcome(name: str, result: object) -> ToolOutcome:
     """Return what a tool answered where it is a result; an error that names the tool where not.
 
-    A text is a result; lone surrogates, which cannot be written, become U+FFFD.
+    A text is a result; lone surrogates, which cannot be written, become U+FFFD, and a text of a
+    class of its own, such as a member of an enumeration, a plain one.
     """
     if isinstance(result, str):
         result = ToolOutcome.from_text(result)
@@ -129,8 +130,6 @@ def check_outcome(name: str, result: object) -> ToolOutcome:
         for block in result.content
     )
     full = None if result.full is None else replace_surrogates(result.full)
-    if (content, full) == (result.content, result.full):
-        return result
     return replace(result, content=content, full=full)
 
 
@@ -146,7 +145,11 @@ def build_failure(name: str, error: BaseException, what: str = "") -> ToolOutcom
         (PermissionError, "PermissionDenied"),
     )
     kind = next((kind for error_type, kind in kinds if isinstance(error, error_type)), None)
-    message = replace_surrogates(str(error) or type(error).__name__)
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001 - also the words of an error are code of others
+        words = ""
+    message = replace_surrogates(words or type(error).__name__)
     return ToolOutcome.error(f"Tool error ({name}): {what}{message}", kind=kind)
 
 
@@ -158,6 +161,10 @@ def _find_fault(result: ToolOutcome) -> str:
     wrong = next((block for block in content if not isinstance(block, Block)), None)
     if wrong is not None:
         return f"its content holds {type(wrong).__name__}, not blocks"
+    texts: list[object] = [block.text for block in content if isinstance(block, Text)]
+    if not all(isinstance(text, str) for text in texts):
+        wrong = next(text for text in texts if not isinstance(text, str))
+        return f"the text of a block is {type(wrong).__name__}, not text"
     full: object = result.full
     if full is not None and not isinstance(full, str):
         return f"its full output is {type(full).__name__}, not text"

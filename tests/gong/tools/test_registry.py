@@ -1,6 +1,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from enum import StrEnum
 
 import msgspec
 import pytest
@@ -301,6 +302,40 @@ async def test_a_tool_that_raises_answers_with_its_error():
         "Tool error (echo): no such thing"
     )
     assert error_of(await run(tool(run=fail), {"text": ""})) == "Tool error (echo): LookupError"
+
+
+class Speechless(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class Shade(StrEnum):
+    RED = "red"
+
+
+async def test_an_error_whose_words_fail_answers_with_its_name():
+    async def fail(arguments, context):
+        raise Speechless
+
+    assert error_of(await run(tool(run=fail), {"text": ""})) == "Tool error (echo): Speechless"
+
+
+@pytest.mark.parametrize("answer", [Shade.RED, ToolOutcome.from_text(Shade.RED)])
+async def test_a_text_of_its_own_class_is_a_plain_one(answer):
+    async def name_shade(arguments, context):
+        return answer
+
+    (block,) = (await run(tool(run=name_shade), {"text": ""})).content
+    assert type(block.text) is str
+    assert block.text == "red"
+
+
+async def test_a_block_whose_text_is_none_answers_with_an_error():
+    async def count(arguments, context):
+        return ToolOutcome.from_text(5)
+
+    words = "Tool error (echo): the text of a block is int, not text"
+    assert error_of(await run(tool(run=count), {"text": ""})) == words
 
 
 async def test_cancelling_passes_through():
