@@ -1,0 +1,102 @@
+"""docs/format.md: its bytes are those of `tape`, and a reader written from it agrees."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.store.maintenance import upkeep
+from tape.store.store import Store
+from tape.unite.stores import unite_stores
+from tests.faults import histories
+from tests.faults.test_same_bytes import history
+from tests.tape import making
+from tests.tape.format_reader import FormatError, read_tape
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/format.md"
+_BLOCK = re.compile(r"^```(\S+) (\S+)\n(.*?\n)```$", re.MULTILINE | re.DOTALL)
+
+
+def agree(store: Store) -> int:
+    """Compare both readers on every tape of a store; return how many there are."""
+    for name in store.folders():
+        read = read_tape(store.tapes / name)
+        with store.open_folder(name) as tape:
+            refs = tape.refs()
+            assert (read.id, read.current) == (tape.id, refs.current)
+            assert read.title == refs.title
+            labels = {name: entry for name, entry in read.labels.items() if entry}
+            assert labels == {name: entry for name, entry in refs.labels.items() if entry}
+            assert set(read.heads) == set(refs.branches)
+            for branch, head in read.heads.items():
+                path = [entry.id for entry in tape.entries(tape.head(branch))]
+                assert read.list_path(head) == path
+    return len(store.folders())
+
+
+def test_the_examples_of_the_format_are_a_store(tmp_path):
+    """Every hash is computed again; the reader and `tape` read the same, and verify is content."""
+    for language, name, text in _BLOCK.findall(PAGE.read_text("utf-8")):
+        if language == "text":
+            digest = None
+            for line in text.split("\n")[:-1]:
+                word, value = re.split(" +", line, maxsplit=1)
+                if word == "sha256":
+                    digest = sha256(value.encode()).hexdigest()
+                else:
+                    assert digest is not None
+                    assert digest.startswith(value)
+                    assert len(value) == {"id": 40, "dh": 32, "h": 16}[word]
+            continue
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    store = Store(tmp_path)
+    assert agree(store) == 1
+    (name,) = store.folders()
+    read = read_tape(store.tapes / name)
+    assert (read.current, read.title) == ("main", "Login bug")
+    assert set(read.heads) == {"main", "side"}
+    with store.open_folder(name) as tape:
+        assert [finding for finding in verify(tape, Counts()) if finding.level != "note"] == []
+
+
+def test_a_reader_written_from_the_format_agrees_on_every_kind_of_tape(tmp_path):
+    """Compaction, undo, forks, children, detached and redacted tapes, copies that were united."""
+    history(tmp_path / "same")
+    assert agree(Store(tmp_path / "same")) == 2
+    small = histories.small(tmp_path / "small")
+    with small.store.open(small.child) as child:
+        upkeep.detach(child)
+    assert agree(small.store) == 2
+    copy = Store(tmp_path / "copy")
+    histories.shutil.copytree(small.store.path, copy.path)
+    for store, words in ((small.store, "here"), (copy, "there")):
+        with store.open(small.tape) as tape:
+            making.write(tape, words)
+    unite_stores(small.store, copy)
+    assert agree(small.store) == 2
+
+
+@pytest.mark.parametrize("at", [30, 200, 420, -20])
+def test_the_reader_notices_a_changed_byte(tmp_path, at):
+    small = histories.small(tmp_path)
+    folder = small.folder(small.tape)
+    phase = folder / "phases/0001-main-start/entries.jsonl"
+    data = bytearray(phase.read_bytes())
+    data[at] ^= 1
+    phase.write_bytes(data)
+    with pytest.raises((FormatError, ValueError, KeyError)):
+        read_tape(folder)
+
+
+def test_the_reader_is_short_and_has_nothing_of_tape():
+    text = (ROOT / "tests/tape/format_reader.py").read_text("utf-8")
+    assert text.count("\n") <= 150
+    assert not re.search(r"^\s*(from|import) (tape|gong)", text, re.MULTILINE)
