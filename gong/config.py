@@ -140,6 +140,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """provider/model; None means the first provider with a key, else the offline model."""
     store: str | None = None
     """Folder of the tapes; None means $TAPE_HOME, else ~/.tape."""
+    person: str | None = None
+    """Who works, on new tapes: `Name <email>`, or `off`; None is $TAPE_PERSON, else git's user."""
     durability: Literal["entry", "barrier", "none"] = "barrier"
     """When entries are synced to disk."""
     max_turns: Count = 0

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "tape": [
         *("version", "errors", "damage", "clock", "text", "lookalikes"),
-        *("ids", "folders", "formats.sessions.registry", "places.reference"),
+        *("ids", "folders", "repository", "formats.sessions.registry", "places.reference"),
         *("index.reader", "index.full_text"),
         *("model", "store", "context", "files", "history", "formats", "index"),
         *("places", "blame", "check", "store.maintenance", "render"),

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace as replace_fields
 
+from tape.folders import locate_repository
+from tape.repository import WorkFacts, find_work_facts
+from tape.store.store import Beginning
+
 from ..checkpoints.file_recorder import FileRecorder
 from ..context.instructions import Instructions, read_instructions
 from ..context.system import (
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from tape.index.library import Library
+    from tape.model.entries import Git
 
     from ..config import Settings
     from ..llm.client import Client
@@ -226,6 +231,26 @@ class FrontEnd:
     """MCP servers that the host names, as in the table `mcpServers` of a file."""
     make_environment: Callable[..., LocalEnvironment] = LocalEnvironment
     """Makes the environment that tools act in."""
+
+    def find_facts(self, project: str | None) -> WorkFacts:
+        """Return repository and person of a session in the repository at `project`, if any."""
+        return find_work_facts(project, self.environ, self.settings.person)
+
+    def find_repository(self) -> str | None:
+        """Return the name of the folder's repository; None if it has none."""
+        return self.find_facts(locate_repository(self.folder)).repository
+
+    def build_beginning(
+        self, folder: str, *, title: str | None = None, slug: str = "", git: Git | None = None
+    ) -> Beginning:
+        """Return the facts of a new tape for a session in a folder; git is asked for some."""
+        project = locate_repository(folder)
+        facts = self.find_facts(project)
+        return Beginning(
+            *(folder, self.program, title, slug, project, git),
+            repository=facts.repository,
+            person=facts.person,
+        )
 
     def build_file_recorder(self) -> FileRecorder:
         """Return what records changes of one session; not those of the store and the settings."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple, Self, get_args
 
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from tape.context.repair import ABORTED
 from tape.damage import warn_of_damage
+from tape.files.work_folder import find_authorship
 from tape.model.entries import (
     AgentStart,
     Anchor,
@@ -29,6 +30,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
+from tape.repository import WorkFacts
 from tape.store.refs import read_head_at
 
 from ..errors import NothingToUndo
@@ -202,6 +204,7 @@ class Recorder:
         """Lines that could not be read, one remark each."""
         self.place: Meta | None = None
         """Where the session works, if `enter_folder` said so."""
+        self._find_facts: Callable[[str | None], WorkFacts] = lambda _: WorkFacts()
         self._is_placed = False
         """Whether the branch says the same."""
 
@@ -240,12 +243,19 @@ class Recorder:
             folder = _find_last_folder(self.tape.entries(self.head(), skipped=self.skipped.append))
         return folder
 
-    def enter_folder(self, folder: str, project: str | None) -> str | None:
+    def enter_folder(
+        self,
+        folder: str,
+        project: str | None,
+        find_facts: Callable[[str | None], WorkFacts] = lambda _: WorkFacts(),
+    ) -> str | None:
         """Let the session continue in a folder; return the one it worked in if that is another.
 
-        `project` is the root of the folder's repository. An entry says so before the next one.
+        `project` is the root of the folder's repository; `find_facts` returns what is known there.
+        An entry says so before the next one.
         """
         self.place, self._is_placed = Meta(cwd=folder, project=project), False
+        self._find_facts = find_facts
         before = self.find_folder()
         return None if before is None or _is_same_folder(before, folder) else before
 
@@ -255,7 +265,20 @@ class Recorder:
             return
         self._is_placed = True
         if not _is_same_folder(self.find_folder(), self.place.cwd):
-            self._add_to_path(self.writer.append(self.place))
+            self._add_to_path(self.writer.append(self._describe_place(self.place)))
+
+    def _describe_place(self, place: Meta) -> Meta:
+        """Return the entry of a folder: with its repository, and with who works if that changed."""
+        facts = self._find_facts(place.project)
+        before = find_authorship(self.tape.entries(self.head(), skipped=self.skipped.append))
+        replica = self.tape.replica()
+        machine = None if replica is None else replica.machine
+        return replace(
+            place,
+            repository=facts.repository,
+            person=None if facts.person == before.person else facts.person,
+            machine=None if machine == before.machine else machine,
+        )
 
     def _add_to_path(self, entry: Entry) -> None:
         """Add an entry as it would be read again: a path has no digests."""

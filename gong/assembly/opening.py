@@ -20,7 +20,6 @@ from tape.errors import NotFound, UsageError
 from tape.folders import locate_repository
 from tape.places.reference import parse_reference
 from tape.places.resolve import find_reference, find_tape_here, resolve_reference
-from tape.store.store import Beginning
 
 from ..agent.front_end import FrontEnd, ModelFactory, is_profile_choice
 from ..agent.no_hooks import NO_HOOKS, NoHooks
@@ -117,7 +116,8 @@ def enter_folder(front: FrontEnd, recorder: Recorder) -> None:
     The tape says so with the next entry: looking at a session does not move it.
     """
     folder = front.folder
-    if (before := recorder.enter_folder(folder, locate_repository(folder))) is not None:
+    before = recorder.enter_folder(folder, locate_repository(folder), front.find_facts)
+    if before is not None:
         front.warn(f"this session worked in {before}; it continues in {folder}")
 
 
@@ -255,9 +255,7 @@ async def _assemble_session(
 
     def begin_tape(prompt: str) -> Recorder:
         git = repository.recorded if repository else None
-        project = locate_repository(folder)
-        beginning = Beginning(folder, front.program, slug=prompt, project=project, git=git)
-        tape = front.library.store.create(beginning)
+        tape = front.library.store.create(front.build_beginning(folder, slug=prompt, git=git))
         return Recorder.open(tape, durability=settings.durability)
 
     summariser = settings.compaction.model

@@ -405,7 +405,7 @@ async def _may_follow_project(open_front: OpenFront, model: str | None, error: E
     if await ask_choice(question, ChoiceList(answers), "no") != "yes":
         return False
     with open_front(model, True) as front:
-        left = move_project(*front.library, error.moved)
+        left = move_project(*front.library, error.moved, front.find_repository())
     for identity in left:
         print_warning(f"{identity[:SHORT]} could not be changed: tape mv {identity[:SHORT]} .")
     return True

@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from tape.errors import NotFound, TapeError, UsageError
-from tape.folders import locate_repository
 from tape.index.library import list_tapes
 from tape.model.entries import Assistant, Usage, join_texts
-from tape.store.store import Beginning
 
 from ..agent import events
 from ..agent.front_end import FrontEnd
@@ -258,9 +256,7 @@ class SessionHub:
         front = self._build_front(folder, offer=offer)
         with (hit := opening.find_session(front, ref)).tape as tape:
             title = tape.refs().title
-            beginning = Beginning(
-                folder, self.program, title, title or "", locate_repository(folder)
-            )
+            beginning = front.build_beginning(folder, title=title, slug=title or "")
             tape_copy = self.library.store.create(beginning, origin=(tape, hit.head))
         recorder = Recorder.open(tape_copy, durability=front.settings.durability)
         return self._hold(await opening.open_session(front, recorder))

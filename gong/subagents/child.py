@@ -21,7 +21,6 @@ from tape.folders import locate_repository
 from tape.model.entries import Start
 from tape.model.line import decode_line
 from tape.store.refs import read_head_at
-from tape.store.store import Beginning
 
 from ..agent.answer_form import ANSWER_TOOL
 from ..agent.recorder import Recorder
@@ -207,8 +206,7 @@ def begin_branch(front: FrontEnd, parent: Recorder, agent: str) -> Recorder | No
 
 def begin_tape(front: FrontEnd, task: str, folder: str) -> Recorder:
     """Return a new tape for a sub-agent."""
-    project = locate_repository(folder)
-    beginning = Beginning(folder, front.program, title=task, slug=task, project=project)
+    beginning = front.build_beginning(folder, title=task, slug=task)
     return Recorder.open(
         front.library.store.create(beginning), durability=front.settings.durability
     )
@@ -278,5 +276,5 @@ async def open_child(
     )
     child.run_state.parent = parent.run_state
     if not order.place:  # a folder of a program is gone soon; the tape stays where its parent is
-        recorder.enter_folder(plan.folder, locate_repository(plan.folder))
+        recorder.enter_folder(plan.folder, locate_repository(plan.folder), front.find_facts)
     return child

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace as replace_fields
 
 from tape.errors import NotFound, UsageError
-from tape.folders import locate_repository
-from tape.store.store import Beginning
 
 from ..agent.front_end import FrontEnd
 from ..agent.recorder import Recorder
@@ -80,13 +78,8 @@ async def begin_workflow(
     queue: str = "",
 ) -> AsyncGenerator[WorkflowEngine]:
     """Begin a workflow on a tape of its own, and yield what carries it out."""
-    beginning = Beginning(
-        front.folder,
-        front.program,
-        requirement,
-        f"{SLUG} {requirement}",
-        locate_repository(front.folder),
-    )
+    slug = f"{SLUG} {requirement}"
+    beginning = front.build_beginning(front.folder, title=requirement, slug=slug)
     tape = front.library.store.create(beginning)
     recorder = Recorder.open(tape, durability=front.settings.durability)
     workflow = Workflow(tape.id, requirement, options)
@@ -196,13 +189,8 @@ def fork_workflow(front: FrontEnd, ref: str, task: str) -> str:
     workflow.plan.find(task)
     before = _find_beginning(path, task)
     with (place := opening.find_session(front, f"{workflow.id}@{before.id}")).tape as tape:
-        beginning = Beginning(
-            front.folder,
-            front.program,
-            workflow.requirement,
-            f"{SLUG} {workflow.requirement}",
-            locate_repository(front.folder),
-        )
+        title = workflow.requirement
+        beginning = front.build_beginning(front.folder, title=title, slug=f"{SLUG} {title}")
         with front.library.store.create(beginning, origin=(tape, place.head)) as copy:
             return copy.id
 

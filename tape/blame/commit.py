@@ -1,4 +1,4 @@
-"""The lines that a git commit adds, who wrote them, and the notes of it: the only user of git.
+"""The lines that a git commit adds, who wrote them, and the notes of it.
 
 Only commands are called that read objects or write notes, and none that a repository's settings
 could make run another program.

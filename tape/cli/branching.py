@@ -15,7 +15,7 @@ from ..store.refs import MAIN_BRANCH, check_ref_name, is_ref_name, make_ref_name
 from ..store.store import Beginning
 from ..text import SHORT, format_names, to_single_line
 from .entry_lines import read_work_folder
-from .environment import get_current_folder
+from .environment import find_facts, get_current_folder
 from .output import as_json, complete_ref, format_examples, print_json, ref, wait
 from .resolve import (
     PROGRAM,
@@ -96,8 +96,12 @@ def choose_ref_name(kind: str, typed: str) -> str:
 def create_forked_tape(store: Store, tape: Tape, head: Head, title: str | None) -> str:
     """Create a tape that begins at an entry of another one, with its cwd, and return its id."""
     title = title or tape.refs().title
-    cwd, project = read_work_folder(tape, head)
-    beginning = Beginning(cwd, PROGRAM, title, title or "", project)
+    cwd, project, repository = read_work_folder(tape, head)
+    beginning = Beginning(
+        *(cwd, PROGRAM, title, title or "", project),
+        repository=repository,
+        person=find_facts(None).person,
+    )
     with store.create(beginning, origin=(tape, head)) as forked:
         return forked.id
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from ..errors import NotFound
+
+if TYPE_CHECKING:
+    from ..repository import WorkFacts
 
 
 def name_complete_variable(program: str) -> str:
@@ -17,6 +21,13 @@ def find_store_home(store: str | None = None) -> str:
     if store is not None:
         return store
     return os.environ.get("TAPE_HOME") or os.path.expanduser("~/.tape")  # noqa: PTH111 (no pathlib)
+
+
+def find_facts(project: str | None) -> WorkFacts:
+    """Return repository and person of a session that begins in the repository at `project`."""
+    from ..repository import find_work_facts  # only where a tape begins
+
+    return find_work_facts(project, os.environ)
 
 
 def get_current_folder(*, is_needed: bool = True) -> str:

@@ -67,6 +67,7 @@ COMMANDS = {
     "rm": ("trash", "Move tapes to the trash."),
     "restore": ("trash", "Restore tapes from the trash, or list it."),
     "mv": ("maintain", "Record that the project of a tape moved."),
+    "machine": ("maintain", "Show or set the name of this machine on new tapes."),
     "detach": ("maintain", "Make a forked tape independent of its origin."),
     "redact": ("maintain", "Overwrite the data of entries permanently."),
     "gc": ("trash", "Delete unreachable files permanently; empty the trash."),

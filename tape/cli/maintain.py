@@ -1,4 +1,4 @@
-"""`redact`, `detach`, `mv` and `reindex`: maintenance of tapes and index."""
+"""`redact`, `detach`, `mv`, `machine` and `reindex`: maintenance of tapes and index."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import click
 
 from ..clock import render_time
 from ..errors import UsageError, WriteFailed
+from ..folders import locate_repository
 from ..index.library import list_tapes
 from ..index.rebuild import rebuild_index
+from ..store.disk import Folder
 from ..store.maintenance import upkeep
+from ..store.replica import Replica, check_machine_name, name_host, name_replica, read_replica
 from ..text import SHORT, format_count, to_single_line
-from .environment import get_current_folder
+from .environment import find_facts, get_current_folder
 from .output import (
     Confirmation,
     add_confirmation_options,
@@ -178,13 +181,40 @@ def mv(options: GlobalOptions, words: tuple[str, ...], as_json: bool) -> None:
         was = next((row.cwd for row in list_tapes(*opened) if row.id == tape.id), None)
         if not Path(cwd).is_dir():
             print_warning(f"{cwd} is not a folder yet")
-        entry = upkeep.move(tape, cwd)
+        repository = find_facts(locate_repository(cwd)).repository
+        entry = upkeep.move(tape, cwd, repository)
         identity = tape.id
     if as_json:
         print_json({"tape": identity, "entry": entry, "cwd": cwd, "was": was})
     else:
         undo = f"; `tape mv {identity[:SHORT]} {was}` undoes it" if was else ""
         print_lines([to_single_line(f"{identity[:SHORT]}: working folder is now {cwd}{undo}")])
+
+
+@click.command(epilog=format_examples("tape machine", "tape machine build-server"))
+@click.argument("name", required=False)
+@as_json
+@click.pass_obj
+def machine(options: GlobalOptions, name: str | None, as_json: bool) -> None:
+    """Show the name of this machine that new tapes record, or set it.
+
+    It is the name of the host when the store is first written. Tapes that are there keep the name
+    that they have. --json prints {machine, replica}: `replica` is the id of this copy of the store,
+    null before the first tape.
+    """
+    with open_library(options) as (store, _):
+        if name is not None:
+            name = check_machine_name(clean_argument(name))
+            store.open_tapes_folder().close()
+            with Folder.open(store.path) as home:
+                replica = name_replica(home, store.random, name)
+        else:
+            store.check()
+            replica = read_replica(store.path) or Replica("", name_host())
+    if as_json:
+        print_json({"machine": replica.machine, "replica": replica.id or None})
+    else:
+        print_lines([to_single_line(replica.machine)])
 
 
 @click.command(epilog=format_examples("tape reindex", "tape reindex --json"))

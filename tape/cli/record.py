@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, cast, get_args
 import click
 
 from ..errors import InvalidEntry, UsageError
+from ..folders import locate_repository
 from ..model.incoming_entry import parse_incoming_entry
 from ..store.store import Beginning
 from ..store.writer import Durability
-from .environment import get_current_folder
+from .environment import find_facts, get_current_folder
 from .output import as_json, format_examples, print_bytes, print_json, ref
 from .resolve import PROGRAM, clean_argument, open_library, open_ref
 from .terminal import print_lines, print_warning
@@ -40,15 +41,24 @@ _CHUNK_BYTES = 1 << 20
 def new(options: GlobalOptions, title: str | None, cwd: str | None, as_json: bool) -> None:
     """Create a tape and print its id.
 
-    The store is created with it if there is none. --json prints {id, path}.
+    The store is created with it if there is none. The tape names the repository of its folder by
+    the remote, without credentials, and the person as git knows them, or as $TAPE_PERSON says:
+    `Name <email>`, or `off` for nobody. --json prints {id, path}.
     """
     title = clean_argument(title or "") or None
     place = clean_argument(os.path.abspath(cwd or get_current_folder()))  # noqa: PTH100 (links stay as they are written)
-    with open_library(options) as (store, _):
-        beginning = Beginning(cwd=place, program=PROGRAM, title=title, slug=title or "")
-        with store.create(beginning) as tape:
-            path = str(store.tapes.absolute() / tape.folder.name)
-            print_json({"id": tape.id, "path": path}) if as_json else print_lines([tape.id])
+    project = locate_repository(place)
+    beginning = Beginning(
+        cwd=place,
+        program=PROGRAM,
+        title=title,
+        slug=title or "",
+        project=project,
+        **find_facts(project)._asdict(),
+    )
+    with open_library(options) as (store, _), store.create(beginning) as tape:
+        path = str(store.tapes.absolute() / tape.folder.name)
+        print_json({"id": tape.id, "path": path}) if as_json else print_lines([tape.id])
 
 
 @click.command(

@@ -20,6 +20,8 @@ class WorkFolder(NamedTuple):
     """Absolute path; "" before the first entry that says it."""
     project: str | None
     """The top of the repository, where it is one."""
+    repository: str | None = None
+    """Its name, wherever it is checked out: `host/owner/name`."""
 
 
 def find_work_folder(entries: Iterable[Entry]) -> WorkFolder:
@@ -27,11 +29,27 @@ def find_work_folder(entries: Iterable[Entry]) -> WorkFolder:
     folder = WorkFolder("", None)
     for entry in entries:
         match entry.data:
-            case Start(cwd=cwd, project=project) | Meta(cwd=str(cwd), project=project):
-                folder = WorkFolder(cwd, project)
+            case Start(cwd=cwd) | Meta(cwd=str(cwd)):
+                folder = WorkFolder(cwd, entry.data.project, entry.data.repository)
             case _:
                 pass
     return folder
+
+
+class Authorship(NamedTuple):
+    """Who recorded a session, and where; None where no entry says it."""
+
+    person: str | None = None
+    machine: str | None = None
+
+
+def find_authorship(entries: Iterable[Entry]) -> Authorship:
+    """Return what the newest `start` and `meta` of a path say of person and machine."""
+    person = machine = None
+    for entry in entries:
+        if isinstance(entry.data, Start | Meta):
+            person, machine = entry.data.person or person, entry.data.machine or machine
+    return Authorship(person, machine)
 
 
 def find_entry_folders(

@@ -226,6 +226,10 @@ class Start(Payload, frozen=True, gc=False):
     git: Git | None = None
     origin: Place | None = None
     imported: ImportedSession | None = None
+    repository: str | None = None
+    """The repository of `cwd`, as `host/owner/name`, wherever it is checked out."""
+    person: str | None = None
+    """Who works: `Name <email>`."""
     machine: str | None = None
     """The name of the machine it was begun on."""
     replica: str | None = None
@@ -240,6 +244,12 @@ class Meta(Payload, frozen=True, gc=False):
     """The folder it works in from here on: relative paths of later entries are relative to it."""
     project: str | None = None
     """The root of the repository of `cwd`."""
+    repository: str | None = None
+    """That repository, as in `start`."""
+    person: str | None = None
+    """Who works from here on, if that is another one."""
+    machine: str | None = None
+    """The machine from here on, if that is another one."""
     tags: tuple[str, ...] | None = None
 
 

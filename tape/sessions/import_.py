@@ -117,6 +117,7 @@ def import_session(
         slug=session.title or first,
         program=f"{beginning.program} (import from {session.tool})",
         git=session.git,
+        repository=session.repository,
         project=None,
         imported=imported,
     )

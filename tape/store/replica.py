@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from ..errors import UsageError
 from ..model.line import JSON_ERRORS
 from .disk import Folder, sync_file, write_bytes
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 MACHINE_NAME = "machine.json"
 _MIN_STEP, _STEPS = 1_000, 99_000
+_MAX_NAME = 255
 
 
 class Replica(NamedTuple):
@@ -54,7 +56,7 @@ class Replica(NamedTuple):
 
 
 class _MachineFile(Struct):
-    machine: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    machine: Annotated[str, msgspec.Meta(min_length=1, max_length=_MAX_NAME)]
     replica: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{8}\Z")]
     inode: int
 
@@ -63,6 +65,19 @@ def build_machine_slug(name: str) -> str:
     """Return the name of a host as it may be part of that of a branch: its first label."""
     label = name.casefold().partition(".")[0]
     return re.sub(r"[^a-z0-9]+", "-", label).strip("-") or "machine"
+
+
+def name_host() -> str:
+    """Return the name of the host."""
+    return os.uname().nodename or "localhost"
+
+
+def check_machine_name(name: str) -> str:
+    """Return a name that a person gives a machine; raise UsageError if it is none."""
+    name = name.strip()
+    if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
+        raise UsageError(f"a machine's name is one line of at most {_MAX_NAME} characters")
+    return name
 
 
 def read_replica(store: Path) -> Replica | None:
@@ -84,7 +99,7 @@ def name_replica(home: Folder, random: Callable[[int], str], machine: str | None
     is_ours = before is not None and before.inode == inode
     replica = Replica(
         before.replica if before is not None and is_ours else random(4)[:8],
-        machine or (before.machine if before is not None and is_ours else os.uname().nodename),
+        machine or (before.machine if before is not None and is_ours else name_host()),
     )
     temporary = f".store.{os.urandom(4).hex()}"
     fd = home.file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)

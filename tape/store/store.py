@@ -92,6 +92,10 @@ class Beginning(NamedTuple):
     project: str | None = None
     git: Git | None = None
     imported: ImportedSession | None = None
+    repository: str | None = None
+    """`host/owner/name`: see `repository`."""
+    person: str | None = None
+    """`Name <email>`."""
 
 
 class Store:
@@ -189,6 +193,8 @@ class Store:
             git=beginning.git,
             origin=place,
             imported=beginning.imported,
+            repository=beginning.repository,
+            person=beginning.person,
             machine=None if replica is None else replica.machine,
             replica=None if replica is None else replica.id,
         )

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec.structs import replace
 
 from ...model.entries import Assistant, Git, Usage
+from ...repository import name_repository
 from ..anthropic.parse import AnthropicReader
 from ..parsing import CallBinder, to_plain_text
 from .steps import (
@@ -80,6 +81,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         git=Git(branch, None, dirty=False) if branch else None,
         created=read_time(thread.get("created")),
         title=read_text(thread.get("title")) or None,
+        repository=name_repository(read_text(read_object(tree.get("repository")).get("url"))),
     )
     return session
 

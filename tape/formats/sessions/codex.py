@@ -40,6 +40,7 @@ from ...model.entries import (
     User,
     join_texts,
 )
+from ...repository import name_repository
 from ..openai_responses.parse import OpenAIResponsesReader
 from ..parsing import CallBinder, to_file_block_from_url
 from ..wire import drop_fields, encode_json
@@ -113,6 +114,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         cwd=read_text(facts.get("cwd")) or None,
         git=Git(branch or None, commit or None, dirty=False) if branch or commit else None,
         created=read_time(facts.get("timestamp")),
+        repository=name_repository(read_text(git.get("repository_url"))),
     )
     session.forked_from = tuple(one for one in dict.fromkeys(named) if one not in {"", session.id})
     return session

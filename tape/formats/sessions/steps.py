@@ -68,6 +68,8 @@ class SourceSession:
     created: int | None = None
     """Microseconds since 1970."""
     title: str | None = None
+    repository: str | None = None
+    """`host/owner/name`, where the source names the remote of its repository."""
     children: tuple[SourceSession, ...] = ()
     """Sub-agents whose steps are in the same file."""
     forked_from: tuple[str, ...] = ()

@@ -186,10 +186,12 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
     return tuple(unnamed)
 
 
-def move_project(store: Store, index: Index | None, moved: MovedProject) -> tuple[str, ...]:
+def move_project(
+    store: Store, index: Index | None, moved: MovedProject, repository: str | None = None
+) -> tuple[str, ...]:
     """Record of each tape of a project where it is now; return the ids of the others.
 
-    Those are in use by another program, or damaged.
+    Those are in use by another program, or damaged. `repository` is the name of the one there.
     """
     left = []
     for row in list_tapes(store, index):
@@ -197,17 +199,19 @@ def move_project(store: Store, index: Index | None, moved: MovedProject) -> tupl
             continue
         try:
             with store.open_folder(row.folder) as tape:
-                move(tape, find_moved_folder(row.cwd, moved.was, moved.here))
+                move(tape, find_moved_folder(row.cwd, moved.was, moved.here), repository)
         except TapeError:
             left.append(row.id)
     return tuple(left)
 
 
-def move(tape: Tape, cwd: str) -> str:
+def move(tape: Tape, cwd: str, repository: str | None = None) -> str:
     """Record that the project moved to the folder `cwd`, and return the entry's id.
 
-    It is written to the current branch under the locks of all branches; raises Busy.
+    `repository` is the name of the one there. It is written to the current branch under the locks
+    of all branches; raises Busy.
     """
     branch = tape.refs().current
     with tape.writer(branch) as writer, tape.hold_all_locks(but=branch):
-        return writer.append(Meta(cwd=cwd, project=locate_repository(cwd))).id
+        project = locate_repository(cwd)
+        return writer.append(Meta(cwd=cwd, project=project, repository=repository)).id

@@ -42,6 +42,31 @@ def test_a_session_of_a_repository_says_its_branch_and_provider(gong, home):
     assert listed["title"] == "list ."
 
 
+def test_a_session_names_its_repository_and_the_person(gong, home):
+    """The first entry says both; going on in another checkout says what changed."""
+    for folder, url in (("here", "git@example.org:team/app.git"), ("fork", "../elsewhere")):
+        subprocess.run(["git", "init", "-q", home / folder], check=True)
+        git = ["git", "-C", home / folder]
+        subprocess.run([*git, "remote", "add", "origin", url], check=True)
+        subprocess.run([*git, "config", "user.email", f"{folder}@example.org"], check=True)
+    offline = ("-m", "offline/rules", "-p", "list .")
+    gong(*offline, cwd=home / "here")
+    identity = json.loads(gong("sessions", "list", "--all", "--json").stdout)[0]["id"]
+    gong(*offline, "--session", identity, cwd=home / "fork")
+    config = home / ".config/gong/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text('person = "off"\n')
+    gong(*offline, "--session", identity, cwd=home / "here")
+    log = json.loads(gong("tape", "log", identity, "--json").stdout)
+    said = [entry["data"] for entry in log if entry["type"] in {"start", "meta"}]
+    assert [(data.get("repository"), data.get("person")) for data in said] == [
+        ("example.org/team/app", "<here@example.org>"),
+        (str(home / "elsewhere"), "<fork@example.org>"),
+        ("example.org/team/app", None),
+    ]
+    assert [bool(data.get("machine")) for data in said] == [True, False, False]
+
+
 def test_version_names_what_a_report_needs(gong):
     """M200: version, commit, build time and what it runs on."""
     told = json.loads(gong("version", "--json").stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 
@@ -240,3 +241,37 @@ def test_an_unread_answer_is_no_error_and_loses_nothing(tape):
         process.stdin = process.stdout = None
     assert [entry["type"] for entry in entries(tape, identity)] == TYPES
     assert json.loads(tape("verify", identity, "--json").out)["findings"] == []
+
+
+def test_a_new_tape_names_repository_person_and_machine(tape):
+    """M203: without credentials; $TAPE_PERSON comes before git, `off` is nobody."""
+    for words in (
+        ("init", "-q"),
+        ("remote", "add", "origin", "https://me:secret@example.org:8443/team/app.git"),
+        ("config", "user.name", "Ann Lee"),
+        ("config", "user.email", "ann@example.org"),
+    ):
+        subprocess.run(["git", *words], cwd=tape.work, env=tape.env, check=True)
+
+    def begin():
+        (entry,) = entries(tape, tape("new", "--cwd", "below").text.strip())
+        return {name: entry["data"].get(name) for name in ("repository", "person", "machine")}
+
+    tape("machine", "box")
+    facts = {"repository": "example.org/team/app", "person": "Ann Lee <ann@example.org>"}
+    assert begin() == {**facts, "machine": "box"}
+    tape.env["TAPE_PERSON"] = "Bo <bo@example.org>"
+    assert begin()["person"] == "Bo <bo@example.org>"
+    tape.env["TAPE_PERSON"] = "off"
+    assert begin()["person"] is None
+
+
+def test_the_machine_is_the_host_until_it_is_named(tape):
+    named = tape("machine", "--json").json
+    assert named == {"machine": os.uname().nodename, "replica": None}
+    assert tape("machine", "ci box").text == "ci box\n"
+    replica = tape("machine", "--json").json["replica"]
+    tape("new")
+    assert tape("machine", "--json").json == {"machine": "ci box", "replica": replica}
+    for bad in ("", "x" * 256, "a\nb"):
+        assert tape("machine", bad, code=2).err.endswith("at most 255 characters\n")

@@ -207,3 +207,9 @@ def test_what_is_left_out_is_counted(file):
     file.add("turn_context", {"cwd": "/src/app", "model": "gpt-5.5"})
     session, _ = read_file(file.data)
     assert session.left_out == {"covered": 5, "unknown_count": 1}
+
+
+def test_the_repository_is_that_of_the_remote_without_credentials():
+    git = {"repository_url": "https://u:pw@example.org/team/app.git", "branch": "main"}
+    session, _ = read_file(CodexFile(git=git).data)
+    assert session.repository == "example.org/team/app"
