@@ -271,6 +271,8 @@ class LocalEnvironment:
         working_dir: str | None = None,
         env_vars: Mapping[str, str] | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        *,
+        split: bool = False,
     ) -> ExecResult:
         """Run `command` in bash; see the protocol."""
         folder = self._resolve_path(working_dir or "")
@@ -283,7 +285,9 @@ class LocalEnvironment:
                 f"Shell not found: {self._shell} (ENOENT). Install bash, or put it on PATH."
             )
         argv = (shell, "-c", command)
-        running = await RunningCommand.start(self._supervisor, argv, folder, variables, on_output)
+        running = await RunningCommand.start(
+            self._supervisor, argv, folder, variables, on_output, split=split
+        )
         try:
             in_time = await running.ends_within(None if timeout_ms is None else timeout_ms / 1000)
             duration_ms = round((time.monotonic() - started) * 1000)
@@ -299,9 +303,16 @@ class LocalEnvironment:
         except BaseException:
             await self._end_command(running)
             raise
-        output = running.output
+        merged, *streams = running.output.merged, running.output.stdout, running.output.stderr
+        stdout, stderr = (None if stream is None else bytes(stream.newest) for stream in streams)
         return ExecResult(
-            bytes(output.newest), output.total_bytes, running.exit_code, not in_time, duration_ms
+            bytes(merged.newest),
+            merged.total_bytes,
+            running.exit_code,
+            not in_time,
+            duration_ms,
+            stdout,
+            stderr,
         )
 
     def run_program(

@@ -60,9 +60,14 @@ class SupervisorClient:
         return self._pid if self._control is not None else None
 
     async def run(
-        self, argv: Sequence[str], folder: str, variables: Mapping[str, str], output: int
+        self,
+        argv: Sequence[str],
+        folder: str,
+        variables: Mapping[str, str],
+        output: int,
+        errors: int | None = None,
     ) -> SupervisedProcess:
-        """Start a program, found by its path, with both its outputs going to a descriptor.
+        """Start a program, found by its path; its errors go where its output goes, or elsewhere.
 
         It leads a session of its own and has nothing to read. Raises OSError when it cannot be
         started, ValueError when a text holds a zero byte.
@@ -70,7 +75,7 @@ class SupervisorClient:
         request = supervisor.pack_request(argv, folder, variables)
         ours, theirs = socket.socketpair()
         with theirs:
-            self._send_descriptors(theirs.fileno(), output)
+            self._send_descriptors(theirs.fileno(), output, output if errors is None else errors)
         process = SupervisedProcess(ours.detach())
         try:
             await process.start(request)
@@ -233,30 +238,40 @@ GONE_SECONDS = 10.0
 
 
 class CommandOutput:
-    """Output of a command: the newest bytes, a count, and each chunk passed on as it arrives."""
+    """What a command writes: the newest bytes, a count, and each chunk passed on as it arrives."""
 
-    def __init__(self, handle: int, on_output: Callable[[bytes], None] | None) -> None:
+    def __init__(self, on_output: Callable[[bytes], None] | None = None) -> None:
         self.newest = bytearray()
         self.total_bytes = 0
-        self.closed = asyncio.Event()
-        self._handle = handle
         self._on_output = on_output
-        self._wanted = True
 
-    def follow(self) -> None:
-        """Begin to read as output comes."""
+    def take(self, chunk: bytes) -> None:
+        """Add what came."""
+        self.total_bytes += len(chunk)
+        self.newest += chunk
+        del self.newest[:-NEWEST_BYTES]
+        if self._on_output is not None:
+            self._on_output(chunk)
+
+
+class OutputPipe:
+    """A pipe that a command writes to, read as its output comes."""
+
+    def __init__(self, *outputs: CommandOutput) -> None:
+        """Open the pipe and begin to read; each of `outputs` takes every chunk."""
+        self.closed = asyncio.Event()
+        self._outputs = outputs
+        self._handle, self.writing_end = os.pipe()
         os.set_blocking(self._handle, False)
         asyncio.get_running_loop().add_reader(self._handle, self._read_chunk)
 
-    async def drain(self) -> None:
-        """Read what is still in the pipe, for a moment."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await self.closed.wait()
-
     def ignore(self) -> None:
         """Read on and forget: a server left in the background must not die of a closed pipe."""
-        self._wanted = False
+        self._outputs = ()
+
+    def close_writing_end(self) -> None:
+        """Let go of the command's end, so that the pipe ends with the command."""
+        os.close(self.writing_end)
 
     def close(self) -> None:
         """Stop reading."""
@@ -272,19 +287,51 @@ class CommandOutput:
             return
         if not chunk:
             self.close()
-        if not chunk or not self._wanted:
             return
-        self.total_bytes += len(chunk)
-        self.newest += chunk
-        del self.newest[:-NEWEST_BYTES]
-        if self._on_output is not None:
-            self._on_output(chunk)
+        for output in self._outputs:
+            output.take(chunk)
+
+
+class CommandStreams:
+    """The outputs of a command: merged as they come and, where they are `split`, each by itself.
+
+    With one pipe for both the order is exact; with one for each it is that of their arrival.
+    """
+
+    def __init__(self, on_output: Callable[[bytes], None] | None, *, split: bool) -> None:
+        self.merged = CommandOutput(on_output)
+        self.stdout = CommandOutput() if split else None
+        self.stderr = CommandOutput() if split else None
+        streams = ((self.stdout,), (self.stderr,)) if split else ((),)
+        self.pipes = tuple(OutputPipe(self.merged, *filter(None, stream)) for stream in streams)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no process can write to them any more."""
+        return all(pipe.closed.is_set() for pipe in self.pipes)
+
+    async def drain(self) -> None:
+        """Read what is still in the pipes, for a moment."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                for pipe in self.pipes:
+                    await pipe.closed.wait()
+
+    def ignore(self) -> None:
+        """Read on and forget."""
+        for pipe in self.pipes:
+            pipe.ignore()
+
+    def close(self) -> None:
+        """Stop reading."""
+        for pipe in self.pipes:
+            pipe.close()
 
 
 class RunningCommand:
     """A running command and its output."""
 
-    def __init__(self, process: SupervisedProcess, output: CommandOutput) -> None:
+    def __init__(self, process: SupervisedProcess, output: CommandStreams) -> None:
         self.output = output
         self._process = process
 
@@ -296,21 +343,23 @@ class RunningCommand:
         folder: str,
         variables: Mapping[str, str],
         on_output: Callable[[bytes], None] | None,
+        *,
+        split: bool = False,
     ) -> RunningCommand:
         """Start `argv` in `folder`, in a session of its own, with nothing to read.
 
         Raises OSError when it cannot be started, ValueError when a text holds a zero byte.
         """
-        reading, writing = os.pipe()
-        output = CommandOutput(reading, on_output)
-        output.follow()
+        output = CommandStreams(on_output, split=split)
+        ends = [pipe.writing_end for pipe in output.pipes]
         try:
-            process = await supervisor.run(argv, folder, variables, writing)
+            process = await supervisor.run(argv, folder, variables, ends[0], ends[-1])
         except BaseException:
             output.close()
             raise
         finally:
-            os.close(writing)
+            for pipe in output.pipes:
+                pipe.close_writing_end()
         return cls(process, output)
 
     @property
@@ -323,7 +372,7 @@ class RunningCommand:
     @property
     def is_gone(self) -> bool:
         """Whether no process of it is left and its output is closed."""
-        return self._process.gone.is_set() and self.output.closed.is_set()
+        return self._process.gone.is_set() and self.output.is_closed
 
     async def ends_within(self, seconds: float | None) -> bool:
         """Wait for the shell to end; False when the time is over first."""

@@ -46,6 +46,10 @@ class ExecResult:
     """Whether it was killed for taking too long."""
     duration_ms: int
     """From start to the end of the shell, by the wall."""
+    stdout: bytes | None = None
+    """Standard output alone, its newest 102 400 bytes; None unless the outputs were split."""
+    stderr: bytes | None = None
+    """Standard error alone, likewise."""
 
 
 class FileUpdate(NamedTuple):
@@ -213,12 +217,16 @@ class ExecutionEnvironment(Protocol):
         working_dir: str | None = None,
         env_vars: Mapping[str, str] | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        *,
+        split: bool = False,
     ) -> ExecResult:
         """Run `command` in bash and return when the shell has ended.
 
         `on_output` is given every chunk as it comes, and must not raise. When the time is over,
-        or the caller is cancelled, every process of the command is ended first. FolderGone when
-        the working directory is missing, ConfigurationError when the shell is.
+        or the caller is cancelled, every process of the command is ended first. With `split` the
+        result has standard output and error apart, too, and their merged order is that of their
+        arrival. FolderGone when the working directory is missing, ConfigurationError when the
+        shell is.
         """
         ...
 

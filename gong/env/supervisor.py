@@ -7,10 +7,10 @@ parent of everything the command leaves behind: on Linux a subreaper, so no daem
     gong ── supervisor ─┬─ keeper ── bash ── …
                         └─ keeper ── bash ── …
 
-A message is one byte with descriptors: the keeper's socket to gong and the command's output. On
-its socket a keeper reads one request (`pack_request`), then single bytes: TERMINATE or KILL. It
-writes lines: `started PID` or `failed ERRNO`, then `ended CODE` when the shell has ended. It
-closes the socket when no process of the command is left.
+A message is one byte with descriptors: the keeper's socket to gong, and where the command's output
+and its errors go. On its socket a keeper reads one request (`pack_request`), then single bytes:
+TERMINATE or KILL. It writes lines: `started PID` or `failed ERRNO`, then `ended CODE` when the
+shell has ended. It closes the socket when no process of the command is left.
 
 When gong has ended, however it did, the supervisor sees the end of its socket and closes the pipe
 that all keepers watch; each ends its command, and the supervisor waits for them.
@@ -69,8 +69,8 @@ _FIND_SECONDS = 0.02
 _LOOK_SECONDS = 1.0
 """How often a process group is looked at where the system does not tell of its end."""
 _STOP_ROUNDS = 10
-_HANDLES = 2
-"""Descriptors of a message: the keeper's socket and the output."""
+_HANDLES = 3
+"""Descriptors of a message: the keeper's socket, standard output and standard error."""
 _GONG_ENDED = 3
 """Exit code of a keeper in reserve that is not needed any more."""
 _SET_CHILD_SUBREAPER, _SET_NAME = 36, 15  # linux/prctl.h
@@ -188,8 +188,8 @@ class _Supervisor:
         os.write(self._takes, b"t")
         os.close(self._takes)
         os.dup2(os.open(os.devnull, os.O_RDWR), self._control.detach())
-        channel, output = handles
-        _Keeper(channel, output, self._alive, wakeup, reaps=self._reaps).serve()
+        channel, *outputs = handles
+        _Keeper(channel, outputs, self._alive, wakeup, reaps=self._reaps).serve()
         return 0
 
     def _reap_children(self) -> bool:
@@ -219,8 +219,10 @@ class _Supervisor:
 class _Keeper:
     """Starts one command, tells gong how it goes, and leaves when none of its processes is left."""
 
-    def __init__(self, channel: int, output: int, alive: int, wakeup: int, *, reaps: bool) -> None:
-        self._channel, self._output = channel, output
+    def __init__(
+        self, channel: int, outputs: Sequence[int], alive: int, wakeup: int, *, reaps: bool
+    ) -> None:
+        self._channel, self._outputs = channel, outputs
         self._alive, self._wakeup, self._reaps = alive, wakeup, reaps
         self._shell: int | None = None
         self._shell_runs = True
@@ -256,6 +258,7 @@ class _Keeper:
         length = int.from_bytes(self._read_exactly(_LENGTH_BYTES), "big")
         folder, count, *parts = self._read_exactly(length).split(b"\0")
         argv, settings = parts[: int(count)], parts[int(count) :]
+        stdout, stderr = self._outputs
 
         def spawn(**leads: Any) -> int:
             return os.posix_spawn(
@@ -264,8 +267,8 @@ class _Keeper:
                 dict(setting.split(b"=", 1) for setting in settings),
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, self._output, 1),
-                    (os.POSIX_SPAWN_DUP2, self._output, 2),
+                    (os.POSIX_SPAWN_DUP2, stdout, 1),
+                    (os.POSIX_SPAWN_DUP2, stderr, 2),
                 ],
                 setsigmask=[],
                 setsigdef=[*_IGNORED, signal.SIGXFSZ],  # Python ignores SIGXFSZ, too
@@ -279,7 +282,8 @@ class _Keeper:
             self._shell = spawn(setpgroup=0)
         finally:
             os.chdir("/")  # the folder must not be busy because of us
-            os.close(self._output)
+            os.close(stdout)
+            os.close(stderr)
 
     def _read_exactly(self, length: int) -> bytes:
         data = b""

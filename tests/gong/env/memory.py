@@ -158,6 +158,8 @@ class MemoryEnvironment:
         working_dir: str | None = None,
         env_vars: Mapping[str, str] | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        *,
+        split: bool = False,
     ) -> ExecResult:
         """Take note of the command; there is no shell to run it."""
         _ = timeout_ms, working_dir, env_vars
@@ -165,7 +167,8 @@ class MemoryEnvironment:
         said = b"no commands run in memory\n"
         if on_output is not None:
             on_output(said)
-        return ExecResult(said, len(said), _NOT_FOUND, timed_out=False, duration_ms=0)
+        streams = (b"", said) if split else (None, None)
+        return ExecResult(said, len(said), _NOT_FOUND, False, 0, *streams)
 
     def _resolve_path(self, path: str) -> str:
         return posixpath.normpath(posixpath.join(self._folder, path))

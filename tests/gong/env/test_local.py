@@ -53,6 +53,21 @@ async def test_output_and_errors_come_merged_in_order(env):
     assert not result.timed_out
 
 
+async def test_output_and_errors_come_apart_where_that_is_asked(env):
+    """M122 C19: and merged, too, as they arrived."""
+    heard = []
+    result = await env.exec_command(
+        "echo one; echo two >&2; echo three; exit 4", on_output=heard.append, split=True
+    )
+    assert (result.stdout, result.stderr, result.exit_code) == (b"one\nthree\n", b"two\n", 4)
+    assert (b"".join(heard), len(result.output)) == (result.output, result.total_bytes)
+    assert sorted(result.output.split()) == [b"one", b"three", b"two"]
+    late = await env.exec_command("echo out; echo err >&2; sleep 60", timeout_ms=500, split=True)
+    assert (late.stdout, late.stderr, late.timed_out) == (b"out\n", b"err\n", True)
+    merged = await env.exec_command("echo err >&2")
+    assert (merged.output, merged.stdout, merged.stderr) == (b"err\n", None, None)
+
+
 async def test_output_comes_while_the_command_runs(env, tmp_path):
     """M084"""
     chunks = []
