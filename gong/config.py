@@ -22,6 +22,7 @@ from .tools.limits import (
     MAX_TIMEOUT_MS,
     Amount,
     Count,
+    OutputForm,
     PositiveCount,
     Share,
     Timeout,
@@ -174,6 +175,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """A cheap model that titles new sessions; None uses the first words of the first prompt."""
     command_prefix: str = ""
     """Lines that bash runs before every command."""
+    bash_output: OutputForm = "merged"
+    """Standard output and error of the tool bash: merged as they came, or split."""
     default_command_timeout_ms: Timeout | None = None
     """Timeout of a command that sets none; None is the tool's own default."""
     max_command_timeout_ms: Timeout = MAX_TIMEOUT_MS
@@ -231,6 +234,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         """Return the settings of the built-in tools."""
         return ToolSettings(
             command_prefix=self.command_prefix,
+            bash_output=self.bash_output,
             default_timeout_ms=self.default_command_timeout_ms,
             max_timeout_ms=self.max_command_timeout_ms,
             output_limits=self.tool_output_limits,

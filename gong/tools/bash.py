@@ -20,6 +20,7 @@ from .limits import (
     FAMILY_LIMITS,
     OutputLimits,
     ToolSettings,
+    count_bytes,
     format_limit,
     format_size,
 )
@@ -28,8 +29,10 @@ from .tool import NO_BACKGROUND, AgentTool, Diversion, ToolOutcome
 from .truncation import limit_joined_ends, truncate_tail
 
 if TYPE_CHECKING:
-    from .command import KeptOutput
+    from .command import FinishedCommand, KeptOutput
+    from .limits import OutputCaps
     from .tool import ErrorKind, ToolContext
+    from .truncation import TruncatedText
 
 
 MAX_BASH_BYTES = 100_000
@@ -60,7 +63,15 @@ async def run_bash(
     if arguments.run_in_background:
         limit_ms = timeout_ms if arguments.timeout else None
         return _start_in_background(arguments.command, command, limit_ms, context)
-    finished = await execute_command(command, timeout_ms, context)
+    split = tuning.bash_output == "split"
+    finished = await execute_command(command, timeout_ms, context, split=split)
+    late = (
+        f"Command timed out after {timeout_ms / 1000:g} seconds"
+        if finished.done.timed_out
+        else None
+    )
+    if split:
+        return await _build_split_result(arguments.command, finished, late, tuning.caps("bash"))
     done, text = finished.done, finished.text
     cut = truncate_tail(text.removesuffix("\n"), *tuning.caps("bash"))
     output = await finished.settle(cut=cut.truncated)
@@ -73,12 +84,59 @@ async def run_bash(
         elif cut.truncated_by != "lines":
             part = f"{part} ({limit} limit), {size} in all"
         text = f"{cut.content}\n\n[Showing {part}. {output.location}]"
-    late = f"Command timed out after {timeout_ms / 1000:g} seconds" if done.timed_out else None
     ending, kind = classify_ending(done, late)
     if ending is not None:
         text = "\n\n".join(filter(None, (text.rstrip("\n"), ending)))
     details = CommandDetails(arguments.command, done.exit_code, done.duration_ms, cut.truncated)
     return build_command_result(text or "(no output)", details, output, kind)
+
+
+async def _build_split_result(
+    command: str, finished: FinishedCommand, late: str | None, caps: OutputCaps
+) -> ToolOutcome:
+    """Return standard output and error under their names; of a failure, what failed, first.
+
+    A failure begins with its errors: standard output follows where there is some.
+    """
+    done = finished.done
+    stdout, stderr = _truncate_streams(done.stdout or b"", done.stderr or b"", caps)
+    is_cut = stdout.truncated or stderr.truncated
+    output = await finished.settle(cut=is_cut)
+    parts = [f"stdout:\n{stdout.content}", f"stderr:\n{stderr.content}"]
+    ending, kind = classify_ending(done, late)
+    if ending is not None:
+        parts = [ending, parts[1], *(parts[:1] if stdout.content else ())]
+    text = "\n".join(parts)
+    if is_cut:
+        sizes = (format_size(stream.output_bytes) for stream in (stdout, stderr))
+        shown = "the last {} of stdout and {} of stderr".format(*sizes)
+        total = format_size(done.total_bytes)
+        text = f"{text}\n\n[Showing {shown}, {total} in all. {output.location}]"
+    details = CommandDetails(command, done.exit_code, done.duration_ms, is_cut)
+    return build_command_result(text, details, output, kind)
+
+
+def _truncate_streams(
+    stdout: bytes, stderr: bytes, caps: OutputCaps
+) -> tuple[TruncatedText, TruncatedText]:
+    """Return the ends of both streams within the limits of one result.
+
+    Each has half of them, and what the other one leaves of its half.
+    """
+    texts = [data.decode("utf-8", "replace").removesuffix("\n") for data in (stdout, stderr)]
+
+    def cut(text: str, other: str) -> TruncatedText:
+        lines = None
+        if caps.max_lines is not None:
+            lines = _compute_share(caps.max_lines, other.count("\n") + 1)
+        return truncate_tail(text, lines, _compute_share(caps.max_bytes, count_bytes(other)))
+
+    return cut(texts[0], texts[1]), cut(texts[1], texts[0])
+
+
+def _compute_share(most: int, other: int) -> int:
+    """Return how much of a limit is left beside something of a size, at least half of it."""
+    return max(most - other, most // 2, 1)
 
 
 def _apply_timeouts(tuning: ToolSettings, context: ToolContext) -> ToolSettings:
@@ -154,11 +212,12 @@ def build_bash_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
     limits = f"{most / 1000:g} at most and if absent"
     if most != usual:
         limits = f"{most / 1000:g} at most, {usual / 1000:g} if absent"
+    form = "each by itself" if tuning.bash_output == "split" else "as they came"
     return AgentTool(
         name="bash",
         description=(
             "Run a command in bash, in the working directory. Returns standard output and error"
-            f" as they came; of long output the last {caps.max_lines} lines or"
+            f" {form}; of long output the last {caps.max_lines} lines or"
             f" {format_limit(caps.max_bytes)}, with the path of the whole. Nothing can be typed"
             f" into it. timeout is in seconds, {limits}."
         ),

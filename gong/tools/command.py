@@ -21,6 +21,7 @@ import os
 import secrets
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -234,9 +235,12 @@ class FinishedCommand:
 
 
 async def execute_command(
-    command: str, timeout_ms: int | None, context: ToolContext
+    command: str, timeout_ms: int | None, context: ToolContext, *, split: bool = False
 ) -> FinishedCommand:
-    """Run a command to its end and stream its output; cancelling ends all its processes."""
+    """Run a command to its end and stream its output; cancelling ends all its processes.
+
+    With `split` its result has standard output and error apart, too.
+    """
     spill = SpillFile(context.env.temporary_directory)
     finished = FinishedCommand(spill, context.describe_output())
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -251,10 +255,11 @@ async def execute_command(
             finished.head += text[: HEAD_CHARS - len(finished.head)]
         context.update(text)
 
+    execute = context.env.exec_command
+    if split:
+        execute = partial(execute, split=True)
     try:
-        finished.done = await context.env.exec_command(
-            command, timeout_ms=timeout_ms, on_output=listen
-        )
+        finished.done = await execute(command, timeout_ms=timeout_ms, on_output=listen)
     except BaseException:
         spill.drop()
         raise

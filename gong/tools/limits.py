@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+OutputForm = Literal["merged", "split"]
+"""How bash returns standard output and error: as they came, or each by itself."""
 Direction = Literal["head", "tail"]
 """Which end of a text is kept."""
 StrategyName = Literal["lines_and_bytes", "lines", "bytes", "json_items"]
@@ -79,6 +81,8 @@ class ToolSettings(Struct, frozen=True):
 
     command_prefix: str = ""
     """Lines that bash runs before every command."""
+    bash_output: OutputForm = "merged"
+    """Standard output and error of the tool bash: merged as they came, or split."""
     default_timeout_ms: Timeout | None = None
     """Timeout of a command that sets none; None is the tool's own default."""
     max_timeout_ms: Timeout = MAX_TIMEOUT_MS

@@ -1,5 +1,7 @@
 """What people set of tools, as the registry that is made of it acts on it."""
 
+import re
+
 import msgspec
 import pytest
 
@@ -44,6 +46,40 @@ async def test_a_prefix_comes_before_every_command(tuned, tool):
     """M083 J2-1.3 J2-1.4"""
     said = await tuned(command_prefix="echo prefix; export NAME=you")(tool, command="echo $NAME")
     assert said.startswith("prefix\nyou\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("echo out; echo err >&2; echo more", "stdout:\nout\nmore\nstderr:\nerr"),
+        ("true", "stdout:\n\nstderr:\n"),
+        ("echo err >&2; exit 3", "Command exited with code 3\nstderr:\nerr"),
+        ("echo out; exit 3", "Command exited with code 3\nstderr:\n\nstdout:\nout"),
+        (
+            "echo out; echo err >&2; exec sleep 60",
+            "Command timed out after 1 seconds\nstderr:\nerr\nstdout:\nout",
+        ),
+    ],
+)
+async def test_output_and_errors_come_apart_where_that_is_set(tuned, command, said):
+    """M096 C19: the forms of success, failure and timeout; merged is the default."""
+    assert await tuned(bash_output="split")("bash", command=command, timeout=1) == said
+    assert "stderr:" not in await tuned()("bash", command=command, timeout=1)
+
+
+async def test_each_of_two_long_streams_keeps_its_end(tuned, env):
+    """M096: half of the limits each, or what the other leaves; the whole is in the file."""
+    use = tuned(bash_output="split", line_limits={"bash": 10})
+    said = await use("bash", command="seq 1 100; seq 101 200 >&2")
+    lines = [*range(96, 101)], [*range(196, 201)]
+    stdout, stderr = ("\n".join(map(str, numbers)) for numbers in lines)
+    shown = r"\[Showing the last 15B of stdout and 19B of stderr, 692B in all. Full output: (\S+)\]"
+    found = re.fullmatch(f"stdout:\n{stdout}\nstderr:\n{stderr}\n\n{shown}", said)
+    whole = (await env.read_file(found[1])).split()
+    assert sorted(map(int, whole)) == [*range(1, 201)]
+    said = await use("bash", command="seq 1 100; echo oops >&2")
+    assert said.startswith("stdout:\n92\n93\n")
+    assert "\n100\nstderr:\noops\n\n[Showing" in said
 
 
 @pytest.mark.parametrize(
