@@ -29,6 +29,7 @@ UNRUN = {
     "gong plugin remove my-plugin": "the same",
     "gong mcp test files": "installs that server; docs/mcp.md tries one",
     "gong serve --port 0": "serves until it is ended; tests/gong/rpc/test_serve.py asks it",
+    "gong auth login": "it asks which provider; tests/gong/cli/test_auth.py answers",
     "gong undo": "it asks; tests/gong/checkpoints/test_rewind.py undoes and redoes",
     "gong redo": "the same",
     "gong rewind ^3": "the same",

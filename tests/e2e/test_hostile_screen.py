@@ -67,6 +67,8 @@ CASES = {
     "tape export": ["ID", "ID --to md", "ID:b --to anthropic", "ID --to EVIL", "ID -o EVIL/x"],
     "tape mcp": ["--http EVIL"],
     "tape import": ["EVIL", "evil.jsonl", "EVIL --from EVIL"],
+    "tape unite": ["EVIL", "EVIL EVIL", "EVIL --json"],
+    "tape machine": ["", "--json", "EVIL"],
     "tape rm": ["ID --dry-run", "ID --dry-run --json", "EVIL -y"],
     "tape restore": ["", "--json", "EVIL"],
     "tape mv": ["ID EVIL", "ID EVIL --json"],
@@ -278,6 +280,8 @@ def test_a_conversation_in_the_terminal_obeys_nothing_foreign(hostile):
         {"error": {"class": "InvalidRequest", "message": f"{EVIL} failed"}},
         name="talk.json",
     )
+    trust = [str(BIN / "gong"), "trust", "--yes"]
+    subprocess.run(trust, cwd=hostile.folder, env=hostile.env, check=True, capture_output=True)
     command = [str(BIN / "gong"), "chat", "-m", script]
     with Terminal(command, cwd=hostile.folder, env=hostile.env) as terminal:
         raw = []

@@ -224,7 +224,7 @@ def test_ten_thousand_lines_of_output_do_not_flood(chat):
     now.say("run seq 10000")
     now.wait_for("main · ready", on_screen=True)
     shown = now.text()
-    assert "  … 9995 more lines (Ctrl+O shows all)\n  9996\n" in shown
+    assert "  … 9995 more lines of 10000 (Ctrl+O shows all)\n  9996\n" in shown
     assert "seq 10000 printed 10000 lines; the last: 10000\n" in shown
     assert len([row for row in shown.split("\n") if row.strip().isdecimal()]) <= 10
 

@@ -47,7 +47,7 @@ WORKING = [
     *(
         "pip install x",
         "tsc -p .",
-        "curl http://localhost/x",
+        "curl https://example.com/x",
         "go test ./...",
         "sed -i s/a/b/ c.txt",
     ),
@@ -188,7 +188,7 @@ def test_no_dangerous_command_runs_unasked_in_any_mode(command, mode):
 @given(compose(_choose(*WORKING, *REMOVING)))
 def test_a_command_that_asks_alone_asks_in_any_composition(command):
     assert judge(command.text).decision != "allow", command
-    reads = {"cat ../other/a", "curl http://localhost/x"}  # elsewhere: plan mode asks
+    reads = {"cat ../other/a", "curl https://example.com/x"}  # elsewhere: plan mode asks
     wanted = {"deny", "ask"} if reads & {*command.parts} else {"deny"}
     assert judge(command.text, PermissionMode.PLAN).decision in wanted, command
     assert judge(command.text, PermissionMode.LOCKED).decision == "deny", command

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from gong.tools import limits
+from gong.tools import truncation
 from gong.tools.limits import MAX_BYTES, format_size
 from gong.tools.truncation import TruncatedText, truncate_head, truncate_line, truncate_tail
 
@@ -177,7 +177,7 @@ def answer(case):
     options = {snake(name): value for name, value in case["options"].items()}
     if case["function"] == "format_size":
         return {"text": format_size(options["bytes"])}
-    cut = getattr(limits, case["function"])(text_of(case["input"]), **options)
+    cut = getattr(truncation, case["function"])(text_of(case["input"]), **options)
     digest = hashlib.sha256(cut.content.encode()).hexdigest()
     return {
         **asdict(cut),
