@@ -19,7 +19,7 @@ from tape.check.verify import verify
 from tape.context.repair import build_messages
 from tape.context.view import Target
 from tape.model.entries import Text, User
-from tape.model.line import Entry
+from tape.model.line import list_entry_classes
 from tape.store.path import forget_checked_runs
 from tape.store.store import Store
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tape.store.tape import Tape
 
 TARGET = Target(sample.ENDPOINT, sample.API, sample.MODEL)
-TYPED = msgspec.json.Decoder(Union[tuple(Entry.__subclasses__())])  # noqa: UP007 (a tuple)
+TYPED = msgspec.json.Decoder(Union[list_entry_classes()])  # noqa: UP007 (a tuple)
 """Decodes lines into the same Structs as the store, and does nothing else."""
 
 SLOW = 7

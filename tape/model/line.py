@@ -166,7 +166,12 @@ def _get_decoder(kind: str | None = None) -> msgspec.json.Decoder[Entry]:
     """
     if kind is not None:
         return msgspec.json.Decoder(_make_entry_class(kind))
-    return msgspec.json.Decoder(Union[tuple(map(_make_entry_class, PAYLOADS))])  # noqa: UP007 (a tuple)
+    return msgspec.json.Decoder(Union[list_entry_classes()])  # noqa: UP007 (a tuple)
+
+
+def list_entry_classes() -> tuple[type[Entry], ...]:
+    """Return the class of the entries of each known type."""
+    return tuple(map(_make_entry_class, PAYLOADS))
 
 
 def encode_line(

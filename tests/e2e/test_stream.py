@@ -106,7 +106,7 @@ def test_calls_show_what_they_do_and_what_they_did(chat, place):
         now.say("begin")
         now.wait_for("main · ready", on_screen=True)
         assert (
-            " s\n\n● read 2 files: a.py, a.py\n● ls .\n● edit a.py · +1 −1\n"
+            "\n\n● Explored: 2 files, 1 folder: a.py, .\n● edit a.py · +1 −1\n"
             "    1 import os\n  - 2 x = old(1)\n  + 2 x = new(1)\n"
             "● $ seq 30\n  1\n  2\n  3\n  4\n  5\n"
             "  … 25 more lines (Ctrl+O shows all)\n\nDone.\n"

@@ -149,6 +149,7 @@ def bound(path):
 @pytest.mark.parametrize("name", ["tape.json", "refs.jsonl", FIRST, "locks/main", "locks/refs"])
 def test_no_command_waits_for_what_is_no_file(shop, make, name):
     path = shop.folder / name
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     path.unlink(missing_ok=True)
     make(path)
     note = b'{"type":"note","data":{"text":"x"}}\n'
