@@ -10,6 +10,7 @@ import click
 
 from ..errors import NotFound, UsageError
 from ..store.disk import Folder
+from ..store.recorded_tape import find_existing_folder
 from ..store.store import Store
 from ..store.tape import INFO_NAME, Tape
 from ..text import SHORT, format_count
@@ -88,8 +89,7 @@ def _unite_copies(store: Store, source: _Copy, target: _Copy | None) -> Iterator
     if source.store is None:
         with Tape(Folder.open(source.path), store.open) as tape:
             _refuse_other_tape(only, tape.id, source.path)
-            known = [name for name in store.folders() if store.read_tape_id(name) == tape.id]
-            yield add_tape_copy(store, tape, known[0] if known else None)
+            yield add_tape_copy(store, tape, find_existing_folder(store, tape.id))
         return
     there = Store(source.store, anonymous=True)
     names: Sequence[str] | None = None if source.tape is None else [source.tape]
