@@ -262,8 +262,6 @@ async def _assemble_session(
     model = models.choose(name) if must_answer else models.choose_or_failing(name)
     for remark in model.instructions.remarks:
         front.warn(remark)
-    if recorder is None and model.instructions.hint is not None:
-        front.warn(model.instructions.hint)
     policy = build_policy(settings.permissions, folder, environ)
     policy.own_folders += (str(front.library.store.path),)
     config_file, root = locate_config_file(environ), str(locate_project(folder))

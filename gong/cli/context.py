@@ -98,9 +98,8 @@ async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
                 size=size,
                 instructions=model.instructions.files,
             )
-            remarks = [*model.instructions.remarks, model.instructions.hint or ""]
             print_lines([model.name, *render_context_usage(used).split("\n")])
-            print_lines([remark for remark in remarks if remark])
+            print_lines(model.instructions.remarks)
             return
         injected = repair.injected if repair else ()
         dropped = repair.dropped if repair else ()

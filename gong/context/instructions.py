@@ -5,10 +5,12 @@ Read are, each after the one it may correct:
     1. the user's own: the first of AGENTS.md and AGENT.md beside config.toml, and of AGENT.md and
        CLAUDE.md in ~/.claude
     2. in each folder from the git root down to the working folder: the first of AGENTS.md and
-       AGENT.md, then the file that only the model's family reads, such as CLAUDE.md
+       AGENT.md, then the file of the model's family, such as CLAUDE.md; where there is none of
+       these, the first of CLAUDE.md, GEMINI.md and .codex/instructions.md, for every model
 
     repository/AGENTS.md          read first
     repository/CLAUDE.md          with the profile anthropic; not beside AGENT.md, which replaces it
+    repository/lib/CLAUDE.md      with every profile: lib has no AGENTS.md
     repository/app/AGENTS.md      read last when the session is in repository/app: it wins
 
 CLAUDE.md and GEMINI.md may import: `@docs/style.md` outside of code names a file, relative to the
@@ -36,15 +38,13 @@ MAX_IMPORT_DEPTH = 5
 _GENERAL_NAMES = ("AGENTS.md", "AGENT.md")
 _CLAUDE_NAME = "CLAUDE.md"
 _USER_NAMES = ("AGENT.md", _CLAUDE_NAME)
+_FAMILY_NAMES = (_CLAUDE_NAME, "GEMINI.md", ".codex/instructions.md")
 _IMPORTING_NAMES = frozenset({_CLAUDE_NAME, "GEMINI.md"})
 _CODE = re.compile(r"^(?P<fence>```|~~~).*?^(?P=fence)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _IMPORT = re.compile(r"(?<!\S)@(?P<path>[^\s@`]+)")
 _PATH_END = ".,;:!?)]\"'"
 _OPEN_HIDDEN = frozenset({".agents", ".claude", ".codex", ".gemini", ".github", ".gong"})
 """Hidden folders that hold instructions, from which a project's file may import."""
-_HINT = (
-    "CLAUDE.md is read by Claude models only: rename it to AGENTS.md, which is read by every model"
-)
 
 
 class InstructionFile(NamedTuple):
@@ -65,8 +65,6 @@ class Instructions(NamedTuple):
     """In the order in which they are sent; the last one wins."""
     remarks: tuple[str, ...] = ()
     """What could not be used, and why."""
-    hint: str | None = None
-    """Advice to give once, at the start of a new session."""
 
     @property
     def names(self) -> list[str]:
@@ -90,20 +88,23 @@ def read_instructions(
     user_file = next(filter(os.path.lexists, user_files), None)
     if user_file is not None:
         reader.add_file(user_file, is_own=True)
-    has_general = has_claude = False
     parts = Path(folder).relative_to(root).parts
     for place in (Path(root, *parts[:depth]) for depth in range(len(parts) + 1)):
-        general = next((name for name in _GENERAL_NAMES if os.path.lexists(place / name)), None)
-        has_general |= general is not None
-        has_claude |= os.path.lexists(place / _CLAUDE_NAME)
-        if general is not None:
-            reader.add_file(place / general)
-        is_replaced = own_file == _CLAUDE_NAME and general == "AGENT.md"
-        if own_file is not None and not is_replaced and os.path.lexists(place / own_file):
-            reader.add_file(place / own_file)
+        for name in _choose_names(place, own_file):
+            reader.add_file(place / name)
     files, remarks = _fit_files(reader.files)
-    hint = _HINT if has_claude and not has_general else None
-    return Instructions(files, (*reader.remarks, *remarks), hint)
+    return Instructions(files, (*reader.remarks, *remarks))
+
+
+def _choose_names(place: Path, own_file: str | None) -> list[str]:
+    """Return the names of the files that are read in one folder, in order."""
+    general = next((name for name in _GENERAL_NAMES if os.path.lexists(place / name)), None)
+    own = own_file if own_file is not None and os.path.lexists(place / own_file) else None
+    if own == _CLAUDE_NAME and general == "AGENT.md":
+        own = None
+    chosen = [name for name in (general, own) if name is not None]
+    # rules of a project are for whoever works on it: those for another family are better than none
+    return chosen or [name for name in _FAMILY_NAMES if os.path.lexists(place / name)][:1]
 
 
 def find_project_root(folder: str) -> str:

@@ -42,7 +42,7 @@ class ProviderProfile:
     agent_tools: tuple[str, ...] = TASK_TOOLS
     """The tools that start sub-agents, after the others."""
     instruction_file: str | None = None
-    """A file of instructions that is read beside AGENTS.md, for this family only."""
+    """A file of instructions that this family reads beside AGENTS.md."""
     shell_timeout_ms: int = 10_000
     """Timeout of a command of `shell` that sets none."""
     supports_parallel_tool_calls: bool = True

@@ -94,11 +94,12 @@ def test_no_tools_offers_none(place):
     assert "Unknown tool: ls: the tools there are: none" in place.run("gong", *argv).stdout
 
 
-def test_the_hint_comes_at_the_start_of_a_session_only(place):
-    """M137"""
-    (place.folder / "CLAUDE.md").write_text("x")
-    assert "rename it to AGENTS.md" in begin(place).stderr
-    assert "rename it" not in begin(place, "-c").stderr
+@pytest.mark.parametrize("profile", MODELS)
+def test_rules_of_another_family_reach_every_model(place, profile):
+    """M136 M137: without AGENTS.md, and nobody is told to rename anything."""
+    (place.folder / "CLAUDE.md").write_text("text of the project\n")
+    assert begin(place).stderr == begin(place, "-c").stderr == ""
+    assert "text of the project" in system_of(next_request(place, "-m", MODELS[profile]))
 
 
 def test_unread_input_is_reported(place):

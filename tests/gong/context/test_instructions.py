@@ -86,16 +86,21 @@ def test_agent_is_preferred_over_claude(place):
     place.write("AGENT.md", "2")
     place.write("CLAUDE.md", "3")
     assert place.names(own="CLAUDE.md") == ["AGENT.md"]
-    assert place.read().hint is None
 
 
-def test_only_claude_gives_a_hint(place):
-    """M137"""
+def test_without_agents_the_file_of_any_family_is_for_every_model(place):
+    """M136 C28: the family's own first, else the first of the others; the same in each folder."""
+    place.write(".codex/instructions.md", "5")
+    assert place.names() == place.names(own="CLAUDE.md") == [".codex/instructions.md"]
+    place.write("GEMINI.md", "4")
+    assert place.names() == place.names(own="CLAUDE.md") == ["GEMINI.md"]
     place.write("CLAUDE.md", "3")
-    assert place.names(own="CLAUDE.md") == ["CLAUDE.md"]
-    found = place.read()
-    assert found.files == ()
-    assert "rename it to AGENTS.md" in found.hint
+    assert place.names() == ["CLAUDE.md"]
+    assert place.names(own="GEMINI.md") == ["GEMINI.md"]
+    place.write("a/AGENTS.md", "near")
+    place.write("a/b/CLAUDE.md", "nearest")
+    assert place.names("a/b") == ["../../CLAUDE.md", "../AGENTS.md", "CLAUDE.md"]
+    assert place.read("a/b").remarks == ()
 
 
 def test_the_users_own_file_comes_first(place):
