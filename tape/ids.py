@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-_PREFIX = re.compile(r"[0-9a-f]{3,40}\Z")
+_PREFIX = r"[0-9a-f]{3,40}\Z"
 
 
 def is_id_prefix(word: str) -> bool:
     """Return whether a word can be the beginning of an id: three hex digits or more."""
-    return _PREFIX.match(word) is not None
+    return re.match(_PREFIX, word) is not None
 
 
 def compute_tape_id(tool: str, session: str) -> str:

@@ -11,8 +11,8 @@ from ..errors import UsageError
 TIME_FORMS = "2h, 3d, 2026-11-21, or 2026-11-21T20:31"
 """How a help page describes a time."""
 
-_AGO = re.compile(r"([0-9]{1,6})([smhdwy])\Z")
-_ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?\Z")
+_AGO = r"([0-9]{1,6})([smhdwy])\Z"
+_ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?\Z"
 
 
 def parse_moment(text: str, now: int) -> str:
@@ -22,11 +22,11 @@ def parse_moment(text: str, now: int) -> str:
     ISO date or time; a date alone is its first moment. Without an offset it is local time where
     times are shown so (`tape.clock.show_times`), else UTC. Raises UsageError for anything else.
     """
-    ago = _AGO.match(text)
+    ago = re.match(_AGO, text)
     if ago:
         return format_timestamp(max(now - int(ago[1]) * SECONDS[ago[2]] * 1_000_000, 0))
     try:
-        time = datetime.fromisoformat(text) if _ISO.match(text) else None
+        time = datetime.fromisoformat(text) if re.match(_ISO, text) else None
         if time is not None:
             if time.tzinfo is None and not is_showing_local_times():
                 time = time.replace(tzinfo=UTC)

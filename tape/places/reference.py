@@ -7,21 +7,18 @@ from both, so nothing is looked up.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..formats.sessions.registry import SESSION_FORMATS
 from ..ids import compute_tape_id
 
 GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N]"
 
 STORE_TOOLS = ("claude-agent", "langgraph", "openai-agents", "pydantic-ai")
 """SDKs that keep sessions here (`tape.stores`): `openai-agents:ID`."""
-_SESSION = re.compile(
-    rf"(?P<tool>{'|'.join((*SESSION_FORMATS, *STORE_TOOLS))}):(?P<session>[^:@~^\x00-\x1f]+)"
-)
 _NAME = "[a-z0-9][a-z0-9._-]{0,47}"
-_REFERENCE = re.compile(
+_REFERENCE = (
     r"(?P<tape>[^:@~^/\x00-\x1f]+)?"
     rf"(?::(?P<branch>{_NAME}))?"
     rf"(?:@(?:(?P<entry>{_NAME})|\{{(?P<moves_ago>[0-9]{{1,9}})\}}))?"
@@ -61,12 +58,27 @@ class Reference(NamedTuple):
 _WHOLE = Reference()
 
 
+@cache
+def _build_session_pattern() -> str:
+    from ..formats.sessions.registry import SESSION_FORMATS  # few REFs name one
+
+    tools = "|".join((*SESSION_FORMATS, *STORE_TOOLS))
+    return rf"(?P<tool>{tools}):(?P<session>[^:@~^\x00-\x1f]+)"
+
+
+def _match_session(text: str) -> re.Match[str] | None:
+    """Return the match of a session's name at the beginning of a REF; None without one."""
+    return re.match(_build_session_pattern(), text) if ":" in text else None
+
+
 def parse_reference(text: str) -> Reference:
     """Return the parts of a REF; raise UsageError with the grammar if it is not a REF."""
-    if named := _SESSION.match(text):
+    if not text:
+        return _WHOLE
+    if named := _match_session(text):
         rest = parse_reference(text[named.end() :])
         return rest._replace(tape=compute_tape_id(named["tool"], named["session"]))
-    match = _REFERENCE.match(text)
+    match = re.match(_REFERENCE, text)
     if match is None:
         hint = "; the shell may expand ~ to a folder: quote it, or write :main~N"
         raise UsageError(
@@ -101,7 +113,7 @@ class SessionName(NamedTuple):
 
 def find_session_name(text: str) -> SessionName | None:
     """Return the session that a REF names; None if it names none."""
-    named = _SESSION.match(text)
+    named = _match_session(text)
     return SessionName(named["tool"], named["session"]) if named else None
 
 

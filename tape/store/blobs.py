@@ -30,9 +30,14 @@ HEAD_CHARACTERS = 2_000
 """Characters of a blob's beginning that are stored in the entry."""
 
 _ADVICE = "`tape fsck` explains it"
-_HASH = re.compile(r"[0-9a-f]{64}\Z")
-BLOB_REFERENCE = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
-"""Matches the name of a blob in a line, or in the rest of one."""
+_HASH = r"[0-9a-f]{64}\Z"
+_REFERENCE = rb'"\$blob":"([0-9a-f]{64})"'
+
+
+def find_blob_hashes(line: bytes) -> list[bytes]:
+    """Return the names of the blobs (64 hex digits) in a line, or in the rest of one."""
+    hashes: list[bytes] = re.findall(_REFERENCE, line)
+    return hashes
 
 
 class Blobs:
@@ -69,7 +74,7 @@ class Blobs:
 
         A blob whose bytes do not match its name is treated as missing, with a DamageWarning.
         """
-        if not _HASH.match(digest):
+        if not re.match(_HASH, digest):
             raise NotFound(f"{digest!r} is not the name of a blob")
         try:
             with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:

@@ -24,10 +24,10 @@ LEFTOVER_AGE = 3_600_000_000
 """Age in microseconds after which an unfinished or unreachable file is no longer in use."""
 
 LEFTOVER_NAMES = {
-    "store": re.compile(r"\.(store\..*|index)\Z"),
-    "tapes": re.compile(r"\.new-.*\Z"),
-    "tape": re.compile(r"\.((refs|tape)\.new|new-origin|unite)\Z"),
-    "shelf": re.compile(r"\.[0-9a-f]{64}\.[0-9a-f]+\Z"),
+    "store": r"\.(store\..*|index)\Z",
+    "tapes": r"\.new-.*\Z",
+    "tape": r"\.((refs|tape)\.new|new-origin|unite)\Z",
+    "shelf": r"\.[0-9a-f]{64}\.[0-9a-f]+\Z",
 }
 """By folder: unfinished store.json and index; tapes being created or imported; tape.json and
 refs.jsonl under repair, the past that detach copies, phases that unite copies; unfinished blobs."""
@@ -67,10 +67,10 @@ def open_blob_shelves(tape: Folder) -> Iterator[Folder]:
 
 
 def _find_aged_leftovers(
-    folder: Folder, place: str, names: re.Pattern[str], clock: Callable[[], int]
+    folder: Folder, place: str, pattern: str, clock: Callable[[], int]
 ) -> Iterator[Leftover]:
     """Yield files and folders with a matching name that were not modified for an hour."""
-    for name in filter(names.match, folder.names()):
+    for name in (name for name in folder.names() if re.match(pattern, name)):
         with suppress(FileNotFoundError):  # finished meanwhile
             about = list(folder.walk_stats(name))
             touched = max(status.st_mtime_ns for status in about) // 1000

@@ -50,7 +50,7 @@ _LONG = 1.0
 """Seconds of waiting after which the holder is reported."""
 _POLL = 0.02
 """Seconds between attempts to take a lock."""
-_SAID = re.compile(r"process ([0-9]+) ")
+_SAID = r"process ([0-9]+) "
 _WHAT = {"refs": "the journal"}
 _TEXT = 63  # constant size: truncating a file makes the next sync wait for its blocks
 
@@ -164,7 +164,7 @@ def try_flock(fd: int) -> bool:
 def _describe_holder(fd: int) -> str:
     """Return the process that holds a lock, by the kernel or by the file's text."""
     holder = os.pread(fd, 200, 0).decode(errors="replace").strip()
-    pid = match[1] if (match := _SAID.match(holder)) else None
+    pid = match[1] if (match := re.match(_SAID, holder)) else None
     # The text is stale if its writer was killed, and missing on a full disk: ask the kernel first.
     with suppress(OSError):
         inode = str(os.fstat(fd).st_ino)

@@ -48,9 +48,7 @@ ORIGIN = "0000-origin"
 _FIRST = 1 << 12
 _CHUNK = 1 << 16
 _RUN = 1 << 17  # small enough for the processor's cache while it is decoded
-_NAME = re.compile(
-    r"([0-9]{4,})-([a-z0-9][a-z0-9._-]{0,47}?)(?:-(start|compaction|handoff|merge))?\Z"
-)
+_NAME = r"([0-9]{4,})-([a-z0-9][a-z0-9._-]{0,47}?)(?:-(start|compaction|handoff|merge))?\Z"
 
 
 class Tail(NamedTuple):
@@ -210,7 +208,7 @@ class Phases:
         Names in `known` are left out.
         """
         left = [name for name in self.folder.names() if name not in known and name != ORIGIN]
-        return sorted(filter(_NAME.match, left), key=order_phases)
+        return sorted((name for name in left if re.match(_NAME, name)), key=order_phases)
 
     @property
     def has_origin(self) -> bool:
@@ -223,7 +221,7 @@ class Phases:
 
     def open(self, name: str) -> PhaseFile:
         """Open the entries of a phase for reading; raise NotFound if it is missing."""
-        if not _NAME.match(name):
+        if not re.match(_NAME, name):
             raise Damaged(f"{name!r} is not the name of a phase")
         try:
             with self.folder.sub(name) as folder:

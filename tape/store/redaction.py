@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from ..errors import Damaged
 from ..model.line import BLANK_DATA, DATA_KEY, is_data_redacted, read_header, read_id
-from .blobs import BLOB_REFERENCE
+from .blobs import find_blob_hashes
 from .disk import Descriptor, overwrite_bytes, sync_file
 from .locks import is_flock_held, try_flock
 from .phase import ENTRIES
@@ -185,11 +185,11 @@ def find_unredacted_entries(phases: Phases, ids: Collection[str]) -> Iterator[Re
 
 def find_unshared_blobs(phases: Phases, targets: Sequence[RedactionEntry]) -> list[str]:
     """Return the hashes of the blobs that only the targets name."""
-    digests = {digest for target in targets for digest in BLOB_REFERENCE.findall(target.data)}
+    digests = {digest for target in targets for digest in find_blob_hashes(target.data)}
     ids = {target.entry for target in targets}
     for _, _, line in phases.read_all_lines() if digests else ():
         if read_id(line) not in ids:
-            digests.difference_update(BLOB_REFERENCE.findall(line))
+            digests.difference_update(find_blob_hashes(line))
     return sorted(digest.decode() for digest in digests)
 
 

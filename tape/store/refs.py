@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 JOURNAL_NAME = "refs.jsonl"
 MAIN_BRANCH = "main"
 _HASHED = 24  # offset of the hashed rest: after `{"h":"`, 16 digits and `",`
-_BRANCH = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}\Z")
+_BRANCH = r"[a-z0-9][a-z0-9._-]{0,47}\Z"
 _MAX_NAME = 48
 _RULE = "it must match [a-z0-9][a-z0-9._-]{0,47} without '..', and not be 'refs'"
 
@@ -149,7 +149,7 @@ _DECODER = msgspec.json.Decoder(RefLine)
 
 def is_ref_name(name: str) -> bool:
     """Return whether a name may be that of a branch or label."""
-    return bool(_BRANCH.match(name)) and ".." not in name and name != "refs"
+    return bool(re.match(_BRANCH, name)) and ".." not in name and name != "refs"
 
 
 def check_ref_name(kind: str, name: str) -> str:

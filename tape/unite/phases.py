@@ -17,7 +17,7 @@ from ..model.entries import Redact
 from ..model.line import blank_redacted_data, read_id, read_parent_id, read_type
 from ..model.summary import ANCHOR_PAGE
 from ..store import disk
-from ..store.blobs import BLOB_REFERENCE
+from ..store.blobs import find_blob_hashes
 from ..store.path import LineChecker
 from ..store.phase import ENTRIES, ORIGIN, PhaseFile
 from ..store.refs import quarantine_bytes
@@ -170,7 +170,7 @@ class PhaseCopier:
                 yield blank_redacted_data(checked, self._redacted) if self._redacted else checked
 
     def _copy_blobs(self, line: bytes) -> None:
-        for digest in {*BLOB_REFERENCE.findall(line)} - self._blobs:
+        for digest in {*find_blob_hashes(line)} - self._blobs:
             self._blobs.add(digest)
             try:
                 self._here.blobs.put(self._there.blobs.read(digest.decode()))

@@ -17,7 +17,7 @@ from ...check.finding import Counts
 from ...check.verify import verify
 from ...errors import Busy, NotFound, TapeError
 from ...model.summary import ANCHOR_PAGE
-from ..blobs import BLOB_REFERENCE
+from ..blobs import find_blob_hashes
 from ..disk import Folder
 from ..leftovers import LEFTOVER_AGE, find_store_leftovers, find_tape_leftovers, open_blob_shelves
 from ..locks import hold_lock_in, is_lock_held, list_lock_names
@@ -194,7 +194,7 @@ def _find_blob_garbage(tape: Tape, place: str, before: int) -> Iterator[Garbage]
 def _find_named_blobs(tape: Tape) -> Iterator[str]:
     """Yield the hashes of the blobs that lines, or torn tails in quarantine, name."""
     for _, _, line in tape.phases.read_all_lines():
-        for digest in BLOB_REFERENCE.findall(line):
+        for digest in find_blob_hashes(line):
             yield digest.decode()
     with suppress(FileNotFoundError), tape.folder.sub("quarantine") as quarantine:
         for name in quarantine.names():
@@ -202,7 +202,7 @@ def _find_named_blobs(tape: Tape) -> Iterator[str]:
                 rest = b""
                 while part := file.read(_CHUNK):
                     rest += part
-                    for digest in BLOB_REFERENCE.findall(rest):
+                    for digest in find_blob_hashes(rest):
                         yield digest.decode()
                     rest = rest[-_OVERLAP:]
 

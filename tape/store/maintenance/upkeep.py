@@ -22,7 +22,7 @@ from ...model.entries import Meta, Redact
 from ...model.line import BLANK_DATA, DATA_KEY, blank_redacted_data, is_data_redacted, read_header
 from ...places.moved import find_moved_folder
 from .. import disk
-from ..blobs import BLOB_REFERENCE
+from ..blobs import find_blob_hashes
 from ..phase import ENTRIES, ORIGIN, PhaseFile
 from ..redaction import (
     RedactionEntry,
@@ -169,9 +169,7 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
             if new.durable:
                 disk.sync_file(copy.fd)
             shelves = dict.fromkeys(tape.find_tape(segment.source).blobs for segment in shared)
-            digests = {
-                digest for _, line in copy.lines() for digest in BLOB_REFERENCE.findall(line)
-            }
+            digests = {digest for _, line in copy.lines() for digest in find_blob_hashes(line)}
             for digest, blobs in product(sorted(digests), shelves):
                 with suppress(NotFound):
                     tape.blobs.put(blobs.read(digest.decode()))
