@@ -23,7 +23,6 @@ import sqlite3
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from .reader import APPLICATION_ID, INDEX_NAME, SCHEMA_VERSION, connect_index, r
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
     from sqlite3 import Connection
 
 
@@ -42,7 +42,7 @@ _MISSING_MESSAGES = ("no such ", "table ", "vtable ")
 """How SQLite's message about a missing table or column begins."""
 _DAMAGED_COPIES = 3
 """How many damaged files are kept, the newest ones."""
-_DAMAGED_NAME = re.compile(
+_DAMAGED_NAME = (
     rf"({re.escape(INDEX_NAME)}\.damaged-[0-9T-]+(?:\.[0-9]+)?)(?:-wal|-shm|-journal)?\Z"
 )
 _READ_BYTES = 1 << 20
@@ -53,7 +53,7 @@ WAIT_SECONDS = 5
 
 
 def open_database(
-    home: Path, require_store: Callable[[], None], clock: Callable[[], int]
+    home: str, require_store: Callable[[], None], clock: Callable[[], int]
 ) -> sqlite3.Connection:
     """Open the index in the folder `home`; create it after `require_store`, where needed.
 
@@ -100,7 +100,7 @@ def is_damage(error: sqlite3.Error) -> bool:
     )
 
 
-def _create_database(home: Path, clock: Callable[[], int]) -> sqlite3.Connection:
+def _create_database(home: str, clock: Callable[[], int]) -> sqlite3.Connection:
     """Open the index while no other process creates, migrates or renames it."""
     with lock_index_folder(home):
         db = _connect_or_create(home)
@@ -120,7 +120,7 @@ def _create_database(home: Path, clock: Callable[[], int]) -> sqlite3.Connection
         return db
 
 
-def _connect_or_create(home: Path) -> sqlite3.Connection:
+def _connect_or_create(home: str) -> sqlite3.Connection:
     """Connect to the file; create it if missing, after deleting the lost one's side files."""
     with Folder.open(home) as folder:
         if not folder.has(INDEX_NAME):
@@ -187,12 +187,14 @@ def _load_migrations() -> Any:
 
 def find_migrations() -> Path:
     """Return the folder of migrations: in the installed package, or else beside it in a clone."""
+    from pathlib import Path  # only a new or older index needs them
+
     package = Path(__file__).parents[1]
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
-def rename_damaged(home: Path, file: tuple[int, int] | None, clock: Callable[[], int]) -> None:
+def rename_damaged(home: str, file: tuple[int, int] | None, clock: Callable[[], int]) -> None:
     """Rename a damaged index, unless it was replaced by another file than `file` meanwhile."""
     with lock_index_folder(home):
         if file is not None and get_file_identity(home) == file:
@@ -200,9 +202,9 @@ def rename_damaged(home: Path, file: tuple[int, int] | None, clock: Callable[[],
             _rename_index_files(home, "damaged", clock)
 
 
-def require_readable(home: Path) -> None:
+def require_readable(home: str) -> None:
     """Raise OSError if the disk cannot read the file: SQLite may report that as damage."""
-    fd = open_file(home / INDEX_NAME)
+    fd = open_file(f"{home}/{INDEX_NAME}")
     try:
         while os.read(fd, _READ_BYTES):
             pass
@@ -210,7 +212,7 @@ def require_readable(home: Path) -> None:
         os.close(fd)
 
 
-def drop_index(home: Path) -> None:
+def drop_index(home: str) -> None:
     """Remove an index that can no longer catch up: the next reader rebuilds it from the tapes."""
     with lock_index_folder(home), Folder.open(home) as folder:
         remove_index_files(folder)
@@ -223,16 +225,16 @@ def remove_index_files(home: Folder) -> None:
             os.unlink(INDEX_NAME + suffix, dir_fd=home.fd)
 
 
-def get_file_identity(home: Path) -> tuple[int, int] | None:
+def get_file_identity(home: str) -> tuple[int, int] | None:
     """Return device and inode of the current index file; None if there is none."""
     try:
-        status = (home / INDEX_NAME).stat()
+        status = os.stat(f"{home}/{INDEX_NAME}")
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
 
 
-def _rename_index_files(home: Path, why: str, clock: Callable[[], int]) -> None:
+def _rename_index_files(home: str, why: str, clock: Callable[[], int]) -> None:
     time = format_timestamp(clock())[:19].replace(":", "")
     stem = to = f"{INDEX_NAME}.{why}-{time}"
     with Folder.open(home) as folder:
@@ -252,7 +254,7 @@ def _delete_old_copies(home: Folder) -> None:
     """Delete old damaged copies: their content is rebuilt from the tapes."""
     copies: dict[str, list[str]] = {}
     for name in home.names():
-        match = _DAMAGED_NAME.match(name)
+        match = re.match(_DAMAGED_NAME, name)
         if match:
             copies.setdefault(match[1], []).append(name)
     times = {
@@ -270,7 +272,7 @@ def _delete_old_copies(home: Folder) -> None:
 
 
 @contextmanager
-def lock_index_folder(home: Path) -> Iterator[None]:
+def lock_index_folder(home: str) -> Iterator[None]:
     """Hold the lock of the store's folder."""
     fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

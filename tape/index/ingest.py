@@ -40,7 +40,7 @@ from ..store.path import FSCK_ADVICE
 from ..store.phase import ORIGIN, order_phases
 from .contents import ASKED_OPS, NO_CONTENTS, LineContents, extract_contents, resolve_path
 from .full_text import space_cjk
-from .tables import TALLY_COLUMNS, PhaseTally, select_phase, select_redacted_ids
+from .tape_record import TALLY_COLUMNS, PhaseTally, select_phase, select_redacted_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

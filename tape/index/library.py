@@ -6,11 +6,9 @@ Each question here is asked of the index where one can be used, and of the files
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, Unpack
 
 from ..clock import read_clock
@@ -25,11 +23,12 @@ from .database import (
 )
 from .projection import Index, report_nothing
 from .reader import select_newest_tapes
-from .tape_sync import build_tape_record
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
     from collections.abc import Set as AbstractSet
+    from pathlib import Path
 
     from ..store.store import TapeIdentity
     from ..store.tape import Tape
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from .projection import Progress, Telling
     from .reader import TapeRow
     from .search import SearchMatch
+    from .tape_record import TapeRecord
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class _IndexedStore(Store):
 
 
 def open_store(
-    path: Path,
+    path: str | os.PathLike[str],
     *,
     clock: Callable[[], int] = read_clock,
     random: Callable[[int], str] = generate_hex,
@@ -214,16 +214,18 @@ def read_tape_row(store: Store, folder: str) -> TapeRow | None:
         return None
 
 
-def _read_tape_record(tape: Tape, folder: str) -> tables.TapeRecord:
+def _read_tape_record(tape: Tape, folder: str) -> TapeRecord:
     """Return what the index holds of a tape itself, from its files alone.
 
     Read again while redactions are found that name entries read before them.
     """
     from .ingest import read_runs  # only where there is no index
+    from .tape_record import PhaseTally
+    from .tape_sync import build_tape_record
 
     redacted: set[str] = set()
     while True:
-        refs, phases = tape.refs(), dict[str, tables.PhaseTally]()
+        refs, phases = tape.refs(), dict[str, PhaseTally]()
         named = {
             target
             for run in read_runs(tape, refs, phases, redacted)
@@ -252,7 +254,7 @@ def query_index(
         telling = index.telling if index else report_nothing
         with (
             TemporaryDirectory(prefix="tape-") as folder,
-            closing(Index(store, Path(folder), skipped=warn_of_damage)) as own,
+            closing(Index(store, folder, skipped=warn_of_damage)) as own,
         ):
             try:
                 with telling() as tell:
@@ -289,7 +291,7 @@ def search_entries(
     from .search import find_matches
 
     expression, where = build_search(query, **narrow)
-    home = os.fspath(store.path)
+    home = store.home
 
     def question(db: sqlite3.Connection) -> list[SearchMatch]:
         # Where another process writes, words that are left only affect the ranking.

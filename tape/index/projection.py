@@ -48,7 +48,6 @@ from .database import (
 )
 from .reader import TapeRow, find_changed_tapes
 from .tables import TapeLocation
-from .tape_sync import apply_changes, sync_tape
 from .writer_log import LARGE_LOG, ActiveWriter, WriterLog
 
 if TYPE_CHECKING:
@@ -90,10 +89,10 @@ def report_nothing() -> Iterator[Progress]:
     yield lambda _done, _total: None
 
 
-def require_store(store: Store, home: Path) -> None:
+def require_store(store: Store, home: str) -> None:
     """Raise OSError or NewerFormat unless the store exists: only an existing one gets an index."""
     store.check()
-    if home == store.path:
+    if home == store.home:
         store.tapes.stat()
 
 
@@ -108,17 +107,17 @@ class Index:
     def __init__(
         self,
         store: Store,
-        folder: Path | None = None,
+        folder: str | os.PathLike[str] | None = None,
         telling: Telling = report_nothing,
         skipped: Callable[[str], None] = lambda _: None,
         rebuild: Callable[[Progress], object] | None = None,
     ) -> None:
         self._store, self.telling, self._skipped = store, telling, skipped
         self._rebuild = rebuild
-        self._home = folder or store.path
+        self._home = store.home if folder is None else os.fspath(folder)
         self._db: Connection | None = None
         self._file: tuple[int, int] | None = None
-        self._log = WriterLog(store.path)
+        self._log = WriterLog(store.home)
         self._has_store = self._has_written = self._has_filled = False
         self._writing: Counter[str] = Counter()
         self._caught: dict[str, int] = {}
@@ -149,7 +148,7 @@ class Index:
     def _note_writer(self, tape: str) -> None:
         try:
             if not self._has_store:
-                require_store(self._store, self._store.path)
+                require_store(self._store, self._store.home)
                 self._has_store = True
             self._log.append(self._build_writer_row(tape), begins=True)
         except WriteFailed:
@@ -357,7 +356,7 @@ class Index:
         self._remove_writers(db, [writer for writer in dead if writer.tape in done])
         self._forget_arrivals(db)
         with suppress(FileNotFoundError):  # no folder of tapes yet
-            for tape in [*find_changed_tapes(db, os.fspath(self._store.path))]:
+            for tape in [*find_changed_tapes(db, self._store.home)]:
                 self._try_read(db, tape, keep_damaged=True)
         self._truncate_log(db)
 
@@ -435,7 +434,7 @@ class Index:
         position = tables.select_log_position(db)
         if (
             position[1] >= LARGE_LOG
-            and self._home == self._store.path
+            and self._home == self._store.home
             and not tables.select_writers(db)
         ):
             busy, pages, moved = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -461,6 +460,8 @@ class Index:
         So a move costs the same in a tape of a thousand branches as in a tape of two. Changes by
         other processes meanwhile are indexed by them, or by the next reader.
         """
+        from .tape_sync import apply_changes  # only writers have changes
+
         place = tables.select_location(db, tape.id)
         if changes is not None and place is not None and place.folder:
             is_same = False  # somebody may have copied it
@@ -473,6 +474,8 @@ class Index:
 
     def _read_tape(self, db: Connection, tape: str, *, keep_damaged: bool = False) -> None:
         """Read a tape where it was, or in another folder, the likeliest by its name first."""
+        from .tape_sync import sync_tape  # a question may read none
+
         with self._store.open_folder(self._find_folder(db, tape)) as opened:
             if not (keep_damaged and opened.refs().damage):
                 inode = os.fstat(opened.folder.fd).st_ino & _MAX_COLUMN
@@ -508,7 +511,7 @@ class Index:
 
             with ingest.load_bulk(db):
                 if is_begun:
-                    for tape in [*find_changed_tapes(db, os.fspath(self._store.path), every=True)]:
+                    for tape in [*find_changed_tapes(db, self._store.home, every=True)]:
                         self._try_read(db, tape)
                 with hold_interrupts() as is_stopped:
                     db.execute("BEGIN IMMEDIATE")
@@ -582,6 +585,8 @@ class Index:
             with self._store.open_folder(where.folder) as tape:
                 before = held.get(tape.id)
                 if before is None or where.folder < before.folder:
+                    from .tape_sync import sync_tape  # as above
+
                     sync_tape(db, tape, where, self._skipped)
                     if tables.select_location(db, tape.id) != where:
                         with write_transaction(db):
@@ -594,7 +599,7 @@ class Index:
 
 def _get_tapes_mtime(store: Store) -> int:
     try:
-        return store.tapes.stat().st_mtime_ns
+        return os.stat(f"{store.home}/tapes").st_mtime_ns
     except FileNotFoundError:  # the first tape creates it
         return 0
 

@@ -64,7 +64,7 @@ def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None)
     beside = store.path / _REBUILD_FOLDER
     with _lock_rebuild(store):
         open_database(
-            store.path, partial(require_store, store, store.path), store.clock
+            store.home, partial(require_store, store, store.home), store.clock
         ).close()  # a foreign or a newer one is set aside
         stopped = beside / _STOPPED
         is_begun = stopped.exists()
@@ -82,7 +82,7 @@ def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None)
                     raise
                 index.learn_from(store.path / INDEX_NAME)
                 count = index.answer(tables.count_tapes)
-                _replace_index(store.path, index, beside)
+                _replace_index(store, index, beside)
             return count
         finally:
             if is_stopped:
@@ -106,17 +106,17 @@ def _lock_rebuild(store: Store) -> Iterator[None]:
         os.close(fd)
 
 
-def _replace_index(path: Path, index: Index, beside: Path) -> None:
+def _replace_index(store: Store, index: Index, beside: Path) -> None:
     """Rename the new index over the one in use, which is locked and learned from once more."""
     with (
-        lock_index_folder(path),
-        closing(connect_index(path, timeout=5)) as old,
+        lock_index_folder(store.home),
+        closing(connect_index(store.home, timeout=5)) as old,
         write_transaction(old),
     ):
         # The old one is locked, so it learns no more; what it learned until now must not be lost.
-        index.learn_from(path / INDEX_NAME)
+        index.learn_from(store.path / INDEX_NAME)
         index.close()
-        with Folder.open(path) as home, Folder.open(beside) as source:
+        with Folder.open(store.home) as home, Folder.open(beside) as source:
             fd = source.file(INDEX_NAME)
             try:
                 disk.sync_file(fd)

@@ -304,5 +304,5 @@ class _LineReader:
 
 
 def _open_phase(home: str, hit: RankedEntry) -> int:
-    path = os.path.join(home, "tapes", hit.folder, "phases", hit.phase, "entries.jsonl")  # noqa: PTH118 (at once)
+    path = os.path.join(home, "tapes", hit.folder, "phases", hit.phase, "entries.jsonl")
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -30,7 +30,21 @@ from ..store.refs import JOURNAL_NAME, read_head_at
 from . import tables
 from .database import write_transaction
 from .reader import TapeRow, describe_stamps
-from .tables import IndexedBranch, PhaseTally, TapeLocation, TapeRecord, is_entry_id, is_tape_id
+from .tape_record import (
+    IndexedBranch,
+    PhaseTally,
+    TapeRecord,
+    is_entry_id,
+    is_tape_id,
+    save_stamps,
+    save_tape_record,
+    select_phase,
+    select_redacted_ids,
+    select_stamps,
+    select_tallies,
+    select_tape_record,
+    update_tape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -41,6 +55,7 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
     from ..store.writer import WritableTape
     from .ingest import LineRun
+    from .tables import TapeLocation
 
 
 def sync_tape(
@@ -65,13 +80,11 @@ def _try_sync(
     from .ingest import delete_phases, read_runs  # a list may need none of it
 
     stamps = _read_stamps(tape, tape.refs())  # first, so that what is written later is noticed
-    refs, old = tape.refs(), tables.select_tape_record(db, tape.id)
-    phases = tables.select_tallies(db, tape.id)
+    refs, old = tape.refs(), select_tape_record(db, tape.id)
+    phases = select_tallies(db, tape.id)
     before, last = set(phases), None
     pinned = {row.name: row for row in old.branches if row.pinned} if old else {}
-    for run in read_runs(
-        tape, refs, phases, tables.select_redacted_ids(db, tape.id), skipped=skipped
-    ):
+    for run in read_runs(tape, refs, phases, select_redacted_ids(db, tape.id), skipped=skipped):
         # Each run is stored when the next one is there: the last one of all goes into the same
         # transaction as the tape's own row, so that lists never show a tape half updated.
         if last is not None:
@@ -86,19 +99,19 @@ def _try_sync(
     # Nothing new: no transaction, so that readers never wait for each other. Stamps may differ all
     # the same, where files were touched or copied.
     if last is None and not gone and new == old:
-        if stamps != tables.select_stamps(db, tape.id):
+        if stamps != select_stamps(db, tape.id):
             with write_transaction(db):
-                tables.save_stamps(db, tape.id, stamps)
+                save_stamps(db, tape.id, stamps)
         return True
     with write_transaction(db):
         if last is not None and not _insert_next_run(db, tape.id, last):
             return False
         delete_phases(db, tape.id, gone)
         # Another process may have stored a phase that had nothing new for us.
-        if tables.select_tallies(db, tape.id) != phases:
+        if select_tallies(db, tape.id) != phases:
             return False
-        tables.save_tape_record(db, new, old)
-        tables.save_stamps(db, tape.id, stamps)
+        save_tape_record(db, new, old)
+        save_stamps(db, tape.id, stamps)
         if old is None or not old.row.folder:
             tables.update_location(db, tape.id, where)
     return True
@@ -194,28 +207,26 @@ def apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
     from .ingest import read_runs  # most commands write nothing
 
     # `changes` are those of one writer: stamps of what others wrote stay old, for the next reader.
-    refs, known = tape.journal.read(), tables.select_stamps(db, tape.id)
+    refs, known = tape.journal.read(), select_stamps(db, tape.id)
     stamps = _update_stamps(tape, refs, changes, known) if known else None
     if stamps is None:
         return False
-    before = tables.select_tallies(db, tape.id, changes.phases)
+    before = select_tallies(db, tape.id, changes.phases)
     phases = dict(before)
     if not changes.phases <= before.keys() | changes.begun:
         return False
-    redacted = tables.select_redacted_ids(db, tape.id)
+    redacted = select_redacted_ids(db, tape.id)
     for run in read_runs(tape, refs, phases, redacted, only=changes.phases):
         with write_transaction(db):
             if not _insert_next_run(db, tape.id, run):
                 return False
     with write_transaction(db):
         refs = tape.journal.read()  # under the lock, so that the newest move is stored last
-        if tables.select_tallies(db, tape.id, changes.phases) != phases:
+        if select_tallies(db, tape.id, changes.phases) != phases:
             return False
         moves = [refs.branches[name][-1] for name in changes.branches & refs.branches.keys()]
-        read = phases | tables.select_tallies(
-            db, tape.id, {move.phase for move in moves} - phases.keys()
-        )
-        tables.update_tape(
+        read = phases | select_tallies(db, tape.id, {move.phase for move in moves} - phases.keys())
+        update_tape(
             db,
             tape.id,
             refs,
@@ -223,7 +234,7 @@ def apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
             {name: refs.labels.get(name) for name in changes.labels},
             [(before.get(name, PhaseTally()), tally) for name, tally in phases.items()],
         )
-        tables.save_stamps(db, tape.id, stamps)
+        save_stamps(db, tape.id, stamps)
     return True
 
 
@@ -278,6 +289,6 @@ def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:
     """Insert a run, in the caller's transaction; return False if it does not follow."""
     from . import ingest
 
-    key, tally = tables.select_phase(db, tape, run.phase)
-    redacted = tables.select_redacted_ids(db, tape)
+    key, tally = select_phase(db, tape, run.phase)
+    redacted = select_redacted_ids(db, tape)
     return tally == run.before and ingest.insert_run(db, tape, run, key, redacted)

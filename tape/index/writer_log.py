@@ -51,15 +51,12 @@ from .reader import LOG_NAME, read_log_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 LARGE_LOG = 1 << 16
 """Bytes from which on the log is truncated when it is no longer needed."""
-_LINE = re.compile(rb"([+-]) ([0-9a-f]{32}) ([0-9]{1,10}) ([0-9]{1,18})\Z")
-_CHANGE = re.compile(
-    rb"\* ([0-9]{1,19}) ([0-9]{1,19})(?: ([+-]) ([0-9a-f]{32}) ((?:[0-9a-f]{2})+))?\Z"
-)
-_HEAD = re.compile(rb"[0-9a-f]{16}\Z")
+_LINE = rb"([+-]) ([0-9a-f]{32}) ([0-9]{1,10}) ([0-9]{1,18})\Z"
+_CHANGE = rb"\* ([0-9]{1,19}) ([0-9]{1,19})(?: ([+-]) ([0-9a-f]{32}) ((?:[0-9a-f]{2})+))?\Z"
+_HEAD = rb"[0-9a-f]{16}\Z"
 
 
 class ActiveWriter(NamedTuple):
@@ -96,8 +93,8 @@ class LogLine(NamedTuple):
 class WriterLog:
     """The log of one store; it is created by its first line."""
 
-    def __init__(self, home: Path) -> None:
-        self._path = os.fspath(home / LOG_NAME)
+    def __init__(self, home: str) -> None:
+        self._path = f"{home}/{LOG_NAME}"
         self._file: tuple[int, int] | None = None
 
     def append(self, writer: ActiveWriter, *, begins: bool) -> int:
@@ -134,7 +131,7 @@ class WriterLog:
     def is_replaced(self) -> bool:
         """Return whether the file with our last line is gone."""
         with suppress(FileNotFoundError):
-            status = os.stat(self._path)  # noqa: PTH116 (at each barrier)
+            status = os.stat(self._path)
             return self._file != (status.st_dev, status.st_ino)
         return True
 
@@ -157,7 +154,7 @@ class WriterLog:
             return (0, 0), []
         lines = []
         for line in data.split(b"\n"):
-            if line and (start > 0 or not _HEAD.match(line)):
+            if line and (start > 0 or not re.match(_HEAD, line)):
                 lines.append(_parse_log_line(line, start))
             start += len(line) + 1
         return (now, size), lines
@@ -188,10 +185,10 @@ def _append_line(fd: int, line: bytes) -> int:
 
 
 def _parse_log_line(line: bytes, offset: int) -> LogLine:
-    if (match := _LINE.match(line)) is not None:
+    if (match := re.match(_LINE, line)) is not None:
         writer = ActiveWriter(match[2].decode(), int(match[3]), int(match[4]))
         return LogLine(offset, match[1] == b"+", writer)
-    if (match := _CHANGE.match(line)) is not None:
+    if (match := re.match(_CHANGE, line)) is not None:
         change = FolderChange(int(match[1]), int(match[2]))
         if match[3] is not None:
             folder = os.fsdecode(bytes.fromhex(match[5].decode()))

@@ -18,6 +18,7 @@ Each question is asked of the index if there is one, else of the files, with the
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -259,7 +260,7 @@ def _find_tapes(store: Store, index: Index | None, word: str) -> list[_FoundPlac
     if is_prefix and len(word) <= _TAPE_ID:
         folders.update(ask_index(index, lambda index: index.folders(word), read_ids))
     with suppress(OSError):  # the word is too long for a file name
-        if not word.startswith(".") and (store.tapes / word).is_dir():
+        if not word.startswith(".") and os.path.isdir(f"{store.home}/tapes/{word}"):
             folders.add(word)
     if not folders and is_prefix:
         ends = {name: name.rpartition("-")[2] for name in store.folders()}

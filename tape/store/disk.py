@@ -172,7 +172,7 @@ class Folder(Descriptor):
 
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with its content; does not sync this folder."""
-        import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
+        import shutil
 
         try:
             shutil.rmtree(name, dir_fd=self.fd)

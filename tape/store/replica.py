@@ -80,7 +80,7 @@ def check_machine_name(name: str) -> str:
     return name
 
 
-def read_replica(store: Path) -> Replica | None:
+def read_replica(store: str | Path) -> Replica | None:
     """Return which copy of a store a folder is; None if it has no name yet, or was copied."""
     with suppress(OSError), Folder.open(store) as home:
         info, inode = _read_machine_file(home)

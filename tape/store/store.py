@@ -11,6 +11,7 @@ import errno
 import os
 import unicodedata
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -24,7 +25,6 @@ from ..text import replace_surrogates
 from .disk import Folder, read_file
 from .phase import ENTRIES, ORIGIN, choose_phase_name
 from .refs import JOURNAL_NAME, MAIN_BRANCH, Head, encode_ref_line
-from .replica import name_replica, read_replica
 from .tape import INFO_NAME, Tape, TapeInfo, make_tape_folder
 
 if TYPE_CHECKING:
@@ -99,11 +99,11 @@ class Beginning(NamedTuple):
 
 
 class Store:
-    """A folder of tapes; `path` need not exist yet, the first tape creates it."""
+    """A folder of tapes at `home`; it need not exist yet, the first tape creates it."""
 
     def __init__(
         self,
-        path: Path,
+        home: str | os.PathLike[str],
         *,
         clock: Callable[[], int] = read_clock,
         random: Callable[[int], str] = generate_hex,
@@ -111,7 +111,7 @@ class Store:
         durable: bool = True,
         anonymous: bool = False,
     ) -> None:
-        self.path, self.clock, self.random = path, clock, random
+        self.home, self.clock, self.random = os.fspath(home), clock, random
         self.projection, self.durable = projection, durable
         self.anonymous = anonymous
         """Whether tapes are written that name no copy of the store: those that are imported."""
@@ -123,11 +123,20 @@ class Store:
         None for an anonymous one. Raises WriteFailed where the store cannot be written.
         """
         if self._replica is None and not self.anonymous:
-            self._replica = read_replica(self.path)
+            from .replica import name_replica, read_replica  # only writers need it
+
+            self._replica = read_replica(self.home)
             if self._replica is None:
-                with Folder.open(self.path, durable=self.durable) as home:
+                with Folder.open(self.home, durable=self.durable) as home:
                     self._replica = name_replica(home, self.random)
         return self._replica
+
+    @cached_property
+    def path(self) -> Path:
+        """The folder of the store."""
+        from pathlib import Path  # whoever reads one tape needs none
+
+        return Path(self.home)
 
     @property
     def tapes(self) -> Path:
@@ -248,7 +257,7 @@ class Store:
     def check(self) -> None:
         """Raise NewerFormat for a store of a later format, Damaged if store.json is unreadable."""
         try:
-            data = read_file(self.path / "store.json")
+            data = read_file(f"{self.home}/store.json")
         except FileNotFoundError:
             return
         except OSError as error:
@@ -273,7 +282,7 @@ class Store:
         """Return folder name → inode of all tapes, without unfinished ones (`.new-…`)."""
         self.check()
         try:
-            with os.scandir(self.tapes) as entries:
+            with os.scandir(f"{self.home}/tapes") as entries:
                 inodes = {e.name: e.inode() for e in entries if e.is_dir(follow_symlinks=False)}
         except FileNotFoundError:
             return {}
@@ -282,7 +291,7 @@ class Store:
     def links(self) -> list[str]:
         """Return the names of symbolic links in `tapes/`; links are not followed."""
         try:
-            with os.scandir(self.tapes) as entries:
+            with os.scandir(f"{self.home}/tapes") as entries:
                 return sorted(e.name for e in entries if e.is_symlink() and e.name[0] != ".")
         except FileNotFoundError:
             return []
@@ -290,7 +299,7 @@ class Store:
     def open_folder(self, name: str) -> Tape:
         """Open the tape in this folder; raise NotFound if there is none."""
         try:
-            with Folder.open(self.tapes, durable=self.durable) as tapes:
+            with Folder.open(f"{self.home}/tapes", durable=self.durable) as tapes:
                 folder = tapes.sub(name)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(f"no tape in {name}") from error

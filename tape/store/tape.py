@@ -39,7 +39,6 @@ from .refs import (
     read_head_at,
     switch_branch,
 )
-from .writer import Durability, Projection, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from .disk import Folder
     from .refs import Head, Moves
     from .replica import Replica
+    from .writer import Durability, Projection, Writer
 
 INFO_NAME = "tape.json"
 
@@ -539,6 +539,8 @@ class Tape:
         durability: Durability = "barrier",
     ) -> Writer:
         """Open a branch for writing; see `Writer.open`."""
+        from .writer import Writer  # readers need none of it
+
         return Writer.open(self, branch, wait=wait, durability=durability)
 
     def close(self) -> None:
