@@ -17,7 +17,7 @@ from tape.clock import shorten_timestamp
 from tape.damage import warn_of_damage
 from tape.history.activity import summarize_activity
 from tape.model.entries import Anchor, Assistant, Summary
-from tape.render.entries import render_blob_head
+from tape.model.line import describe_blob_head
 from tape.store.path import Segment
 from tape.text import SHORT, show_controls, to_single_line
 
@@ -118,7 +118,7 @@ def read_tape_entries(
 
 
 def _read_segment(segment: Segment, skipped: Callable[[str], None]) -> Iterator[Entry]:
-    source = segment.source._replace(expand=render_blob_head)
+    source = segment.source._replace(expand=describe_blob_head)
     for run in segment._replace(source=source).read_runs(skipped):
         yield from run
 

@@ -35,8 +35,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
-from tape.model.line import decode_line, encode_id_prefix, read_id, read_type
-from tape.render.entries import render_blob_head
+from tape.model.line import decode_line, describe_blob_head, encode_id_prefix, read_id, read_type
 from tape.render.markdown import render_conversation
 from tape.text import to_single_line
 
@@ -244,7 +243,7 @@ class TapeRecall:
 
 
 def _expand_bounded(expand: Callable[[BlobRef], str], ref: BlobRef) -> str:
-    return expand(ref) if ref.bytes <= MAX_SEARCHED_BYTES else render_blob_head(ref)
+    return expand(ref) if ref.bytes <= MAX_SEARCHED_BYTES else describe_blob_head(ref)
 
 
 def _extract_texts(entry: Entry) -> Iterator[tuple[float, str]]:
@@ -276,7 +275,7 @@ def _render_neighbours(lines: Sequence[_TapeLine]) -> Iterator[str]:
     """Yield the entries around the one that is read, each cut."""
     for tape_line in lines:
         try:
-            entry = decode_line(tape_line.line, render_blob_head)
+            entry = decode_line(tape_line.line, describe_blob_head)
         except Damaged as error:
             yield f"[entry {read_id(tape_line.line)[:SHORT_ID_DIGITS]} is left out: {error}]"
             continue

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "tape"]
 
-_GC_THRESHOLD = 20_000
+_GC_THRESHOLD = 50_000
 """Garbage collection threshold in objects: importing makes thousands, none of them garbage."""
 
 

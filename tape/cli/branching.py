@@ -25,7 +25,6 @@ from .resolve import (
     open_ref,
     split_optional_ref,
 )
-from .tape_summary import format_branches, summarize_branches
 from .terminal import format_table, print_lines, print_warning, style_text
 
 if TYPE_CHECKING:
@@ -104,20 +103,6 @@ def create_forked_tape(store: Store, tape: Tape, head: Head, title: str | None) 
     )
     with store.create(beginning, origin=(tape, head)) as forked:
         return forked.id
-
-
-@click.command(epilog=format_examples("tape branches", "tape branches 3f2a --json"))
-@ref
-@as_json
-@click.pass_obj
-def branches(options: GlobalOptions, ref: str, as_json: bool) -> None:
-    """List the branches of a tape with their heads: entry, depth, time and type.
-
-    --json prints an array of {branch, current, phase, entry, n, time, type, pinned, moves, error}.
-    """
-    with open_ref(options, ref) as (tape, _, __):
-        rows = summarize_branches(tape, tape.refs())
-        print_json(rows) if as_json else print_lines(format_branches(rows))
 
 
 @click.command(

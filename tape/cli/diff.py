@@ -11,9 +11,9 @@ from ..clock import parse_timestamp, render_time
 from ..history.activity import Activity, summarize_activity
 from ..history.merge_base import find_merge_base, read_path_to
 from ..model.entries import Assistant, Checkpoint, Meta, Start, ToolResult, ToolStart, User
-from ..model.line import decode_line, read_type
+from ..model.line import decode_line, describe_blob_head, read_type
 from ..places.reference import split_range
-from ..render.entries import render_blob_head, render_entry_line
+from ..render.entries import render_entry_line
 from ..text import SHORT, format_count, shorten_to_width, to_single_line
 from .entry_lines import decode_legible, iter_lines
 from .output import as_json, complete_ref, format_examples, print_json
@@ -122,7 +122,7 @@ def compare_places(first: Hit, two: Hit) -> BranchComparison:
     for text in parted.broken:
         print_warning(f"{text}; what lies before it is not compared")
     cwd = ""
-    for step in decode_legible(iter_lines(parted.common), render_blob_head, _FOLDER_TYPES):
+    for step in decode_legible(iter_lines(parted.common), describe_blob_head, _FOLDER_TYPES):
         if isinstance(step.entry.data, Start | Meta):
             cwd = step.entry.data.cwd or cwd
     open_calls = _find_open_calls(parted.common)
@@ -135,7 +135,7 @@ def compare_places(first: Hit, two: Hit) -> BranchComparison:
     if head is None or source is None:
         return BranchComparison(DiffReport(None, a, b, tuple(both)), None)
     with source.phases.open(head.phase) as file:
-        common = decode_line(file.line_at(head.offset), render_blob_head)
+        common = decode_line(file.line_at(head.offset), describe_blob_head)
     at = head.header
     base = CommonEntry(source.tape, head.phase, at.id, at.n, at.time, at.type)
     return BranchComparison(DiffReport(base, a, b, tuple(both)), common)
@@ -144,7 +144,7 @@ def compare_places(first: Hit, two: Hit) -> BranchComparison:
 def _build_side(hit: Hit, since: Sequence[Segment], cwd: str, before: list[Entry]) -> BranchSide:
     """Return one side; `before` has the calls from before the fork that it may answer."""
     tape, head = hit
-    read = (step.entry for step in decode_legible(iter_lines(since), render_blob_head))
+    read = (step.entry for step in decode_legible(iter_lines(since), describe_blob_head))
     return BranchSide(
         tape.id, head.branch, head.entry, head.header.n, summarize_activity(read, cwd, before)
     )
@@ -156,7 +156,7 @@ def _find_open_calls(common: Sequence[Segment]) -> list[Entry]:
     for line in iter_lines(common, back=True):
         kind = read_type(line.line)
         if kind in _CALL_TYPES:
-            calls[:0] = [step.entry for step in decode_legible([line], render_blob_head)]
+            calls[:0] = [step.entry for step in decode_legible([line], describe_blob_head)]
         if kind in {Assistant.entry_type, User.entry_type}:
             break
     return calls

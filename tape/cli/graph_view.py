@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from ..history.graph import GraphLanes, order_newest_first, read_graph, split_runs
-from ..model.line import read_header, read_id, read_type
-from ..render.entries import render_blob_head, render_entry_line
+from ..model.line import describe_blob_head, read_header, read_id, read_type
+from ..render.entries import render_entry_line
 from ..store.path import Segment
 from ..text import SHORT, measure_width, to_single_line
 from .entry_lines import decode_legible, iter_lines
@@ -212,7 +212,7 @@ def _draw_stretch(
         if not names and not listing.choice.is_listed(line.line):
             passed[kind] += 1
             continue
-        for step in decode_legible([line], render_blob_head):
+        for step in decode_legible([line], describe_blob_head):
             yield from _draw_folded_count(passed, counted, listing.choice, undone)
             row = lanes.draw_row(column, "o" if undone else "#" if kind == "anchor" else "*")
             room = listing.wide - len(row)

@@ -13,7 +13,6 @@ Every outcome becomes an exit code, and an error one line on standard error:
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -42,11 +41,11 @@ COMMANDS = {
     "ls": ("listing", "List tapes, newest first."),
     "status": ("status", "Show the state of a tape, and what was left unfinished."),
     "show": ("show", "Show a tape, or one entry."),
-    "log": ("show", "List the entries of a path."),
-    "cat": ("show", "Print a whole conversation."),
-    "tail": ("show", "Show the newest entries; with -f, follow new ones."),
+    "log": ("log", "List the entries of a path."),
+    "cat": ("log", "Print a whole conversation."),
+    "tail": ("log", "Show the newest entries; with -f, follow new ones."),
     "fork": ("branching", "Start a branch, or a new tape, at an entry."),
-    "branches": ("branching", "List the branches of a tape and their heads."),
+    "branches": ("show", "List the branches of a tape and their heads."),
     "switch": ("branching", "Choose the current branch of a tape."),
     "rename": ("branching", "Give a tape a title."),
     "label": ("branching", "Name an entry, or list the labels of a tape."),
@@ -95,18 +94,18 @@ command to use.
 """
 
 
-@dataclass(slots=True)
 class GlobalOptions:
     """The options that may be given before the command or after it."""
 
-    store: str | None = None
-    """Value of --store."""
-    debug: bool = False
-    """Show tracebacks."""
-    utc: bool = False
-    """Show times in UTC, and read typed ones so."""
-    no_pager: bool = False
-    """Do not page long listings."""
+    def __init__(self, store: str | None = None) -> None:
+        self.store = store
+        """Value of --store."""
+        self.debug = False
+        """Show tracebacks."""
+        self.utc = False
+        """Show times in UTC, and read typed ones so."""
+        self.no_pager = False
+        """Do not page long listings."""
 
 
 def _keep_option(ctx: click.Context, option: click.Parameter, value: Any) -> None:

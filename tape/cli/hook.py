@@ -26,12 +26,11 @@ from ..errors import TapeError, UsageError
 from ..sessions.batch import ImportMemory, import_files
 from ..sessions.sources import SessionFile
 from ..store.store import Beginning
-from .environment import get_current_folder
+from .environment import find_store_home, get_current_folder
 from .output import as_json, format_examples, print_json
 from .resolve import (
     PROGRAM,
     clean_argument,
-    get_store_home,
     open_library,
 )
 from .terminal import print_lines, print_warning
@@ -96,7 +95,7 @@ def _build_texts(options: GlobalOptions) -> dict[str, str]:
     """Return the file of each agent and of each kind of service."""
     words = [shutil.which("tape") or "tape"]
     if options.store is not None:
-        words += ["--store", str(get_store_home(options).absolute())]
+        words += ["--store", str(Path(find_store_home(options.store)).absolute())]
     run = " ".join(quote(word) for word in [*words, "hook", "run"])
     watch = [*words, "import", "auto", "--watch"]
     command = {"type": "command", "command": run, "timeout": _TIMEOUT}

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..damage import warn_of_damage
 from ..errors import TapeError
 from ..model.entries import Anchor, Assistant, User
-from ..model.line import decode_line, read_header, read_type
-from ..render.entries import render_blob_head
+from ..model.line import decode_line, describe_blob_head, read_header, read_type
 from ..store.refs import find_head
 from .entry_lines import decode_legible, iter_lines
 from .terminal import print_warning
@@ -65,7 +64,7 @@ def _read_author(line: bytes, kind: str) -> str:
     """Return the provider and model that wrote an entry; "" for what no model wrote."""
     if kind not in {Assistant.entry_type, Anchor.entry_type}:
         return ""
-    match decode_line(line, render_blob_head).data:
+    match decode_line(line, describe_blob_head).data:
         case Assistant(provider=provider, model=model):
             return f"{provider}/{model}"
         case Anchor(by=by) if by is not None:
@@ -117,7 +116,7 @@ def _select_shown(
         if choice.is_behind(line.line, back=back):
             return
         if choice.is_shown(line.line):
-            for step in decode_legible([line], render_blob_head, choice.types):
+            for step in decode_legible([line], describe_blob_head, choice.types):
                 yield LoggedEntry(step, number)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
 from ..errors import NotFound, TapeError, UsageError
 from ..ids import is_id_prefix
 from ..index.library import find_unlisted, open_store
-from ..places.moved import describe_moved_project, find_moved_project
 from ..places.reference import MIN_SURE_DIGITS, parse_reference, render_reference
 from ..places.resolve import find_reference, open_found_entry
 from ..store.locks import is_lock_held
@@ -48,14 +46,9 @@ class ResolvedRef(NamedTuple):
     """The branch the REF names."""
 
 
-def get_store_home(options: GlobalOptions) -> Path:
-    """Return where the store is: --store, else $TAPE_HOME, else ~/.tape."""
-    return Path(find_store_home(options.store))
-
-
 def open_library(options: GlobalOptions) -> Library:
     """Return the store and its index; a context manager."""
-    return open_store(get_store_home(options), telling=partial(show_progress, "read tape"))
+    return open_store(find_store_home(options.store), telling=partial(show_progress, "read tape"))
 
 
 @contextmanager
@@ -122,6 +115,8 @@ def warn_of_skipped_refs(tape: Tape) -> None:
 
 def warn_of_moved_project(opened: Library) -> None:
     """Tell of tapes whose folder is gone, where it may have become the current one."""
+    from ..places.moved import describe_moved_project, find_moved_project  # only lists tell
+
     with suppress(OSError):  # the current folder was removed
         here = os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
         if (moved := find_moved_project(*opened, here)) is not None:

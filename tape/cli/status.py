@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..clock import render_time
 from ..model.entries import Assistant, ToolResult, ToolStart, User, select_tool_calls
-from ..render.entries import render_blob_head
+from ..model.line import describe_blob_head
 from ..store.leftovers import find_tape_leftovers
 from ..store.locks import is_lock_held
 from ..text import SHORT, format_count, to_single_line
@@ -97,7 +97,7 @@ def read_status(tape: Tape, head: Head) -> TapeStatus:
 def find_unanswered_calls(tape: Tape, head: Head) -> list[UnansweredCall]:
     """Return the calls of the newest answer that have no result; none before a later prompt."""
     answered, started = set[str](), set[str]()
-    for step in decode_legible(iter_lines(tape.path(head), back=True), render_blob_head):
+    for step in decode_legible(iter_lines(tape.path(head), back=True), describe_blob_head):
         match step.entry.data:
             case ToolResult(call_id=call):
                 answered.add(call)

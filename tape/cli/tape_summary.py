@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,6 @@ from .terminal import format_table, style_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from ..model.line import Entry
     from ..store.refs import Refs
@@ -131,12 +131,12 @@ def _read_path(tape: Tape) -> Iterator[Entry]:
             yield from run
 
 
-def summarize_tape(tape: Tape, store: Path) -> TapeSummary:
-    """Return the summary of a tape, read from the ends of its files."""
+def summarize_tape(tape: Tape, store: str) -> TapeSummary:
+    """Return the summary of a tape of the store at `store`, read from the ends of its files."""
     refs = tape.refs()
     return TapeSummary(
         tape.id,
-        str(store.absolute() / "tapes" / tape.folder.name),
+        _locate_tape(store, tape.folder.name),
         tape.title(),
         tape.info.created,
         tape.info.by,
@@ -147,6 +147,15 @@ def summarize_tape(tape: Tape, store: Path) -> TapeSummary:
         tuple(_summarize_phase(tape, name) for name in tape.phases.names()),
         dict(refs.labels),
     )
+
+
+def _locate_tape(store: str, folder: str) -> str:
+    """Return the absolute path of a tape."""
+    if store != os.path.abspath(store):
+        from pathlib import Path  # seldom: it is slow to import
+
+        store = str(Path(store).absolute())
+    return f"{store}/tapes/{folder}"
 
 
 def _read_start_cwd(tape: Tape) -> str | None:

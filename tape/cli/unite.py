@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,7 +58,7 @@ def unite(options: GlobalOptions, paths: tuple[str, ...], as_json: bool) -> int:
     if target is not None:
         if target.store is None:
             raise UsageError(f"{target.path} is in no store: give the store that it is in")
-        options = replace(options, store=str(target.store))
+        options.store = str(target.store)
     with open_library(options) as (store, _), show_progress("united tape") as progress:
         if source.store == store.path.resolve():
             raise UsageError(f"{paths[-1]} is in {store.path} already: give another copy")

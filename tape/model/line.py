@@ -365,6 +365,11 @@ def describe_missing_blob(ref: BlobRef) -> str:
     return f"{ref.head}\n[{ref.bytes} bytes in all; blob {ref.hash[:16]} is missing]"
 
 
+def describe_blob_head(ref: BlobRef) -> str:
+    """Return the beginning of a blob's text and its size in bytes, to show in its place."""
+    return f"{ref.head}… ({ref.bytes} bytes)"
+
+
 def decode_line(line: bytes, expand: Callable[[BlobRef], str] = describe_missing_blob) -> Entry:
     """Return the entry of a line; `expand` gives the text of a blob.
 

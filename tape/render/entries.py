@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from ..model.entries import BlobRef, Content, Payload
+    from ..model.entries import Content, Payload
     from ..model.line import Entry
     from .calls import LoadBlob, RenderedCall
     from .paint import Paint
@@ -84,11 +84,6 @@ class RenderOptions(NamedTuple):
 
 
 PLAIN = RenderOptions()
-
-
-def render_blob_head(ref: BlobRef) -> str:
-    """Return the beginning of a blob's text and its size in bytes, to show in its place."""
-    return f"{ref.head}… ({ref.bytes} bytes)"
 
 
 def name_reason(why: str) -> str:

@@ -15,8 +15,7 @@ from tape.errors import TapeError, UsageError
 from tape.history.graph import GraphLanes, order_newest_first, read_graph, split_runs
 from tape.index.library import list_tapes, open_store, search_entries
 from tape.model.entries import User, join_texts
-from tape.model.line import decode_line, read_id, read_type
-from tape.render.entries import render_blob_head
+from tape.model.line import decode_line, describe_blob_head, read_id, read_type
 from tape.store.path import Segment
 from tape.text import SHORT, to_single_line
 
@@ -159,7 +158,7 @@ def _iter_lines_back(segment: Segment) -> Iterator[bytes]:
 
 
 def _read_prompt(line: bytes) -> str:
-    data = decode_line(line, render_blob_head).data
+    data = decode_line(line, describe_blob_head).data
     return to_single_line(join_texts(data.content)) if isinstance(data, User) else ""
 
 

@@ -15,8 +15,7 @@ from tape.errors import TapeError
 from tape.folders import locate_repository
 from tape.index.library import list_tapes, open_store
 from tape.model.entries import Text, User
-from tape.model.line import decode_line, read_type
-from tape.render.entries import render_blob_head
+from tape.model.line import decode_line, describe_blob_head, read_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +73,6 @@ def _iter_tape_prompts(tape: Tape) -> Iterator[str]:
         for _, line in segment.read_checked_lines_back(lambda _: None):
             if read_type(line) != User.entry_type:
                 continue
-            data = decode_line(line, render_blob_head).data
+            data = decode_line(line, describe_blob_head).data
             if isinstance(data, User):
                 yield next((block.text for block in data.content if isinstance(block, Text)), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tape.cli.show import DIFF_LINES
+from tape.cli.log import DIFF_LINES
 from tape.index.library import open_store
 from tape.model.entries import ChangedFile
 from tape.store.store import Beginning
