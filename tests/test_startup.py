@@ -147,6 +147,31 @@ def test_looking_at_a_tape_without_calls_reads_no_tools_and_no_history(run, comm
     } & run("tape", command)
 
 
+@pytest.mark.parametrize("command", ["show", "log", "status", "branches"])
+def test_looking_at_a_tape_imports_nothing_that_only_writing_needs(run, tmp_path, command):
+    """Nor a module of Python that it can do without: each is a tenth of an empty Python or more."""
+    run("tape", "new", "--json")
+    index = tmp_path / "home/.tape"
+    while reader.fetch_newest_tapes(str(index), 1) is None:  # as above
+        run("tape", "ls", "--no-pager")
+    loaded = run("tape", command)
+    assert "tape.store.tape" in loaded
+    assert not loaded & {
+        *("pathlib", "dataclasses", "shlex", "urllib.parse"),
+        *("tape.store.writer", "tape.store.redaction", "tape.store.replica"),
+        *("tape.index.tape_record", "tape.index.tape_sync", "tape.index.ingest"),
+        *("tape.places.moved", "tape.formats.sessions.registry"),
+    }
+
+
+@pytest.mark.parametrize("command", ["show", "status", "branches"])
+def test_what_a_tape_is_needs_no_text_of_entries(run, command):
+    run("tape", "new", "--json")
+    run("tape", "ls")  # the index reads it
+    loaded = run("tape", command)
+    assert loaded & {"tape.render.entries", "tape.cli.log", "tape.cli.entry_view"} == set()
+
+
 def test_the_help_page_of_a_conversation_needs_no_event_loop(run):
     assert not {"asyncio", "tempfile", "msgspec", "gong.config"} & run("gong", "chat", "--help")
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # `typing` is not needed for --version
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_GC_THRESHOLD = 20_000
+_GC_THRESHOLD = 50_000
 """Garbage collection threshold in objects: importing makes thousands, none of them garbage."""
 
 
