@@ -7,6 +7,7 @@ what                                              in code and settings  in tests
 ------------------------------------------------  --------------------  --------------------------
 a key with the mark of its provider               critical              major; minor if repetitive
 a private key, a JSON web token, a password hash  critical              minor
+a hash or web token that is a sample by its line  minor                 minor
 a value that looks drawn at random                critical              minor
 another value with digits: `hunter2`              critical              not reported
 words alone: `letmein`                            minor in code         not reported
@@ -45,10 +46,12 @@ _CONTEXT_KINDS = frozenset(
 """Kinds that only what stands around them tells."""
 _SAMPLE_KINDS = frozenset({"jwe", "jwt", "password-hash", "private-key"})
 """Kinds that tests and manuals make for themselves."""
+_SAMPLE_NAME = re.compile(r"(?:\b|_)(?:tests?|samples?|examples?|dummy|fake|mock)", re.IGNORECASE)
+"""Before a hash or web token: the code checks itself with it."""
 _SAMPLE_PART = re.compile(
     r"(?:^|[._-])(?:tests?|testing|testdata|fixtures?|examples?|samples?|demos?|docs?"
     r"|documentation|unit|integration|functional|mocks?|fakes?|stubs?|specs?|cassettes?|tutorials?|conftest)(?:$|[._\d-])"
-    r"|^t$|^dummy|^(?:readme|changelog|changes|history|news|pkg-info)(?:\.|$)"
+    r"|^t$|^dummy|^(?:readme|changelog|changes|history|news|pkg-info)(?:\.|$)|\.(?:dist|egg)-info$"
     r"|\.(?:md|rst|adoc|mdx)$",
     re.IGNORECASE,
 )
@@ -137,8 +140,11 @@ class _FilePlace:
     def _judge_secret(self, secret: FoundSecret, number: int, line: str) -> Severity | None:
         is_sample = self._is_sample_line(number)
         if secret.kind in _SAMPLE_KINDS:
-            has_body = secret.kind != "private-key" or self._has_key_body(number)
-            return None if not has_body else "minor" if is_sample else "critical"
+            if secret.kind == "private-key":
+                return _weigh(is_sample=is_sample) if self._has_key_body(number) else None
+            before = line.partition(secret.value)[0]
+            is_named = _SAMPLE_NAME.search(before) is not None
+            return _weigh(is_sample=is_sample or is_named or _COMMENT.match(line) is not None)
         if secret.kind not in _CONTEXT_KINDS:
             return _judge_key(secret.value, is_sample=is_sample)
         value = _decode_basic(secret.value) if secret.kind == "authorization" else secret.value
@@ -166,6 +172,10 @@ class _FilePlace:
         if secret.kind == "assignment" and before.endswith(": ") and _PROSE.match(after):
             return None
         return "critical" if number in self._texts or _is_quoted(before) else None
+
+
+def _weigh(*, is_sample: bool) -> Severity:
+    return "minor" if is_sample else "critical"
 
 
 def _judge_key(value: str, *, is_sample: bool) -> Severity | None:

@@ -36,6 +36,7 @@ def test_a_true_secret_is_critical_in_settings_and_in_code(case):
 
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + made_up(64) + "\n-----END RSA PRIVATE KEY-----"
+HASH = "$2b$12$" + made_up(53)
 CODE = {
     'password = "hunter2"': "critical",
     f'SECRET_KEY = "{hexes(64)}"': "critical",
@@ -46,6 +47,12 @@ CODE = {
     'password = "letmein"': "minor",
     f'def sign(token):\n    """Send it.\n\n    oauth_token="{DRAWN}"\n    """': "minor",
     f"# Authorization: Bearer {DRAWN}": "minor",
+    f'    # v1: "{HASH}"': "minor",
+    f'TEST_HASH_2A = "{HASH}"': "minor",
+    f'    _test_hash = ("word", "{HASH}")': "minor",
+    f'    if test_crypt("test", b"{HASH}"):': "minor",
+    f'ADMIN = "{HASH}"': "critical",
+    f'latest = "{HASH}"': "critical",
     "private_key: Ed25519PrivateKey | Ed448PrivateKey": None,
     "password = get_password2(user1, token=token1)": None,
     "auth_token = tokens2[key3]": None,
@@ -73,7 +80,14 @@ def test_code_is_distinguished_from_secrets(text):
 
 
 def test_what_tests_and_documentation_hold_is_never_critical():
-    for path in ("tests/test_a.py", "t/unit/a.py", "docs/config.rst", "README.md", "dummy/a.key"):
+    for path in (
+        "tests/test_a.py",
+        "t/unit/a.py",
+        "docs/config.rst",
+        "README.md",
+        "dummy/a.key",
+        "a-1.dist-info/METADATA",
+    ):
         assert judge(path, KEY) == "minor", path
         assert judge(path, f'SECRET_KEY = "{hexes(64)}"') == "minor", path
         assert judge(path, 'password = "hunter2"') is None, path
