@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .memory import ReviewMemory
 
 _SECONDS = 120
-_READING = 2
+_READING = 3
 """Raised where what is found is named or weighed in another way: it is asked for again."""
 _DATA = Path(__file__).with_name("data")
 _SEMGREP_RULES, _ESLINT_RULES = _DATA / "semgrep.yaml", _DATA / "eslint.config.mjs"
@@ -71,6 +71,8 @@ _NAME_IN_QUERY = re.compile(
 _COMPOSED = re.compile(
     r"\b[rR]?[fF][rR]?(?:\"|').*\{[^}]+\}|[\"']\s*[+%]|\+\s*[\"']|\.format\(", re.DOTALL
 )
+_SYNTAX = {"ruff-syntax", "ruff-invalid-syntax", "eslint-syntax"}
+"""Categories of a file that cannot be read."""
 _FATAL = 2
 """The severity that eslint gives to an error."""
 
@@ -161,12 +163,21 @@ def _ask_analyser(
         listed = analyser.read(output)
     except (TypeError, AttributeError) as error:
         raise LookupError(f"a finding of another shape: {error}") from error
+    unread = set[str]()
     for finding in listed:
         file = files[int(PurePath(finding.file).parts[-2])]
-        placed = msgspec.structs.replace(
-            finding, file=file.path, severity=_weigh_finding(finding, file), source=analyser.name
+        if finding.category in _SYNTAX:
+            # The first fault is the cause of those behind it
+            if file.path in unread:
+                continue
+            unread.add(file.path)
+        # What is missing at the end of a file is found behind its last line
+        first, last = (max(1, min(line, len(file.lines))) for line in finding.lines)
+        finding = msgspec.structs.replace(  # noqa: PLW2901
+            finding, file=file.path, lines=(first, last), source=analyser.name
         )
-        by_path[file.path].append(mask_finding(placed))
+        severity = _weigh_finding(finding, file)
+        by_path[file.path].append(mask_finding(msgspec.structs.replace(finding, severity=severity)))
     return by_path
 
 
@@ -179,6 +190,8 @@ def _weigh_finding(finding: ReviewFinding, file: ReviewedFile) -> Severity:
         is_bad = called and _COMPOSED.search(_NAME_IN_QUERY.sub("", text))
     elif finding.category == "command-injection":
         is_bad = _COMPOSED.search(text)
+    elif finding.category in _SYNTAX and is_sample_path(file.path):
+        return "minor"  # what a parser is tested with, or a page shows
     else:
         return finding.severity
     return "critical" if is_bad and not is_sample_path(file.path) else finding.severity

@@ -214,6 +214,18 @@ def test_ruff_sees_what_is_staged_and_not_what_is_in_the_folder(place):
     assert list_places(review(place, code=0), "ruff") <= {("pkg/__init__.py", 1, "ruff-F401")}
 
 
+def test_a_file_that_cannot_be_read_is_one_finding(place):
+    """A file of Python 2 has a fault in each print; what a test feeds a parser is no mistake."""
+    link(place, "ruff")
+    place.write({"a.py": 'print "a"\nprint "b"\nprint "c"\n', "tests/data/b.py": "x = (\n"})
+    told = review(place)
+    unread = [row for row in told["findings"] if row["category"] == "ruff-invalid-syntax"]
+    assert [(row["file"], row["lines"][0], row["severity"]) for row in unread] == [
+        ("a.py", 1, "critical"),
+        ("tests/data/b.py", 1, "minor"),
+    ]
+
+
 FAULTS = """\
 import os
 import pickle
