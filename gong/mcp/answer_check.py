@@ -9,6 +9,8 @@ corrected here before:
                               not as the protocol says             `refused`
     the result of a call      a block that is not                  that block as JSON in a text
                               no `content` at all                  its `structuredContent`
+                              a `structuredContent` that is not    that as JSON in a text
+                              another key, such as `_meta`         the others
 
 The schemas of results are kept here and not shown to the SDK, which would refuse a result that
 does not fit its schema, and with it what the tool said.
@@ -68,7 +70,7 @@ class AnswerCheck:
         """Return an answer as the SDK is to check it; one that nothing helps as it is."""
         method, is_first = self._asked.pop(request_id, ("", False))
         if method == "tools/call":
-            return _replace_odd_blocks(result, self.version)
+            return _correct_result(result, self.version)
         if method not in _LISTS:
             return result
         if is_first:
@@ -109,25 +111,41 @@ def select_members(
     return {**page, key: usable}, refused
 
 
-def _replace_odd_blocks(result: dict[str, Any], version: str) -> dict[str, Any]:
-    method = "tools/call"
-    if result.get("resultType") == "input_required" or not _find_fault(method, result, version):
+def _correct_result(result: dict[str, Any], version: str) -> dict[str, Any]:
+    """Return the result of a call with what of it is as the protocol says, the rest as texts."""
+    if result.get("resultType") == "input_required" or not _is_odd(result, version):
         return result
     content = result.get("content")
-    if content is None:
-        return {**result, "content": []}
-    if not isinstance(content, list):
-        content = [content]
+    given = content if isinstance(content, list) else [] if content is None else [content]
+    # What a result has to have in any case, whatever is wrong with it
+    bare = {"content": [], **({"resultType": "complete"} if "resultType" in result else {})}
     blocks = [
-        {
-            "type": "text",
-            "text": block if isinstance(block, str) else json.dumps(block, sort_keys=True),
-        }
-        if _find_fault(method, {**result, "content": [block]}, version)
-        else block
-        for block in content
+        _write_text(block) if _is_odd({**bare, "content": [block]}, version) else block
+        for block in given
     ]
-    return {**result, "content": blocks}
+    usable = {
+        key: value
+        for key, value in result.items()
+        if key != "content" and not _is_odd({**bare, key: value}, version)
+    }
+    structured = result.get("structuredContent")
+    if structured is not None and "structuredContent" not in usable:
+        text = _write_text(structured)
+        blocks += [] if text in blocks else [text]
+    if "isError" in result and "isError" not in usable:
+        usable["isError"] = bool(result["isError"])
+    return {**bare, **usable, "content": blocks}
+
+
+def _write_text(value: Any) -> dict[str, Any]:
+    """Return a text block: a string as it is, anything else as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return {"type": "text", "text": text}
+
+
+def _is_odd(result: dict[str, Any], version: str) -> bool:
+    """Return whether the result of a call is not as the protocol says."""
+    return bool(_find_fault("tools/call", result, version))
 
 
 def _find_fault(method: str, answer: Mapping[str, Any], version: str, skip: int = 0) -> str:

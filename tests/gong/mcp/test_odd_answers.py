@@ -150,6 +150,10 @@ RESULTS = {
         },
         "a\nb",
     ),
+    "list": ({"content": [], "structuredContent": [1, {"n": 2}]}, '[1, {"n": 2}]'),
+    "number": ({"content": [{"type": "text", "text": "one"}], "structuredContent": 7}, "one\n7"),
+    "word": ({"content": [{"type": "text", "text": "w"}], "structuredContent": "w"}, "w"),
+    "notes": ({"content": [{"type": "text", "text": "seen"}], "_meta": "x"}, "seen"),
     "unknown": (
         {"content": [{"type": "film", "x": 1}, {"type": "text", "text": "seen"}]},
         '{"type": "film", "x": 1}\nseen',
