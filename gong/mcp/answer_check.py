@@ -70,7 +70,7 @@ class AnswerCheck:
         """Return an answer as the SDK is to check it; one that nothing helps as it is."""
         method, is_first = self._asked.pop(request_id, ("", False))
         if method == "tools/call":
-            return _correct_result(result, self.version)
+            return _normalize_result(result, self.version)
         if method not in _LISTS:
             return result
         if is_first:
@@ -111,7 +111,7 @@ def select_members(
     return {**page, key: usable}, refused
 
 
-def _correct_result(result: dict[str, Any], version: str) -> dict[str, Any]:
+def _normalize_result(result: dict[str, Any], version: str) -> dict[str, Any]:
     """Return the result of a call with what of it is as the protocol says, the rest as texts."""
     if result.get("resultType") == "input_required" or not _is_odd(result, version):
         return result

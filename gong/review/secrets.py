@@ -141,10 +141,12 @@ class _FilePlace:
         is_sample = self._is_sample_line(number)
         if secret.kind in _SAMPLE_KINDS:
             if secret.kind == "private-key":
-                return _weigh(is_sample=is_sample) if self._has_key_body(number) else None
+                return _weigh_sample(is_sample=is_sample) if self._has_key_body(number) else None
             before = line.partition(secret.value)[0]
             is_named = _SAMPLE_NAME.search(before) is not None
-            return _weigh(is_sample=is_sample or is_named or _COMMENT.match(line) is not None)
+            return _weigh_sample(
+                is_sample=is_sample or is_named or _COMMENT.match(line) is not None
+            )
         if secret.kind not in _CONTEXT_KINDS:
             return _judge_key(secret.value, is_sample=is_sample)
         value = _decode_basic(secret.value) if secret.kind == "authorization" else secret.value
@@ -174,7 +176,7 @@ class _FilePlace:
         return "critical" if number in self._texts or _is_quoted(before) else None
 
 
-def _weigh(*, is_sample: bool) -> Severity:
+def _weigh_sample(*, is_sample: bool) -> Severity:
     return "minor" if is_sample else "critical"
 
 
