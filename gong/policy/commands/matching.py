@@ -427,6 +427,8 @@ def _split_subcommand(
 
 
 def _is_within_limits(reader: ReadOnlyCommand, arguments: Arguments) -> bool:
+    if reader.leading:
+        arguments = arguments[:1]
     operands = list_operands(arguments, reader.valued)
     limited = bool(
         reader.never or reader.options is not None or reader.operands or reader.forbidden

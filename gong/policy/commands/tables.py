@@ -51,6 +51,8 @@ class ReadOnlyCommand(Struct, frozen=True, forbid_unknown_fields=True):
     """Patterns every operand has to fit one of; none for any."""
     forbidden: tuple[str, ...] = ()
     """Patterns no argument may fit."""
+    leading: bool = False
+    """Whether its options stand first: behind a word that is known nothing is one."""
     skip: int = 0
     """How many operands come before the files: the pattern of grep."""
     needs: tuple[str, ...] = ()

@@ -80,6 +80,8 @@ def test_a_rule_covers_data_but_not_code_that_is_fed_in(judge):
         "date -Iseconds",
         "date -d yesterday",
         "while read -r line; do echo $line; done < a.txt",
+        "TS=$(date) && printf '%s\\n' \"$TS\" $TS",
+        'printf "%s %s" "$(date)" -v',
     ],
 )
 def test_variables_of_the_shell_alone_do_not_ask(judge, command):
@@ -97,6 +99,8 @@ def test_variables_of_the_shell_alone_do_not_ask(judge, command):
         "export FOO=bar",
         "declare -x FOO",
         "read PATH < a",
+        'TS=$(date); printf "$TS" x',
+        "printf -v PATH %s x; ls",
         "FOO=$(./x)",
         "FOO=bar ls",
     ],
