@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .hook import GATES, HookAnswer, HookFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from .hook import HookCall, Point
 
@@ -239,7 +239,21 @@ _INNER_FIELDS = (
     "updatedToolOutput", "updatedMCPToolOutput",
 )  # fmt: skip
 _OUTER_FIELDS = ("continue", "stopReason", "systemMessage", "reason", "decision")
+_SPELLINGS = {
+    field.lower(): field for field in (*_INNER_FIELDS, *_OUTER_FIELDS, "hookSpecificOutput")
+}
+"""Field in small letters and without `_` → as it is spelt."""
 _RESTRICTIVE = {"ask": 1, "block": 2}
+
+
+def _list_misspelt(fields: Iterable[str]) -> list[str]:
+    """Return remarks about fields that would decide something if they were spelt so."""
+    meant = {field: _SPELLINGS.get(field.replace("_", "").lower(), field) for field in fields}
+    return [
+        f"{field} says nothing: the field is {right}"
+        for field, right in meant.items()
+        if right != field
+    ]
 
 
 def _list_misplaced(answer: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
@@ -251,6 +265,7 @@ def _list_misplaced(answer: Mapping[str, Any], own: Mapping[str, Any]) -> list[s
     return [
         *(f"{field} belongs in hookSpecificOutput, not at the top" for field in inner),
         *(f"{field} belongs at the top, not in hookSpecificOutput" for field in outer),
+        *_list_misspelt({**answer, **own}),
     ]
 
 
@@ -328,7 +343,10 @@ def read_answer(call: HookCall, answer: Mapping[str, Any]) -> HookAnswer:
     if call.point not in GATES or not (is_question or meant == "block"):
         meant = ""
     stop = (reason or "a hook denied a call and ended the run") if decided.interrupts else None
-    if answer.get("continue") is False or own.get("continue") is False:
+    goes_on = (answer.get("continue", True), own.get("continue", True))
+    if not all(isinstance(value, bool) for value in goes_on):
+        raise HookFailed("continue is not true or false")
+    if not all(goes_on):
         stop_reason = _read_text(answer, "stopReason") or _read_text(own, "stopReason")
         stop = stop_reason or "a hook ended the run"
         if call.point in {"tool_call", "input"}:

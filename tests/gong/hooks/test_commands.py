@@ -587,6 +587,32 @@ async def test_an_allow_on_the_wrong_level_counts_nothing(stage, answer):
     ]
 
 
+@pytest.mark.parametrize(
+    ("answer", "remark"),
+    [
+        (
+            {"permission_decision": "deny"},
+            "permission_decision says nothing: the field is permissionDecision",
+        ),
+        (
+            {"hookspecificoutput": {"permissionDecision": "deny"}},
+            "hookspecificoutput says nothing: the field is hookSpecificOutput",
+        ),
+    ],
+)
+async def test_an_answer_that_decides_nothing_by_its_spelling_is_reported(stage, answer, remark):
+    _, happened, _ = await run_with(stage, "PreToolUse", answering(answer), ECHO, DONE)
+    said = [event.message.partition(": ")[2] for event in of(events.Warn, happened)]
+    assert remark in said
+
+
+async def test_an_answer_that_goes_on_in_words_is_reported(stage):
+    hook = answering({"continue": "false"})
+    _, happened, _ = await run_with(stage, "PreToolUse", hook, ECHO, DONE)
+    (failed,) = of(events.HookError, happened)
+    assert failed.error == "continue is not true or false"
+
+
 async def test_a_script_that_is_not_there_is_named(stage):
     _, happened, _ = await run_with(stage, "PreToolUse", "python3 nosuch.py", ECHO, DONE)
     said = [event.message for event in of(events.Warn, happened)]
