@@ -147,6 +147,6 @@ def _read_text(file: Path) -> str:
         if not file.is_file():
             return ""
         with file.open("rb") as opened:
-            return opened.read(_MAX_BYTES).decode("utf-8", "replace")
+            return opened.read(_MAX_BYTES).decode("utf-8-sig", "replace")
     except OSError:
         return ""

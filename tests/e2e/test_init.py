@@ -44,6 +44,7 @@ def test_it_names_what_the_files_of_a_project_say(place):
         ),
         ("", "[tool.poetry]\nname = 'sand'\ndescription = 1\n", "# sand\n\n## "),
         ("Counts.\n\n# Later\n", "[project]\nname = 'sand'\n", "# sand\n\nCounts.\n\n## "),
+        ("\ufeff# Sand\n\nCounts.\n", "", "# Sand\n\nCounts.\n\n## "),
         ("", "", "# work\n\n## "),
     ],
 )
