@@ -606,7 +606,7 @@ async def test_an_answer_that_decides_nothing_by_its_spelling_is_reported(stage,
     assert remark in said
 
 
-async def test_an_answer_that_goes_on_in_words_is_reported(stage):
+async def test_continue_in_words_is_reported(stage):
     hook = answering({"continue": "false"})
     _, happened, _ = await run_with(stage, "PreToolUse", hook, ECHO, DONE)
     (failed,) = of(events.HookError, happened)
