@@ -66,8 +66,14 @@ _NEVER_RESTORED = {PermissionMode.BYPASS, PermissionMode.DONT_ASK}
 Answers = str | Sequence[str | Sequence[str]] | Mapping[str, str | Sequence[str]]
 """Answers to questions: by the question's text, in their order, or the only one."""
 
-_QUESTION = re.compile(r"[?？؟][\s*_\"'”’)）」』]*\Z")
-"""The end of a text that asks something, with marks of Markdown and quotes behind it."""
+_QUESTION = re.compile(
+    r"[?？؟][\s*_\"'”’)）」』]*+(?:[(\[][^()\[\]\n/]{1,40}(?:/[^()\[\]\n/]{1,40})+[)\]][\s*_:]*+)?+"
+    r"[\s\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]*+\Z"
+)
+"""The end of a text that asks something.
+
+Behind it may be marks of Markdown, quotes, the choice (`[y/N]`) and emoji.
+"""
 _OPTION = re.compile(r"\s*(?:[-*+•]|\(?(?:\d{1,2}|[A-Za-z])[.):、）])\s+\S")
 """The first line of an item of a list."""
 _MORE_OF_OPTION = re.compile(r"\s*\Z|[ \t]{2,}\S")
