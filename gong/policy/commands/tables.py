@@ -6,6 +6,7 @@ import re
 from fnmatch import translate
 from functools import cache, lru_cache
 from importlib.resources import files
+from threading import Lock
 from typing import Literal
 
 import msgspec
@@ -200,9 +201,18 @@ class DangerTables(Struct, frozen=True, forbid_unknown_fields=True):
         return ReadOnlyCommand(opens=False) if name in self.words.speak else None
 
 
-@cache
+_READING = Lock()
+"""msgspec learns a type once, and crashes where two threads let it learn the same one."""
+
+
 def load_tables() -> DangerTables:
-    """Return the shipped tables."""
+    """Return the shipped tables, in every thread the same."""
+    with _READING:
+        return _read_tables()
+
+
+@cache
+def _read_tables() -> DangerTables:
     import tomllib  # only where a command is looked at
 
     data = files("gong.policy") / "data"

@@ -145,3 +145,32 @@ print(ruling.decision, ruling.why)
     argv = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stdout == "allow \n"
+
+
+THREADS = """
+import sys
+from threading import Barrier, Thread
+from gong.policy.commands.tables import load_tables
+
+sys.setswitchinterval(1e-6)
+together, tables = Barrier(8), []
+
+def load():
+    together.wait()
+    tables.append(load_tables())
+
+threads = [Thread(target=load) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(tables), len({id(table) for table in tables}))
+"""
+
+
+def test_judgements_that_begin_side_by_side_share_the_tables():
+    """Two sessions of a process, such as sub-agents, may judge their first calls at one time."""
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "8 1\n"
