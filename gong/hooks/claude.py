@@ -7,6 +7,7 @@ gong's own words.
 from __future__ import annotations
 
 import os.path
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .hook import GATES, HookAnswer, HookFailed
@@ -243,6 +244,11 @@ _SPELLINGS = {
     field.lower(): field for field in (*_INNER_FIELDS, *_OUTER_FIELDS, "hookSpecificOutput")
 }
 """Field in small letters and without `_` → as it is spelt."""
+_FIELD_IN_TEXT = re.compile(
+    r"""(["'])(hookSpecificOutput|additionalContext|updatedInput|"""
+    + "|".join((*_INNER_FIELDS, *_OUTER_FIELDS))
+    + r")\1\s*:"
+)
 _RESTRICTIVE = {"ask": 1, "block": 2}
 
 
@@ -254,6 +260,12 @@ def _list_misspelt(fields: Iterable[str]) -> list[str]:
         for field, right in meant.items()
         if right != field
     ]
+
+
+def find_field(text: str) -> str | None:
+    """Return the first field of an answer in a text that is not one; None: it has none."""
+    match = _FIELD_IN_TEXT.search(text)
+    return match[2] if match else None
 
 
 def _list_misplaced(answer: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,8 @@
     exit code   what it means
     ---------   -------------------------------------------------------------------------
     0           standard output is the answer: a JSON object, or nothing; at input and
-                session_start any other text is context for the model
+                session_start any other text is context for the model. A text that has fields of
+                an answer but is none is reported
     2           block: standard error is the reason, and the model reads it
     other       a failure: reported, and the run continues, unless onFailure is "block"
 
@@ -164,7 +165,13 @@ class CommandHook:
             raise HookFailed(f"exit code {code}{f': {complaint}' if complaint else ''}")
         text = output.strip()
         if not text.startswith("{"):
-            return HookAnswer(context=text if call.point in _CONTEXT_POINTS else "")
+            field = claude.find_field(text)
+            wrong = f"its output has {field} but does not begin with {{" if field else ""
+            if call.point in _CONTEXT_POINTS:
+                return HookAnswer(context=text, remarks=(wrong,) if wrong else ())
+            if wrong:
+                raise HookFailed(f"{wrong}, so it is no answer")
+            return NO_ANSWER
         try:
             answer = msgspec.json.decode(text.encode(), type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeError) as error:

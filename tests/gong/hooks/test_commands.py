@@ -12,7 +12,7 @@ from gong.agent import events
 from gong.agent.compaction import CompactionRequest
 from gong.hooks.claude import EVENTS, build_tool_input, list_tool_names, read_tool_input
 from gong.hooks.matching import HookCondition, HookMatcher
-from tape.model.entries import Approval, ToolStart, join_texts
+from tape.model.entries import Approval, Context, ToolStart, join_texts
 from tests.gong.agent.conftest import call, seen, types
 from tests.gong.hooks.conftest import of, result_texts
 
@@ -637,3 +637,51 @@ async def test_a_hook_that_fails_in_the_background_is_reported(stage):
     await session.close()
     (failed,) = of(events.HookError, reported)
     assert (failed.hook, failed.error) == ("PreToolUse exit 3", "exit code 3")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        'Loading profile\n{"decision": "block", "reason": "no"}',
+        'ready {"decision":"block"}',
+        '\ufeff{"decision": "block"}',
+        '"decision": "block"}',
+        '[{"decision": "block"}]',
+        "Answer: {'decision' : 'block'}",
+    ],
+)
+async def test_an_answer_behind_other_text_is_reported(stage, output):
+    """C26: only an output that begins with { is an answer, and one that is lost is said."""
+    _, happened, _ = await run_with(stage, "PreToolUse", answering(output), ECHO, DONE)
+    assert result_texts(happened) == ["out\n"]
+    (told,) = of(events.HookError, happened)
+    assert told.hook.startswith("PreToolUse cat")
+    assert told.error == ("its output has decision but does not begin with {, so it is no answer")
+
+
+async def test_an_answer_behind_other_text_blocks_where_failures_do(stage):
+    output = answering('loading\n{"decision": "approve"}')
+    _, happened, _ = await run_with(stage, "PreToolUse", output, ECHO, DONE, onFailure="block")
+    (text,) = result_texts(happened)
+    assert text.startswith("Blocked by a hook: the hook PreToolUse cat")
+    assert "does not begin with {" in text
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "SessionStart"])
+async def test_an_answer_behind_other_text_is_context_and_reported(stage, event):
+    text = 'loading\n{"hookSpecificOutput": {"additionalContext": "be brief"}}'
+    session, happened, _ = await run_with(stage, event, answering(text), DONE)
+    said = [one.message for one in of(events.Warn, happened)]
+    assert [one.partition(": ")[2] for one in said] == [
+        "its output has hookSpecificOutput but does not begin with {"
+    ]
+    assert said[0].startswith(f"hook {event} cat")
+    contexts = [one.data for one in session.recorder.path if isinstance(one.data, Context)]
+    assert [join_texts(one.content) for one in contexts] == [text]
+
+
+async def test_plain_text_of_a_hook_is_no_answer_and_no_failure(stage):
+    text = "formatted {3 files}: the decision: none, continue: yes"
+    _, happened, _ = await run_with(stage, "PostToolUse", answering(text), ECHO, DONE)
+    assert not of(events.HookError, happened)
+    assert not of(events.Warn, happened)
