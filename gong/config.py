@@ -31,7 +31,7 @@ from .tools.limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class CompactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -260,6 +260,17 @@ def check_value(name: str, value: object, kind: Any) -> Any:
                 f"choose one of {', '.join(choice for choice in choices if 'None' not in choice)}"
             )
         raise ConfigurationError(f"{name} is {value!r}: {allowed}") from error
+
+
+def check_names(given: Iterable[str], known: Sequence[str]) -> None:
+    """Check that settings are known; raises ConfigurationError with those that are near."""
+    from difflib import get_close_matches  # only needed for an error
+
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=3)
+            meant = f"did you mean {' or '.join(near)}?" if near else f"use {', '.join(known)}"
+            raise ConfigurationError(f"unknown setting {name}: {meant}")
 
 
 PROJECT_FILE = ".gong/config.toml"

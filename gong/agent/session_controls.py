@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace as replace_fields
 
 from tape.model.entries import Mode
 
-from ..config import check_value
+from ..config import check_names, check_value
 from ..errors import ConfigurationError
 from ..policy.approval import ConsultingPolicy, ModalPolicy, find_mode
 from ..policy.modes import parse_mode
@@ -22,6 +22,7 @@ from .answer_form import ANSWER_TOOL, AnswerForm
 from .model import AgentModel
 from .queues import SessionQueues
 from .run_context import RunState
+from .session_config import SessionConfig
 
 if TYPE_CHECKING:
     from tape.model.entries import Payload
@@ -172,8 +173,9 @@ class SessionControls:
     def configure(self, **limits: Any) -> None:
         """Change limits and timeouts from the next call on; the names are those of SessionConfig.
 
-        Raises ConfigurationError for a wrong value, TypeError for an unknown name.
+        Raises ConfigurationError for a wrong value, and for an unknown name, with those near it.
         """
+        check_names(limits, [limit.name for limit in fields(SessionConfig)])
         config = replace(self.setup.config, **limits)
         parts: dict[str, Any] = {"config": config}
         if not limits.keys().isdisjoint({"tool_output_limits", "tool_line_limits"}):

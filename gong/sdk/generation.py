@@ -36,6 +36,7 @@ from tape.context.view import Message
 from tape.model.entries import Text
 from tape.text import clean_words
 
+from ..config import check_names
 from ..errors import Aborted, ConfigurationError, ModelError, RequestTimeout
 from ..llm.accumulate import StreamAccumulator
 from ..llm.client import Client
@@ -151,6 +152,9 @@ class AnswerDeadline:
                 self._waiting.cancel()
 
 
+_GIVEN = {"model", "messages", "tools"}
+_REQUEST_FIELDS = [name for name in Request.__struct_fields__ if name not in _GIVEN]
+"""Fields of Request that `stream_text` has no argument of its own for."""
 _default_clients: list[Client] = []
 """The default client: at most one, created on first use."""
 
@@ -193,12 +197,13 @@ def stream_text(
     and returns a better one or None. `provider_options` are by provider: fields of the body that
     only it knows; ConfigurationError for one that gong sets itself. `request` takes the other
     fields of Request: system, tool_choice, max_tokens, temperature, top_p, reasoning_effort,
-    metadata, options, …
+    metadata, options, …; ConfigurationError for an unknown one.
 
     Seconds are limited by `timeout`, tools and all, and by `step_timeout` for each model call with
     its tools; `abort_signal` stops when it is set. Iterating raises ModelError: RequestTimeout,
     Aborted and the rest. Whatever stops it, cancelling and closing too, closes the connection.
     """
+    check_names(request, _REQUEST_FIELDS)
     client = client or get_default_client()
     provider, name = client.resolve(model)
     if pictures and (prompt is None or messages is not None):

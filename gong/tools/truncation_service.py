@@ -12,8 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict, fields, replace
 
+from ..config import check_names, check_value
 from .limits import TruncationOverride, TruncationSettings, count_bytes
 from .output_storage import (
     FolderStorage,
@@ -158,7 +159,14 @@ class TruncationService:
         return await self._open_own_storage().cleanup(self._config.retention_days)
 
     def update_config(self, **changes: Any) -> None:
-        """Change fields of the configuration for all tools, from the next text on."""
+        """Change fields of the configuration for all tools, from the next text on.
+
+        Raises ConfigurationError for an unknown field, and for a value of a wrong type or range.
+        """
+        kinds = {field.name: field.type for field in fields(TruncationSettings)}
+        check_names(changes, [*kinds])
+        for name, value in changes.items():
+            check_value(name, value, kinds[name])
         self._config = replace(self._config, **changes)
 
     def set_tool_config(self, tool_name: str, change: TruncationOverride) -> None:

@@ -66,6 +66,24 @@ async def test_a_limit_of_a_session_takes_its_values_only(stage, name):
     assert [one.kind for one in await seen(session, "go")][-1] == "agent_end"
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("max_turn", "did you mean max_turns or"),
+        ("loop_detection", "did you mean loop_detection_window or enable_loop_detection?"),
+        ("nosuch", "use max_turns, max_tool_rounds_per_input, "),
+        ("", "use max_turns, "),
+    ],
+)
+async def test_a_limit_that_is_unknown_is_named_with_those_near_it(stage, name, hint):
+    session = await stage.session()
+    before = session.setup
+    with pytest.raises(ConfigurationError) as caught:
+        session.configure(**{"max_seconds": 5, name: 1})
+    assert str(caught.value).startswith(f"unknown setting {name}: {hint}")
+    assert session.setup is before
+
+
 def list_leaves(kind=Settings, place=()):
     """Yield each setting that is no table: its keys, and its type."""
     for one in msgspec.structs.fields(kind):

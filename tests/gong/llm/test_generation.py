@@ -82,6 +82,13 @@ async def test_a_prompt_or_messages_but_not_both(scripted):
             await generate(**wrong, **scripted({"text": "x"}))
 
 
+async def test_a_field_of_a_request_that_is_unknown_is_named(scripted):
+    for ask, more in ((generate, {}), (generate_object, {"kind": City})):
+        with pytest.raises(ConfigurationError) as caught:
+            await ask(prompt="x", max_token=5, **more, **scripted({"text": "x"}))
+        assert str(caught.value) == "unknown setting max_token: did you mean max_tokens?"
+
+
 async def test_the_words_of_a_stream_join_to_the_text(scripted):
     """M152: stream and whole answer are the same."""
     stream = stream_text(prompt="haiku", **scripted({"text": "an old silent pond"}))

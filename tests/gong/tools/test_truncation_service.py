@@ -8,6 +8,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gong.errors import ConfigurationError
 from gong.tools.limits import TruncationOverride, TruncationSettings
 from gong.tools.output_storage import (
     FolderStorage,
@@ -181,6 +182,21 @@ async def test_configuration_changes_while_it_runs(make):
     assert (await service.output(lines(12), TruncationContext("x"))).removed_lines == 1
     service.update_config(enabled=False)
     assert not (await service.output(lines(12), TruncationContext("x"))).truncated
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"max_line": 10}, "unknown setting max_line: did you mean max_lines"),
+        ({"nosuch": 10}, "unknown setting nosuch: use max_lines, max_bytes, "),
+        ({"max_lines": 0}, "max_lines is 0: expected `int` >= 1"),
+        ({"direction": "left"}, "direction is 'left': choose one of "),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused(make, change, error):
+    with pytest.raises(ConfigurationError) as caught:
+        make(tools={}).update_config(**change)
+    assert str(caught.value).startswith(error)
 
 
 async def test_a_user_sets_less_for_all_tools(make):
