@@ -278,7 +278,8 @@ def _record_answer(
         context.emit(events.Warn(f"{assistant.provider} stopped this answer: {why}"))
     for remark in dict.fromkeys(response.warnings):
         context.warn_once(remark)
-    has_nothing = stop == "stop" and not response.is_paused and is_wordless(content)
+    is_ended = stop in {"stop", "tool_calls"} and not response.is_paused
+    has_nothing = is_ended and is_wordless(content)
     return Answer(content, stop, is_paused=response.is_paused, is_wordless=has_nothing)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tape.model.entries import Thinking, is_wordless
+from tape.model.entries import Thinking, is_wordless, select_tool_calls
 
 if TYPE_CHECKING:
     from tape.model.entries import Content
@@ -21,6 +21,8 @@ def describe_short_answer(content: Content, stop_reason: str) -> str:
         return "the answer was cut at the limit of its length (max_output_tokens)"
     if stop_reason not in _WHOLE_STOPS:
         return f"the answer ended early: {stop_reason}"
+    if stop_reason == "tool_calls" and not select_tool_calls(content):
+        return "the answer ended with tool calls, and has none"
     if not is_wordless(content):
         return ""
     if any(isinstance(block, Thinking) for block in content):

@@ -269,6 +269,14 @@ SHORT = {
     ),
     "empty twice": ([NOTHING, NOTHING], ("", "the answer is empty")),
     "thought twice": ([THOUGHT, THOUGHT], ("", "the answer has no text: the model only thought")),
+    "calls announced": (
+        [{"text": "I look.", "stop_reason": "tool_calls"}],
+        ("I look.", "the answer ended with tool calls, and has none"),
+    ),
+    "calls announced without a word": (
+        [{"text": "", "stop_reason": "tool_calls"}, {"thinking": "a", "stop_reason": "tool_calls"}],
+        ("", "the answer ended with tool calls, and has none"),
+    ),
     "stopped by a filter": (
         [{"text": "I will", "stop_reason": "content_filter"}],
         ("I will", "the answer ended early: content_filter"),
@@ -290,7 +298,7 @@ def test_an_answer_that_is_not_whole_ends_with_9_and_says_why(place, case):
     assert done.stderr.splitlines()[-1] == f"gong: {why}"
 
 
-@pytest.mark.parametrize("first", [NOTHING, THOUGHT])
+@pytest.mark.parametrize("first", [NOTHING, THOUGHT, {"text": "", "stop_reason": "tool_calls"}])
 def test_an_answer_without_words_is_asked_for_once_more(place, first):
     model = place.script(first, {"text": "forty-two"})
     done = place.run("gong", "chat", "-p", "go", "-m", model)
