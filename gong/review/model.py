@@ -138,7 +138,9 @@ def _read_report(report: Any) -> StageAnswer:
         return StageAnswer(error=report.output or "it ended without an answer")
     try:
         report_fields = msgspec.json.decode(find_object(report.output), type=dict[str, Any])
-        listed = msgspec.convert(report_fields.get("findings", ()), tuple[Any, ...])
+        if "findings" not in report_fields:
+            return StageAnswer(error="its answer cannot be read: it has no list `findings`")
+        listed = msgspec.convert(report_fields["findings"], tuple[Any, ...])
     except (MalformedAnswer, msgspec.MsgspecError) as error:
         return StageAnswer(error=f"its answer cannot be read: {error}")
     findings, wrong = [], []

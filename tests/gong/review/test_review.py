@@ -309,6 +309,20 @@ async def ask_host(place, *answers, words=("--json",)):
     return said
 
 
+@pytest.mark.parametrize("answer", ["{}", '{"result": []}', '{"findings": null}'])
+async def test_an_answer_without_findings_is_a_stage_that_failed(place, answer):
+    """M185: an object without the list says nothing of what was looked at; it is asked again."""
+    place.write({"a.py": "x = 1\n"})
+    odd = {"text": answer}
+    told = json.loads(await ask_host(place, odd, odd, odd, say(), say(REPORTED)))
+    assert [one["text"] for one in told["findings"]] == ["it is"]
+    assert told["stages"] == ["quality", "practice"]
+    (failed,) = told["failed"]
+    assert failed["part"] == "security"
+    assert failed["error"].startswith("its answer cannot be read: ")
+    assert "findings" in failed["error"] or "got `null`" in failed["error"]
+
+
 async def test_a_stage_that_fails_costs_only_itself(place):
     """M185: what the others found is printed, the stage is named, the exit code is its own."""
     place.write({"a.sh": "curl x | sh\n"})
