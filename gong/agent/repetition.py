@@ -1,7 +1,7 @@
 """Notice a model that goes in circles: the same calls or the same text again and again. Pure.
 
-A pattern is a cycle of 1, 2 or 3 calls, alike in name and arguments, that fills the last `window`
-calls: 10, 10, 9. It is counted for itself, and again after `window` further calls:
+A pattern is a cycle of 1, 2 or 3 calls, alike in name, arguments and result, that fills the last
+`window` calls: 10, 10, 9. It is counted for itself, and again after `window` further calls:
 
 | a pattern is found | then |
 |---|---|
@@ -9,10 +9,9 @@ calls: 10, 10, 9. It is counted for itself, and again after `window` further cal
 | the second time, at 20 | it is counted |
 | the third time, at 30 | the run ends |
 
-Only where the results repeat too is a pattern counted after the warning: calls whose results change
-get somewhere, such as those that wait for a server. Calls that wait for a task are not looked at.
-New input of a person makes a new guard. Text that repeats inside one answer ends that answer: see
-`TextGuard`. (mission.md M018 and C14.)
+Calls whose results change get somewhere, such as those that wait for a server: they are no pattern.
+Calls that wait for a task are not looked at. New input of a person makes a new guard. Text that
+repeats inside one answer ends that answer: see `TextGuard`. (mission.md M018 and C14.)
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ class _Pattern(NamedTuple):
     """Calls of its whole cycles."""
     calls: tuple[str, ...]
     """The calls of a cycle, sorted: A B A B and B A B A are one pattern, seen a call later."""
-    has_same_results: bool
 
 
 class RepetitionGuard:
@@ -95,8 +93,7 @@ class RepetitionGuard:
         del self._traces[: -self.window]
         for pattern in _find_patterns(self._traces, self.window):
             findings, found_at = self._found.get(pattern.calls, (0, 0))
-            is_counted = pattern.has_same_results and self._count - found_at >= self.window
-            if findings and not is_counted:
+            if findings and self._count - found_at < self.window:
                 continue
             self._found[pattern.calls] = findings + 1, self._count
             message = (
@@ -169,10 +166,9 @@ def _find_patterns(traces: Sequence[_CallTrace], window: int) -> list[_Pattern]:
     for cycle in range(1, _MAX_CYCLE + 1):
         length = window - window % cycle
         newest = traces[-length:]
-        calls = [trace.call for trace in newest]
-        if length > cycle and _is_cycle(calls, cycle, length):
-            has_same_results = _is_cycle(newest, cycle, length)
-            patterns.append(_Pattern(length, tuple(sorted(calls[:cycle])), has_same_results))
+        if length > cycle and _is_cycle(newest, cycle, length):
+            calls = sorted(trace.call for trace in newest[:cycle])
+            patterns.append(_Pattern(length, tuple(calls)))
     return patterns
 
 

@@ -23,8 +23,9 @@ record.count = 0
 
 
 def find(words: str, window: int = 10) -> list[tuple[int, Repetition]]:
+    """Return what is found where each call has its own result, again and again."""
     guard = RepetitionGuard(window)
-    found = [(number, record(guard, word)) for number, word in enumerate(words, 1)]
+    found = [(number, record(guard, word, f"of {word}")) for number, word in enumerate(words, 1)]
     return [(number, one) for number, one in found if one is not None]
 
 
@@ -48,16 +49,9 @@ def test_other_calls_are_no_loop(words):
     assert find(words) == []
 
 
-def find_with_results(words: str, window: int = 10) -> list[tuple[int, Repetition]]:
-    """Return what is found where each call has its own result, again and again."""
-    guard = RepetitionGuard(window)
-    found = [(number, record(guard, word, f"of {word}")) for number, word in enumerate(words, 1)]
-    return [(number, one) for number, one in found if one is not None]
-
-
 @pytest.mark.parametrize("unit", ["a", "ab"])
 def test_the_third_finding_of_a_pattern_ends_the_run_and_the_first_warns_c14(unit):
-    found = find_with_results(unit * (30 // len(unit)))
+    found = find(unit * (30 // len(unit)))
     assert [number for number, _ in found] == [10, 20, 30]
     assert [one.is_new for _, one in found] == [True, False, False]
     assert [one.is_last for _, one in found] == [False, False, True]
@@ -65,14 +59,14 @@ def test_the_third_finding_of_a_pattern_ends_the_run_and_the_first_warns_c14(uni
 
 def test_patterns_are_counted_each_for_itself_c14():
     """Three different ones are no third finding of any."""
-    found = find_with_results("a" * 10 + "b" * 10 + "c" * 10 + "d" * 10)
+    found = find("a" * 10 + "b" * 10 + "c" * 10 + "d" * 10)
     assert [(number, one.is_new, one.is_last) for number, one in found] == [
         (number, True, False) for number in (10, 20, 30, 40)
     ]
 
 
 def test_a_reported_pattern_counts_again_after_other_calls_c14():
-    found = find_with_results("a" * 10 + "bcdefghi" + "a" * 10 + "ihgfedcb" + "a" * 10)
+    found = find("a" * 10 + "bcdefghi" + "a" * 10 + "ihgfedcb" + "a" * 10)
     assert [(number, one.is_new, one.is_last) for number, one in found] == [
         (10, True, False),
         (28, False, False),
@@ -82,14 +76,34 @@ def test_a_reported_pattern_counts_again_after_other_calls_c14():
 
 @pytest.mark.parametrize("words", ["aaaa", "aaaaaaaaa", "abababab"])
 def test_fewer_calls_than_the_window_are_no_loop_with_any_results(words):
-    assert find_with_results(words) == []
+    assert find(words) == []
     guard = RepetitionGuard()
     assert not any(record(guard, word, "no", failed=True) for word in words)
 
 
-def test_calls_with_changing_results_are_warned_of_once_and_never_stopped():
-    [(number, found)] = find("a" * 100)
-    assert (number, found.is_new, found.is_last) == (10, True, False)
+@pytest.mark.parametrize("unit", ["a", "ab", "abc"])
+def test_calls_with_changing_results_are_no_loop(unit):
+    """M018: a poll that hears something new each time gets somewhere."""
+    guard = RepetitionGuard()
+    assert not any(record(guard, word) for word in unit * 40)
+
+
+def test_a_poll_whose_answer_stays_the_same_is_a_loop_from_there_on():
+    guard = RepetitionGuard()
+    said = [f"{number} %" for number in range(15)] + ["stuck"] * 30
+    found = [(number, record(guard, "a", text)) for number, text in enumerate(said, 1)]
+    assert [(number, one.is_new, one.is_last) for number, one in found if one] == [
+        (25, True, False),
+        (35, False, False),
+        (45, False, True),
+    ]
+
+
+@pytest.mark.parametrize("changes", [6, 9, 10])
+def test_one_other_result_among_the_last_ten_is_no_loop(changes):
+    guard = RepetitionGuard()
+    said = ["same"] * 5 + ["other" if n == changes else "same" for n in range(6, 16)]
+    assert not any(record(guard, "a", text) for text in said)
 
 
 @pytest.mark.parametrize("tool", ["bash_output", "TaskOutput", "wait"])
