@@ -90,8 +90,8 @@ def review(
 ) -> int:
     """Review changes: those of the folder, of RANGE (A..B or a commit), staged ones, a patch.
 
-    Fixed checks run first, also ruff, bandit, semgrep and eslint where they are installed; then a
-    model looks at security, quality and practice. Findings are about new lines.
+    Fixed checks run first, also ruff, bandit, semgrep, eslint and shellcheck where they are
+    installed; then a model looks at security, quality and practice. Findings are about new lines.
 
     Exits with 1 if there is a finding at or above --fail-on, with 10 if a stage or an analyser
     failed (what the others found is printed), else with 0.

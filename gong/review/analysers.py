@@ -1,11 +1,11 @@
 """Analysers of others, each asked where it is installed: its output → findings.
 
-analyser  files          asked for
---------  -------------  ----------------------------------------------------------------
-ruff      Python         rules F, B, S, E9, SIM115 and C901
-bandit    Python         all its rules but those that ruff is not asked for
-semgrep   Python JS Go   `data/semgrep.yaml`: values that flow from requests into commands
-eslint    JavaScript     `data/eslint.config.mjs`: its core rules
+analyser    files          asked for
+----------  -------------  --------------------------------------------------------------
+ruff        Python         rules F, B, S, E9, SIM115 and C901
+bandit      Python         all its rules but those that ruff is not asked for
+semgrep     Python JS Go   `data/semgrep.yaml`: values that flow from requests into commands
+eslint      JavaScript     `data/eslint.config.mjs`: its core rules
 
 They are given copies of the files, as they are reviewed, in a folder of their own: what is staged
 or in a commit is seen as it is there, and no settings, plugin or program of the project is run.
@@ -47,8 +47,12 @@ _SEMGREP_RULES, _ESLINT_RULES = _DATA / "semgrep.yaml", _DATA / "eslint.config.m
 _PYTHON = frozenset({".py", ".pyi", ".pyw"})
 _SCRIPT = frozenset({".js", ".jsx", ".mjs", ".cjs"})
 _TYPED = frozenset({".ts", ".tsx", ".mts", ".cts"})
+_SHELL = frozenset({".sh", ".bash", ".ksh", ".dash"})
 _BANDIT: dict[str, Severity] = {"HIGH": "major", "MEDIUM": "major", "LOW": "minor"}
 _SEMGREP: dict[str, Severity] = {"ERROR": "critical", "WARNING": "major", "INFO": "minor"}
+_SHELLCHECK: dict[str, Severity] = {"error": "major", "warning": "minor"}
+_MAX_SYNTAX_CODE = 1999
+"""Rules of shellcheck up to this one are about what the shell cannot read."""
 _CATEGORIES: dict[str, tuple[str, Severity]] = {
     **dict.fromkeys(("105", "106", "107"), ("secret", "minor")),
     **dict.fromkeys(("110", "112"), ("swallowed-error", "minor")),
@@ -277,6 +281,18 @@ def _read_eslint(output: Any) -> list[ReviewFinding]:
     return findings
 
 
+def _read_shellcheck(output: Any) -> list[ReviewFinding]:
+    findings = []
+    for row in output["comments"]:
+        level, code, text = row["level"], row["code"], row["message"]
+        severity = _SHELLCHECK.get(level, "info")
+        if level == "error" and code <= _MAX_SYNTAX_CODE:
+            severity = "critical"
+        lines = (row["line"], row["endLine"])
+        findings.append(ReviewFinding(row["file"], lines, severity, f"shellcheck-SC{code}", text))
+    return findings
+
+
 _ANALYSERS = (
     _Analyser(
         "ruff",
@@ -303,4 +319,6 @@ _ANALYSERS = (
         _read_eslint,
         _ESLINT_RULES,
     ),
+    _Analyser("shellcheck", _SHELL, ("--norc", "--format=json1", "--exclude=SC1090,SC1091"),
+              _read_shellcheck),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Analysers of others: ruff, bandit, semgrep and eslint, real where they are installed (M185)."""
+"""Analysers of others, real where they are installed (M185)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = ("ruff", "bandit", "semgrep", "eslint")
+TOOLS = ("ruff", "bandit", "semgrep", "eslint", "shellcheck")
 SCRIPT = """\
 const fs = require("fs");
 app.get("/", (req, res) => {
@@ -123,21 +123,30 @@ RECORDED = {
             {"ruleId": None, "fatal": True, "severity": 2, "line": 1, "message": "syntax"},
         ]},
     ],
+    "shellcheck": {"comments": [
+        {"file": "./0/b.sh", "line": 1, "endLine": 1, "column": 4, "endColumn": 6, "level": "info",
+         "code": 2086, "message": "Double quote", "fix": None},
+        {"file": "./0/b.sh", "line": 1, "endLine": 2, "column": 1, "endColumn": 1, "level": "error",
+         "code": 1073, "message": "Couldn't parse", "fix": None},
+        {"file": "./0/b.sh", "line": 9, "endLine": 9, "level": "error", "code": 2068,
+         "message": "not there"},
+    ]},
 }  # fmt: skip
 EXPECTED = {
     "bandit": {("a.py", 1, "unsafe-call")},
     "semgrep": {("a.py", 1, "sql-injection")},
     "ruff": {("a.py", 1, "ruff-F401")},
     "eslint": {("a.js", 1, "eslint-no-eval"), ("a.js", 1, "eslint-syntax")},
+    "shellcheck": {("b.sh", 1, "shellcheck-SC2086"), ("b.sh", 1, "shellcheck-SC1073")},
 }
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_what_an_analyser_prints_is_read(place, name):
-    """M185: an installed analyser is asked; what is about unchanged lines is left out."""
+    """M185, M228: an installed analyser is asked; what is about unchanged lines is left out."""
     calls = play(place, name, RECORDED[name])
     place.leave_extras()
-    place.write({"a.py": "eval(input())\n", "a.js": "eval(input())\n"})
+    place.write({"a.py": "eval(input())\n", "a.js": "eval(input())\n", "b.sh": "rm $1\n"})
     told = review(place)
     assert told["analysers"] == [name]
     assert list_places(told, name) == EXPECTED[name]
@@ -170,7 +179,7 @@ def test_an_analyser_that_prints_no_json_costs_only_itself(place):
     place.leave_extras()
     place.write({"a.py": "eval(input())\n", "a.sh": "curl x | sh\n"})
     told = review(place, code=10)
-    assert (told["analysers"], told["missing"]) == ([], ["bandit", "semgrep"])
+    assert (told["analysers"], told["missing"]) == ([], ["bandit", "semgrep", "shellcheck"])
     (failed,) = told["failed"]
     assert failed["part"] == "ruff"
     assert "exit code 3" in failed["error"]
@@ -185,6 +194,7 @@ def test_an_analyser_of_another_shape_costs_only_itself(place, name):
         "bandit": {"results": [{"filename": "./7/a.py"}]},
         "semgrep": {"results": [None]},
         "eslint": [{"messages": [3]}],
+        "shellcheck": [{"file": "./0/a.sh"}],
     }
     play(place, name, odd[name])
     place.leave_extras()
@@ -334,3 +344,25 @@ def test_eslint_runs_no_program_of_the_repository(place):
     found = list_places(review(place), "eslint")
     assert {("web/a.js", 8, "eslint-use-isnan"), ("web/a.js", 9, "eslint-no-eval")} <= found
     assert not [*place.root.rglob("ran")]
+
+
+def test_shellcheck_reads_scripts_without_the_settings_of_the_repository(place):
+    """M228: severities, and nothing about files that it is not given."""
+    link(place, "shellcheck")
+    place.write({
+        ".shellcheckrc": "disable=all\n",
+        "a.sh": "#!/bin/sh\n. ./lib.sh\ncd /x\nrm $1\n",
+        "b.bash": "if true; then\n  echo\n",
+    })  # fmt: skip
+    told = review(place)
+    assert told["analysers"] == ["shellcheck"]
+    found = {
+        (one["file"], one["lines"][0], one["category"], one["severity"])
+        for one in told["findings"]
+        if one["source"] == "shellcheck"
+    }
+    assert {one for one in found if one[0] == "a.sh"} == {
+        ("a.sh", 3, "shellcheck-SC2164", "minor"),
+        ("a.sh", 4, "shellcheck-SC2086", "info"),
+    }
+    assert ("b.bash", 1, "shellcheck-SC1046", "critical") in found
