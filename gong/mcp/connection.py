@@ -240,7 +240,10 @@ class ServerConnection:
         left_out = [*self._answers.refused.get("tools/list", ())]
         usable: dict[str, types.Tool] = {}
         schemas: dict[str, TranslatedSchema] = {}
-        for tool in listed:
+        for number, tool in enumerate(listed, 1):
+            if not tool.name.strip():
+                left_out.append(RefusedMember(f"no. {number}", "its name is empty"))
+                continue
             if tool.name in usable:
                 left_out.append(RefusedMember(tool.name, "another tool has its name"))
                 continue

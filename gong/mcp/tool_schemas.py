@@ -12,7 +12,10 @@ request. What is valid and taken by all is left as it is.
     a list of `items` (draft 7)               `prefixItems`
     `anyOf` and the like at the root          the properties of all; what all require is required
     `$ref` at the root                        what it refers to
-    `$ref` to nothing, or to another file     {}
+    `$ref` to nothing, or to another file,    {}
+    and references that lead in a circle
+    a `pattern` that Python cannot read       nothing
+    a value twice in `enum`                   once
     a property named "a b", "$top"            "a_b", "_top", and a call has the own name
     another word that JSON Schema has not     nothing
 
@@ -21,7 +24,9 @@ The server checks arguments itself, so what is left out here costs nothing but a
 
 from __future__ import annotations
 
+import json
 import re
+import warnings
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
@@ -85,8 +90,9 @@ def _translate_node(node: Any, root: Mapping[str, Any]) -> Any:
         return {} if node else {"not": {}}
     if not isinstance(node, dict):
         return {}
-    if "$ref" in node and _find_referred(node["$ref"], root) is None:
-        node = {key: value for key, value in node.items() if key != "$ref"}
+    for key in ("$ref", "$dynamicRef"):
+        if key in node and not _has_target(node[key], root):
+            node = {name: value for name, value in node.items() if name != key}
     if isinstance(node.get("items"), list):
         node = {**node, "prefixItems": node["items"], "items": node.get("additionalItems")}
         node.pop("additionalItems", None)
@@ -105,14 +111,18 @@ def _translate_node(node: Any, root: Mapping[str, Any]) -> Any:
     return plain
 
 
-def _translate_word(key: str, value: Any, root: Mapping[str, Any]) -> Any:  # noqa: PLR0911 (a case each)
+def _translate_word(key: str, value: Any, root: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0911 (a case each)
     """Return the value of a word of a schema; None where it says nothing."""
     if key in _ANY_VALUE or value is None:
         return value
     if key in _NAMED:
         if not isinstance(value, dict):
             return None
-        return {name: _translate_node(node, root) for name, node in value.items()}
+        return {
+            name: _translate_node(node, root)
+            for name, node in value.items()
+            if key != "patternProperties" or _is_pattern(name)
+        }
     if key in _LISTED:
         return (
             [_translate_node(node, root) for node in value] or None
@@ -131,8 +141,25 @@ def _translate_word(key: str, value: Any, root: Mapping[str, Any]) -> Any:  # no
             [] if value == [] else None
         )
     if key == "enum":
-        return value if isinstance(value, list) and value else None
+        return _drop_repeated(value) or None if isinstance(value, list) else None
+    if key == "pattern":
+        return value if isinstance(value, str) and _is_pattern(value) else None
     return value
+
+
+def _drop_repeated(values: list[Any]) -> list[Any]:
+    """Return values, each once; 1 and true are two."""
+    return list({json.dumps(value, sort_keys=True): value for value in values}.values())
+
+
+def _is_pattern(text: str) -> bool:
+    """Return whether a text is a regular expression as Python reads it, which providers check."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of sets within sets
+            re.compile(text)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
 
 
 def _translate_type(value: Any) -> Any:
@@ -158,6 +185,16 @@ def _find_referred(reference: Any, root: Mapping[str, Any]) -> Any:
         else:
             return None
     return target if isinstance(target, dict | bool) else None
+
+
+def _has_target(reference: Any, root: Mapping[str, Any]) -> bool:
+    """Return whether a reference leads to a schema, over others or at once."""
+    for _ in range(_MAX_STEPS):
+        referred = _find_referred(reference, root)
+        if not isinstance(referred, dict) or "$ref" not in referred:
+            return referred is not None
+        reference = referred["$ref"]
+    return False
 
 
 def _has_anchor(node: Any, name: str) -> bool:

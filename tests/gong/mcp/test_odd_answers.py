@@ -68,6 +68,17 @@ async def test_what_is_no_tool_at_all_is_counted(stage):
     assert "s__good" in session.setup.tools.active
 
 
+@pytest.mark.parametrize("name", ["", " ", "\t"])
+async def test_a_tool_without_a_name_is_counted(stage, name):
+    """M182: a call of it could name nothing."""
+    bad = {"name": name, "description": "b", "inputSchema": {"type": "object"}}
+    stage.use(s=write_answers(stage.folder.parent, tools_list={"tools": [GOOD, bad]}))
+    session = await stage.session({"text": "one"})
+    told = warnings(await seen(session, "hi"))
+    assert [name for name in session.setup.tools.active if "__" in name] == ["s__good"]
+    assert told == ["MCP server s: the tool no. 2 is left out: its name is empty"]
+
+
 @pytest.mark.parametrize(
     ("said", "got"),
     [("a\ud800b", "a\ufffdb"), ("a\0b", "a\0b"), ("\udc00\ud83d", "\ufffd\ufffd")],

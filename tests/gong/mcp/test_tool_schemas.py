@@ -34,6 +34,8 @@ KEPT = [
         "additionalProperties": False,
     },
     {**field({"$ref": "#/$defs/P"}), "$defs": {"P": {"type": "array", "items": {}}}},
+    field({"type": "string", "pattern": r"^[\w.+-]+@\w+\.\w{2,}$"}),
+    {**field({"$ref": "#/$defs/t"}), "$defs": {"t": {"properties": {"t": {"$ref": "#/$defs/t"}}}}},
     {**field({"anyOf": [{"const": None}, {"enum": ["x", None]}]}), "x-own": [None, True]},
 ]
 
@@ -82,6 +84,26 @@ CHANGED = [
         {**field({}), "required": ["a", "b"]},
     ),
     ({**OBJECT, "$ref": "#"}, {**OBJECT, "properties": {}}),
+    (field({"enum": {"x": 1}, "title": "t"}), field({"title": "t"})),
+    (field({"enum": ["a", "a", 1, True, 1]}), field({"enum": ["a", 1, True]})),
+    *(
+        (field({"type": "string", "pattern": pattern}), field({"type": "string"}))
+        for pattern in ("(", "[a-", "*a", "a{2,1}", "(?<n>a)", r"\p{L}", "\\", 5, None)
+    ),
+    (
+        field({"patternProperties": {"(": {}, "^x-": {"type": "str"}}}),
+        field({"patternProperties": {"^x-": {"type": "string"}}}),
+    ),
+    ({**field({"$ref": "#/properties/a", "title": "t"})}, field({"title": "t"})),
+    (
+        {**field({"$ref": "#/$defs/b"}), "$defs": {"b": {"$ref": "#/$defs/b"}}},
+        {**field({}), "$defs": {"b": {}}},
+    ),
+    (
+        {**field({"$ref": "#/$defs/b"}), "$defs": {"b": {"$ref": "#/$defs/gone"}}},
+        {**field({}), "$defs": {"b": {}}},
+    ),
+    (field({"$dynamicRef": "#gone"}), field({})),
 ]
 
 
