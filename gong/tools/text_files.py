@@ -238,15 +238,16 @@ class TextPlaces(NamedTuple):
     spans: tuple[Span, ...]
     """The occurrences to replace: exact ones if there are any, else similar ones."""
     total: int
-    """How many there are in all, counting what only looks like it."""
+    """How many there are in all, counting what could be meant as well."""
     exact: bool
     """Whether the spans hold the text as it is, but for line ends."""
 
 
 def find_text(text: str, old_text: str) -> TextPlaces:
-    """Return the occurrences of `old_text` in `text`; similar ones count too for uniqueness.
+    """Return the occurrences of `old_text` in `text`; those that look like it where none is it.
 
-    What is found as it is is never taken for something that only looks like it.
+    Where it is there as it is, the same with other blanks at the ends of lines counts for
+    uniqueness, because those are not seen; the same with other quotes or dashes does not.
     """
     old_text = strip_byte_order_mark(old_text)
     parts = map(re.escape, _to_unix_line_ends(old_text).split("\n"))
@@ -258,9 +259,17 @@ def find_text(text: str, old_text: str) -> TextPlaces:
     ends = [other.end for other in exact]
     count = 0
     for span in similar:
+        if exact and not _has_same_words(text[span.start : span.end], old_text):
+            continue
         nearest = bisect_right(ends, span.start)
         count += nearest == len(exact) or exact[nearest].start >= span.end
     return TextPlaces(tuple(exact or similar), len(exact) + count, bool(exact))
+
+
+def _has_same_words(first: str, other: str) -> bool:
+    """Return whether two texts differ in nothing but blanks at the ends of their lines."""
+    lines, other_lines = first.split("\n"), other.split("\n")
+    return [line.rstrip() for line in lines] == [line.rstrip() for line in other_lines]
 
 
 def replace_spans(

@@ -201,12 +201,36 @@ async def test_an_exact_match_is_preferred_and_normalises_nothing(edit):
     assert (left, result.details.exact) == (data.replace(b"plain", b"new"), True)
 
 
-@pytest.mark.parametrize("data", [b"hello   \nhello\n", "x \u2018hello\u2019 'hello'".encode()])
-async def test_places_that_look_the_same_are_counted_together(edit, data):
+@pytest.mark.parametrize(
+    ("data", "old"),
+    [
+        (b"hello   \nhello\n", "hello"),
+        (b"a  \nb\na\nb\n", "a\nb"),
+        (b"a\nb\na \t\nb", "a\nb\n"[:3]),
+        (b"a\r\nb\r\na\nb\n", "a\nb\n"),
+        ("x \u2018hello\u2019 \u201bhello\u2019".encode(), "'hello'"),
+    ],
+)
+async def test_places_that_look_the_same_are_counted_together(edit, data, old):
     """M072 J1-2.8"""
-    old = "hello" if data.startswith(b"hello") else "'hello'"
     result, left = await edit(data, old, "x")
     assert (join_texts(result.content), left) == (FOUND.format(2), data)
+
+
+@pytest.mark.parametrize(
+    ("data", "old"),
+    [
+        ("x \u2018hello\u2019 'hello'", "'hello'"),
+        ('a \u201cb\u201d\na "b"\n', 'a "b"'),
+        ('a "b"\na \u201cb\u201d\n', "a \u201cb\u201d"),
+        ("1\u20132\n1-2\n", "1-2"),
+    ],
+)
+async def test_the_exact_place_is_meant_where_others_have_other_marks(edit, data, old):
+    """M073"""
+    result, left = await edit(data.encode(), old, "x")
+    assert not result.is_error
+    assert left.decode() == data.replace(old, "x")
 
 
 async def test_blanks_at_the_end_of_the_old_text_are_no_wildcard(edit):
