@@ -13,9 +13,9 @@ a stronger one. `cursor` is the line after the chunk before, where the next one 
     | old lines not found, last blank| again without it                              |
     | no old lines (any more)        | at the contexts, else at the end              |
 
-Context lines keep their own bytes, whatever was overlooked to find them; lines that come in end as
-the file's first line does; a file that is not empty ends with a line end. Where there is no place,
-words say what the file holds instead, so that a model can act on them.
+Context lines keep their own bytes, whatever was overlooked to find them: a last line without a line
+end stays so. Lines that come in end as the file's first line does. Where there is no place, words
+say what the file holds instead, so that a model can act on them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FileLines:
     texts: Sequence[str]
     """The lines without their ends; a lone carriage return is text."""
     ends: Sequence[str]
-    """The end of each; the last one has one here even where the file leaves it out."""
+    """The end of each; "" for a last line that the file leaves without one."""
     line_end: str
     """How the first line ends, and so do lines that come in."""
 
@@ -56,8 +56,13 @@ class FileLines:
         return [text + end for text, end in zip(self.texts, self.ends, strict=True)]
 
     def join_lines(self, lines: Sequence[str]) -> bytes:
-        """Return the file with these lines, each with its end, in place of its own."""
-        return self.bom + "".join(lines).encode()
+        """Return the file with these lines, each with its end, in place of its own.
+
+        A line that had none and is not the last any more gets one.
+        """
+        *inner, last = lines or [""]
+        ended = [line if line.endswith("\n") else line + self.line_end for line in inner]
+        return self.bom + "".join([*ended, last]).encode()
 
 
 def split_file_lines(data: bytes) -> FileLines:
@@ -69,7 +74,7 @@ def split_file_lines(data: bytes) -> FileLines:
     line_end = ends[0] if ends else "\n"
     if last:
         texts.append(last)
-        ends.append(line_end)
+        ends.append("")
     return FileLines(bom, texts, ends, line_end)
 
 

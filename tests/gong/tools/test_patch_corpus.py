@@ -1,6 +1,6 @@
 """The patch tool judged by cases recorded from other programs; only outcomes are compared.
 
-`cookbook` and openai-agents add no final newline, which ours always does: there it is not compared.
+`cookbook` and openai-agents add no final newline, which ours does to new lines: it is not compared.
 """
 
 import json

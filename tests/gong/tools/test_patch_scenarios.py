@@ -170,7 +170,27 @@ GOOD = {
     "no final newline, changed above it": (
         {"a": b"1\n2"},
         ["*** Update File: a", *old_new("1", "x")],
-        {"a": b"x\n2\n"},
+        {"a": b"x\n2"},
+    ),
+    "no final newline, and the last line is context": (
+        {"a": b"1\r\n2"},
+        ["*** Update File: a", "@@", "-1", "+x", " 2", "*** End of File"],
+        {"a": b"x\r\n2"},
+    ),
+    "no final newline, lines come in below it": (
+        {"a": b"1\n2"},
+        ["*** Update File: a", "@@", " 2", "+3"],
+        {"a": b"1\n2\n3\n"},
+    ),
+    "no final newline, and the last line goes": (
+        {"a": b"1\n2"},
+        ["*** Update File: a", "@@", " 1", "-2"],
+        {"a": b"1\n"},
+    ),
+    "one line without a line end stays so": (
+        {"a": b"1"},
+        ["*** Update File: a", "@@", "+0", " 1"],
+        {"a": b"0\n1"},
     ),
     "every line goes": (
         {"a": b"1\n2\n"},

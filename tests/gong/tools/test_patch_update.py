@@ -52,7 +52,7 @@ def update(data, body):
         (b"a\nb\n", "@@\n-a\n-b\n-\n+A\n+", b"A\n"),
         (b"a\nb\n", "@@\n b\n\n+c", b"a\nb\n\nc\n"),
         (b"a\r\nb\r\n", "@@\n a\n-b\n+B\n+C", b"a\r\nB\r\nC\r\n"),
-        (b"a\r\nb\nc", "@@\n a\n b\n+B\n c", b"a\r\nb\nB\r\nc\r\n"),
+        (b"a\r\nb\nc", "@@\n a\n b\n+B\n c", b"a\r\nb\nB\r\nc"),
         (b"a \nb\n", "@@\n a\n-b\n+B", b"a \nB\n"),
         (b"\xef\xbb\xbfa\n", "@@\n-a\n+b", b"\xef\xbb\xbfb\n"),
         (b"\xef\xbb\xbfa\n", "@@\n+x\n a", b"\xef\xbb\xbfx\na\n"),
@@ -219,14 +219,13 @@ def chunks(script, around):
 
 @given(changed_files(), st.integers(1, 4))
 def test_a_patch_made_from_a_change_makes_that_change(change, around):
-    """M082: context keeps its bytes, lines that come in end as the first one, a newline is last."""
+    """M082: context keeps its bytes, and a last line without an end; new lines end as the first."""
     lines, script, ended, bom = change
     ends = [end for _, end in lines] if ended else [*(end for _, end in lines[:-1]), ""]
     before = bom + "".join(text + end for (text, _), end in zip(lines, ends, strict=True)).encode()
     first = next((end for end in ends if end), "\n")
     if not ended:
-        *script, last = script if script[-1][0] != "+" else [*script, None]
-        script = _with_last_end(script, last, first)
+        script = _with_last_end(script, first)
     wanted = (
         bom
         + "".join(
@@ -245,9 +244,9 @@ def test_a_patch_made_from_a_change_makes_that_change(change, around):
     assert made.notes == ()
 
 
-def _with_last_end(script, last, first):
-    """Return the script with the end that the file's last line gains."""
-    script = [*script, last] if last else script
+def _with_last_end(script, first):
+    """Return the script with the end of the file's last line: none, but where lines follow it."""
     place = max(n for n, line in enumerate(script) if line[0] != "+")
     sign, text, _ = script[place]
-    return [*script[:place], (sign, text, first), *script[place + 1 :]]
+    end = "" if place == len(script) - 1 else first
+    return [*script[:place], (sign, text, end), *script[place + 1 :]]
