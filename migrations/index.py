@@ -225,6 +225,12 @@ def m008_many_tapes(db: Database) -> None:
     db.table("arrivals").create({"tape": bytes, "folder": bytes}, pk="tape", strict=True)
 
 
+@steps()
+def m009_words_of_large_results(db: Database) -> None:
+    """Index the words of results that are kept beside their entries: everything is read again."""
+    m006_one_row_for_a_change(db)
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(

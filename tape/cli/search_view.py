@@ -86,6 +86,9 @@ def search(
 ) -> int:
     """Search prompts, answers, tool calls and the beginning of their results.
 
+    Of a result that is kept beside its entry, as large ones are, 200,000 characters are searched,
+    of any other the first 1,000.
+
     All words must match; "a phrase" matches exactly, -word excludes, word* matches a prefix, one OR
     two matches either. Everything else is literal: paths, identifiers, foo->bar. For Chinese,
     Japanese and Korean, any adjacent characters match. The best hits come first. Without words, the

@@ -6,7 +6,8 @@ nothing, and does not hide the rest.
     type                 gives
     user, context        words said
     assistant            words said and called, usage, the files its calls are about
-    tool.result          the first words answered, the outcome of the call, the files it changed
+    tool.result          the first words answered (more of a whole result that is kept beside it),
+                         the outcome of the call, the files it changed
     checkpoint           the files of a restore
     usage                usage
     start, meta          the folder it works in, the project; a start also the branch of git
@@ -29,12 +30,16 @@ from ..files.calls import parse_named_call
 from ..ids import is_id_prefix
 from ..model.entries import NO_JSON, TODOS_KIND, BlobRef
 from ..model.line import JSON_ERRORS
-from .full_text import RESULT_CHARS, iter_argument_texts
+from .full_text import LARGE_RESULT_CHARS, RESULT_CHARS, iter_argument_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..model.line import Header
 
 
+_WHOLE, _BLOB = b'"full":', b'"$blob":'
+"""In the line of every result that is kept beside it."""
 ASKED_OPS = frozenset({"write", "edit", "patch"})
 """What a call would do to a file; what its result says of the file replaces it."""
 
@@ -190,6 +195,7 @@ class _ChangedFile(Struct, gc=False):
 
 class _Result(Struct, gc=False):
     content: list[_Block] | str | BlobRef = ""
+    full: str | BlobRef | None = None
     call_id: str = ""
     name: str = ""
     is_error: bool = False
@@ -271,8 +277,14 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
 }
 
 
-def extract_contents(header: Header, line: bytes) -> LineContents:
-    """Return the content of a line (without its newline)."""
+def extract_contents(
+    header: Header, line: bytes, load: Callable[[str, int], str] | None = None
+) -> LineContents:
+    """Return the content of a line (without its newline).
+
+    `load` returns the beginning of a blob, by hash and number of characters; without it, only what
+    the line itself has is returned.
+    """
     decoder = _DECODERS.get(header.type)
     if decoder is None:
         return NO_CONTENTS
@@ -281,7 +293,16 @@ def extract_contents(header: Header, line: bytes) -> LineContents:
         payload = decoder.decode(data)
     except JSON_ERRORS:
         payload = _decode_by_field(_DATA_TYPES[header.type], data)
-    return _to_contents(payload) if payload is not None else NO_CONTENTS
+    contents = _to_contents(payload) if payload is not None else NO_CONTENTS
+    if (
+        (_WHOLE in line or _BLOB in line)
+        and isinstance(payload, _Result)
+        and (whole := _collect_whole_result(payload, load))
+    ):
+        first = contents.words.answered if contents.words else ""
+        answered = f"{first}\n{whole}" if first else whole
+        return contents._replace(words=EntryWords(answered=answered))
+    return contents
 
 
 def _decode_by_field(kind: type[Struct], data: bytes | Raw) -> Struct | None:
@@ -394,6 +415,19 @@ def _collect_message_text(content: list[_Block] | str | BlobRef, most: int | Non
     return "\n".join(
         [_get_text_or_blob_head(b.text)[:most] for b in content if b.text and b.type != "thinking"]
     )
+
+
+def _collect_whole_result(result: _Result, load: Callable[[str, int], str] | None) -> str:
+    """Return the text of a result that is kept beside it: whole outputs, and texts in blobs."""
+    content = result.content
+    texts = [block.text for block in content] if isinstance(content, list) else [content]
+    wholes, room = list[str](), LARGE_RESULT_CHARS
+    for text in (*[text for text in texts if isinstance(text, BlobRef)], result.full):
+        whole = text if isinstance(text, str) else load(text.hash, room) if text and load else ""
+        if room and whole:
+            wholes.append(whole[:room])
+            room -= len(wholes[-1])
+    return "\n".join(wholes)
 
 
 def _get_text_or_blob_head(text: str | BlobRef) -> str:

@@ -51,6 +51,17 @@ CJK_GAP = "\x1f"
 
 RESULT_CHARS = 1_000
 """How many characters of a tool's result are indexed."""
+LARGE_RESULT_CHARS = 200_000
+"""How many characters of a whole result are indexed, where it is kept beside its entry."""
+
+BYTES_OF_CHARACTER = 4
+"""Most bytes of a character in UTF-8."""
+
+
+def decode_start(data: bytes, most: int) -> str:
+    """Return the first characters of a text whose bytes may be cut within one."""
+    return data[: most * BYTES_OF_CHARACTER].decode("utf-8", "ignore")[:most]
+
 
 CJK_RANGES = (
     "\u1100\u11ff\u2e80\u2fdf\u3005\u3007\u3021\u3029\u3038\u303b\u3040\u30ff\u3105\u312f"

@@ -39,7 +39,7 @@ from ..model.line import Header, encode_id_prefix, has_valid_data, is_redaction_
 from ..store.path import FSCK_ADVICE
 from ..store.phase import ORIGIN, order_phases
 from .contents import ASKED_OPS, NO_CONTENTS, LineContents, extract_contents, resolve_path
-from .full_text import space_cjk
+from .full_text import BYTES_OF_CHARACTER, decode_start, space_cjk
 from .tape_record import TALLY_COLUMNS, PhaseTally, select_phase, select_redacted_ids
 
 if TYPE_CHECKING:
@@ -158,11 +158,15 @@ class _PhaseReader(NamedTuple):
             ):
                 self._report_skipped(offset, line, "its data does not match its hash")
             gone = True
-        contents = NO_CONTENTS if gone else extract_contents(header, line)
+        contents = NO_CONTENTS if gone else extract_contents(header, line, self._load_start)
         tally.add(offset, header, contents)
         if tally.entries == 1 and contents.base is not None:
             tally.home = self._find_place_at(*contents.base)
         return IndexedLine(offset, len(line), header, contents, tally.place)
+
+    def _load_start(self, digest: str, most: int) -> str:
+        """Return the first characters of a blob."""
+        return decode_start(self.tape.blobs.read_start(digest, most * BYTES_OF_CHARACTER), most)
 
     def _report_skipped(self, offset: int, line: bytes, why: str) -> None:
         entry = line[7:19].decode("ascii", "replace")

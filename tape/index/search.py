@@ -15,6 +15,7 @@ import json
 import os
 import re
 from contextlib import closing, suppress
+from functools import partial
 from hashlib import sha256
 from math import isinf
 from typing import TYPE_CHECKING, NamedTuple, Unpack
@@ -23,9 +24,12 @@ from ..clock import format_timestamp, parse_timestamp
 from ..damage import warn_of_damage
 from ..errors import Damaged, TapeError
 from .full_text import (
+    BYTES_OF_CHARACTER,
+    LARGE_RESULT_CHARS,
     RESULT_CHARS,
     FoundPrompt,
     build_search,
+    decode_start,
     find_hits,
     find_prompt_line,
     iter_argument_texts,
@@ -67,6 +71,7 @@ class SearchMatch(NamedTuple):
     """The prompt that led to it, where it is not one itself."""
 
 
+_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _INT64_DIGITS = 18
 """Most digits of an integer that certainly fits into 64 bits."""
@@ -129,14 +134,20 @@ def _read_hit_texts(
         line = lines.read(hit)
     except OSError:  # it was just moved or deleted
         return None
+    load = None
+    if b'"$blob":"' in line and hit.type == "tool.result":  # its words need not be in the line
+        load, may_match = partial(lines.read_blob_start, hit.folder), lambda _: True
     try:
-        return extract_texts(line, hit, may_match)
+        return extract_texts(line, hit, may_match, load)
     except ValueError:
-        return _extract_unusual_texts(line, hit, may_match)
+        return _extract_unusual_texts(line, hit, may_match, load)
 
 
 def _extract_unusual_texts(
-    line: bytes, hit: RankedEntry, may_match: Callable[[bytes], bool]
+    line: bytes,
+    hit: RankedEntry,
+    may_match: Callable[[bytes], bool],
+    load: Callable[[str, int], str] | None,
 ) -> Texts | None:
     from ..model.line import (  # most lines are as expected
         has_valid_data,
@@ -156,16 +167,20 @@ def _extract_unusual_texts(
         place = f"{hit.tape[:8]} {hit.phase}: line at byte {hit.offset} skipped"
         warn_of_damage(f"{place}: entry {hit.entry[:12]}: {error}; {FSCK_ADVICE}")
         return None
-    return extract_contents(header, line).words if may_match(line) else None
+    return extract_contents(header, line, load).words if may_match(line) else None
 
 
 def extract_texts(
-    line: bytes, hit: RankedEntry, may_match: Callable[[bytes], bool] = lambda _: True
+    line: bytes,
+    hit: RankedEntry,
+    may_match: Callable[[bytes], bool] = lambda _: True,
+    load: Callable[[str, int], str] | None = None,
 ) -> Texts | None:
     """Return the texts said, called and answered in the line (without newline) of a hit.
 
-    None if the line is as it was indexed, and `may_match` is False for it. Raises ValueError if it
-    is not the line in the index, or has an unexpected shape.
+    `load` returns the beginning of a blob, as for `contents.extract_contents`. None if the line is
+    as it was indexed, and `may_match` is False for it. Raises ValueError if it is not the line in
+    the index, or has an unexpected shape.
     """
     cut = line.find(b',"data":', 49)
     hashes = sha256(line[49:cut]).hexdigest()[:40], sha256(line[cut + 8 : -1]).hexdigest()[:32]
@@ -188,7 +203,10 @@ def extract_texts(
             "time": str(time),
             "data": dict(data),
         } if parse_timestamp(time) == hit.time:
-            return _split_texts_by_source(hit.type, data.get("content", ""))
+            texts = _split_texts_by_source(hit.type, data.get("content", ""))
+            if hit.type == "tool.result" and (whole := _join_whole_result(data, load)):
+                texts = ("", "", f"{texts[2]}\n{whole}" if texts[2] else whole)
+            return texts
     raise ValueError("not the line that was indexed")
 
 
@@ -207,6 +225,28 @@ def _split_texts_by_source(kind: str, content: object) -> Texts:
         case "tool.result":
             return "", "", _join_block_texts(blocks, RESULT_CHARS)
     raise ValueError("an entry of this type has no words")
+
+
+def _join_whole_result(data: dict[str, Any], load: Callable[[str, int], str] | None) -> str:
+    """Return the text of a result that is kept beside it."""
+    content = data.get("content", "")
+    blocks = content if isinstance(content, list) else [{"text": content}]
+    blobs = [block["text"] for block in blocks if isinstance(block.get("text"), dict)]
+    wholes, room = list[str](), LARGE_RESULT_CHARS
+    for text in (*blobs, data.get("full")):
+        match text:
+            case None:
+                whole = ""
+            case str():
+                whole = text
+            case {"$blob": str(digest), "bytes": int()}:
+                whole = load(digest, room) if load else ""
+            case _:
+                raise ValueError("neither a text nor a blob")
+        if room and whole:
+            wholes.append(whole[:room])
+            room -= len(wholes[-1])
+    return "\n".join(wholes)
 
 
 def _join_block_texts(blocks: list[dict[str, Any]], most: int | None = None) -> str:
@@ -297,6 +337,20 @@ class _LineReader:
             self._phase = hit.folder, hit.phase
         return os.pread(self._fd, hit.length, hit.offset)
 
+    def read_blob_start(self, folder: str, digest: str, most: int) -> str:
+        """Return the first characters of a blob of a tape; none if it is missing."""
+        if not digest.isalnum():
+            return ""
+        path = os.path.join(self._home, "tapes", folder, "blobs", digest[:2], digest)
+        try:
+            fd = os.open(path, _READ_FLAGS)
+        except (OSError, ValueError):
+            return ""
+        try:
+            return decode_start(os.pread(fd, most * BYTES_OF_CHARACTER, 0), most)
+        finally:
+            os.close(fd)
+
     def close(self) -> None:
         if self._phase is not None:
             os.close(self._fd)
@@ -305,4 +359,4 @@ class _LineReader:
 
 def _open_phase(home: str, hit: RankedEntry) -> int:
     path = os.path.join(home, "tapes", hit.folder, "phases", hit.phase, "entries.jsonl")
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    return os.open(path, _READ_FLAGS)

@@ -255,6 +255,45 @@ def test_long_texts_are_found_by_their_beginning(library):
     assert [hit.snippet[:6] for hit in found(library, "first")] == ["first "]
 
 
+LONG = "x " * 40_000
+
+
+def keep_beside(text):
+    """Return a result whose model got the beginning of a text."""
+    return ToolResult("c_1", "bash", (Text(text[:200]),), full=text)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [result, keep_beside, lambda text: keep_beside(text[-60_000:])],
+    ids=["in a blob", "in a blob beside it", "in the line"],
+)
+def test_large_results_are_found_by_their_words_up_to_a_bound(library, make):
+    """Of a result that is kept beside its entry 200,000 characters are indexed."""
+    tape, entries = recorded(library, say("go"), make(f"{LONG} the first needle"))
+    assert [hit.entry for hit in found(library, "needle")] == [entries[1]]
+    assert [marked(hit) for hit in found(library, '"first needle"')] == [["first needle"]]
+    rebuild_index(library.store)
+    assert [hit.entry for hit in found(library, "needle")] == [entries[1]]
+    with library.store.open(tape) as one, one.writer() as writer:
+        more = writer.append(make(f"{'y ' * 80_000} the seconds needle")).id
+    assert [hit.entry for hit in found(library, "seconds needle")] == [more]
+    recorded(library, result(f"{'z ' * 100_000} beyond"))
+    assert found(library, "beyond") == []
+    library.store.remove(library.store.open(tape))
+    assert found(library, "needle") == []
+
+
+def test_a_large_result_whose_blob_is_gone_is_found_by_its_beginning(library):
+    tape, entries = recorded(library, result(f"first {LONG} needle"))
+    with library.store.open(tape) as opened:
+        folder = library.store.tapes / opened.folder.name
+    for blob in (folder / "blobs").glob("*/*"):
+        blob.unlink()
+    assert [hit.entry for hit in found(library, "first")] == entries
+    assert found(library, "needle") == []
+
+
 def test_messages_come_first_then_arguments_then_results(library):
     _, entries = recorded(
         library, result("needle x y"), Assistant((call("t", a="needle x"),)), say("needle x y")
