@@ -25,7 +25,7 @@ _GITLINK = b"\x00\x00\xe0\x00"
 _MODE, _FLAGS, _PATH = 24, 60, 62
 """Of an entry of the index: where its mode, its flags and its path begin."""
 _LENGTH_BITS, _EXTENDED = 0xFFF, 0x4000
-_WORKTREE = re.compile(rb"^\s*worktree\s*=\s*\"?([^\"\n]*)", re.MULTILINE | re.IGNORECASE)
+_WORKTREE = rb"(?im)^\s*worktree\s*=\s*\"?([^\"\n]*)"
 _MAX_FOLDERS = 2_000
 
 
@@ -57,7 +57,7 @@ class GitFolder(NamedTuple):
         back = os.fsdecode(read_bytes(f"{self.place}/gitdir").strip())
         if back and os.path.realpath(os.path.join(self.place, back)) == os.path.realpath(own):
             return None
-        named = _WORKTREE.search(read_bytes(f"{self.place}/config"))
+        named = re.search(_WORKTREE, read_bytes(f"{self.place}/config"))
         if named is not None and self.is_own_tree(os.fsdecode(named[1].strip())):
             return None
         return self.place

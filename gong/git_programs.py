@@ -42,23 +42,21 @@ if TYPE_CHECKING:
     """Returns what a command prints in a folder, None where it fails."""
 
 _HOOKS = ("post-index-change", "reference-transaction", "pre-auto-gc")
-_SUSPECT = re.compile(
-    rb"filter|textconv|external|command|driver|program|proxy|askpass|helper|uploadpack|vcs|include"
+_SUSPECT = (
+    rb"(?i)filter|textconv|external|command|driver|program|proxy|askpass|helper|uploadpack|vcs|include"
     rb"|hook|fsmonitor|protocol|worktree|pager|editor|alias|trailer|\blfs|\bman\b|browser|update\s*="
-    rb"|\.cmd|cmd\s*=",
-    re.IGNORECASE,
+    rb"|\.cmd|cmd\s*="
 )
 """What a file of settings holds that names a program, or another file of settings."""
-_OWN_TREE = re.compile(rb"(?im)^\s*worktree = .*$")
-_PROGRAM_KEY = re.compile(
-    r"filter\..*\.(?:clean|smudge|process)|diff\.external|diff\..*\.(?:command|textconv)"
+_OWN_TREE = rb"(?im)^\s*worktree = .*$"
+_PROGRAM_KEY = (
+    r"(?is)filter\..*\.(?:clean|smudge|process)|diff\.external|diff\..*\.(?:command|textconv)"
     r"|merge\..*\.driver|gpg\.(?:.*\.)?program|gpg\.ssh\.defaultkeycommand"
     r"|core\.(?:sshcommand|gitproxy|askpass|alternaterefscommand|fsmonitor|pager|editor|worktree)"
     r"|pager\..*|sequence\.editor|interactive\.difffilter|alias\..*|trailer\..*\.(?:cmd|command)"
     r"|credential\.(?:.*\.)?helper|remote\..*\.(?:uploadpack|vcs)|protocol\.(?:ext\.)?allow"
     r"|man\..*\.(?:cmd|path)|browser\..*\.(?:cmd|path)|gc\.recentobjectshook"
-    r"|submodule\..*\.update|lfs\.(?:extension|customtransfer)\..*\.(?:clean|smudge|path)",
-    re.IGNORECASE | re.DOTALL,
+    r"|submodule\..*\.update|lfs\.(?:extension|customtransfer)\..*\.(?:clean|smudge|path)"
 )
 _HARMLESS = {
     "core.fsmonitor": r"true|false|yes|no|on|off|[01]",
@@ -72,7 +70,7 @@ _HARMLESS = {
     "uploadpack": r"git-upload-pack",
 }
 """By the beginning or the end of a key: values that name no program, or one of git's own."""
-_SHOWING = re.compile(
+_SHOWING = (
     r"(?:cat|less|more|most|delta|bat|diff-so-fancy|vi|vim|nvim|nano|emacs|code|subl|micro|hx|true)"
     r"(?: -[-\w=]+)*"
 )
@@ -119,8 +117,8 @@ def _is_suspect(repository: GitFolder) -> bool:
     )
     data = b"\n".join(map(read_bytes, files))
     if repository.is_bare:  # a submodule names its own tree
-        data = _OWN_TREE.sub(b"", data)
-    return _SUSPECT.search(data) is not None or any(_find_hooks(f"{common}/hooks"))
+        data = re.sub(_OWN_TREE, b"", data)
+    return re.search(_SUSPECT, data) is not None or any(_find_hooks(f"{common}/hooks"))
 
 
 def list_git_programs(folder: str, ask: Ask) -> tuple[GitProgram, ...]:
@@ -170,7 +168,7 @@ def _choose_programs(repository: GitFolder, settings: Sequence[str]) -> Iterator
         key, _, value = setting.partition("\n")
         if key.lower() == "core.hookspath":
             hooks = value
-        elif _PROGRAM_KEY.fullmatch(key) and value and (key, value) not in _LFS:
+        elif re.fullmatch(_PROGRAM_KEY, key) and value and (key, value) not in _LFS:
             own_tree = key.lower() == "core.worktree" and repository.is_own_tree(value)
             if not own_tree and not _is_harmless(key.lower(), value):
                 yield GitProgram(key, value)
@@ -183,7 +181,7 @@ def _choose_programs(repository: GitFolder, settings: Sequence[str]) -> Iterator
 
 def _is_harmless(key: str, value: str) -> bool:
     shows = key in {"core.pager", "core.editor", "sequence.editor"} or key.startswith("pager.")
-    if shows and _SHOWING.fullmatch(value):
+    if shows and re.fullmatch(_SHOWING, value):
         return True
     names = (key, key.partition(".")[0], key.rpartition(".")[2])
     return any(
