@@ -36,13 +36,13 @@ CORE_VARIABLES = frozenset((
 ))  # fmt: skip
 """Names a shell and the languages' tools need."""
 
-_HARMLESS_PARTS = re.compile(
+_HARMLESS_PARTS = (
     r"SSH_AUTH_SOCK|GIT_CONFIG_KEY_[0-9]+|ASKPASS|PASSWORD_STORE|PASSCOMMAND|TOKENI[SZ]|SECRETARY"
     r"|PUBLI(?:C|SHABLE)_?KEYS?|KEY_?(?:RING|BOARD|MAP|BINDING|REPEAT|TIMEOUT|DELAY)S?|^GPG_KEY$"
     r"|MAX_(?:[A-Z]+_){0,3}TOKENS?(?![A-Z])|TOKENS?_(?:LIMIT|BUDGET|COUNT)"
 )
 """Parts of names that only look like those of secrets; what is beside them still counts."""
-_SECRET_NAME = re.compile(
+_SENSITIVE_NAME = (
     r"SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIAL|CONNECTION_?STRING"
     r"|(?:API|ACCESS|ACCOUNT|APP|AUTH|DEPLOY|ENCRYPTION|LICENSE|MASTER|PRIVATE|SIGNING|SSH)KEY"
     r"|_KEYS?[0-9]*(?:_|$)|^KEYS?$|(?:^|_)(?:DSN|JWT|BEARER)(?:_|$)|^PGPASS"
@@ -53,17 +53,16 @@ _SECRET_NAME = re.compile(
     r"|^OP_SESSION_|^(?:BW|FASTLANE)_SESSION$|CSC_LINK$|^BUNDLE_\w+__(?:CO|COM|DEV|IO|NET|ORG)$"
 )
 """What names of secrets hold, in capitals and with `_` between their words."""
-_COUNT = re.compile(r"[0-9]{1,9}")
+_COUNT = r"[0-9]{1,9}"
 _NO_SECRETS = frozenset(("", "0", "1", "true", "false", "yes", "no", "on", "off", "none"))
-_WORD_END = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^\w]+")
-_PASSWORD_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
-_PASSWORD_IN_SETTINGS = re.compile(
-    r"(?:^|[\s;&?])(?:password|passwd|pwd|accountkey|sharedaccesskey)\s?=\s?[^\s;&$\"'(]",
-    re.IGNORECASE,
+_WORD_END = r"(?<=[a-z0-9])(?=[A-Z])|[^\w]+"
+_LOGIN_IN_ADDRESS = r"(?i)[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@"
+_LOGIN_IN_SETTINGS = (
+    r"(?i)(?:^|[\s;&?])(?:password|passwd|pwd|accountkey|sharedaccesskey)\s?=\s?[^\s;&$\"'(]"
 )
 """As in a line of settings for a database: `host=db;password=x`."""
 _MIN_KEY = 16
-_PROXY = re.compile(r"(?:^|_)PROXY$")
+_PROXY = r"(?:^|_)PROXY$"
 
 
 class VariableRules(NamedTuple):
@@ -102,14 +101,14 @@ def is_secret_variable(name: str, value: str) -> bool:
     """Return whether a variable looks like a secret, by its name or by what it holds."""
     if value.lower() in _NO_SECRETS:
         return False
-    words = _WORD_END.sub("_", name).upper()
-    if _SECRET_NAME.search(_HARMLESS_PARTS.sub("", words)):
-        return not (words.endswith("TOKENS") and _COUNT.fullmatch(value))
-    return not _PROXY.search(words) and _has_secret(value)
+    words = re.sub(_WORD_END, "_", name).upper()
+    if re.search(_SENSITIVE_NAME, re.sub(_HARMLESS_PARTS, "", words)):
+        return not (words.endswith("TOKENS") and re.fullmatch(_COUNT, value))
+    return not re.search(_PROXY, words) and _has_secret(value)
 
 
 def _has_secret(value: str) -> bool:
-    if _PASSWORD_IN_ADDRESS.search(value) or _PASSWORD_IN_SETTINGS.search(value):
+    if re.search(_LOGIN_IN_ADDRESS, value) or re.search(_LOGIN_IN_SETTINGS, value):
         return True
     if len(value) < _MIN_KEY:
         return False

@@ -193,17 +193,14 @@ def _classify_error(status: int | None, words: str) -> type[ModelError]:
     return next((kind for pattern, kind in _BY_WORDS if _is_said(pattern, words)), otherwise)
 
 
-_WINDOW_WORDS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"n_ctx: ([\d,]+)",
-        r"> ([\d,]+)",
-        r"exceeds the limit of ([\d,]+)",
-        r"exceeds the maximum number of tokens allowed \(?([\d,]+)",
-        r"with ([\d,]+) maximum context length",
-        r"maximum (?:context |prompt |input |allowed input )?length(?: is| of) ([\d,]+)",
-        r"context (?:length|size|window)(?: is| of)?\W{0,2}([\d,]+)",
-    )
+_WINDOW_WORDS = (
+    r"n_ctx: ([\d,]+)",
+    r"> ([\d,]+)",
+    r"exceeds the limit of ([\d,]+)",
+    r"exceeds the maximum number of tokens allowed \(?([\d,]+)",
+    r"with ([\d,]+) maximum context length",
+    r"maximum (?:context |prompt |input |allowed input )?length(?: is| of) ([\d,]+)",
+    r"context (?:length|size|window)(?: is| of)?\W{0,2}([\d,]+)",
 )
 _MIN_WINDOW = 1_000
 
@@ -216,7 +213,7 @@ def find_window_in_error(text: str) -> int | None:
     context limit: 188240 + 21333 > 200000                     200,000
     """
     for pattern in _WINDOW_WORDS:
-        match = pattern.search(text)
+        match = re.search(pattern, text, re.IGNORECASE)
         size = int(match[1].replace(",", "") or 0) if match else 0
         if size >= _MIN_WINDOW:
             return size

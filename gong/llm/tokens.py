@@ -64,8 +64,8 @@ _PATTERNS = {
     ),
 }
 """How each tokenizer cuts a text before it merges; part of what it is, as its ranks are."""
-_O200K = re.compile(r"gpt-(?:4o|4\.1|[5-9]|oss)|(?:^|/)o[134]|chatgpt|codex")
-_CL100K = re.compile(r"gpt-(?:4|3\.5)")
+_O200K = r"gpt-(?:4o|4\.1|[5-9]|oss)|(?:^|/)o[134]|chatgpt|codex"
+_CL100K = r"gpt-(?:4|3\.5)"
 
 _UPPER_LETTERS, _LOWER_LETTERS = ascii_uppercase.encode(), ascii_lowercase.encode()
 _MARK_BYTES = punctuation.encode()
@@ -88,11 +88,11 @@ _LINE_ENDS = _build_class_table(n=b"\r\n")
 _BLANKS = _build_class_table(b=b" \t")
 _CLASSED = _UPPER_LETTERS + _LOWER_LETTERS + digits.encode() + _MARK_BYTES + b" \t\r\n"
 _OTHERS = bytes(set(range(128)) - set(_CLASSED))
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_NOT_ASCII = r"[^\x00-\x7f]+"
 _SCRIPTS = {
-    re.compile(r"[\u3041-\u30ff\u31f0-\u31ff]+"): 690,  # kana
-    re.compile(r"[\uac00-\ud7af\u1100-\u11ff]+"): 740,  # hangul
-    re.compile(r"[\u2e80-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef]+"): 800,  # han
+    r"[\u3041-\u30ff\u31f0-\u31ff]+": 690,  # kana
+    r"[\uac00-\ud7af\u1100-\u11ff]+": 740,  # hangul
+    r"[\u2e80-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef]+": 800,  # han
 }
 # Weights are in thousandths of a token, so that sums are exact.
 _OTHER_CHARACTER = 410
@@ -110,8 +110,8 @@ def count_tokens(
 
     The first exact count loads it, which takes a third of a second.
     """
-    tokenizer = "o200k_base" if _O200K.search(model) else "cl100k_base"
-    if tokenizer == "cl100k_base" and not _CL100K.search(model):
+    tokenizer = "o200k_base" if re.search(_O200K, model) else "cl100k_base"
+    if tokenizer == "cl100k_base" and not re.search(_CL100K, model):
         return TokenCount(estimate_tokens(text), exact=False)
     from tempfile import gettempdir  # only for an exact count
 
@@ -158,10 +158,10 @@ def _estimate_thousandths(text: str, data: bytes) -> int:
     others = len(data) - len(data.translate(None, _OTHERS))
     tokens = 0
     if not text.isascii():
-        rest = "".join(_NOT_ASCII.findall(text))
+        rest = "".join(re.findall(_NOT_ASCII, text))
         others += len(rest)
         for script, weight in _SCRIPTS.items():
-            characters = len("".join(script.findall(rest)))
+            characters = len("".join(re.findall(script, rest)))
             others -= characters
             tokens += weight * characters
     return (

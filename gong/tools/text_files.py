@@ -113,9 +113,9 @@ _MARKS += (
 _MARKS += "\u3099\u309a\ufe20-\ufe2f\u1161-\u11c2\uff9e\uff9f"
 _STILL = "\\x00-\\x7f\u00c0-\u00ff\u0410-\u044f\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3"
 """Characters that look the same in every way, as long as no mark follows them."""
-_CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]+|[^{_STILL}]")
+_CLUSTER = f"[^{_MARKS}][{_MARKS}]+|[^{_STILL}]"
 """A character and the marks that melt with it, or any other that may look otherwise."""
-_NEEDLESS = re.compile(r"\s+\Z")
+_NEEDLESS = r"\s+\Z"
 
 
 class Span(NamedTuple):
@@ -162,7 +162,7 @@ def find_lookalike_spans(text: str, old_text: str) -> list[Span]:
     """
     lines = old_text.replace("\r\n", "\n").split("\n")
     looks = "\n".join(map(_normalize_line, lines))
-    if not _NEEDLESS.sub("", looks):
+    if not re.sub(_NEEDLESS, "", looks):
         return []
     ending = replace_lookalikes(lines[-1][len(lines[-1].rstrip(_BLANKS)) :])
     tail = f"(?:{re.escape(ending)}|(?=\\n|\\Z))" if ending else ""
@@ -184,7 +184,7 @@ def _normalize_line(line: str) -> str:
     return (
         line
         if line.isascii()
-        else _CLUSTER.sub(lambda cluster: _normalize_cluster(cluster[0]), line)
+        else re.sub(_CLUSTER, lambda cluster: _normalize_cluster(cluster[0]), line)
     )
 
 
@@ -202,7 +202,7 @@ class _ColumnMap:
         self._spans = [(0, 0, 0)]
         """Where each begins in the line, and where it ends in the look and in the line."""
         column = source = 0
-        for cluster in _CLUSTER.finditer(line):
+        for cluster in re.finditer(_CLUSTER, line):
             column += cluster.start() - source
             source = cluster.end()
             self._begins.append(column)

@@ -45,7 +45,7 @@ KEY_MESSAGE = "$message"
 _KEY_JSON = "$json"
 AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 """Audio types that the OpenAI APIs accept, and their names for them."""
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = "[\ud800-\udfff]"
 
 
 def encode_json(value: Any) -> bytes:
@@ -68,7 +68,7 @@ def clean_value(value: Any) -> Any:
     """Return a value as it can be written as JSON: U+FFFD in place of each lone surrogate."""
     match value:
         case str():
-            return _LONE_SURROGATE.sub("\ufffd", value)
+            return re.sub(_LONE_SURROGATE, "\ufffd", value)
         case dict():
             return {clean_value(key): clean_value(part) for key, part in value.items()}
         case list() | tuple():

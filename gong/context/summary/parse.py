@@ -36,29 +36,27 @@ _ELSEWHERE = "critical_context"
 _LOWEST = 7
 """Level of a heading without `#`: below all those with it."""
 
-_HASHES = re.compile(r" {0,3}(#{1,6})\s+(?P<title>\S.*?)[\s#]*\Z")
-_BOLD = re.compile(
+_HASHES = r" {0,3}(#{1,6})\s+(?P<title>\S.*?)[\s#]*\Z"
+_BOLD = (
     r"\s{0,3}(?:\d{1,2}[.)、]\s*)?(?:\*\*|__)(?P<title>[^*_]{1,60}?)(?:\*\*|__)"
     r"\s*[:：]?(?P<rest>.*)\Z"
 )
-_PLAIN = re.compile(
-    r" {0,3}(?:\d{1,2}[.)、]\s*)?(?P<title>[^:：]{1,60}?)\s*(?:[:：](?P<rest>.*))?\Z"
+_PLAIN = r" {0,3}(?:\d{1,2}[.)、]\s*)?(?P<title>[^:：]{1,60}?)\s*(?:[:：](?P<rest>.*))?\Z"
+_BULLET = r"(?P<indent>\s*)(?:[-*•‣+–]|\d{1,3}[.)、])\s+(?P<text>\S.*)\Z"
+_RULE = r"\s*(?:[-=*_]\s*){3,}\Z|\s*[-*•+–]\s*\Z"
+_BOX = r"\[(?P<mark>[ xX✓✔])\]\s+"
+_NOTHING = (
+    r"(?i)[(\[（*_]*(?:none|nothing|n/a|empty|无|暂无|没有)[^\w]*"
+    r"(?:yet|so far|at the moment)?[^\w]*\Z"
 )
-_BULLET = re.compile(r"(?P<indent>\s*)(?:[-*•‣+–]|\d{1,3}[.)、])\s+(?P<text>\S.*)\Z")
-_RULE = re.compile(r"\s*(?:[-=*_]\s*){3,}\Z|\s*[-*•+–]\s*\Z")
-_BOX = re.compile(r"\[(?P<mark>[ xX✓✔])\]\s+")
-_NOTHING = re.compile(
-    r"[(\[（*_]*(?:none|nothing|n/a|empty|无|暂无|没有)[^\w]*(?:yet|so far|at the moment)?[^\w]*\Z",
-    re.IGNORECASE,
-)
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_FENCE = r"\s*(?:```|~~~)"
 
 
 def parse_summary(markdown: str) -> Summary:
     """Return the fields of a summary in Markdown; the goal is empty if it has none."""
     reader = _SummaryReader()
     lines = _strip_fence(markdown)
-    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
+    fences = [number for number, line in enumerate(lines) if re.match(_FENCE, line)]
     pairs = zip(fences[::2], fences[1::2], strict=False)
     fenced = {number for begin, end in pairs for number in range(begin, end + 1)}
     for number, line in enumerate(lines):
@@ -75,13 +73,13 @@ class _Heading(NamedTuple):
 
 
 def _parse_heading(line: str) -> _Heading | None:
-    if match := _HASHES.match(line):
+    if match := re.match(_HASHES, line):
         return _Heading(_find_field(match["title"]), len(match[1]))
-    if match := _BOLD.match(line):
+    if match := re.match(_BOLD, line):
         name = _find_field(match["title"])
         return _Heading(name, _LOWEST, match["rest"].strip()) if name else None
-    bullet = _BULLET.match(line)
-    match = _PLAIN.match(line) if bullet is None or line.lstrip()[0].isdigit() else None
+    bullet = re.match(_BULLET, line)
+    match = re.match(_PLAIN, line) if bullet is None or line.lstrip()[0].isdigit() else None
     name = _find_field(match["title"]) if match else None
     return _Heading(name, _LOWEST, ((match and match["rest"]) or "").strip()) if name else None
 
@@ -102,7 +100,7 @@ def _look_up_title(title: str) -> str | None:
 def _strip_fence(markdown: str) -> list[str]:
     """Return the lines without a code fence around all of them, or words that announce them."""
     lines = markdown.strip().replace("\r\n", "\n").split("\n")
-    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
+    fences = [number for number, line in enumerate(lines) if re.match(_FENCE, line)]
     headings = [number for number, line in enumerate(lines) if _parse_heading(line)]
     if len(fences) > 1 and headings and fences[0] < headings[0] and fences[-1] > headings[-1]:
         return lines[fences[0] + 1 : fences[-1]]
@@ -132,11 +130,11 @@ class _SummaryReader:
             self.open = self.open and self.field == "goal"
         elif heading := _parse_heading(line):
             self._begin_section(heading)
-        elif _RULE.match(line):
+        elif re.match(_RULE, line):
             self.open = False
         elif self.field == "goal":
             self._continue_item(line.strip())
-        elif bullet := _BULLET.match(line):
+        elif bullet := re.match(_BULLET, line):
             self._add_bullet(line, len(bullet["indent"]), bullet["text"].strip())
         elif self.open or (line[:1].isspace() and self.items[self.field]):
             self._continue_item(line.strip())
@@ -180,14 +178,14 @@ class _SummaryReader:
         self.open = True
         name = self.field
         if name == "progress":
-            box = _BOX.match(text)
+            box = re.match(_BOX, text)
             name = "in_progress" if box and box["mark"] == " " else "done"
             text = text[box.end() :] if box else text
         self.items[name].append(text)
 
     def build_summary(self) -> Summary:
         fields = {
-            name: tuple(item.rstrip() for item in items if not _NOTHING.match(item.strip()))
+            name: tuple(item.rstrip() for item in items if not re.match(_NOTHING, item.strip()))
             for name, items in self.items.items()
             if name != "progress"
         }
@@ -197,13 +195,10 @@ class _SummaryReader:
 
 _MIN_SUMMARY_CHARS = 30
 """Minimum characters of a usable summary."""
-_TOOL_CALL = re.compile(
-    r"\s*(?:```\w*\s*)?(?:<(?:\w+:)?(?:tool_call|function_calls?|invoke)|\{\s*\"\w+\"\s*:)"
-)
-_REFUSAL = re.compile(
-    r"(?:I(?:'m| am) sorry|sorry,|I (?:can(?:no|')t|am unable|won't)|as an ai\b"
-    r"|抱歉|对不起|我(?:无法|不能))",
-    re.IGNORECASE,
+_TOOL_CALL = r"\s*(?:```\w*\s*)?(?:<(?:\w+:)?(?:tool_call|function_calls?|invoke)|\{\s*\"\w+\"\s*:)"
+_REFUSAL = (
+    r"(?i)(?:I(?:'m| am) sorry|sorry,|I (?:can(?:no|')t|am unable|won't)|as an ai\b"
+    r"|抱歉|对不起|我(?:无法|不能))"
 )
 
 
@@ -211,11 +206,11 @@ def validate_summary(markdown: str) -> Summary:
     """Return a model's answer as a summary; raises SummaryUnusable."""
     summary = parse_summary(markdown)
     if not summary.goal:
-        why = "is a refusal" if _REFUSAL.match(markdown.strip()) else "names no goal"
-        if _TOOL_CALL.match(markdown):
+        why = "is a refusal" if re.match(_REFUSAL, markdown.strip()) else "names no goal"
+        if re.match(_TOOL_CALL, markdown):
             why = "is a tool call: the model wrote no text"
         raise SummaryUnusable(f"the summary {why if markdown.strip() else 'is empty'}")
-    if _REFUSAL.match(summary.goal):
+    if re.match(_REFUSAL, summary.goal):
         raise SummaryUnusable("the model refused to write a summary")
     if summary == Summary(goal=summary.goal):
         raise SummaryUnusable("the summary has nothing but a goal")

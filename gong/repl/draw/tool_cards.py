@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tape.model.entries import ToolCall
 
 RESULT_LINES = 5
-_ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_ESCAPE_SEQUENCES = r"\x1b\[[0-?]*[ -/]*[@-~]"
 _TOOL_NOTICE = re.compile(
     r"\n+\[[^\n]*?\b(?:lines (?P<first>\d+)-(?P<last>\d+) of (?P<all>\d+)|of line (?P<line>\d+)"
     r"|(?P<more>\d+) more (?:entries|lines)|(?P<newest>\d+) newest of (?P<files>\d+) files"
@@ -30,14 +30,14 @@ _TOOL_NOTICE = re.compile(
     r"(?P<ending>(?:\n\n[^\n]+)?)\s*\Z"
 )
 """A tool's notice of omitted output, after the output; an error text may follow it."""
-_OMITTED = re.compile(r"^\[\.\.\. (\d+) lines omitted \.\.\.\]$", re.MULTILINE)
+_OMITTED = r"(?m)^\[\.\.\. (\d+) lines omitted \.\.\.\]$"
 """Stands where the middle of a text was left out."""
-_TRUNCATED = re.compile(
+_TRUNCATED = (
     r"(?:\n\n|\A)\.\.\.(?P<count>\d+) (?P<unit>lines|bytes) truncated\.\.\.\n\n"
     r"The tool call succeeded[^\n]*\n[^\n]*(?:\n\n|\Z)"
 )
 """Stands where the truncation service left out the beginning or the end."""
-_USUAL_ENDING = re.compile(r"\n*\[exit code 0\b[^\n]*\]\s*\Z")
+_USUAL_ENDING = r"\n*\[exit code 0\b[^\n]*\]\s*\Z"
 """What says that nothing is wrong, and where the whole output is."""
 _COUNTED_LINES = 100
 """From so many on it is said how many lines an output has."""
@@ -48,7 +48,9 @@ _NOTICE_CHARS = 4_000
 def split_output(text: str) -> list[str]:
     """Return a tool's output as lines: escape sequences are removed, other controls shown."""
     return (
-        escape_text(_ESCAPE_SEQUENCES.sub("", text).replace("\r\n", "\n")).strip("\n").split("\n")
+        escape_text(re.sub(_ESCAPE_SEQUENCES, "", text).replace("\r\n", "\n"))
+        .strip("\n")
+        .split("\n")
     )
 
 
@@ -336,7 +338,7 @@ def render_result(text: str, columns: int, *, is_error: bool) -> list[StyledLine
     Shows the beginning; for a failure, and if the tool gave only the end, the end.
     """
     if not is_error:
-        text = _USUAL_ENDING.sub("", text)
+        text = re.sub(_USUAL_ENDING, "", text)
         if text.strip() in {"", "(no output)"}:
             return []
     output = _parse_result_output(text)
@@ -377,9 +379,9 @@ def _parse_result_output(text: str) -> _ResultOutput:
 
 def _parse_cut_output(text: str) -> _ResultOutput:
     """Return the lines of a result that was cut where it stands, or not at all."""
-    if omitted := _OMITTED.search(text):
+    if omitted := re.search(_OMITTED, text):
         return _ResultOutput(split_output(text), after=int(omitted[1]) - 1)
-    cut = _TRUNCATED.search(text)
+    cut = re.search(_TRUNCATED, text)
     if cut is None:
         return _ResultOutput(split_output(text))
     lines = split_output(text[: cut.start()] or text[cut.end() :])
