@@ -10,7 +10,6 @@ Memory use is constant, except for the newest N that are printed oldest first.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -157,6 +156,8 @@ def _collect_branch_segments(tape: Tape) -> list[Segment]:
 
 def _merge_by_time(segments: Iterable[Segment], *, back: bool) -> Iterator[LocatedLine]:
     """Yield the lines of segments in time's order; only files whose times overlap are open."""
+    from heapq import heappop, heappush  # only --all merges
+
     sign = -1 if back else 1
 
     def rank(line: bytes) -> tuple[int, int]:
