@@ -12,7 +12,8 @@ TapeError                 1  something went wrong; the text says what to do
 ├── OlderFormat           1  of an earlier version that this one cannot read: never changed
 ├── WriteFailed           1  the disk refused to write; acknowledged data is safe
 │   └── SyncFailed           data may not have reached the disk: the writer closes
-└── Overtaken             1  another process wrote to a file of this writer
+├── Overtaken             1  another process wrote to a file of this writer
+└── RemoteUnavailable    75  a remote that does not answer now: try again
 """
 
 from __future__ import annotations
@@ -92,3 +93,9 @@ class SyncFailed(WriteFailed):
 
 class Overtaken(TapeError):
     """A file changed size while this writer had it open: another process wrote, so it stops."""
+
+
+class RemoteUnavailable(TapeError):
+    """A remote cannot be reached, or does not answer in time; the same request may work later."""
+
+    exit_code = 75

@@ -26,7 +26,7 @@ ORDER = {
         *("index.reader", "index.full_text"),
         *("model", "store", "context", "files", "history", "formats", "index"),
         *("places", "blame", "check", "store.maintenance", "render"),
-        *("masking", "archive", "pages", "sessions", "unite", "tools", "stores"),
+        *("masking", "archive", "pages", "sessions", "unite", "remote", "tools", "stores"),
         *("__init__", "cli", "__main__"),
     ],
     "gong": [

@@ -34,9 +34,10 @@ _VERBS = """
     extract fence fetch file fill filter find finish fit flatten flush fold follow forget fork
     format fsck gather generate get give group hand handle hash hide hold import indent index
     inherit inject inline insert inspect install invoke iter join judge keep kill learn leave
-    lengthen level limit line list load locate lock look make map mark mask match measure merge
+    lengthen level limit line link list load locate lock look make map mark mask match measure merge
     migrate move name next normalize note notify number open order overlay overwrite pack pad paint
-    pair parse paste patch perform pin place plan play pop post prepare preview print put quarantine
+    pair parse paste patch perform pin place plan play pop post prepare preview print probe
+    pull push put quarantine
     query queue quit quote raise rank rate read reap rebuild recall receive reclaim record redirect
     refuse relativize release remove rename render reopen repair repeat replace replay report
     request require reset resize resolve restate restore resume revoke rewrite route run save say

@@ -272,10 +272,8 @@ def _read_lines_of(path: Path) -> Iterable[bytes]:
 
 
 def _open_compressed(raw: Any) -> Any:
-    try:
-        import zstandard  # noqa: PLC0415 (an extra, for old rollouts of Codex)
-    except ImportError as error:
-        raise UsageError("reading a .zst file needs zstandard: pip install 'gong[zstd]'") from error
+    import zstandard  # noqa: PLC0415 (for old rollouts of Codex only)
+
     return io.BufferedReader(
         zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     )

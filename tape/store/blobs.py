@@ -99,6 +99,12 @@ class Blobs:
                 os.close(fd)
         return b""
 
+    def has(self, digest: str) -> bool:
+        """Return whether a blob is stored; its bytes are not checked."""
+        with suppress(OSError), self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+            return shelf.has(digest)
+        return False
+
     def remove(self, digest: str) -> bool:
         """Delete a blob, with leftovers of writing it; return whether it existed."""
         try:

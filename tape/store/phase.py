@@ -286,6 +286,11 @@ class Phases:
         return None
 
 
+def is_phase_name(name: str) -> bool:
+    """Return whether a name is that of a phase folder, a copied past too."""
+    return re.match(_NAME, name) is not None
+
+
 def parse_phase_number(name: str) -> int:
     """Return the number a phase folder's name begins with."""
     return int(name.partition("-")[0])

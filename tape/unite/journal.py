@@ -9,6 +9,7 @@ copies come to the same, in whichever order they are united:
 | a branch that both moved | is at the newer of the two ends (time of the entry, then id) |
 | a label, the title, the current branch | the newest line counts (time, then `h`) |
 
+Where the other copy is the one that everybody shares, its end of a branch that both moved counts.
 The other end of a branch that both moved becomes a branch of its own, `main.<machine>`, so nothing
 is dropped. A branch moved if its head is not where the lines and entries that both copies share
 leave it.
@@ -88,8 +89,13 @@ def name_machines(here: Replica | None, there: Replica | None) -> tuple[str, str
     return names[0], names[1]
 
 
-def plan_journal(here: Side, there: Side, pairs: Mapping[str, PhasePair]) -> JournalPlan:
-    """Return what to append here so that the journal says what both say."""
+def plan_journal(
+    here: Side, there: Side, pairs: Mapping[str, PhasePair], *, keeps_theirs: bool = False
+) -> JournalPlan:
+    """Return what to append here so that the journal says what both say.
+
+    With `keeps_theirs` a branch that both moved is at their end.
+    """
     own = {*here.lines}
     lines = tuple(line for line in there.lines if line not in own)
     theirs = {*there.lines}
@@ -102,7 +108,7 @@ def plan_journal(here: Side, there: Side, pairs: Mapping[str, PhasePair]) -> Jou
     kept: list[KeptEnd] = []
     decisions: list[dict[str, Any]] = []
     for name in sorted({*here.refs.branches, *there.refs.branches}):
-        move, other = _decide_branch(name, here, there, shared, pairs)
+        move, other = _decide_branch(name, here, there, shared, pairs, keeps_theirs=keeps_theirs)
         if other is not None:
             kept.append(KeptEnd(name, other.branch))
             decisions += _restate_move(other, after)
@@ -121,6 +127,8 @@ def _decide_branch(
     there: Side,
     shared: tuple[Refs, Refs],
     pairs: Mapping[str, PhasePair],
+    *,
+    keeps_theirs: bool,
 ) -> tuple[Move, Move | None]:
     """Return where a branch is in the union, and the branch for its other end if it has two."""
     ours, theirs = here.heads.get(name), there.heads.get(name)
@@ -134,7 +142,7 @@ def _decide_branch(
     if we_moved != they_moved:
         return (here if we_moved else there).refs.branches[name][-1], None
     first, second = (ours, here), (theirs, there)
-    if _rank_head(theirs) > _rank_head(ours):
+    if keeps_theirs or _rank_head(theirs) > _rank_head(ours):
         first, second = second, first
     other = _choose_name(name, second[0], second[1].machine, (here, there))
     return _pin_head(name, first[0]), _pin_head(other, second[0])

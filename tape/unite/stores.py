@@ -50,15 +50,21 @@ def unite_stores(
 
 
 def add_tape_copy(
-    here: Store, source: Tape, folder: str | None, other: Replica | None = None
+    here: Store,
+    source: Tape,
+    folder: str | None,
+    other: Replica | None = None,
+    *,
+    keeps_theirs: bool = False,
 ) -> TapeOutcome:
     """Bring a tape of another store here; `folder` is that of the copy here, None without one.
 
-    Raises as `unite_tapes` does.
+    Takes and raises what `unite_tapes` does.
     """
     if folder is not None:
         with here.open_folder(folder) as ours:
-            return TapeOutcome(source.id, folder, False, unite_tapes(ours, source, other))
+            union = unite_tapes(ours, source, other, keeps_theirs=keeps_theirs)
+            return TapeOutcome(source.id, folder, False, union)
     trashed = next((tape.folder for tape in here.trash() if tape.id == source.id), None)
     if trashed is not None:
         error = f"it is in the trash here: `tape restore {source.id[:8]}` brings it back"

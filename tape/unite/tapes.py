@@ -34,10 +34,13 @@ class TapeUnion(NamedTuple):
     """Hashes of blobs that the new entries name and the other copy does not have."""
 
 
-def unite_tapes(here: Tape, there: Tape, other: Replica | None = None) -> TapeUnion:
+def unite_tapes(
+    here: Tape, there: Tape, other: Replica | None = None, *, keeps_theirs: bool = False
+) -> TapeUnion:
     """Bring everything of `there`, another copy of the same tape, to `here`.
 
-    `other` is the copy of the store that `there` is in. Only `here` changes. Raises UsageError for
+    `other` is the copy of the store that `there` is in; with `keeps_theirs` a branch that moved in
+    both copies stays where it is there. Only `here` changes. Raises UsageError for
     two tapes, Busy while a branch here is being written, Damaged where the other copy does not
     verify, TapeError where both copies hold different entries at one place; nothing changes then.
     """
@@ -51,7 +54,7 @@ def unite_tapes(here: Tape, there: Tape, other: Replica | None = None) -> TapeUn
             resume_redaction(here)
         ours = read_side(here, machines[0])
         pairs = pair_phases(here, there, ends)
-        plan = plan_journal(ours, theirs, pairs)
+        plan = plan_journal(ours, theirs, pairs, keeps_theirs=keeps_theirs)
         missing = [pair for pair in pairs.values() if pair.there > (pair.here or 0)]
         if not missing and not plan.lines and not plan.decisions:
             return TapeUnion(0, (), 0, plan.kept, ())

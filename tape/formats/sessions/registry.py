@@ -80,7 +80,7 @@ _ROWS = (
         files=("sessions/**/rollout-*.jsonl*", "archived_sessions/rollout-*.jsonl*"),
         writer=SessionWriter("write_codex", is_installed=True),
         branches="after a rollback",
-        note="also `.zst` with `pip install 'gong[zstd]'`",
+        note="also `.zst`",
     ),
     SessionFormat(
         "pi",

@@ -1,0 +1,1 @@
+"""Copies of tapes elsewhere: push to them, pull from them. The only room with a network."""

@@ -1,0 +1,163 @@
+"""What this store knows of a remote: how far each tape was pushed and pulled.
+
+A cursor is derived: when it is lost, the next push and pull read the remote, and find again what
+was pushed. It is saved after the remote has it, never before.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import msgspec
+
+from ..errors import WriteFailed
+from ..store.disk import Folder
+from ..store.locks import Lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+REMOTES_NAME = "remotes"
+"""The folder in a store with a cursor for each remote."""
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS tapes (
+    tape TEXT PRIMARY KEY, seq INTEGER NOT NULL, sizes TEXT NOT NULL, journal TEXT NOT NULL,
+    stamps TEXT, wanted INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE IF NOT EXISTS log (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;
+"""
+_H = 16  # characters of the hash of a line of the journal
+
+
+class TapeCursor(NamedTuple):
+    """What a remote has of one tape, as far as this store knows."""
+
+    seq: int = 0
+    """The number of its newest chunk that is here; 0 for none."""
+    sizes: Mapping[str, int] = {}
+    """Bytes of each phase that the chunks hold."""
+    journal: tuple[str, ...] = ()
+    """The hashes `h` of the lines of its journal, in the order of the chunks."""
+
+
+class Cursor:
+    """The cursor of one remote, held by one process at a time. A context manager."""
+
+    def __init__(self, database: sqlite3.Connection, lock: Lock) -> None:
+        self._db, self._lock = database, lock
+
+    @classmethod
+    def open(cls, store: Path, remote: str, *, wait: float = 0) -> Self:
+        """Open the cursor of the remote of this name; raise Busy while another process has it."""
+        with Folder.open(store) as home, home.make(REMOTES_NAME) as folder:
+            lock = Lock.take_in(folder, remote, wait=wait)
+        try:
+            return cls(_open_database(store / REMOTES_NAME / f"{remote}.db"), lock)
+        except BaseException:
+            lock.close()
+            raise
+
+    def read_tape(self, tape: str) -> TapeCursor:
+        """Return what is known of a tape."""
+        row = self._db.execute(
+            "SELECT seq, sizes, journal FROM tapes WHERE tape = ?", (tape,)
+        ).fetchone()
+        if row is None:
+            return TapeCursor()
+        seq, sizes, journal = row
+        hashes = tuple(journal[at : at + _H] for at in range(0, len(journal), _H))
+        return TapeCursor(seq, msgspec.json.decode(sizes, type=dict[str, int]), hashes)
+
+    def save_tape(self, tape: str, known: TapeCursor, stamps: str | None = None) -> None:
+        """Save what is known of a tape; `stamps` are those of its files, if all of it is pushed."""
+        sizes = msgspec.json.encode(known.sizes).decode()
+        self._db.execute(
+            "INSERT INTO tapes (tape, seq, sizes, journal, stamps) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (tape) DO UPDATE SET seq = excluded.seq, sizes = excluded.sizes, "
+            "journal = excluded.journal, stamps = excluded.stamps",
+            (tape, known.seq, sizes, "".join(known.journal), stamps),
+        )
+
+    def read_stamps(self) -> dict[str, str]:
+        """Return the stamps of the tapes of which all was pushed."""
+        query = "SELECT tape, stamps FROM tapes WHERE stamps IS NOT NULL"
+        return dict(self._db.execute(query).fetchall())
+
+    def want(self, tape: str, seq: int) -> None:
+        """Record that a chunk of this number is at the remote; kept until it is here."""
+        self._db.execute(
+            "INSERT INTO tapes (tape, seq, sizes, journal, wanted) VALUES (?, 0, '{}', '', ?) "
+            "ON CONFLICT (tape) DO UPDATE SET wanted = max(wanted, excluded.wanted)",
+            (tape, seq),
+        )
+
+    def list_wanted(self) -> dict[str, int]:
+        """Return the tapes with chunks that are not here, and the number of the newest of them."""
+        return dict(
+            self._db.execute("SELECT tape, wanted FROM tapes WHERE wanted > seq").fetchall()
+        )
+
+    def forget(self, tape: str) -> None:
+        """Delete what is known of a tape."""
+        self._db.execute("DELETE FROM tapes WHERE tape = ?", (tape,))
+
+    def read_log_number(self, name: str) -> int:
+        """Return a number of the push log: `read` up to there, or `end`, the newest known; 0."""
+        row = self._db.execute("SELECT number FROM log WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else 0
+
+    def save_log_number(self, name: str, number: int) -> None:
+        """Save a number of the push log."""
+        self._db.execute(
+            "INSERT INTO log (name, number) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET number = excluded.number",
+            (name, number),
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Save all that the block saves, or nothing."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file and release it for other processes; closing twice is allowed."""
+        self._db.close()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _open_database(path: Path) -> sqlite3.Connection:
+    """Open the file of a cursor; one that cannot be read is renamed, as it is only derived."""
+    for is_last in (False, True):
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            database = sqlite3.connect(path, isolation_level=None)
+            database.execute("PRAGMA synchronous = NORMAL")
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            if version > _VERSION:
+                raise sqlite3.DatabaseError(f"it has version {version}")
+            database.executescript(_SCHEMA)
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+        except (OSError, sqlite3.Error) as error:
+            if is_last or isinstance(error, OSError):
+                raise WriteFailed(f"{path} cannot be written: {error}") from error
+            path.replace(path.with_suffix(".damaged"))
+        else:
+            return database
+    raise AssertionError

@@ -1,0 +1,179 @@
+"""The remotes of a store: remotes.json in it says their names and addresses.
+
+    {"remotes": {"team": {"url": "s3://sessions/ours"}}, "default": "team"}
+
+The default remote is the one that push and pull use when none is named: the one that was made so,
+else the only one there is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from msgspec import Struct, field
+
+from ..errors import Damaged, InvalidName, NotFound, UsageError
+from ..model.line import JSON_ERRORS
+from ..store.disk import Folder, read_file
+from ..text import format_names
+from .objects import (
+    FORMAT,
+    REMOTE_KEY,
+    RemoteInfo,
+    decode_remote_info,
+    encode_remote_info,
+)
+
+if TYPE_CHECKING:
+    from .remote import Remote
+
+REGISTRY_NAME = "remotes.json"
+_RACES, _RACERS = 2, 8
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
+SCHEMES = {
+    "file": "a folder that several machines see",
+    "s3": "object storage (pip install 'gong[s3]')",
+    "postgres": "PostgreSQL (pip install 'gong[postgres]')",
+    "git": "a git repository",
+}
+
+
+class KnownRemote(Struct, omit_defaults=True):
+    """What is kept of a remote."""
+
+    url: str
+    raw: bool = False
+    """Whether entries with secrets may be pushed to it."""
+    mode: str = "async"
+    """When a writer pushes: `async`, `barrier` or `manual`."""
+
+
+class Registry(Struct, omit_defaults=True):
+    """remotes.json."""
+
+    remotes: dict[str, KnownRemote] = field(default_factory=dict)
+    default: str | None = None
+
+    def choose(self, name: str | None = None) -> str:
+        """Return the remote of this name, or the default one; raise NotFound."""
+        if name is not None:
+            if name not in self.remotes:
+                known = format_names(self.remotes, name) if self.remotes else "none"
+                raise NotFound(f"no remote {name!r}; there are: {known}")
+            return name
+        if self.default in self.remotes:
+            return self.default or ""
+        if not self.remotes:
+            raise NotFound("this store has no remote: `tape remote add NAME URL` adds one")
+        if len(self.remotes) > 1:
+            names = ", ".join(sorted(self.remotes))
+            raise UsageError(
+                f"which remote: {names}? Name one, or choose it with `tape remote default NAME`"
+            )
+        return next(iter(self.remotes))
+
+
+def read_registry(store: Path) -> Registry:
+    """Return the remotes of the store in a folder; raise Damaged."""
+    try:
+        return msgspec.json.decode(read_file(store / REGISTRY_NAME), type=Registry)
+    except FileNotFoundError:
+        return Registry()
+    except (OSError, *JSON_ERRORS) as error:
+        raise Damaged(f"{store / REGISTRY_NAME} cannot be read: {error}") from error
+
+
+def write_registry(store: Path, registry: Registry) -> None:
+    """Write the remotes of a store."""
+    data = msgspec.json.format(msgspec.json.encode(registry), indent=2) + b"\n"
+    with Folder.open(store) as home:
+        home.write_whole(REGISTRY_NAME, data, f".{REGISTRY_NAME}.{os.urandom(4).hex()}")
+        home.sync()
+
+
+def check_remote_name(name: str) -> str:
+    """Return the name of a remote; raise InvalidName."""
+    if not _NAME.match(name):
+        raise InvalidName("remote", name, "it must match [a-z0-9][a-z0-9_-]{0,31}")
+    return name
+
+
+def check_remote_url(url: str) -> str:
+    """Return the address of a remote, a plain path as file://; raise UsageError."""
+    parts = urlsplit(url)
+    if not parts.scheme and "://" not in url:
+        return Path(url).expanduser().absolute().as_uri()
+    scheme = _name_scheme(url)
+    if scheme not in SCHEMES:
+        raise UsageError(
+            f"{url}: a remote is {', '.join(f'{name}://…' for name in SCHEMES)}, or a folder"
+        )
+    return url
+
+
+def _name_scheme(url: str) -> str:
+    """Return which kind of remote an address names."""
+    scheme = urlsplit(url).scheme
+    if scheme.startswith("git+"):
+        return "git"
+    return {"postgresql": "postgres", "s3+http": "s3", "s3+https": "s3"}.get(scheme, scheme)
+
+
+def open_remote(url: str) -> Remote:
+    """Return the remote at an address; raise UsageError, RemoteUnavailable."""
+    scheme = _name_scheme(url)
+    if scheme == "file":
+        from .folder import FolderRemote
+
+        return FolderRemote(Path(unquote(urlsplit(url).path)))
+    raise UsageError(f"{url} is no address of a remote")
+
+
+def probe_remote(remote: Remote) -> None:
+    """Raise UsageError unless a remote creates an object once, whoever asks at the same time.
+
+    Some object stores take every write and say that it was the first: two machines that push at
+    once would lose what one of them pushed. Leaves a few small objects below `probe/`.
+    """
+    stem = f"probe/{os.urandom(16).hex()}"
+    won = [remote.create(f"{stem}/twice", b"1"), remote.create(f"{stem}/twice", b"2")]
+    fault = None
+    if won != [True, False]:
+        fault = f"it created one object {sum(won)} times" if sum(won) else "it created nothing"
+    elif remote.read(f"{stem}/twice") != b"1":
+        fault = "it replaced an object that existed"
+    else:
+        for turn in range(_RACES):
+            key = f"{stem}/race{turn}"
+            with ThreadPoolExecutor(_RACERS) as pool:
+                data = [b"%d" % number for number in range(_RACERS)]
+                wins = [*pool.map(remote.create, [key] * _RACERS, data)]
+            if sum(wins) != 1 or remote.read(key) != data[wins.index(True)]:
+                fault = f"{sum(wins)} of {_RACERS} created one object at the same time"
+                break
+    if fault is None and [item.key for item in remote.list(f"{stem}/")] != sorted(
+        f"{stem}/{name}" for name in ("twice", *(f"race{turn}" for turn in range(_RACES)))
+    ):
+        fault = "its list lacks objects that were just created"
+    if fault is not None:
+        raise UsageError(
+            f"{remote.url} cannot be a remote: {fault}. It ignores conditional writes "
+            "(If-None-Match), so pushes of two machines would overwrite each other"
+        )
+
+
+def begin_remote(remote: Remote) -> RemoteInfo:
+    """Return what remote.json says; write it where there is none."""
+    for _ in range(2):
+        try:
+            return decode_remote_info(remote.read(REMOTE_KEY))
+        except NotFound:
+            info = RemoteInfo(format=FORMAT, id=os.urandom(16).hex())
+            remote.create(REMOTE_KEY, encode_remote_info(info))
+    raise Damaged(f"{remote.url} has no {REMOTE_KEY}, and does not let it be created")
