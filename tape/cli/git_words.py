@@ -22,16 +22,11 @@ if TYPE_CHECKING:
 
 _RECORDED = "every entry is recorded as it happens"
 _GOING_BACK = "`tape fork ^1 --switch` goes back before the newest prompt, and nothing is lost"
-_STORES = "`tape export -o FILE` and `tape import FILE` carry a tape to another store"
 
 EXPLAINED = {
     "add": f"there is nothing to stage: {_RECORDED}",
     "commit": f"there is nothing to commit: {_RECORDED}; `tape label REF NAME` names an entry",
-    "push": _STORES,
-    "pull": _STORES,
-    "fetch": _STORES,
-    "clone": _STORES,
-    "remote": _STORES,
+    "fetch": "`tape remote status` says what a remote has that is not here; `tape pull` brings it",
     "stash": f"nothing needs stashing: {_RECORDED}; `tape fork --switch` continues elsewhere",
     "reset": _GOING_BACK,
     "revert": f"{_GOING_BACK}; `gong undo` restores files too",

@@ -62,6 +62,10 @@ COMMANDS = {
     "import": ("importing", "Import a tape from a file, or the sessions of other agents."),
     "hook": ("hook", "Record live sessions of other agents, by hooks that they call."),
     "mcp": ("mcp", "Serve the sessions to agents, as an MCP server."),
+    "remote": ("remote", "List the remotes of this store, add and remove them."),
+    "push": ("pushing", "Bring tapes to a remote."),
+    "pull": ("pushing", "Bring what a remote has of tapes here."),
+    "clone": ("pushing", "Make a store of all tapes of a remote."),
     "unite": ("unite", "Bring everything of another copy of a store or tape here."),
     "rm": ("trash", "Move tapes to the trash."),
     "restore": ("trash", "Restore tapes from the trash, or list it."),
@@ -211,7 +215,11 @@ class CommandGroup(LazyGroup):
         """Import a command and add the common options; return None for an unknown name."""
         verb = super().get_command(ctx, name)
         if verb is not None and not any(option.name == "store" for option in verb.params):
-            verb.params = [*verb.params, *_build_common_options()]
+            for command in (
+                verb,
+                *(verb.commands.values() if isinstance(verb, click.Group) else ()),
+            ):
+                command.params = [*command.params, *_build_common_options()]
             verb.callback = _wrap_paged(verb.callback) if name in PAGED_COMMANDS else verb.callback
         return verb
 

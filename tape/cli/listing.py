@@ -196,21 +196,21 @@ def _choose_tapes(rows: Sequence[TapeRow], choice: _Choice, *, in_order: bool) -
     """
     chosen = list(rows)
     if choice.project:
-        chosen = _select_in_project(chosen, choice.project)
+        chosen = select_in_project(chosen, choice.project)
     if choice.here and choice.first is not None:
-        chosen = _select_in_project(chosen, choice.first)
+        chosen = select_in_project(chosen, choice.first)
     if choice.since or choice.until:
         until = choice.until or "~"
         chosen = [row for row in chosen if choice.since <= row.updated < until]
     if choice.sort not in (None, "updated"):
         chosen.sort(key=_SORTS[choice.sort], reverse=choice.sort != "title")
     elif choice.first is not None and choice.sort is None and not in_order:
-        ours = {row.id for row in _select_in_project(chosen, choice.first)}
+        ours = {row.id for row in select_in_project(chosen, choice.first)}
         chosen.sort(key=lambda row: row.id not in ours)
     return chosen
 
 
-def _select_in_project(rows: Sequence[TapeRow], project: str) -> list[TapeRow]:
+def select_in_project(rows: Sequence[TapeRow], project: str) -> list[TapeRow]:
     """Return the tapes that work in a folder or below, or in a project there."""
     root = os.path.abspath(project).rstrip("/") + "/"
     return [

@@ -67,9 +67,9 @@ def unite(options: GlobalOptions, paths: tuple[str, ...], as_json: bool) -> int:
             outcomes.append(outcome)
             progress(len(outcomes), 0)
     if as_json:
-        print_json([_build_outcome(outcome) for outcome in outcomes])
+        print_json([build_outcome(outcome) for outcome in outcomes])
     else:
-        _print_outcomes(outcomes)
+        print_outcomes(outcomes)
     return 1 if any(outcome.error for outcome in outcomes) else 0
 
 
@@ -104,7 +104,8 @@ def _refuse_other_tape(only: str | None, tape: str, path: Path) -> None:
         raise UsageError(f"{path} is a copy of tape {tape[:SHORT]}, not of {(only or '')[:SHORT]}")
 
 
-def _build_outcome(outcome: TapeOutcome) -> dict[str, object]:
+def build_outcome(outcome: TapeOutcome) -> dict[str, object]:
+    """Return what --json prints of a tape."""
     union = outcome.union
     return {
         "tape": outcome.tape,
@@ -119,7 +120,7 @@ def _build_outcome(outcome: TapeOutcome) -> dict[str, object]:
     }
 
 
-def _print_outcomes(outcomes: Sequence[TapeOutcome]) -> None:
+def print_outcomes(outcomes: Sequence[TapeOutcome]) -> None:
     """Print a line for each tape that something came to, and how many stayed as they were."""
     unchanged = 0
     for outcome in outcomes:

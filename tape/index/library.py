@@ -188,6 +188,19 @@ def list_roots(store: Store, index: Index | None) -> list[str]:
     return ask_index(index, lambda index: index.answer(tables.select_roots), scan)
 
 
+def read_stamps(store: Store, index: Index | None) -> dict[str, str | None]:
+    """Return the stamps of the files of each tape (`reader.describe_stamps`), by its id.
+
+    None where they are not known: something about the tape may have changed.
+    """
+    from .tape_record import select_all_stamps
+
+    def scan() -> dict[str, str | None]:
+        return {row.id: None for row in list_tapes(store, None)}
+
+    return ask_index(index, lambda index: index.answer(select_all_stamps), scan)
+
+
 def find_root(row: TapeRow) -> str:
     """Return the project of a tape, or else its folder."""
     return row.cwd if row.project is None else row.project

@@ -339,6 +339,11 @@ def select_stamps(db: Connection, tape: str) -> str | None:
     return stamps
 
 
+def select_all_stamps(db: Connection) -> dict[str, str | None]:
+    """Return the stamps of every tape, by its id."""
+    return dict(db.execute("SELECT lower(hex(id)), stamps FROM tapes ORDER BY id").fetchall())
+
+
 def save_stamps(db: Connection, tape: str, stamps: str | None) -> None:
     """Store those; with None the tape counts as changed."""
     db.execute("UPDATE tapes SET stamps = ? WHERE id = ?", (stamps, bytes.fromhex(tape)))

@@ -43,6 +43,16 @@ UNRUN = {
     "tape mcp --http 8000": "the same",
     "tape unite /mnt/laptop/.tape": "needs a copy; tests/tape/unite has many",
     "tape unite ~/.tape /mnt/laptop/.tape": "the same",
+    "tape remote add team /mnt/team/tapes": "needs a remote; tests/tape/cli/test_remote.py has one",
+    "tape remote rm team": "the same",
+    "tape push": "the same",
+    "tape push 3f2a --to team": "the same",
+    "tape push --all --dry-run": "the same",
+    "tape push --since 7d": "the same",
+    "tape pull": "the same",
+    "tape pull 3f2a --from team": "the same",
+    "tape clone /mnt/team/tapes": "the same",
+    "tape --store ~/team clone /mnt/team/tapes": "the same",
     "tape merge --undo": "needs a merge; tests/tape/cli/test_merge.py undoes one",
 }
 """Examples that no test can run from here, with the reason."""
@@ -198,6 +208,7 @@ def test_damage_ends_with_4(name, store, demo):
 
 
 ASKED = {
+    "push": ["3f2a", "--yes"],
     "merge": ["3f2a:try-redis"],
     "log": ["3f2a", "--graph"],
     "search": ["login"],
@@ -220,10 +231,24 @@ ASKED = {
 SHAPES = [name for name in COMMANDS if promised(verb(name))]
 
 
+def prepare_remote(name):
+    """Add a remote, with a tape to pull, for the commands that need one."""
+    if name not in ("remote", "push", "pull"):
+        return
+    Path("team").mkdir()
+    if name == "pull":
+        made = ["--store", "laptop"]
+        run_command(["new", *made])
+        run_command(["remote", "add", "team", "team", *made])
+        run_command(["push", "--all", "--yes", *made])
+    run_command(["remote", "add", "team", "team"])
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_json_has_the_keys_that_help_says(name, store, capsysbinary):
     shutil.copytree(store.path, "laptop") if name == "unite" else None
     run_command(["rm", "9c1b", "--yes"]) if name == "restore" else None
+    prepare_remote(name)
     capsysbinary.readouterr()
     words = ASKED.get(name, ["3f2a"] if "[REF]" in usage(name) else [])
     assert run_command([name, *words, "--json"]) == 0

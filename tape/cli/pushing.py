@@ -1,0 +1,284 @@
+"""`push`, `pull` and `clone`: tapes go to a remote and come from it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from ..clock import read_clock
+from ..errors import UsageError
+from ..folders import locate_repository
+from ..index.library import list_tapes, read_stamps
+from ..remote.pull import pull_tapes
+from ..remote.push import Pusher, add_origins, select_changed
+from ..remote.registry import check_remote_name, check_remote_url, read_registry
+from ..repository import find_work_facts
+from ..text import SHORT, format_count
+from .environment import find_store_home, get_current_folder
+from .listing import select_in_project
+from .output import (
+    Confirmation,
+    add_confirmation_options,
+    as_json,
+    complete_ref,
+    format_examples,
+    format_size,
+    print_json,
+)
+from .remote import add_remote, open_named_remote
+from .resolve import open_ref
+from .terminal import print_lines, print_warning, show_progress
+from .timeparse import TIME_FORMS, parse_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..index.library import Library
+    from ..index.reader import TapeRow
+    from ..remote.push import PushOutcome
+    from ..unite.stores import TapeOutcome
+    from .group import GlobalOptions
+    from .remote import OpenRemote
+
+_MAX_NAMED = 5
+"""How many entries with secrets are named of one tape."""
+
+
+class _Choice(NamedTuple):
+    """Which tapes are pushed."""
+
+    refs: tuple[str, ...]
+    every: bool
+    project: str | None
+    """A folder: only tapes that work there or below."""
+    since: str
+    """A time as on a tape; "" for any."""
+
+
+@click.command(
+    epilog=format_examples(
+        "tape push", "tape push 3f2a --to team", "tape push --all --dry-run", "tape push --since 7d"
+    )
+)
+@click.argument("refs", metavar="[REF]...", nargs=-1, shell_complete=complete_ref)
+@click.option("--all", "every", is_flag=True, help="All tapes of the store.")
+@click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
+@click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS}.")
+@click.option("--to", "name", metavar="NAME", help="The remote; by default the default one.")
+@click.option("--raw", is_flag=True, help="Also entries that hold secrets.")
+@add_confirmation_options
+@as_json
+@click.pass_obj
+def push(
+    options: GlobalOptions,
+    *,
+    refs: tuple[str, ...],
+    every: bool,
+    project: str | None,
+    since: str | None,
+    name: str | None,
+    raw: bool,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Bring tapes to a remote: those of REF, else of this repository or folder.
+
+    Only what the remote does not have leaves, and nothing is asked of it where that is nothing. A
+    tape that holds what an export would mask stays here, and its entries are named: redact them, or
+    pass --raw. Where another machine moved a branch first, its end stays and the end here becomes
+    BRANCH.MACHINE. The first push to a remote asks before anything leaves.
+
+    --json prints an array of {tape, chunks, bytes, kept [{branch, other}], secrets [{entry, kind}],
+    error}, one for each tape that has something new. Exits with 1 if a tape was not pushed.
+    """
+    choice = _Choice(refs, every, project, parse_moment(since, read_clock()) if since else "")
+    how = Confirmation(yes, dry_run, as_json)
+    with open_named_remote(options, name) as opened:
+        stamps = read_stamps(*opened.library)
+        chosen = _choose_tapes(options, opened.library, choice, stamps)
+        changed = add_origins(opened.library.store, select_changed(chosen, opened.cursor))
+        is_first = not opened.cursor.read_log_number("end")
+        if dry_run or (changed and is_first):
+            how = how._replace(yes=how.yes and not dry_run)
+            if not how.confirm_plan(_describe_push(opened, changed)):
+                return how.report_refusal()
+        outcomes = _push_tapes(opened, changed, stamps, raw=raw or opened.known.raw)
+    pushed = [outcome for outcome in outcomes if outcome.chunks or outcome.error or outcome.secrets]
+    if as_json:
+        print_json([_build_pushed(outcome) for outcome in pushed])
+    else:
+        _print_pushed(pushed, opened.name, len(changed))
+    return 1 if any(outcome.error or outcome.secrets for outcome in outcomes) else 0
+
+
+def _choose_tapes(
+    options: GlobalOptions, library: Library, choice: _Choice, stamps: dict[str, str | None]
+) -> dict[str, str | None]:
+    """Return the chosen tapes with their stamps."""
+    if choice.refs:
+        if choice.every or choice.project or choice.since:
+            raise UsageError("REF names the tapes: leave out --all, --project and --since")
+        chosen = []
+        for text in choice.refs:
+            with open_ref(options, text) as (tape, _, _branch):
+                chosen.append(tape.id)
+        return {tape: stamps.get(tape) for tape in chosen}
+    if choice.every and not choice.project and not choice.since:
+        return stamps
+    rows: Sequence[TapeRow] = list_tapes(*library)
+    folder = choice.project
+    if folder is None and not choice.every and not choice.since:
+        here = get_current_folder()
+        folder = locate_repository(here) or here
+    if folder is not None:
+        rows = select_in_project(rows, folder)
+    return {row.id: stamps.get(row.id) for row in rows if row.updated >= choice.since}
+
+
+def _describe_push(opened: OpenRemote, tapes: Sequence[str]) -> Iterator[str]:
+    """Yield what would leave, and where to."""
+    yield f"{format_count(len(tapes), 'tape')} would go to {opened.name}: {opened.known.url}"
+    rows = {row.id: row for row in list_tapes(*opened.library)}
+    for tape in tapes[:_MAX_NAMED]:
+        row = rows.get(tape)
+        yield f"  {tape[:SHORT]}  {(row and row.title) or '–'}"
+    if len(tapes) > _MAX_NAMED:
+        yield f"  and {len(tapes) - _MAX_NAMED} more"
+
+
+def _push_tapes(
+    opened: OpenRemote,
+    tapes: Sequence[str],
+    stamps: dict[str, str | None],
+    *,
+    raw: bool,
+) -> list[PushOutcome]:
+    if not tapes:
+        return []
+    facts = find_work_facts(None, os.environ)
+    pusher = Pusher(
+        opened.library.store,
+        opened.remote,
+        opened.cursor,
+        person=facts.person or "",
+        raw=raw,
+        stamps=stamps,
+    )
+    outcomes: list[PushOutcome] = []
+    with show_progress("pushed tape") as progress:
+        for outcome in pusher.push(tapes):
+            outcomes.append(outcome)
+            progress(len(outcomes), len(tapes))
+    return outcomes
+
+
+def _build_pushed(outcome: PushOutcome) -> dict[str, object]:
+    return {
+        "tape": outcome.tape,
+        "chunks": outcome.chunks,
+        "bytes": outcome.bytes,
+        "kept": [end._asdict() for end in outcome.kept],
+        "secrets": [secret._asdict() for secret in outcome.secrets],
+        "error": outcome.error,
+    }
+
+
+def _print_pushed(outcomes: Sequence[PushOutcome], name: str, changed: int) -> None:
+    done = [outcome for outcome in outcomes if outcome.chunks]
+    for outcome in outcomes:
+        short = outcome.tape[:SHORT]
+        print_lines(
+            f"{short}: {end.branch} moved at {name} too: what was written here is {end.other}"
+            for end in outcome.kept
+        )
+        if outcome.error:
+            print_warning(f"{short}: {outcome.error}")
+        if outcome.secrets:
+            places = ", ".join(
+                f"{secret.entry[:SHORT]} ({secret.kind})" for secret in outcome.secrets[:_MAX_NAMED]
+            )
+            more = len(outcome.secrets) - _MAX_NAMED
+            places += f" and {more} more" if more > 0 else ""
+            print_warning(
+                f"{short} stays here, it holds secrets: {places}; "
+                f"`tape redact {short}@{outcome.secrets[0].entry[:SHORT]}` erases one, "
+                "--raw pushes them"
+            )
+    if done:
+        size = format_size(sum(outcome.bytes for outcome in done))
+        print_lines([f"pushed {format_count(len(done), 'tape')} to {name}, {size}"])
+    elif not changed or not outcomes:
+        print_lines([f"nothing new for {name}"])
+
+
+@click.command(epilog=format_examples("tape pull", "tape pull 3f2a --from team"))
+@click.argument("refs", metavar="[TAPE]...", nargs=-1)
+@click.option("--from", "name", metavar="NAME", help="The remote; by default the default one.")
+@as_json
+@click.pass_obj
+def pull(options: GlobalOptions, refs: tuple[str, ...], name: str | None, as_json: bool) -> int:
+    """Bring what a remote has of tapes here, all of them or those whose ids begin with TAPE.
+
+    Nothing here is lost: what both sides wrote is united, as `tape unite` does, and where both
+    moved a branch, the end at the remote keeps its name. A tape in the trash here stays there.
+
+    --json prints an array of {tape, folder, new, entries, phases, moves, kept [{branch, other}],
+    lost, error}, one for each tape. Exits with 1 if a tape could not be pulled.
+    """
+    with open_named_remote(options, name) as opened:
+        opened.library.store.open_tapes_folder().close()
+        outcomes = _pull_tapes(opened, refs)
+    return _report_pulled(outcomes, opened.name, is_json=as_json)
+
+
+def _pull_tapes(opened: OpenRemote, prefixes: tuple[str, ...]) -> list[TapeOutcome]:
+    outcomes: list[TapeOutcome] = []
+    with show_progress("pulled tape") as progress:
+        for outcome in pull_tapes(
+            opened.library.store, opened.remote, opened.cursor, prefixes or None
+        ):
+            outcomes.append(outcome)
+            progress(len(outcomes), 0)
+    return outcomes
+
+
+def _report_pulled(outcomes: Sequence[TapeOutcome], name: str, *, is_json: bool) -> int:
+    from .unite import build_outcome, print_outcomes  # what a union did is shown alike
+
+    if is_json:
+        print_json([build_outcome(outcome) for outcome in outcomes])
+    elif outcomes:
+        print_outcomes(outcomes)
+    else:
+        print_lines([f"nothing new at {name}"])
+    return 1 if any(outcome.error for outcome in outcomes) else 0
+
+
+@click.command(
+    epilog=format_examples(
+        "tape clone /mnt/team/tapes", "tape --store ~/team clone /mnt/team/tapes"
+    )
+)
+@click.argument("url")
+@click.option("--name", default="origin", show_default=True, help="The name of the remote here.")
+@as_json
+@click.pass_obj
+def clone(options: GlobalOptions, url: str, name: str, as_json: bool) -> int:
+    """Bring all tapes of the remote at URL here, and add it as a remote of this store.
+
+    The store is made if there is none, and keeps what it has. --json prints what `tape pull` does.
+    """
+    home = Path(find_store_home(options.store))
+    url = check_remote_url(url)
+    known = read_registry(home).remotes.get(check_remote_name(name))
+    if known is not None and known.url != url:
+        raise UsageError(f"{name} is {known.url} here: choose another --name")
+    if known is None:
+        add_remote(options, name, url, raw=False)
+    with open_named_remote(options, name) as opened:
+        outcomes = _pull_tapes(opened, ())
+    return _report_pulled(outcomes, name, is_json=as_json)

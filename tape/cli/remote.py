@@ -1,0 +1,213 @@
+"""`remote`: the places elsewhere that hold tapes of this store, and how far apart they are."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from ..errors import TapeError, UsageError
+from ..index.library import Library, read_stamps
+from ..remote.cursor import REMOTES_NAME, Cursor
+from ..remote.pull import find_new_chunks
+from ..remote.push import select_changed
+from ..remote.registry import (
+    SCHEMES,
+    KnownRemote,
+    begin_remote,
+    check_remote_name,
+    check_remote_url,
+    open_remote,
+    probe_remote,
+    read_registry,
+    write_registry,
+)
+from ..text import format_count
+from .environment import find_store_home
+from .output import as_json, format_examples, print_json
+from .resolve import open_library
+from .terminal import format_table, print_lines, print_warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..remote.registry import Registry
+    from ..remote.remote import Remote
+    from .group import GlobalOptions
+
+_WAIT = 600.0
+"""Seconds to wait for another process that pushes to or pulls from the same remote."""
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=format_examples(
+        "tape remote add team /mnt/team/tapes", "tape remote", "tape remote rm team"
+    ),
+)
+@as_json
+@click.pass_context
+def remote(ctx: click.Context, as_json: bool) -> int:
+    """List the remotes of this store: name, default, address.
+
+    A remote holds the bytes of tapes on another machine. --json prints an array of {name, url,
+    default, raw, mode}.
+    """
+    if ctx.invoked_subcommand is None:
+        return _list_remotes(ctx.obj, is_json=as_json)
+    return 0
+
+
+@remote.command(name="ls")
+@as_json
+@click.pass_obj
+def list_(options: GlobalOptions, as_json: bool) -> int:
+    """List the remotes, as `tape remote` alone does."""
+    return _list_remotes(options, is_json=as_json)
+
+
+def _list_remotes(options: GlobalOptions, *, is_json: bool) -> int:
+    registry = read_registry(Path(find_store_home(options.store)))
+    default = _find_default(registry)
+    if is_json:
+        print_json(
+            [
+                {
+                    "name": name,
+                    "url": known.url,
+                    "default": name == default,
+                    "raw": known.raw,
+                    "mode": known.mode,
+                }
+                for name, known in sorted(registry.remotes.items())
+            ]
+        )
+        return 0
+    rows = [
+        (name, "default" if name == default else "", known.url)
+        for name, known in sorted(registry.remotes.items())
+    ]
+    print_lines(format_table(rows))
+    if not rows:
+        print_warning("this store has no remote; `tape remote add NAME URL` adds one")
+    return 0
+
+
+def _find_default(registry: Registry) -> str | None:
+    try:
+        return registry.choose()
+    except TapeError:
+        return None
+
+
+@remote.command(
+    epilog=format_examples("tape remote add team /mnt/team/tapes"),
+    help="Add a remote, and check that it keeps what it is given.\n\nURL is a folder, or "
+    + "; ".join(f"{scheme}://…, {what}" for scheme, what in SCHEMES.items())
+    + ". The first remote is the default one. Refuses a server that creates one object for two "
+    "machines at once. Nothing is pushed.",
+)
+@click.argument("name")
+@click.argument("url")
+@click.option("--raw", is_flag=True, help="Push entries with secrets to it, too.")
+@click.pass_obj
+def add(options: GlobalOptions, name: str, url: str, raw: bool) -> int:
+    """Add a remote."""
+    home = Path(find_store_home(options.store))
+    add_remote(options, check_remote_name(name), check_remote_url(url), raw=raw)
+    print_lines([f"added {name}: {read_registry(home).remotes[name].url}"])
+    return 0
+
+
+def add_remote(options: GlobalOptions, name: str, url: str, *, raw: bool) -> None:
+    """Add a remote to the store, which is made if need be; raise UsageError."""
+    with open_library(options) as (store, _):
+        store.open_tapes_folder().close()
+        registry = read_registry(store.path)
+        if name in registry.remotes:
+            raise UsageError(f"there is a remote {name!r} already: {registry.remotes[name].url}")
+        with open_remote(url) as opened:
+            probe_remote(opened)
+            begin_remote(opened)
+        registry.remotes[name] = KnownRemote(url, raw=raw)
+        registry.default = registry.default or name
+        write_registry(store.path, registry)
+
+
+@remote.command(name="rm")
+@click.argument("name")
+@click.pass_obj
+def remove(options: GlobalOptions, name: str) -> int:
+    """Forget a remote; what it holds stays there."""
+    home = Path(find_store_home(options.store))
+    registry = read_registry(home)
+    registry.choose(name)
+    with Cursor.open(home, name):  # nobody pushes to it now
+        del registry.remotes[name]
+        registry.default = registry.default if registry.default != name else None
+        write_registry(home, registry)
+    (home / REMOTES_NAME / f"{name}.db").unlink(missing_ok=True)
+    print_lines([f"{name} is forgotten here; what it holds stays there"])
+    return 0
+
+
+@remote.command()
+@click.argument("name")
+@click.pass_obj
+def default(options: GlobalOptions, name: str) -> int:
+    """Choose the remote that push and pull use when none is named."""
+    home = Path(find_store_home(options.store))
+    registry = read_registry(home)
+    registry.default = registry.choose(name)
+    write_registry(home, registry)
+    return 0
+
+
+@remote.command()
+@click.argument("name", required=False)
+@as_json
+@click.pass_obj
+def status(options: GlobalOptions, name: str | None, as_json: bool) -> int:
+    """Show how far this store and a remote are apart: tapes to push, tapes to pull.
+
+    --json prints {name, url, push, pull}: how many tapes have something new here, and there.
+    """
+    with open_named_remote(options, name) as (library, chosen, known, there, cursor):
+        push = len(select_changed(read_stamps(*library), cursor))
+        pull = len(find_new_chunks(there, cursor).wanted)
+    if as_json:
+        print_json({"name": chosen, "url": known.url, "push": push, "pull": pull})
+        return 0
+    print_lines(
+        [
+            f"{chosen}: {known.url}",
+            f"  {format_count(push, 'tape')} to push, {format_count(pull, 'tape')} to pull",
+        ]
+    )
+    return 0
+
+
+class OpenRemote(NamedTuple):
+    """A remote of a store, and what the store knows of it."""
+
+    library: Library
+    name: str
+    known: KnownRemote
+    remote: Remote
+    cursor: Cursor
+
+
+@contextmanager
+def open_named_remote(options: GlobalOptions, name: str | None) -> Iterator[OpenRemote]:
+    """Yield the remote of this name, or the default one, and its cursor; raise NotFound."""
+    with open_library(options) as library:
+        registry = read_registry(library.store.path)
+        name = registry.choose(name)
+        known = registry.remotes[name]
+        with (
+            open_remote(known.url) as remote,
+            Cursor.open(library.store.path, name, wait=_WAIT) as cursor,
+        ):
+            yield OpenRemote(library, name, known, remote, cursor)

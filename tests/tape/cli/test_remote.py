@@ -1,0 +1,125 @@
+"""`tape remote`, `push`, `pull` and `clone`: what a person sees of tapes that go elsewhere."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tape.remote.folder import FolderRemote
+from tape.remote.registry import open_remote
+
+
+@pytest.fixture
+def team(tape, tmp_path):
+    (tmp_path / "team").mkdir()
+    tape("remote", "add", "team", tmp_path / "team")
+    return tmp_path / "team"
+
+
+def objects(folder):
+    return sorted(
+        str(path.relative_to(folder)) for path in folder.glob("[!p]*/**/*") if path.is_file()
+    )
+
+
+def test_a_first_push_says_what_leaves_and_asks(tape, talk, team):
+    ran = tape("push", "--all", code=2)
+    assert ran.text.startswith("1 tape would go to team: file:///")
+    assert f"{talk[:8]}  First" in ran.text
+    assert "pass --yes" in ran.err
+    assert objects(team) == []
+    assert tape("push", "--all", "--yes").text.splitlines()[-1].startswith("pushed 1 tape to team")
+    assert objects(team) == ["log/000000000001", f"t/{talk}/00000001"]
+    assert tape("push", "--all").text == "nothing new for team\n"
+
+
+def test_a_dry_run_pushes_nothing(tape, talk, team):
+    tape("push", "--all", "--dry-run")
+    assert objects(team) == []
+
+
+def test_a_clone_is_the_store_and_follows_it(tape, talk, team, tmp_path):
+    tape("push", "--all", "--yes")
+    there = ["--store", tmp_path / "there"]
+    assert tape("clone", team, *there).text.startswith(f"{talk[:8]}: new, ")
+    assert tape("cat", talk, *there).text == tape("cat", talk).text
+    assert tape("verify", "--all", *there).code == 0
+    tape("rename", talk, "A better title")
+    tape("push", "--all")
+    assert f"{talk[:8]}: 0 entries, 1 move" in tape("pull", *there).text
+    assert tape("pull", *there).text == "nothing new at origin\n"
+    (row,) = tape("ls", "--all", "--json", *there).json
+    assert row["title"] == "A better title"
+
+
+def test_status_counts_both_directions(tape, talk, team, tmp_path):
+    there = ["--store", tmp_path / "there"]
+    tape("clone", team, *there)
+    status = {"name": "team", "url": team.as_uri()}
+    assert tape("remote", "status", "--json").json == {**status, "push": 1, "pull": 0}
+    tape("push", "--all", "--yes")
+    assert tape("remote", "status", "--json").json == {**status, "push": 0, "pull": 0}
+    assert tape("remote", "status", "--json", *there).json["pull"] == 1
+
+
+def test_a_secret_is_named_by_its_entry_and_kind(tape, talk, team):
+    key = "sk-ant-api03-" + "A1b2C3d4" * 6
+    entry = {"type": "user", "data": {"content": [{"type": "text", "text": key}]}}
+    tape("append", talk, stdin=json.dumps(entry).encode())
+    ran = tape("push", "--all", "--yes", code=1)
+    assert "stays here, it holds secrets" in ran.err
+    assert key not in ran.err
+    assert objects(team) == []
+    assert tape("push", "--all", "--yes", "--raw").code == 0
+
+
+def test_a_fork_takes_its_origin_along(tape, talk, team):
+    tape("fork", talk, "--new")
+    child = next(row["id"] for row in tape("ls", "--all", "--json").json if row["id"] != talk)
+    done = tape("push", child, "--yes", "--json").json
+    assert [row["tape"] for row in done] == [talk, child]
+
+
+def test_a_remote_that_creates_an_object_twice_is_refused(tape, tmp_path, monkeypatch):
+    def create(self, key, data):
+        self.replace(key, data)
+        return True
+
+    monkeypatch.setattr(FolderRemote, "create", create)
+    (tmp_path / "liar").mkdir()
+    ran = tape("remote", "add", "liar", tmp_path / "liar", code=2)
+    assert "cannot be a remote: it created one object 2 times" in ran.err
+    assert tape("remote", "--json").json == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (["push"], 3, "`tape remote add NAME URL` adds one"),
+        (["pull", "--from", "nowhere"], 3, "no remote 'nowhere'"),
+        (["remote", "add", "x", "ftp://somewhere"], 2, "a remote is file://"),
+        (["remote", "add", "x", "/no/such/folder"], 75, "is it mounted?"),
+        (["remote", "add", "Big Name", "."], 2, "is not allowed"),
+        (["remote", "rm", "nowhere"], 3, "no remote 'nowhere'"),
+    ],
+)
+def test_a_wrong_name_or_address_is_explained(tape, arguments, code, complaint):
+    assert complaint in tape(*arguments, code=code).err
+
+
+def test_a_removed_remote_is_forgotten_and_keeps_what_it_has(tape, talk, team):
+    tape("push", "--all", "--yes")
+    before = objects(team)
+    tape("remote", "rm", "team")
+    assert tape("remote", "--json").json == []
+    assert objects(team) == before
+    assert "no remote" in tape("push", code=3).err
+
+
+def test_an_address_opens_the_folder_that_it_names(tmp_path):
+    folder = tmp_path / "with a blank"
+    folder.mkdir()
+    with open_remote(folder.as_uri()) as remote:
+        assert remote.create("remote.json", b"{}")
+    assert (folder / "remote.json").read_bytes() == b"{}"
