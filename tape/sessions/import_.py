@@ -14,7 +14,9 @@ branch that ends at that entry, else on a new branch:
 So a crash between two entries costs nothing, and a tape that people have continued stays theirs. A
 new tape is built under a name that readers ignore, and renamed when it is whole.
 
-A session that repeats the history of another one is put on the tape of that one (`family`):
+A session that was exported from a tape of ours, and continued in the other agent, is a branch of
+that tape (`returned`). One that repeats the history of another one is put on the tape of that one
+(`family`):
 what was said there is found whatever remarks stand between, and the rest begins own branches.
 """
 
@@ -48,6 +50,7 @@ from ..store.refs import choose_branch_name, find_head, make_ref_name
 from ..store.store import Store
 from .family import ImportedTapes
 from .recorded import SAID, EntryPlace, RecordedEntries
+from .returned import ExportedEntries, find_exported_tape
 
 if TYPE_CHECKING:
     from ..formats.sessions.steps import SourceStep
@@ -128,6 +131,8 @@ def import_session(
         doubles = _find_double(store, session, others, folder)
         with timed.open_folder(folder) as tape:
             filler.fill(tape, known=True)
+    elif returned := _fill_exported_tape(store, session, others):
+        folder, filler = returned
     elif guest := _fill_tape_of_relative(store, session, others):
         folder, filler = guest
     else:
@@ -154,9 +159,26 @@ def import_session(
     inner = [
         one
         for child in session.children
+        if child.id not in filler.known_agents
         for one in import_session(store, child, beginning, source, digest, others)
     ]
     return [done, *inner]
+
+
+def _fill_exported_tape(
+    store: Store, session: SourceSession, others: ImportedTapes
+) -> tuple[str, _TapeFiller] | None:
+    """Record a session on the tape that it was exported from; None if it was not, or not here."""
+    folder = find_exported_tape(session, others.folders)
+    if folder is None:
+        return None
+    filler = _TapeFiller(session, is_guest=True)
+    with filler.build_timed_store(store).open_folder(folder) as tape:
+        filler.begin(tape)
+        if not filler.find_exported_steps():
+            return None
+        filler.fill(tape, known=True)
+    return folder, filler
 
 
 def _fill_tape_of_relative(
@@ -265,6 +287,10 @@ class _TapeFiller:
         """How the branches of a session on the tape of another one are called."""
         self.is_guest = is_guest
         """The tape is that of another session, which has the beginning of this one."""
+        self.is_returned = False
+        """The session was exported from the tape."""
+        self.known_agents: set[str] = set()
+        """Ids of sub-agents whose sessions are in the store already."""
         self.copied: dict[int, EntryPlace] = {}
         """Place of a step → its newest entry, where the step or what follows it is on the tape."""
         self.time = session.created or 0
@@ -330,7 +356,8 @@ class _TapeFiller:
                     if branch not in own:
                         closing.callback(writer.close)
         if self.is_guest:
-            self._move_label()
+            if self.added > before or self.heads or not self.is_returned:
+                self._move_label()
         elif self.added > before or not known or self._is_at_earlier_step():
             self._move_names()
 
@@ -384,6 +411,45 @@ class _TapeFiller:
                 self.copied[place] = spot
                 times.add(above[place])
         return is_same
+
+    def find_exported_steps(self) -> bool:
+        """Find the steps that came from this tape, and return whether there are any.
+
+        Remarks came from it, too, unless they stand between it and something new.
+        """
+        exported = ExportedEntries(self.tape)
+        exported.read()
+        self.is_returned = True
+        self.known_agents = {f"{self.session.id}/{agent}" for agent in exported.agents}
+        spots: list[list[str] | None] = []
+        above: list[int] = []
+        said: set[int] = set()
+        newest, ends = ROOT, {ROOT: -1}
+        for place, step in enumerate(self.session.read_steps(_name_blob)):
+            before = ends.get(newest if step.parent == NEWEST else step.parent, -1)
+            spot = [exported.root] if before < 0 else spots[before]
+            named = exported.find_named(step.id) if step.id else None
+            payloads = [payload for payload in step.payloads if payload.entry_type in SAID]
+            if named is not None:
+                spot = [named]
+            for payload in () if named else payloads:
+                spot = exported.find_same(spot, payload) if spot else None
+            if payloads or named:
+                said.add(place)
+            above.append(before)
+            spots.append(spot)
+            newest = newest if step.id is None else step.id
+            ends[newest] = place
+        before_ours, before_new = set[int](), set[int]()
+        for place in reversed(range(len(spots))):
+            spot, is_said = spots[place], place in said
+            if (spot and is_said) or place in before_ours:
+                before_ours.add(above[place])
+            if not spot or place in before_new:
+                before_new.add(above[place])
+            if spot and (is_said or place in before_ours or place not in before_new):
+                self.copied[place] = exported.places.get(spot[-1], self.recorded.start)
+        return not said.isdisjoint(self.copied)
 
     def _note_step(self, step: SourceStep, spot: EntryPlace) -> None:
         """Take note of a step that is on the tape."""

@@ -100,11 +100,16 @@ class TapeFolders:
         """The first 8 digits of an id → folders; "" → those that have other names."""
 
     def find(self, identity: str) -> str | None:
-        """Return the folder of the tape with this id; None if the store has none."""
+        """Return the folder of the tape with this id, or with one that begins so.
+
+        Eight digits or more; None if the store has none.
+        """
         self.look()
         likely = self._by_end.get(identity[:8], set()) | self._by_end.get("", set())
-        names = (name for name in sorted(likely) if self._store.read_tape_id(name) == identity)
-        return next(names, None)
+        for name in sorted(likely):
+            if (self._store.read_tape_id(name) or "").startswith(identity):
+                return name
+        return None
 
     def look(self) -> None:
         """List the store again."""

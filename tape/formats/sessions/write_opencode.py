@@ -86,7 +86,9 @@ class _Writer:
 
     def __init__(self, tape: TapeOutline) -> None:
         self.tape = tape
-        self.session = f"ses_{sha256(f'{tape.id}:{tape.branch}'.encode()).hexdigest()[:26]}"
+        branch = sha256(f"{tape.id}:{tape.branch}".encode()).hexdigest()[:10]
+        self.session = f"ses_{tape.id[:16]}{branch}"
+        """By the first half of it an import finds the tape again."""
         self.messages: list[WireObject] = []
         self._prompt = ""
         """Id of the newest message of the user."""
