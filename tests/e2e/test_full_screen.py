@@ -1,11 +1,15 @@
 """`gong chat --tui`: the same conversation on the whole screen, with a pane beside it."""
 
 import base64
+import shutil
+import subprocess
+import time
 from functools import partial
 
 import pytest
 
-from tests.e2e.terminal import ENTER
+from tests.e2e.conftest import BIN
+from tests.e2e.terminal import ENTER, PATIENCE_SECONDS
 from tests.e2e.test_typing import list_colours
 
 PAGE_UP, PAGE_DOWN = "\x1b[5~", "\x1b[6~"
@@ -35,8 +39,8 @@ def test_the_pane_shows_files_and_the_transcript_scrolls(place, chat):
     ask(now, "run echo one > b.txt; seq 9", "printed 9 lines")
     ask(now, "run seq 1000 1007", "the last: 1007")
     transcript, pane = split_panes(now)
-    assert pane[0] == "Session"
-    assert "A b.txt" in pane
+    assert pane[:2] == ["Files", "A b.txt"]
+    assert "Session" in pane
     assert not any("echo one > b.txt" in row for row in transcript)
     now.type(PAGE_UP * 3)
     now.wait_for("> run echo one > b.txt; seq 9", on_screen=True)
@@ -49,8 +53,14 @@ def test_the_pane_shows_files_and_the_transcript_scrolls(place, chat):
 
 
 def test_a_narrow_window_has_no_pane_and_a_resize_wraps_again(chat):
-    now = chat(columns=50, rows=20)
+    """The pane is there once it has something to show that the status line does not."""
+    now = chat(columns=100, rows=30)
     ask(now, "run echo " + "word " * 20, "printed: word")
+    assert not any("│" in row for row in now.rows())
+    ask(now, "run echo one > b.txt; echo more", "printed: more")
+    now.wait_for("│", on_screen=True)
+    now.resize(50, 20)
+    now.wait_until_gone("│")
     assert not any("│" in row for row in now.rows())
     now.resize(100, 30)
     now.wait_for("│", on_screen=True)
@@ -112,3 +122,58 @@ def test_a_wide_window_is_used_and_no_row_is_cut(place, open_chat, screen):
     status = now.rows()[-1] if not screen else "\n".join(now.rows()[-3:])
     assert "offline/rules" in status
     assert "main" in status
+
+
+EMOJI = (
+    "👨‍👩‍👧‍👦 family; 🇩🇪🇫🇷 flags; ❤️ heart; 1️⃣ key; 👍🏽 thumb; 👩🏽‍🚀 astronaut;"
+    " 🏳️‍🌈 rainbow; ✌︎ two; ☎️ call; क्‍ष letter"
+)
+
+
+def test_emoji_of_several_characters_leave_no_ghosts(place, chat):
+    """Rows with them are drawn over by others, and nothing of them stays."""
+    (place.folder / "emoji.txt").write_text("".join(f"{n} {EMOJI}\n" for n in range(30)))
+    now = chat(columns=100, rows=16)
+    ask(now, "run cat emoji.txt; touch x", "printed 30 lines")
+    assert any("👨 family; DEFR flags; ❤ heart; 1 key" in row for row in now.rows())
+    now.type(f"say {EMOJI[:30]} x")
+    now.wait_for("> say 👨 family", on_screen=True)
+    now.type("\x15" + PAGE_UP * 4)
+    now.wait_for("> run cat emoji.txt", on_screen=True)
+    now.type(PAGE_DOWN * 6 + "\x0f")
+    now.type(PAGE_UP + PAGE_DOWN)
+    ask(now, "run seq 1 9", "the last: 9")
+    ask(now, "run seq 11 19", "the last: 19")
+    assert not any(word in "\n".join(now.rows()) for word in ("family", "heart", "👨", "letter"))
+
+
+@pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
+def test_emoji_leave_no_ghosts_in_tmux(place):
+    """It joins what other terminals draw one after the other."""
+    (place.folder / "emoji.txt").write_text("".join(f"{n} {EMOJI}\n" for n in range(9)))
+    tmux = ["tmux", "-S", str(place.home / "tmux"), "-f", "/dev/null"]
+
+    def call(*words):
+        return subprocess.run(
+            [*tmux, *words], env=place.env, cwd=place.folder, capture_output=True, check=True
+        ).stdout.decode()
+
+    def wait_for(text):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while text not in (shown := call("capture-pane", "-p")):
+            assert time.monotonic() < deadline, shown
+        return shown
+
+    call("new-session", "-d", "-x", "100", "-y", "16", f"{BIN}/gong chat --tui -m offline/rules")
+    try:
+        wait_for("ready")
+        call("send-keys", "run cat emoji.txt; touch x", "Enter")
+        shown = wait_for("printed 9 lines")
+        assert "👨 family; DEFR flags; ❤ heart; 1 key" in shown
+        call("send-keys", "run seq 1 9", "Enter")
+        wait_for("the last: 9")
+        call("send-keys", "run seq 11 19", "Enter")
+        shown = wait_for("the last: 19")
+        assert not any(word in shown for word in ("family", "heart", "👨", "letter"))
+    finally:
+        call("kill-server")

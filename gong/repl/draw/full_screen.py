@@ -2,14 +2,15 @@
 
 The prompt, its keys and its commands are those of `Terminal`; only where lines go is different:
 
-    transcript, it scrolls                        │ cost, context
-    …                                             │ todo
-    the live lines                                │ tasks in the background
-    > prompt                                      │ files that this session changed
+    transcript, it scrolls                        │ todo
+    …                                             │ tasks in the background
+    the live lines                                │ files that this session changed
+    > prompt                                      │ cost, context
     status line
 
 The wheel and PageUp scroll; a drag selects, and puts the text on the clipboard through the
-terminal (OSC 52), so that it works over SSH. Below 90 columns there is no pane.
+terminal (OSC 52), so that it works over SSH. There is no pane below 90 columns, nor before it has
+something to show that the status line does not.
 
 It uses prompt-toolkit, which is loaded anyway: docs/performance.md has the figures.
 """
@@ -17,6 +18,8 @@ It uses prompt-toolkit, which is loaded anyway: docs/performance.md has the figu
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.filters import Condition, to_filter
@@ -30,10 +33,12 @@ from prompt_toolkit.layout import (
     VSplit,
     Window,
 )
+from prompt_toolkit.layout.processors import Processor, Transformation
 from prompt_toolkit.mouse_events import MouseEventType
 
-from tape.text import measure_width, show_controls
+from tape.text import measure_width
 
+from .lines import find_unsettled_chars, settle_widths
 from .terminal import Terminal, style_lines
 
 if TYPE_CHECKING:
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
+    from prompt_toolkit.layout.processors import TransformationInput
     from prompt_toolkit.mouse_events import MouseEvent
 
     from .lines import StyledLine
@@ -74,18 +80,22 @@ class FullScreenTerminal(Terminal):
         """As `Terminal`; `panes` returns the lines beside the transcript for a width."""
         super().__init__(live, status, accept, keys, ticks, history, completer, expand, menu=menu)
         self._transcript = _Transcript(live, self.copy_text)
+        self._prompt.input_processors = [_SettledDraft()]
+        self._panes = panes
+        self._pane: tuple[int, list[StyledLine]] = -1, []
+        """Lines of the pane, and the frame that they were read for."""
         self._has_ended = False
         pane = ConditionalContainer(
             VSplit(
                 [
                     Window(width=1, char="│", style="class:faint"),
                     Window(
-                        FormattedTextControl(lambda: style_lines(panes(PANE_COLUMNS - 1))),
+                        FormattedTextControl(lambda: self._style_lines(self._read_pane())),
                         width=PANE_COLUMNS - 1,
                     ),
                 ]
             ),
-            Condition(lambda: self._get_window_columns() >= _MIN_COLUMNS),
+            Condition(self._has_pane),
         )
         prompt = self._prompt.layout
         self._app.layout = Layout(
@@ -106,7 +116,17 @@ class FullScreenTerminal(Terminal):
     def columns(self) -> int:
         """The width of the transcript in columns."""
         wide = self._get_window_columns()
-        return wide - PANE_COLUMNS if wide >= _MIN_COLUMNS else wide
+        return wide - PANE_COLUMNS if wide >= _MIN_COLUMNS and self._pane[1] else wide
+
+    def _has_pane(self) -> bool:
+        return self._get_window_columns() >= _MIN_COLUMNS and bool(self._read_pane())
+
+    def _read_pane(self) -> list[StyledLine]:
+        """Return the lines of the pane, read once for each frame."""
+        frame = self._app.render_counter
+        if self._pane[0] != frame:
+            self._pane = frame, self._panes(PANE_COLUMNS - 1)
+        return self._pane[1]
 
     def print(self, lines: list[StyledLine]) -> None:
         """Add finished lines to the transcript; after the end they are for the scrollback."""
@@ -138,6 +158,9 @@ class FullScreenTerminal(Terminal):
     def _get_window_columns(self) -> int:
         return self._app.output.get_size().columns
 
+    def _style_lines(self, lines: list[StyledLine]) -> StyleAndTextTuples:
+        return [(style, settle_widths(text)) for style, text, *_ in style_lines(lines)]
+
     def _count_prompt_rows(self) -> int:
         """Return how many rows the prompt and the status line take."""
         size = self._app.output.get_size()
@@ -149,6 +172,25 @@ class FullScreenTerminal(Terminal):
 
     def _arrange(self, layout: Layout) -> None:
         """Leave the prompt alone: the live region is in the transcript."""
+
+
+class _SettledDraft(Processor):
+    """Shows the draft as `settle_widths` does; what is sent is what was typed."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Return the fragments of a line, and which character is where."""
+        fragments = transformation_input.fragments
+        text = "".join(text for _, text, *_ in fragments)
+        if settle_widths(text) == text:
+            return Transformation(fragments)
+        left_out = find_unsettled_chars(text)
+        kept = [place for place in range(len(text)) if place not in left_out]
+        cells = [(style, char) for style, part, *_ in fragments for char in part]
+        return Transformation(
+            [(cells[place][0], settle_widths(cells[place][1])) for place in kept],
+            source_to_display=lambda place: bisect_left(kept, place),
+            display_to_source=lambda place: kept[place] if place < len(kept) else len(text),
+        )
 
 
 class _Place(NamedTuple):
@@ -272,18 +314,39 @@ class _Transcript(UIControl):
 
 
 def wrap_line(line: StyledLine, columns: int) -> list[StyleAndTextTuples]:
-    """Return a line as rows of at most `columns`; escape sequences in it have no effect."""
-    rows: list[StyleAndTextTuples] = [[]]
+    """Return a line as rows of at most `columns`, cut at blanks where there are some.
+
+    Escape sequences in it have no effect, and nothing is wider or narrower than terminals think.
+    """
+    parts = [(style, settle_widths(text)) for style, text, *_ in style_lines([line])[:-1]]
+    if sum(measure_width(text) for _, text in parts) <= columns:
+        return [[(style, text) for style, text in parts if text]]
+    rows: list[list[tuple[str, str]]] = [[]]
     used = 0
-    for style, text, *_ in style_lines([line])[:-1]:
-        run = ""
-        for char in show_controls(text):
+    for style, text in parts:
+        for char in text:
             wide = measure_width(char)
             if used + wide > columns:
-                rows[-1].append((style, run))
-                rows.append([])
-                run, used = "", 0
-            run, used = run + char, used + wide
-        if run:
-            rows[-1].append((style, run))
-    return rows
+                rest = _take_last_word(rows[-1])
+                rows.append(rest)
+                used = sum(measure_width(letter) for _, letter in rest)
+                if char == " " and not rest:
+                    continue
+            rows[-1].append((style, char))
+            used += wide
+    return [_join_runs(row) for row in rows]
+
+
+def _take_last_word(row: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Remove the word that a row ends with, and the blank before it; nothing of a single word."""
+    start = max((place + 1 for place, (_, char) in enumerate(row) if char == " "), default=0)
+    if all(char == " " for _, char in row[:start]):
+        return []
+    word = row[start:]
+    del row[start - 1 :]
+    return word
+
+
+def _join_runs(row: list[tuple[str, str]]) -> StyleAndTextTuples:
+    runs = groupby(row, lambda cell: cell[0])
+    return [(style, "".join(char for _, char in same)) for style, same in runs]

@@ -44,6 +44,36 @@ def join_parts(parts: Iterable[StyledPart], style: str = "") -> StyledLine:
     return StyledLine("".join(part.text for part in joined), style, () if is_plain else joined)
 
 
+_EMOJI = "\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_UNSETTLED = re.compile(
+    "[\u200c\u200d\u20e3\ufe0e\ufe0f\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]"
+)
+_JOINED = re.compile(
+    f"\u200d\ufe0f?[{_EMOJI}]?|[\u200c\u20e3\ufe0e\ufe0f]"
+    f"|(?<=[{_EMOJI}\ufe0f])[\U0001f3fb-\U0001f3ff]"
+)
+_FLAG_LETTERS = {0x1F1E6 + place: ord("A") + place for place in range(26)}
+
+
+def settle_widths(text: str) -> str:
+    """Return a text of which every terminal has the same idea how many columns it takes.
+
+    A sequence of emoji is its first one, without its variant, and a flag is the letters of its
+    country. Where a whole screen is drawn in place, what a terminal draws wider or narrower than
+    was thought stays there as a ghost.
+    """
+    if text.isascii() or not _UNSETTLED.search(text):
+        return text
+    return _JOINED.sub("", text).translate(_FLAG_LETTERS)
+
+
+def find_unsettled_chars(text: str) -> set[int]:
+    """Return the places of the characters that `settle_widths` leaves out."""
+    if text.isascii():
+        return set()
+    return {place for match in _JOINED.finditer(text) for place in range(*match.span())}
+
+
 def clip_line(text: str, columns: int) -> str:
     """Return a line cut to at most `columns`, spaces kept, with `…` if it was cut."""
     if measure_width(text) <= columns:

@@ -1,4 +1,4 @@
-"""What stands beside the transcript in full screen: usage, todo list, tasks, changed files."""
+"""What stands beside the transcript in full screen: todo list, tasks, changed files, and usage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def render_side_pane(
 ) -> list[StyledLine]:
     """Return the lines of the pane; a part that has nothing to say is left out.
 
-    `usage` says how much of the context window is used, and what the session has cost.
+    `usage` says how much of the context window is used, and what the session has cost. Alone it is
+    no reason for a pane: the status line says the same.
     """
     folder = session.setup.env.working_directory
     tasks = [
@@ -35,12 +36,14 @@ def render_side_pane(
         f"{letter} {os.path.relpath(path, folder)}"
         for path, letter in list_changed_files(session)[-_MAX_FILES:]
     ]
-    parts = (
-        ("Session", [StyledLine(text) for text in (folder, *usage)]),
+    work = (
         ("Todo", render_todos(todos, columns)),
         ("Tasks", [StyledLine(text) for text in tasks]),
         ("Files", [StyledLine(text) for text in files]),
     )
+    if not any(part for _, part in work):
+        return []
+    parts = (*work, ("Session", [StyledLine(text) for text in (folder, *usage)]))
     lines: list[StyledLine] = []
     for name, part in parts:
         if part:

@@ -95,7 +95,7 @@ class Terminal:
         """Length of the draft before its newest change."""
         self._prompt: PromptSession[None] = PromptSession(
             [("class:you", "> ")],
-            bottom_toolbar=lambda: style_lines([status()])[:-1],
+            bottom_toolbar=lambda: self._style_lines([status()])[:-1],
             key_bindings=keys,
             history=history,
             search_ignore_case=True,
@@ -175,7 +175,11 @@ class Terminal:
 
     def _render_menu(self) -> StyleAndTextTuples:
         columns = self._app.output.get_size().columns
-        return style_lines(self._menu(columns))[:-1]
+        return self._style_lines(self._menu(columns))[:-1]
+
+    def _style_lines(self, lines: list[StyledLine]) -> StyleAndTextTuples:
+        """Return lines below the transcript, to draw."""
+        return style_lines(lines)
 
     async def edit_draft(self) -> None:
         """Write the draft in $VISUAL or $EDITOR.
