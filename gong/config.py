@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from .env.variables import VariableRules
 from .errors import ConfigurationError
 from .private_files import locate_config_file, locate_home
-from .project import locate_project
+from .project import expand_rule, locate_project
 from .tools.limits import (
     MAX_TIMEOUT_MS,
     Amount,
@@ -311,9 +311,9 @@ def _add_project_rules(settings: Settings, root: str) -> Settings:
         return settings
     added = replace(
         all_rules,
-        allow=(*all_rules.allow, *mine.allow),
-        deny=(*all_rules.deny, *mine.deny),
-        ask=(*all_rules.ask, *mine.ask),
+        allow=(*all_rules.allow, *(expand_rule(rule, root) for rule in mine.allow)),
+        deny=(*all_rules.deny, *(expand_rule(rule, root) for rule in mine.deny)),
+        ask=(*all_rules.ask, *(expand_rule(rule, root) for rule in mine.ask)),
     )
     return replace(settings, permissions=added)
 

@@ -7,6 +7,7 @@ anything to read.
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -144,3 +145,29 @@ def has_project_parts(
         )
         or (kind in {None, "git"} and may_name_programs(root))
     )
+
+
+_FILE_RULE = re.compile(r"(?P<tool>Edit|Read)\((?P<path>.*)\)", re.DOTALL)
+
+
+def shorten_rule(rule: str, root: str) -> str:
+    """Return a permission rule about a file of a project, with its path from the root: `./x`.
+
+    So it holds wherever the project is. Any other rule stays as it is.
+    """
+    match, start = _FILE_RULE.fullmatch(rule), f"{_escape_wildcards(root)}/"
+    if match is None or not match["path"].startswith(start):
+        return rule
+    return f"{match['tool']}(./{match['path'].removeprefix(start)})"
+
+
+def expand_rule(rule: str, root: str) -> str:
+    """Return such a rule with the whole path, where the project is at `root`."""
+    match = _FILE_RULE.fullmatch(rule)
+    if match is None or not match["path"].startswith("./"):
+        return rule
+    return f"{match['tool']}({_escape_wildcards(root)}{match['path'][1:]})"
+
+
+def _escape_wildcards(path: str) -> str:
+    return re.sub(r"([*?\[\\])", r"\\\1", path.rstrip("/"))

@@ -154,7 +154,7 @@ class AcpAgent:
 
     async def _ask_about_call(self, event: events.ApprovalRequested, hosted: HostedSession) -> None:
         updates = self._find_shown(hosted)
-        call = updates.build_question(event.call_id, event.name, event.args)
+        call = updates.build_question(event.call_id, event.name, event.args, event.details)
         options = [
             schema.PermissionOption(option_id=option_id, name=name, kind=kind)
             for option_id, name, kind in _OPTIONS

@@ -44,7 +44,7 @@ from tape.text import to_single_line
 from ..agent import events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tape.model.entries import ChangedFile, Content, ToolCall
     from tape.model.line import Entry
@@ -108,17 +108,25 @@ class ShownCall(NamedTuple):
             raw_input=self.arguments,
         )
 
-    def build_question(self) -> schema.ToolCallUpdate:
-        """Return the call as the user is asked about it."""
+    def build_question(self, details: Mapping[str, Any]) -> schema.ToolCallUpdate:
+        """Return the call as the user is asked about it; `details` is what it would change.
+
+        The details go along as `_meta.details`, and their diff as text where the arguments alone
+        do not say what becomes of the file.
+        """
         start = self.build_start()
+        content = start.content
+        if not content and isinstance(diff := details.get("diff"), str) and diff:
+            content = [helpers.tool_content(helpers.text_block(f"```diff\n{diff}\n```"))]
         return schema.ToolCallUpdate(
             tool_call_id=start.tool_call_id,
             title=start.title,
             kind=start.kind,
             status="pending",
-            content=start.content,
+            content=content,
             locations=start.locations,
             raw_input=start.raw_input,
+            field_meta={"details": details} if details else None,
         )
 
     def build_update(self, status: Any, content: list[Any] | None = None, **more: Any) -> Any:
@@ -180,9 +188,15 @@ class SessionUpdates:
         self._usage: schema.UsageUpdate | None = None
         """What is to be sent after the results of an answer's calls."""
 
-    def build_question(self, call_id: str, name: str, raw: Any) -> schema.ToolCallUpdate:
-        """Return a call as the user is asked about it; `raw` are its arguments as JSON."""
-        return ShownCall.read(call_id, name, raw, self._files).build_question()
+    def build_question(
+        self, call_id: str, name: str, raw: Any, details: Any
+    ) -> schema.ToolCallUpdate:
+        """Return a call as the user is asked about it.
+
+        `raw` are its arguments as JSON, `details` what it would change, as JSON, too.
+        """
+        call = ShownCall.read(call_id, name, raw, self._files)
+        return call.build_question(read_arguments(details))
 
     def take_event(
         self, event: events.Event, window: int, find_files: Callable[[str], Sequence[ChangedFile]]

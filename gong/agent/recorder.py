@@ -144,27 +144,34 @@ def find_open_prompt(entries: Sequence[Entry]) -> Entry | None:
 
 
 def describe_stop(path: Sequence[Entry]) -> str | None:
-    """Return the words for the model about the stop that a path ends with; None without one.
+    """Return the words for the model about the stop or failure that a path ends with, or None.
 
-    The answer that was stopped is never sent itself, but a person has read its text, and continues
-    from there.
+    The answer that ended so is never sent itself, but a person has read its text, and continues
+    from there; and the prompt without an answer must not become one with the next.
     """
     reason = ""
     for entry in reversed(path):
         match entry.data:
             case Error(kind=kind, message=message) if kind == ABORTED:
                 reason = message
-            case Assistant(stop_reason="aborted", content=content) if reason:
+            case Error() if not reason:
+                reason = _FAILED
+            case Assistant(stop_reason="aborted" | "error", content=content) if reason:
                 text = join_texts(content).strip()
                 words = f"; this much of your answer had been read:]\n\n{text}" if text else "]"
                 return f"[{reason}{words}"
             case Context(origin="document"):
                 pass
+            case ToolResult() | Assistant() | Anchor() if reason == _FAILED:
+                return None
             case User() | Assistant() | ToolResult() | Context() | Anchor():
                 break
             case _:
                 pass
     return f"[{reason}]" if reason else None
+
+
+_FAILED = "no answer came: the call of the model failed"
 
 
 def _find_last_folder(path: Sequence[Entry]) -> str | None:

@@ -394,6 +394,8 @@ async def _may_follow_project(open_front: OpenFront, model: str | None, error: E
         return False
     from tape.store.maintenance.upkeep import move_project
 
+    from ..policy.saved_rules import move_project_rules
+    from ..private_files import locate_config_file
     from ..repl.draw.choice_list import Choice, ChoiceList
     from ..repl.draw.choice_screen import ask_choice
 
@@ -406,6 +408,7 @@ async def _may_follow_project(open_front: OpenFront, model: str | None, error: E
         return False
     with open_front(model, True) as front:
         left = move_project(*front.library, error.moved, front.find_repository())
+        move_project_rules(locate_config_file(front.environ), error.moved.was, error.moved.here)
     for identity in left:
         print_warning(f"{identity[:SHORT]} could not be changed: tape mv {identity[:SHORT]} .")
     return True

@@ -21,7 +21,7 @@ from ..config import PROJECT_FILE, ProjectRules, parse_settings, read_settings_f
 from ..policy.permissions import PermissionPolicy, build_policy
 from ..policy.saved_rules import RULE_KINDS, RuleKind, remove_rule, save_rule
 from ..private_files import locate_config_file
-from ..project import locate_folder, locate_project
+from ..project import expand_rule, locate_folder, locate_project
 from .options import add_permission_options, load_settings, merge_permissions, print_warning
 
 if TYPE_CHECKING:
@@ -130,9 +130,10 @@ def list_(*, as_json: bool) -> None:
     rows = []
     for kind in RULE_KINDS:
         places = dict.fromkeys(getattr(user, kind), "everywhere")
-        places |= {rule: "this project" for rule in getattr(mine, kind) if rule not in places}
+        saved = {expand_rule(rule, _find_root()): rule for rule in getattr(mine, kind)}
+        places |= {rule: "this project" for rule in saved if rule not in places}
         rules = dict.fromkeys(getattr(permissions, kind))
-        rows += [(kind, rule, places.get(rule, PROJECT_FILE)) for rule in rules]
+        rows += [(kind, saved.get(rule, rule), places.get(rule, PROJECT_FILE)) for rule in rules]
     table = format_table(rows, headings=("KIND", "RULE", "WHERE")) if rows else []
     print_lines([f"mode {permissions.mode}", *table])
 

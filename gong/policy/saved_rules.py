@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..config_file import read_document, write_document
+from ..project import shorten_rule
 from .rules import parse_rule
 
 if TYPE_CHECKING:
@@ -46,8 +47,32 @@ def save_rule(
 
 
 def save_answered_rule(file: Path, project: str, rule: str, scope: RuleScope) -> None:
-    """Add a rule that a person allowed in a session. Raises as `save_rule`."""
-    save_rule(file, rule, project=project if scope == "project" else None)
+    """Add a rule that a person allowed in a session; of a project with paths from its root.
+
+    Raises as `save_rule`.
+    """
+    if scope == "project":
+        save_rule(file, shorten_rule(rule, project), project=project)
+    else:
+        save_rule(file, rule)
+
+
+def move_project_rules(file: Path, was: str, here: str) -> bool:
+    """Let the rules of a project that moved hold where it is now; return whether there are any.
+
+    Raises ConfigurationError for a file that is not TOML.
+    """
+    document = read_document(file)
+    projects: dict[str, Any] = document.get("permissions", {}).get("projects", {})
+    if was not in projects or here in projects:
+        return False
+    table = projects.pop(was)
+    for kind in RULE_KINDS:
+        if kind in table:
+            table[kind] = [shorten_rule(rule, was) for rule in table[kind]]
+    projects[here] = table
+    write_document(file, document)
+    return True
 
 
 def remove_rule(file: Path, rule: str, project: str) -> tuple[RemovedRule, ...]:
@@ -61,9 +86,10 @@ def remove_rule(file: Path, rule: str, project: str) -> tuple[RemovedRule, ...]:
     removed = []
     for table, where in places:
         for kind in RULE_KINDS:
-            if rule in table.get(kind, ()):
-                table[kind].remove(rule)
-                removed.append(RemovedRule(kind, where))
+            for text in dict.fromkeys((rule, shorten_rule(rule, project) if where else rule)):
+                if text in table.get(kind, ()):
+                    table[kind].remove(text)
+                    removed.append(RemovedRule(kind, where))
     if removed:
         write_document(file, document)
     return tuple(removed)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gong.policy.saved_rules import move_project_rules, save_answered_rule
 from tests.e2e.terminal import ENTER, Terminal
 from tests.e2e.test_print import call, entries
 
@@ -152,6 +154,35 @@ def test_a_person_is_asked_and_always_is_kept(ask, asking):
         ("user", "Bash(touch:*)"),
         ("session", "Bash(touch:*)"),
     ]
+
+
+def test_rules_of_a_project_hold_wherever_it_is(asking):
+    """Paths are saved from its root; what earlier versions saved is read and removed, too."""
+    root = str(asking.folder.resolve())
+    file = asking.home / ".config/gong/config.toml"
+    project = f"permissions.projects.{json.dumps(root)}"
+    save_answered_rule(file, root, f"Edit({root}/src/a.py)", "project")
+    save_answered_rule(file, root, "Edit(/elsewhere/b.py)", "project")
+    saved = tomllib.loads(file.read_text())["permissions"]["projects"]
+    assert saved == {root: {"allow": ["Edit(./src/a.py)", "Edit(/elsewhere/b.py)"]}}
+    wish = '{"path": "../src/a.py", "content": "x"}'
+    (asking.folder / "deep").mkdir()
+    (asking.folder / ".git").mkdir()
+
+    def decide(folder):
+        return asking.json("gong", "permissions", "check", "write", wish, cwd=folder)["decision"]
+
+    assert decide(asking.folder / "deep") == "allow"
+    assert "Edit(./src/a.py)" in asking.run("gong", "permissions", "list").stdout
+    moved = asking.folder.with_name("elsewhere")
+    asking.folder.rename(moved)
+    assert move_project_rules(file, root, str(moved))
+    assert decide(moved / "deep") == "allow"
+    file.write_text(f'[{project}]\nallow = ["Edit({root}/src/a.py)"]\n')
+    moved.rename(asking.folder)
+    assert decide(asking.folder / "deep") == "allow"
+    asking.run("gong", "permissions", "rm", f"Edit({root}/src/a.py)")
+    assert "src/a.py" not in file.read_text()
 
 
 def test_a_refusal_takes_a_reason(ask, asking):

@@ -3,7 +3,7 @@
     keys, the prompt empty   one answer            several answers
     -----------------------  --------------------  ---------------------------------------
     ↑ ↓                      move the cursor       move the cursor
-    a number                 is the answer         chooses it, or leaves it out again
+    a number, a letter       is the answer         chooses it, or leaves it out again
     Space                                          the same for the one under the cursor
     y, n (a plan)            is the answer
     Enter                    the one under the     the chosen ones; without any the one
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from ..draw.lines import StyledLine
 
 _APPROVALS = frozenset({"approve", "yes", "y", "ok"})
-_KEYS = "123456789yn"
+_OPTION_LETTERS = "abcdefghi"
+_KEYS = f"123456789yn{_OPTION_LETTERS}"
 _DEAF_SECONDS = 0.4
 
 
@@ -63,6 +64,7 @@ class ModelQuestion:
                     f"{item.header}: {item.question}" if item.header else item.question,
                     tuple((option.label, option.description) for option in item.options),
                     item.multi_select,
+                    letters=_OPTION_LETTERS[: len(item.options)],
                 )
                 for item in event.questions
             ]

@@ -436,6 +436,7 @@ async def test_a_change_is_shown_as_a_diff_before_it_after_it_and_on_load(edit, 
         paths = [f"{folder}/{path}" for path, _, _ in planned]
         (question,) = client.questions
         begun = [one for one in client.updates if one.session_update == "tool_call"][-1]
+        assert question.field_meta["details"]["diff" if tool != "apply_patch" else "files"]
         for one in (begun, question):
             assert read_diffs(one, folder) == planned
             assert [place.path for place in one.locations] == paths

@@ -80,3 +80,25 @@ async def test_after_a_stop_the_model_gets_what_the_person_has_read(tmp_path):
         assert note.partition("\n\n")[2] == read_words(found), where
         assert sent[0] == ("user", "change the file"), where
         assert not [one for one in after if isinstance(one, events.HistoryRepaired)], where
+
+
+async def test_after_a_failure_two_prompts_do_not_become_one(stage):
+    """A note is between them, with what had been read of the answer that failed."""
+    failure = {"error": {"class": "InvalidRequest", "message": "no"}}
+    broken = {"text": "I begin", "chunk": 3} | {"error": {**failure["error"], "after": 7}}
+    session = await stage.session(failure, broken, {"text": "yes"}, {"text": "and yes"})
+    for prompt in ("first", "second", "third", "fourth"):
+        await seen(session, prompt)
+    request = session.build_run_context().prepare_next_call().request
+    sent = [(one.role, join_texts(one.content)) for one in request.messages]
+    failed = "no answer came: the call of the model failed"
+    assert sent == [
+        ("user", "first"),
+        ("user", f"[{failed}]"),
+        ("user", "second"),
+        ("user", f"[{failed}; this much of your answer had been read:]\n\nI begin"),
+        ("user", "third"),
+        ("assistant", "yes"),
+        ("user", "fourth"),
+        ("assistant", "and yes"),
+    ]

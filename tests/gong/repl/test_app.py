@@ -482,6 +482,27 @@ async def test_quit_leaves_while_the_agent_works(host, talk):
         assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == ConversationEnd()
 
 
+async def test_questions_of_the_model_are_answered_by_letters_alone(host, talk, script, clock):
+    """M194: each option has one; of several answers it chooses one, or leaves it out again."""
+    store = {"question": "Which store?", "options": [{"label": "SQLite"}, {"label": "Postgres"}]}
+    parts = {"question": "Which parts?", "options": [{"label": "docs"}, {"label": "tests"}]}
+    questions = [store, {**parts, "multi_select": True}]
+    asked = {"tool_calls": [{"name": "ask_user", "args": {"questions": questions}}]}
+    here = await host(script(asked, {"text": "done"}))
+    here.session.ask_person()
+    async with talk(here, columns=100) as now:
+        now.type("begin\r")
+        await now.sees("2  Postgres (b)")
+        clock.now += 1
+        now.type("b")
+        await now.sees("2  ☐ tests (b)")
+        clock.now += 1
+        now.type("aba\r")
+        await now.sees("Which store? → Postgres")
+        await now.sees("Which parts? → tests")
+        await now.sees("\ndone\n")
+
+
 @pytest.mark.parametrize(
     ("early", "left"),
     [("1", ""), ("4e", ""), ("q", "q"), ("hello", "hello")],
