@@ -30,6 +30,7 @@ from ..agent import events
 from ..agent.documents import AttachedDocument
 from ..errors import ConfigurationError, GongError
 from ..hosting.hub import MAX_LISTED, HostedSession, HostOffer, RunFailed, SessionHub
+from ..policy.modes import MODE_NOTES, PermissionMode
 from .call_files import CallFiles
 from .editor_files import EditorFiles
 from .updates import SessionUpdates, build_commands, build_history, build_plan
@@ -41,13 +42,7 @@ if TYPE_CHECKING:
 
     from tape.model.entries import ChangedFile
 
-_MODES = {
-    "default": "Ask before anything is changed or run",
-    "accept_edits": "Edit files unasked, ask before commands",
-    "plan": "Only read, and propose a plan",
-    "dont_ask": "Ask nothing; rules that deny apply",
-    "bypass": "Ask nothing",
-}
+_MODES = {str(mode): note for mode, note in MODE_NOTES.items() if mode != PermissionMode.LOCKED}
 """Permission modes that are offered, and what each does."""
 _EFFORTS = ("none", "low", "medium", "high", "xhigh")
 _STOPS: dict[str, Any] = {

@@ -18,6 +18,15 @@ class PermissionMode(StrEnum):
     LOCKED = "locked"
 
 
+MODE_NOTES = {
+    PermissionMode.DEFAULT: "Ask before anything is changed or run",
+    PermissionMode.ACCEPT_EDITS: "Edit files unasked, ask before commands",
+    PermissionMode.PLAN: "Only read, and propose a plan",
+    PermissionMode.DONT_ASK: "Ask nothing; rules that deny apply",
+    PermissionMode.BYPASS: "Ask nothing",
+    PermissionMode.LOCKED: "Change and run nothing",
+}
+"""What each mode does, for people."""
 _ALIASES = {"unrestricted": "bypass", "yolo": "bypass", "bypasspermissions": "bypass"}
 _ALIASES |= {"acceptedits": "accept_edits", "dontask": "dont_ask"}
 

@@ -29,7 +29,7 @@ from ...credentials import Credentials
 from ...errors import GongError
 from ...llm.models import EffortChoice
 from ...llm.provider_factory import is_configured
-from ...policy.modes import PermissionMode
+from ...policy.modes import MODE_NOTES, PermissionMode
 from ...tools.registry import TOOL_PRESETS
 from ..commands.session_lists import list_branches, list_sessions
 from ..commands.skill import list_skill_commands
@@ -54,6 +54,22 @@ _META_CHARS = 60
 _LEAVING = frozenset({"exit", "quit"})
 _NEW_NAMES = frozenset({"fork", "image", "add-dir"})
 """Commands whose argument may be new, or a path: it is completed by Tab only."""
+
+
+_EFFORT_NOTES = {
+    "none": "as the model decides",
+    "low": "think little: quick and cheap",
+    "medium": "think where it helps",
+    "high": "think hard",
+    "xhigh": "think as hard as the model can",
+}
+_MODE_NOTES = {str(mode): note for mode, note in MODE_NOTES.items()}
+_WORD_NOTES: dict[str, dict[str, str]] = {
+    **dict.fromkeys(("effort", "thinking"), _EFFORT_NOTES),
+    **dict.fromkeys(("mode", "permissions"), _MODE_NOTES),
+    "plan": {"on": _MODE_NOTES["plan"], "off": "back to the mode before"},
+}
+"""Command → what the words of its argument mean."""
 
 
 class InputCompleter(Completer):
@@ -125,8 +141,10 @@ class InputCompleter(Completer):
             words = self._files.list_names()
         else:
             words = self._list_words(name)
+        notes = _WORD_NOTES.get(name, {})
         for word in find_names(words, typed, MAX_OFFERED) if typed else islice(words, MAX_OFFERED):
-            yield Completion(word, -len(typed), display=show_controls(word))
+            note = notes.get(word, "")
+            yield Completion(word, -len(typed), display=show_controls(word), display_meta=note)
 
     def _complete_model(self, typed: str) -> Iterator[Completion]:
         """Yield models by provider with window and price, those that have a key first."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import has_completions, is_searching
 
-from tape.text import measure_width, shorten_to_width, show_controls
+from tape.text import measure_width, shorten_to_width, show_controls, to_single_line
 
 from ..draw.lines import StyledLine, StyledPart, join_parts, wrap_parts
 
@@ -121,12 +121,23 @@ class CompletionMenu:
 def _render_row(
     name: str, note: str, width: int, columns: int, *, is_marked: bool
 ) -> list[StyledLine]:
-    """Return a name with its description, which is wrapped at the right."""
+    """Return a name with its description, which is wrapped at the right.
+
+    A name that is too long for its column has a row of its own; what tells it from others is at
+    its end, so that is what stays of one longer than the row.
+    """
     style = "you" if is_marked else ""
-    name = shorten_to_width(name, width)
-    head = f"{_MARK if is_marked else _NO_MARK}{name}"
+    mark, room = _MARK if is_marked else _NO_MARK, columns - len(_MARK) - 1
+    name = to_single_line(name)
+    if measure_width(name) > room:
+        name = f"…{name[1 - room :]}" if name.isascii() else shorten_to_width(name, room)
+    head = f"{mark}{name}"
     if not note:
         return [StyledLine(head, style)]
+    if measure_width(name) > width:
+        below = [StyledPart(" " * (2 * len(_MARK)))]
+        rows = wrap_parts([StyledPart(note, "result")], columns - 1, first=below, rest=below)
+        return [StyledLine(head, style), *(join_parts(row, "") for row in rows)]
     fill = " " * (width - measure_width(name)) + _GAP
     indent = " " * (len(_MARK) + width + len(_GAP))
     rows = wrap_parts(

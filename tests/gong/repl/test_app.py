@@ -810,11 +810,11 @@ async def test_the_menu_opens_for_arguments_and_enter_takes_its_first_row(host, 
         now.type("/mo")
         await now.sees("▶ /mode [NAME]")
         now.type("\t")
-        await now.sees("\n> /mode\n  default\n")
+        await now.sees("\n> /mode\n  default       Ask before anything is changed or run\n")
         now.type("pq")
         await now.until(lambda: "plan" not in now.window.text(), "empty menu")
         now.type("\x7f")
-        await now.sees("\n> /mode p\n▶ plan\n")
+        await now.sees("\n> /mode p\n▶ plan          Only read, and propose a plan\n")
         now.type(ENTER)
         await now.sees("\n> /mode plan\n")
         await now.status("plan · ")
@@ -824,11 +824,11 @@ async def test_the_menu_marks_other_rows_and_leaves_what_is_typed_alone(host, ta
     here = await host()
     async with talk(here) as now:
         now.type("/effort h")
-        await now.sees("\n> /effort h\n▶ high\n  xhigh\n")
+        await now.sees("\n> /effort h\n▶ high   think hard\n  xhigh  think as hard as")
         now.type("\x1b[B")
-        await now.sees("\n> /effort h\n  high\n▶ xhigh\n")
+        await now.sees("\n> /effort h\n  high   think hard\n▶ xhigh  think as hard as")
         now.type("\x1b[B")
-        await now.sees("▶ high\n  xhigh\n")
+        await now.sees("▶ high   think hard\n  xhigh  think as hard as")
         now.type(ESC)
         await now.until(lambda: "xhigh" not in now.window.text(), "closed menu")
         now.type(CTRL_C)
@@ -849,6 +849,15 @@ async def test_what_is_typed_in_full_is_sent_as_it_is(host, talk):
         await now.sees("> /fork ma")
         now.type(ENTER)
         await now.status("ma · ready")
+
+
+async def test_names_of_models_are_whole_in_a_narrow_menu(host, talk):
+    """What is left of one that is longer than the row is its end, which tells it from others."""
+    here = await host()
+    async with talk(here, columns=44) as now:
+        now.type("/model sonnet-4-5")
+        await now.sees("▶ anthropic/claude-sonnet-4-5\n    no key · 200k · $3 / $15\n")
+        now.type(CTRL_C)
 
 
 async def test_models_are_listed_with_window_and_price_those_with_a_key_first(host, talk):
