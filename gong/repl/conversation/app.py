@@ -605,9 +605,9 @@ class _Conversation:
             self._begin_prompt(held)
 
     def _print_greeting(self) -> None:
-        self.terminal.print(render_greeting(self.session, self.host.model_name))
+        columns = self.terminal.columns
+        self.terminal.print(render_greeting(self.session, self.host.model_name, columns))
         if (recorder := self.session.recorder) is not None:
-            columns = self.terminal.columns
             past = render_continuation(recorder, self.shown_turns, self.screen, columns)
             self.terminal.print(past)
 

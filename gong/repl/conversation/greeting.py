@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tape.text import format_count
+from tape.text import format_count, measure_width
 
 from ...policy.approval import ModalPolicy
 from ...policy.modes import PermissionMode
@@ -12,6 +12,8 @@ from ..draw.lines import StyledLine, render_remark
 from ..draw.past_turns import read_last_turns, render_last_turns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ...agent.recorder import Recorder
     from ...agent.session import Session
     from ..commands.command import SessionChoice
@@ -24,17 +26,29 @@ def format_model(session: Session, name: str, gap: str) -> str:
     return f"{name}{gap}{effort}" if effort else name
 
 
-def render_greeting(session: Session, model_name: str) -> list[StyledLine]:
-    """Return the lines that say with what a session works."""
+def render_greeting(session: Session, model_name: str, columns: int) -> list[StyledLine]:
+    """Return the lines that say with what a session works: no fact is broken where it fits."""
     folder = session.setup.env.working_directory
     model = format_model(session, model_name, " · effort ")
-    remarks = [f"gong · {model} · {folder} · /help"]
+    remarks = _join_facts(("gong", model, folder, "/help"), columns)
     if names := session.setup.model.instructions.names:
         remarks.append(f"instructions: {', '.join(names)}")
     policy = session.setup.policy
     if isinstance(policy, ModalPolicy) and policy.mode is PermissionMode.PLAN:
         remarks.append("plan mode is on; /plan off ends it")
     return [render_remark(remark) for remark in remarks]
+
+
+def _join_facts(facts: Iterable[str], columns: int) -> list[str]:
+    """Return facts as lines of at most `columns`, but for one that is longer by itself."""
+    lines: list[str] = []
+    for fact in facts:
+        longer = f"{lines[-1]} · {fact}" if lines else fact
+        if lines and measure_width(longer) <= columns:
+            lines[-1] = longer
+        else:
+            lines.append(fact)
+    return lines
 
 
 def render_continuation(
