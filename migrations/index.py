@@ -231,6 +231,28 @@ def m009_words_of_large_results(db: Database) -> None:
     m006_one_row_for_a_change(db)
 
 
+@steps()
+def m010_facts_that_travel(db: Database) -> None:
+    """Keep of each tape its repository, wherever it is checked out, its person and its machine.
+
+    Everything is read again.
+    """
+    m006_one_row_for_a_change(db)
+    for name in ("repository", "person", "machine"):
+        for table in ("tapes", "phases"):
+            db.execute(f"ALTER TABLE {table} ADD COLUMN {name} TEXT")
+        db.execute(
+            f"CREATE INDEX tapes_{name} ON tapes ({name}, updated, id) WHERE {name} IS NOT NULL"
+        )
+    db.execute("DROP VIEW sessions")
+    db.create_view(
+        "sessions",
+        "SELECT lower(hex(id)) AS tape, title, folder, cwd, project, repository, git_branch, "
+        "person, machine, created, updated, provider, model, mode, entries, branches, tokens, "
+        "input_tokens, output_tokens, cost, todos FROM tapes",
+    )
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(

@@ -9,9 +9,11 @@ import click
 from tape.cli.group import GlobalOptions
 from tape.cli.output import as_json, format_examples, print_json, ref
 from tape.cli.resolve import open_ref
+from tape.cli.tape_facts import choose_by_facts
 from tape.cli.terminal import format_table, print_lines
 from tape.index.library import open_store
-from tape.index.stats import compute_statistics
+from tape.index.stats import StatsFilter, compute_statistics
+from tape.index.tape_filter import EVERY_TAPE
 from tape.model.entries import Usage
 from tape.store.store import Store
 from tape.text import SHORT, shorten_to_width
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tape.index.stats import By as Grouped
+    from tape.index.tape_filter import TapeFilter
 
     from ..context.costs import CostGrouping
     from ..llm.models import ModelInfo
@@ -66,28 +69,36 @@ _INDEX_GROUPINGS: dict[CostGrouping, Grouped] = {
     "--by", type=click.Choice(COST_GROUPINGS), help="Print one row for each, and the total."
 )
 @click.option("--all", "all_tapes", is_flag=True, help="Include all tapes, not only one.")
+@choose_by_facts
 @store_option
 @as_json
 def cost(
-    ref: str, by: CostGrouping | None, *, all_tapes: bool, store: str | None, as_json: bool
+    ref: str,
+    by: CostGrouping | None,
+    *,
+    all_tapes: bool,
+    tapes: TapeFilter,
+    store: str | None,
+    as_json: bool,
 ) -> None:
     """Show tokens and cost: of a tape for all branches, of a branch or entry for its path.
 
     REF defaults to the newest session of this folder. Calls and turns are those of a path; a turn
     is a prompt and everything that answers it, sub-agents included. Days are UTC. An unknown cost
     is shown as unknown; `+` after a sum means that it leaves out unknown costs. Hints say what
-    would cost less.
+    would cost less. --repository, --person and --machine choose among all tapes.
 
     --json prints {by, total, rows, hints}; a row is {key, label} and, as the total, {calls, input,
     output, reasoning, cache_read, cache_write, total, cost, unknown_calls}.
     """
     place, hints = locate_store(store), list[str]()
+    all_tapes = all_tapes or tapes != EVERY_TAPE
     if all_tapes and (ref or by in _PATH_GROUPINGS):
         raise ConfigurationError(
             "--all needs --by tape, branch, provider or day: for calls and turns give one REF"
         )
     if all_tapes or (by == "tape" and not ref):
-        total, rows = _sum_all_tapes(place, by or "tape")
+        total, rows = _sum_all_tapes(place, by or "tape", tapes)
     else:
         costs = _sum_one_tape(place, ref, by or "provider")
         total, rows = costs.total, costs.rows()
@@ -134,11 +145,11 @@ def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> CostReport:
     return costs
 
 
-def _sum_all_tapes(place: Path, by: CostGrouping) -> tuple[Spend, list[CostRow]]:
+def _sum_all_tapes(place: Path, by: CostGrouping, tapes: TapeFilter) -> tuple[Spend, list[CostRow]]:
     """Return the sums of all tapes, from the index."""
     costs = CostReport(by)
     with open_store(place) as opened:
-        for row in compute_statistics(*opened, _INDEX_GROUPINGS[by]):
+        for row in compute_statistics(*opened, _INDEX_GROUPINGS[by], StatsFilter(tapes=tapes)):
             if not (of := row.spent).calls:
                 continue
             counts = (of.reasoning, of.cache_read, of.cache_write)

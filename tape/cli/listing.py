@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ..clock import format_age, parse_timestamp, read_clock
-from ..folders import locate_repository
 from ..index.reader import fetch_newest_tapes
+from ..index.tape_filter import FACTS
 from ..text import SHORT, shorten_to_width, show_controls, to_single_line
 from .environment import find_store_home, get_current_folder
 from .output import CountedCommand, CountType, as_json, format_examples
+from .tape_facts import choose_by_facts, find_checkout
 from .terminal import (
     align_column,
     can_colour,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..index.reader import TapeRow
+    from ..index.tape_filter import Checkout, TapeFilter
     from .group import GlobalOptions
 
 TAPE_LIMIT = 50
@@ -68,9 +70,12 @@ _FOLDER_COLUMNS, _MIN_FOLDER_COLUMNS = 24, 10
     "--all", "every", is_flag=True, help=f"List all tapes, not only the newest {TAPE_LIMIT}."
 )
 @click.option(
-    "--here", is_flag=True, help="Only tapes of this repository; outside of one, of this folder."
+    "--here",
+    is_flag=True,
+    help="Only tapes of this repository, in other checkouts too; outside of one, of this folder.",
 )
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
+@choose_by_facts
 @click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS}.")
 @click.option("--until", metavar="TIME", help="Only tapes last used before this time.")
 @click.option("-n", "--limit", type=CountType(), metavar="N", help="At most N tapes.")
@@ -87,6 +92,7 @@ def ls(
     every: bool,
     here: bool,
     project: str | None,
+    tapes: TapeFilter,
     since: str | None,
     until: str | None,
     limit: int | None,
@@ -95,14 +101,15 @@ def ls(
 ) -> int:
     """List tapes, newest first: short id, age, folder, title, model, entries, branches, cost.
 
-    Those of this repository, or folder, come before the others; not with --sort and --json. A
-    narrow terminal gets fewer columns.
+    Those of this repository, in whatever checkout, or of this folder come before the others; not
+    with --sort and --json. A narrow terminal gets fewer columns.
 
     Unreadable tapes are named on standard error; exits with 1 when the system refused to read one.
 
     --json prints an array of {id, path, folder, title, cwd, project, created, updated, model,
     entries, branches, cost, provider, tokens, input_tokens, output_tokens, git_branch, mode,
-    todos}. Cost and tokens are of all calls on the tape; input_tokens are those not cached.
+    todos, repository, person, machine}. Cost and tokens are of all calls on the tape; input_tokens
+    are those not cached.
     """
     most = limit if limit is not None else None if every else TAPE_LIMIT
     now = read_clock()
@@ -112,7 +119,8 @@ def ls(
         until=parse_moment(until, now) if until else "",
         sort=sort,
         here=here,
-        first=_find_first_project(here=here) if here or not (sort or as_json) else None,
+        first=_find_checkout_here(here=here) if here or not (sort or as_json) else None,
+        tapes=tapes,
     )
     home = find_store_home(options.store)
 
@@ -122,13 +130,13 @@ def ls(
             _print_tape_objects(chosen[:most], home)
             return True
         _print_tapes(chosen, most, warns=limit is None)
-        if choice.first is not None and _may_have_moved(rows, choice.first):
+        if choice.first is not None and _may_have_moved(rows, choice.first.root):
             _warn_of_moved_project(options)
         return bool(chosen)
 
     is_filtered = bool(project or since or until or sort)
     needed = None if most is None or is_filtered else most + 1
-    newest = fetch_newest_tapes(home, needed, choice.first)
+    newest = fetch_newest_tapes(home, needed, choice.first, choice.tapes)
     if newest is not None:
         is_shown, code = show(newest), 0
     else:
@@ -150,17 +158,19 @@ class _Choice(NamedTuple):
     """A key of `_SORTS`; None for the newest first, those of `first` before the others."""
     here: bool
     """Only tapes of `first`."""
-    first: str | None
-    """The folder of this project."""
+    first: Checkout | None
+    """This project."""
+    tapes: TapeFilter
+    """What the tapes have to say of themselves."""
 
 
-def _find_first_project(*, here: bool) -> str | None:
+def _find_checkout_here(*, here: bool) -> Checkout | None:
     """Return the repository of the current folder, else the folder; None where that was removed.
 
     Raises NotFound instead with `here`.
     """
     folder = get_current_folder(is_needed=here)
-    return (locate_repository(folder) or folder) if folder else None
+    return find_checkout(folder) if folder else None
 
 
 def _list_after_catching_up(
@@ -177,7 +187,7 @@ def _list_after_catching_up(
     from .resolve import open_library, warn_of_left_out
 
     with open_library(options) as opened:
-        is_shown = show(list_newest_tapes(*opened, limit, choice.first))
+        is_shown = show(list_newest_tapes(*opened, limit, choice.first, choice.tapes))
         lacking = warn_of_left_out(opened)
         return is_shown or bool(lacking.tapes), lacking.code
 
@@ -198,16 +208,23 @@ def _choose_tapes(rows: Sequence[TapeRow], choice: _Choice, *, in_order: bool) -
     if choice.project:
         chosen = select_in_project(chosen, choice.project)
     if choice.here and choice.first is not None:
-        chosen = select_in_project(chosen, choice.first)
+        chosen = _select_of_checkout(chosen, choice.first)
     if choice.since or choice.until:
         until = choice.until or "~"
         chosen = [row for row in chosen if choice.since <= row.updated < until]
     if choice.sort not in (None, "updated"):
         chosen.sort(key=_SORTS[choice.sort], reverse=choice.sort != "title")
     elif choice.first is not None and choice.sort is None and not in_order:
-        ours = {row.id for row in select_in_project(chosen, choice.first)}
+        ours = {row.id for row in _select_of_checkout(chosen, choice.first)}
         chosen.sort(key=lambda row: row.id not in ours)
     return chosen
+
+
+def _select_of_checkout(rows: Sequence[TapeRow], checkout: Checkout) -> list[TapeRow]:
+    """Return the tapes of a folder or below, and those of its repository wherever they are."""
+    inside = {row.id for row in select_in_project(rows, checkout.root)}
+    name = checkout.repository
+    return [row for row in rows if row.id in inside or (name and row.repository == name)]
 
 
 def select_in_project(rows: Sequence[TapeRow], project: str) -> list[TapeRow]:
@@ -240,6 +257,7 @@ def _print_tape_objects(rows: Sequence[TapeRow], home: str) -> None:
             {"id": row.id, "path": os.path.join(tapes, row.folder)}
             | {name: getattr(row, name) for name in _OBJECT_KEYS}
             | {"todos": json.loads(row.todos) if row.todos else []}
+            | {name: getattr(row, name) for name in FACTS}
             for row in rows
         ]
     )

@@ -15,6 +15,7 @@ from ..index.search import search_caught_up
 from ..text import SHORT, shorten_to_width, show_controls
 from .environment import find_store_home
 from .output import CountedCommand, CountType, as_json, format_examples
+from .tape_facts import choose_by_facts
 from .terminal import (
     get_columns,
     print_json_text,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..index.full_text import SearchFilter
     from ..index.search import SearchMatch
+    from ..index.tape_filter import TapeFilter
     from .group import GlobalOptions
 
 HIT_LIMIT = 20
@@ -50,6 +52,7 @@ _TITLE_COLUMNS = 40
 @click.argument("query", nargs=-1)
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type.")
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
+@choose_by_facts
 @click.option(
     "--model",
     metavar="NAME",
@@ -77,6 +80,7 @@ def search(
     query: tuple[str, ...],
     types: tuple[str, ...],
     project: str | None,
+    tapes: TapeFilter,
     model: str | None,
     since: str | None,
     until: str | None,
@@ -98,8 +102,9 @@ def search(
     entries of tapes where one answered.
 
     --json prints an array of {tape, title, folder, phase, offset, entry, n, time, type, branch,
-    snippet, marks, score, prompt}; marks are the start and end, in characters, of each match in
-    the snippet, prompt is the {entry, text} that led to it, or null.
+    snippet, marks, score, cwd, repository, person, machine, prompt}; marks are the start and end,
+    in characters, of each match in the snippet, prompt is the {entry, text} that led to it, or
+    null; cwd and what follows are of the tape.
     """
     words, now = " ".join(query), read_clock()
     narrow: SearchFilter = {
@@ -108,6 +113,7 @@ def search(
         "model": model,
         "since": parse_moment(since, now) if since else None,
         "until": parse_moment(until, now) if until else None,
+        "tapes": tapes,
     }
 
     def show(matches: Sequence[SearchMatch]) -> None:
@@ -145,7 +151,7 @@ def _print_hit_objects(hits: Sequence[SearchMatch]) -> None:
 
 _OBJECT_KEYS = (
     "tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch",
-    "snippet", "marks", "score",
+    "snippet", "marks", "score", "cwd", "repository", "person", "machine",
 )  # fmt: skip
 
 

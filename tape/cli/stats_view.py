@@ -11,9 +11,11 @@ import click
 
 from ..clock import format_timestamp, read_clock, render_time
 from ..index.stats import StatsFilter, compute_caught_up, compute_statistics
+from ..index.tape_filter import FACTS
 from ..text import SHORT, format_count, measure_width, shorten_to_width
 from .environment import find_store_home
 from .output import as_json, format_examples, ref
+from .tape_facts import choose_by_facts
 from .terminal import (
     format_table,
     get_columns,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..index.stats import By, StatsRow
+    from ..index.tape_filter import TapeFilter
     from .group import GlobalOptions
 
 
@@ -50,15 +53,17 @@ _OPTIONAL = ("CACHED", "FAILED", "TOOLS", "OUTPUT", "INPUT", "CALLS")
         "tape stats 3f2a --by tool",
         "tape stats --by day --since 30d --model sonnet",
         "tape stats --by tape --project . --json",
+        "tape stats --by person --repository .",
     )
 )
 @ref
 @click.option(
     "--by",
-    type=click.Choice(["tape", "branch", "model", "day", "tool"]),
+    type=click.Choice(["tape", "branch", "model", "day", "tool", *FACTS]),
     help="Show one row for each; without it the totals, the models, and the last days.",
 )
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
+@choose_by_facts
 @click.option("--since", metavar="TIME", help=f"Only calls since this time: {TIME_FORMS}.")
 @click.option("--until", metavar="TIME", help="Only calls before this time.")
 @click.option("--model", metavar="NAME", help="Only models whose provider/name contains this.")
@@ -67,8 +72,10 @@ _OPTIONAL = ("CACHED", "FAILED", "TOOLS", "OUTPUT", "INPUT", "CALLS")
 def stats(
     options: GlobalOptions,
     ref: str,
+    *,
     by: str | None,
     project: str | None,
+    tapes: TapeFilter,
     since: str | None,
     until: str | None,
     model: str | None,
@@ -97,6 +104,7 @@ def stats(
         model=model,
         since=parse_moment(since, read_clock()) if since else None,
         until=parse_moment(until, read_clock()) if until else None,
+        tapes=tapes,
     )
     groupings: tuple[By, ...] = (cast("By", by),) if by else ("all", "model", "day")
     tables = compute_caught_up(find_store_home(options.store), groupings, filters)

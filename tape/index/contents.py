@@ -137,6 +137,9 @@ class LineContents(NamedTuple):
     """Phase and offset of the entry that a phase started by a fork or an anchor continues from."""
     targets: tuple[str, ...] = ()
     """Ids of the entries that a redaction names."""
+    repository: str | None = None
+    person: str | None = None
+    machine: str | None = None
 
 
 NO_CONTENTS = LineContents()
@@ -242,6 +245,9 @@ class _Opening(Struct, gc=False):
     git: _Git | None = None
     base: _Base | None = None
     state: _State | None = None
+    repository: str | None = None
+    person: str | None = None
+    machine: str | None = None
 
 
 class _Permission(Struct, gc=False):
@@ -359,6 +365,9 @@ def _to_contents(payload: Struct) -> LineContents:
                 mode=state.mode if state else None,
                 todos=_extract_todos(state.todos) if state else None,
                 base=(base.phase, base.offset) if base and here else None,
+                repository=payload.repository,
+                person=payload.person,
+                machine=payload.machine,
             )
         case _Permission(permission=mode):
             contents = LineContents(mode=mode) if mode is not None else NO_CONTENTS

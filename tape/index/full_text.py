@@ -25,10 +25,13 @@ from ..clock import parse_timestamp
 from ..errors import UsageError
 from ..text import replace_surrogates
 from .reader import ORIGIN_PHASE
+from .tape_filter import EVERY_TAPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from sqlite3 import Connection
+
+    from .tape_filter import TapeFilter
 
 Marks: TypeAlias = tuple[tuple[int, int], ...]
 """Start and end, in characters of an excerpt, of each match."""
@@ -44,6 +47,7 @@ class SearchFilter(TypedDict, total=False):
     model: str | None
     since: str | None
     until: str | None
+    tapes: TapeFilter
 
 
 CJK_GAP = "\x1f"
@@ -259,7 +263,8 @@ _RANKS = {
 _TERM = re.compile(r'"((?:[^"]|"")*)"((?: \*)?)')
 _FIELDS = (
     "lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, "
-    'e."offset", e.length, lower(hex(e.id)), e.n, e.time, k.name'
+    'e."offset", e.length, lower(hex(e.id)), e.n, e.time, k.name, '
+    "t.cwd, t.repository, t.person, t.machine"
 )
 
 
@@ -278,6 +283,11 @@ class RankedEntry(NamedTuple):
     time: int
     """Microseconds since 1970."""
     type: str
+    cwd: str
+    """Where its tape works; what follows is of the tape too."""
+    repository: str | None
+    person: str | None
+    machine: str | None
     score: float
 
 
@@ -327,12 +337,14 @@ def build_filter(
     model: str | None = None,
     since: str | None = None,
     until: str | None = None,
+    tapes: TapeFilter = EVERY_TAPE,
 ) -> tuple[str, list[object]]:
     """Return further conditions of a WHERE clause, and their values; empty arguments add none.
 
     `project` is an absolute folder: tapes whose cwd or project is in it or below.
     `model` is a part of `provider/model`: answers of such a model, and the rest of tapes that have
     some. `since` and `until` are tape times; `until` is excluded.
+    `tapes` says what their tapes have to say of themselves.
     """
     where, values = "", list[object]()
     if types:
@@ -355,6 +367,10 @@ def build_filter(
         if time is not None:
             where += f" AND e.time {sign} ?"
             values.append(parse_timestamp(time))
+    condition, wanted = tapes.build_condition()
+    if condition:
+        where += f" AND t.id IN (SELECT id FROM tapes WHERE {condition})"
+        values += wanted
     return where, values
 
 

@@ -23,6 +23,7 @@ from .database import (
 )
 from .projection import Index, report_nothing
 from .reader import select_newest_tapes
+from .tape_filter import EVERY_TAPE
 
 if TYPE_CHECKING:
     import os
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .projection import Progress, Telling
     from .reader import TapeRow
     from .search import SearchMatch
+    from .tape_filter import Checkout, TapeFilter
     from .tape_record import TapeRecord
 
 T = TypeVar("T")
@@ -207,14 +209,18 @@ def find_root(row: TapeRow) -> str:
 
 
 def list_newest_tapes(
-    store: Store, index: Index | None, limit: int | None, project: str | None
+    store: Store,
+    index: Index | None,
+    limit: int | None,
+    checkout: Checkout | None,
+    narrow: TapeFilter = EVERY_TAPE,
 ) -> list[TapeRow]:
     """Return the tapes that `reader.fetch_newest_tapes` does, after catching up."""
     store.check()
     return ask_index(
         index,
-        lambda index: index.answer(lambda db: select_newest_tapes(db, limit, project)),
-        lambda: list_tapes(store, None),
+        lambda index: index.answer(lambda db: select_newest_tapes(db, limit, checkout, narrow)),
+        lambda: [row for row in list_tapes(store, None) if narrow.matches(row)],
     )
 
 

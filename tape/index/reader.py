@@ -14,8 +14,12 @@ from contextlib import closing, suppress
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from .tape_filter import EVERY_TAPE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from .tape_filter import Checkout, TapeFilter
 
 T = TypeVar("T")
 
@@ -29,7 +33,7 @@ APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
 ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.store.phase.ORIGIN`."""
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _ALWAYS_CHECKED = 100
@@ -107,6 +111,12 @@ class TapeRow(NamedTuple):
     """The permission mode."""
     todos: str | None
     """The todo list, as JSON."""
+    repository: str | None = None
+    """That of the current folder, as `host/owner/name`."""
+    person: str | None = None
+    """`Name <email>`, as newest said."""
+    machine: str | None = None
+    """The name of the machine, as newest said."""
 
 
 TAPE_COLUMNS = ", ".join(
@@ -121,46 +131,57 @@ def to_tape_row(identity: str, folder: bytes, *rest: Any) -> TapeRow:
 
 
 def fetch_newest_tapes(
-    home: str, limit: int | None, project: str | None = None
+    home: str,
+    limit: int | None,
+    checkout: Checkout | None = None,
+    narrow: TapeFilter = EVERY_TAPE,
 ) -> list[TapeRow] | None:
-    """Return the tapes newest first, at most `limit`; with `project` its newest ones too, behind.
+    """Return the tapes newest first, at most `limit`, of those that `narrow` means.
 
-    None if the index has to catch up first: a tape is being written, was added, or
-    removed.
+    With `checkout` the newest ones of its folder and repository too, behind. None if the index has
+    to catch up first: a tape is being written, was added, or removed.
     """
 
     def question(db: sqlite3.Connection) -> list[TapeRow] | None:
         if not is_caught_up(db, home):
             return None
-        return select_newest_tapes(db, limit, project)
+        return select_newest_tapes(db, limit, checkout, narrow)
 
     return query_index_file(home, question)
 
 
 def select_newest_tapes(
-    db: sqlite3.Connection, limit: int | None, project: str | None = None
+    db: sqlite3.Connection,
+    limit: int | None,
+    checkout: Checkout | None = None,
+    narrow: TapeFilter = EVERY_TAPE,
 ) -> list[TapeRow]:
     """Return what is indexed of the tapes that `fetch_newest_tapes` returns."""
+    condition, values = narrow.build_condition()
+    where = f" AND {condition}" if condition else ""
     newest = db.execute(
-        f"{_SELECT_LISTED} ORDER BY updated DESC, id DESC LIMIT ?",
-        (-1 if limit is None else limit,),
+        f"{_SELECT_LISTED}{where} ORDER BY updated DESC, id DESC LIMIT ?",
+        (*values, -1 if limit is None else limit),
     )
     rows = {row[0]: row for row in newest}
-    if project is not None and len(rows) == limit:  # there may be older ones
-        root = project.rstrip("/")
-        values = project, f"{root}/", f"{root}0", limit  # 0 is the character behind /
-        rows |= {row[0]: row for row in db.execute(_SELECT_LISTED + _IN_PROJECT, values)}
+    if checkout is not None and len(rows) == limit:  # there may be older ones
+        root = checkout.root.rstrip("/")
+        # 0 is the character behind /
+        places = checkout.root, f"{root}/", f"{root}0", limit, checkout.repository
+        near = db.execute(f"{_SELECT_LISTED}{_IN_CHECKOUT}{_NEWEST}", places)
+        rows |= {row[0]: row for row in near}
     return [to_tape_row(*row) for row in rows.values()]
 
 
 _SELECT_LISTED = f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> ''"
-_NEWEST = "ORDER BY updated DESC, id DESC LIMIT ?4"
+_NEWEST = " ORDER BY updated DESC, id DESC LIMIT ?4"
 # Each place is found by the index on it; of a folder with thousands of tapes only the newest ones.
-_IN_PROJECT = (
-    f" AND id IN (SELECT * FROM (SELECT id FROM tapes WHERE cwd = ?1 {_NEWEST})"
-    f" UNION SELECT * FROM (SELECT id FROM tapes WHERE project = ?1 {_NEWEST})"
+_IN_CHECKOUT = (
+    f" AND id IN (SELECT * FROM (SELECT id FROM tapes WHERE cwd = ?1{_NEWEST})"
+    f" UNION SELECT * FROM (SELECT id FROM tapes WHERE project = ?1{_NEWEST})"
+    f" UNION SELECT * FROM (SELECT id FROM tapes WHERE repository = ?5{_NEWEST})"
     " UNION SELECT id FROM tapes WHERE cwd > ?2 AND cwd < ?3"
-    f" UNION SELECT id FROM tapes WHERE project > ?2 AND project < ?3) {_NEWEST}"
+    " UNION SELECT id FROM tapes WHERE project > ?2 AND project < ?3)"
 )
 
 

@@ -69,6 +69,11 @@ class SearchMatch(NamedTuple):
     """The higher, the better the match."""
     prompt: FoundPrompt | None = None
     """The prompt that led to it, where it is not one itself."""
+    cwd: str = ""
+    """Where its tape works; what follows is of the tape too."""
+    repository: str | None = None
+    person: str | None = None
+    machine: str | None = None
 
 
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -116,7 +121,7 @@ def find_matches(
             SearchMatch(
                 *(hit.tape, hit.title, hit.folder, hit.phase, hit.offset, hit.entry, hit.n),
                 *(format_timestamp(hit.time), hit.type, hit.branch, text, marks, hit.score),
-                prompt=_read_prompt(db, lines, hit),
+                *(_read_prompt(db, lines, hit), hit.cwd, hit.repository, hit.person, hit.machine),
             )
             for hit, text, marks in hits
         ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..clock import format_timestamp, parse_timestamp
 from .reader import ORIGIN_PHASE, is_caught_up, query_index_file
+from .tape_filter import EVERY_TAPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
     from ..store.store import Store
     from .projection import Index
+    from .tape_filter import TapeFilter
 
-By = Literal["all", "tape", "branch", "model", "day", "tool"]
+By = Literal[
+    "all", "tape", "branch", "model", "day", "tool", "repository", "person", "machine"
+]  # fmt: skip
 """What is summed together."""
 
 _COST_DIGITS = 9
@@ -91,6 +95,8 @@ class StatsFilter(NamedTuple):
     """Tape time of the first moment."""
     until: str | None = None
     """Tape time of the first moment after."""
+    tapes: TapeFilter = EVERY_TAPE
+    """What their tapes have to say of themselves."""
 
 
 class _StatsKey(NamedTuple):
@@ -115,6 +121,9 @@ _KEY_SQL = {
     "model": (_MODEL_SQL, "NULL"),
     "day": ("date(e.time / 1000000, 'unixepoch')", "NULL"),
     "tool": ("c.name", "NULL"),
+    "repository": ("t.repository", "NULL"),
+    "person": ("t.person", "NULL"),
+    "machine": ("t.machine", "NULL"),
 }
 _COUNTED_SQL = f"""
     JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape
@@ -197,13 +206,23 @@ def select_statistics(db: Connection, by: By, narrow: StatsFilter) -> list[Stats
         "since": parse_timestamp(narrow.since) if narrow.since else -(1 << 63),
         "until": parse_timestamp(narrow.until) if narrow.until else (1 << 63) - 1,
     }
+    condition, parts = narrow.tapes.build_condition()
+    for at, part in enumerate(parts):
+        condition = condition.replace("?", f":part_{at}", 1)
+        values[f"part_{at}"] = part
+    counted = _COUNTED_SQL
+    if condition:
+        counted += f"AND t.id IN (SELECT id FROM tapes WHERE {condition})"
     has_model = by == "model" or narrow.model is not None
     calls = _CALLS_WITH_MODEL_SQL if has_model else _CALLS_SQL
 
-    usage = _fetch_parts(db, by, _USAGE_SQL, _USAGE_SUMS_SQL, values) if by != "tool" else ()
+    usage = (
+        _fetch_parts(db, by, _USAGE_SQL + counted, _USAGE_SUMS_SQL, values) if by != "tool" else ()
+    )
     spent = dict(usage)
-    ran = dict(_fetch_parts(db, by, calls, _TOOL_SUMS_SQL, values))
-    changed = dict(_fetch_parts(db, by, calls + _CHANGES_SQL, "count(DISTINCT f.path)", values))
+    ran = dict(_fetch_parts(db, by, calls + counted, _TOOL_SUMS_SQL, values))
+    files = calls + _CHANGES_SQL + counted
+    changed = dict(_fetch_parts(db, by, files, "count(DISTINCT f.path)", values))
     rows = [
         _build_stats_row(key, spent.get(key), ran.get(key), changed.get(key))
         for key in {**spent, **ran}
@@ -225,7 +244,7 @@ def _fetch_parts(
     key, branch = _KEY_SQL[by]
     rows = db.execute(
         f"SELECT {key}, {branch}, max(t.title), min(e.time), max(e.time), {sums} "
-        f"{source} {_COUNTED_SQL} GROUP BY 1, 2 HAVING count(*) > 0",
+        f"{source} GROUP BY 1, 2 HAVING count(*) > 0",
         values,
     )
     for name, on, title, first, last, *counts in rows:

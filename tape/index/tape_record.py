@@ -31,7 +31,7 @@ _ENTRY_ID_DIGITS, _TAPE_ID_DIGITS = 40, 32
 TALLY_COLUMNS = (
     'branch, "offset", last, n, entries, time, model, answered, cost, home, cwd, moved, '
     "moved_offset, project, prompt, provider, tokens, input_tokens, output_tokens, git_branch, "
-    "mode, todos"
+    "mode, todos, repository, person, machine"
 )
 """Columns of `phases` that hold a Tally, in its order."""
 
@@ -68,6 +68,10 @@ class PhaseTally(Struct, gc=False):
     git_branch: str | None = None
     mode: str | None = None
     todos: str | None = None
+    repository: str | None = None
+    """Of the newest folder, as `project` is."""
+    person: str | None = None
+    machine: str | None = None
 
     @property
     def place(self) -> str | None:
@@ -88,7 +92,7 @@ class PhaseTally(Struct, gc=False):
                     self.branch = contents.branch
                 if contents.cwd is not None and header.type in ("start", "meta"):
                     self.cwd, self.moved, self.moved_offset = contents.cwd, header.time, offset
-                    self.project = contents.project
+                    self.project, self.repository = contents.project, contents.repository
                 self._add_facts(contents)
             case "mode" | "custom":
                 self._add_facts(contents)
@@ -110,6 +114,8 @@ class PhaseTally(Struct, gc=False):
             self.mode = contents.mode
         if contents.todos is not None:
             self.todos = contents.todos
+        self.person = contents.person or self.person
+        self.machine = contents.machine or self.machine
 
 
 class TapeRecord(NamedTuple):
@@ -180,10 +186,14 @@ _UPDATE_COUNTS = f"""
     cwd = coalesce(
         (SELECT cwd {_OWN_PHASES} ORDER BY moved DESC, {_NUMBERED} LIMIT 1), ''
     ),
-    project = (SELECT project {_OWN_PHASES} ORDER BY moved DESC, {_NUMBERED} LIMIT 1),
+    (project, repository) = (
+        SELECT project, repository {_OWN_PHASES} ORDER BY moved DESC, {_NUMBERED} LIMIT 1
+    ),
     git_branch = {_build_newest_query("git_branch")},
     mode = {_build_newest_query("mode")},
-    todos = {_build_newest_query("todos")}
+    todos = {_build_newest_query("todos")},
+    person = {_build_newest_query("person")},
+    machine = {_build_newest_query("machine")}
     WHERE id = ?1
 """
 _UPDATE_TITLE = f"""

@@ -175,6 +175,9 @@ def _build_tape_row(
         git_branch=_find_newest(tally.git_branch for tally in newest),
         mode=_find_newest(tally.mode for tally in newest),
         todos=_find_newest(tally.todos for tally in newest),
+        repository=moved.repository,
+        person=_find_newest(tally.person for tally in newest),
+        machine=_find_newest(tally.machine for tally in newest),
     )
 
 

@@ -186,7 +186,8 @@ class TestRows:
             writer.append(answer("m-2"))
             usage = Usage(input=5, output=4, total=9)
             writer.append(SideUsage("title", "p", "m-3", usage, Cost("USD", 0.5)))
-            writer.append(Meta(cwd="/moved"))
+            facts = {"repository": "example.org/a/b", "person": "Ada <a@b>", "machine": "desk"}
+            writer.append(Meta(cwd="/moved", **facts))
             writer.append(todos("plan"))
             writer.append(Mode("plan", ()))
             writer.append(todos("test"))
@@ -213,6 +214,7 @@ class TestRows:
                     git_branch="main",
                     mode="plan",
                     todos='[{"content":"test"}]',
+                    **facts,
                 )
             ]
 
