@@ -91,7 +91,8 @@ EPILOG = """\b
 REF is [TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N], or a branch of this folder's
 tape: ids by any unique prefix of three digits or more, @LABEL too, @{N} the
 head N moves ago, ~N entries back, ^N before the Nth newest prompt.
-Without a REF: the newest tape of this folder, else of its repository.
+Without a REF: the newest tape of this folder, else of its repository, in
+this checkout or another one.
 
 Commands of git (checkout, branch, tag, commit …) work here too, or name the
 command to use.

@@ -8,8 +8,8 @@ The first of these that finds something decides; more than one hit raises Ambigu
                      label of any tape
     @ENTRY           id prefix of an entry of the tape, else of its origin · label of the tape
     HEAD             as nothing, if nothing else has that name: a word of git
-    nothing          the newest tape of the working folder, else of its repository;
-                     of a tape, its current branch's head
+    nothing          the newest tape of the working folder, else of its repository (of this
+                     checkout, else of another one); of a tape, its current branch's head
 
 Three digits can be an id too, and as well a word: then a label or branch of that name comes first.
 
@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import Ambiguous, NotFound, TapeError, UsageError
 from ..folders import locate_repository
 from ..ids import is_id_prefix
-from ..index.library import ask_index, list_tapes, read_tape_row
+from ..index.library import ask_index, list_newest_tapes, list_tapes, read_tape_row
+from ..index.tape_filter import Checkout, TapeFilter
 from ..store.phase import ORIGIN
 from ..store.refs import is_ref_name, read_head_at
 from ..store.tape import Hit
@@ -78,8 +79,8 @@ def find_reference(store: Store, index: Index | None, text: str, cwd: str) -> Fo
     """Return the tape that a REF means; its branch and entry are not looked up.
 
     A REF that names no tape means the one with the newest head among those whose cwd is `cwd`, else
-    among those of the same repository; `cwd` may be "" for REFs without branch names. Raises
-    UsageError, NotFound and Ambiguous.
+    among those of the same repository, first in this checkout; `cwd` may be "" for REFs without
+    branch names. Raises UsageError, NotFound and Ambiguous.
     """
     reference = parse_reference(text)
     try:
@@ -176,6 +177,25 @@ def _find_in_tape(tape: Tape, index: Index | None, reference: Reference) -> Hit:
     return hit.tape.find_ancestor(hit.head, reference.back)
 
 
+def find_tape_elsewhere(store: Store, index: Index | None, cwd: str) -> TapeRow | None:
+    """Return the newest tape of a folder's repository that was recorded in another checkout."""
+    root = locate_repository(cwd)
+    if root is None:
+        return None
+    from ..repository import (  # nearly always a tape of this checkout is there
+        read_checked_out_branch,
+        read_git_settings,
+    )
+
+    settings = read_git_settings(root, os.environ)
+    name = settings.find_repository(root, read_checked_out_branch(root))
+    if name is None:
+        return None
+    wanted = TapeFilter(checkout=Checkout(root, name))
+    rows = list_newest_tapes(store, index, 1, None, wanted)
+    return rows[0] if rows else None
+
+
 def find_tape_here(store: Store, index: Index | None, cwd: str) -> TapeRow | None:
     """Return the newest tape that works in a folder now, else the newest of its repository."""
     here = list_tapes(store, index, cwd=cwd, limit=1)
@@ -203,7 +223,7 @@ def _find_meant_tape(
     """
     word = reference.tape
     if word is None:
-        here = find_tape_here(store, index, cwd)
+        here = find_tape_here(store, index, cwd) or find_tape_elsewhere(store, index, cwd)
         if here is None:
             raise NotFound(f"no tape for {cwd} yet; `tape ls --all` lists those of other folders")
         return _FoundPlace(here.folder)

@@ -123,6 +123,28 @@ def test_c_continues_the_newest_tape_of_this_folder(place):
     ]
 
 
+def test_c_continues_a_session_of_another_checkout_and_names_its_folder(place, tmp_path):
+    """The new folder is on the tape from the next entry on."""
+
+    def check_out(name, url):
+        folder = tmp_path / name
+        subprocess.run(["git", "init", "-q", folder], check=True)
+        subprocess.run(["git", "-C", folder, "remote", "add", "origin", url], check=True)
+        return folder
+
+    model = place.script({"text": "one"})
+    began = check_out("one", "git@example.org:team/app.git")
+    words = ("-p", "a", "-m", model, "--output-format", "json")
+    first = json.loads(place.run("gong", "chat", *words, cwd=began).stdout)
+    other = check_out("two", "https://example.org/team/app")
+    ran = place.run("gong", "chat", "-c", *words, cwd=other)
+    session = first["session"]
+    assert json.loads(ran.stdout)["session"] == session
+    assert f"this session worked in {began}; it continues in {other}" in ran.stderr
+    (meta,) = [e["data"] for e in entries(place, session) if e["type"] == "meta"]
+    assert (meta["cwd"], meta["repository"]) == (str(other), "example.org/team/app")
+
+
 def test_a_fork_shares_the_past_and_sees_its_own_side_only(place):
     model = place.script({"text": "one"})
     for prompt in ("first", "second"):

@@ -49,7 +49,8 @@ def list_sessions(home: Path, words: str) -> list[PickerRow]:
     return [
         _build_session_row(row)
         for row in rows
-        if row.id in session_ids or lowered in f"{row.id} {row.title} {row.cwd}".lower()
+        if row.id in session_ids
+        or lowered in f"{row.id} {row.title} {row.cwd} {row.repository} {row.person}".lower()
     ][:MAX_SESSIONS]
 
 

@@ -137,3 +137,25 @@ def test_an_index_of_before_learns_the_facts(checkouts):
     db.close()
     assert json.dumps(here("ls", "--json").json) == json.dumps(before)
     assert list(here.store.glob("index.db.*")) == []
+
+
+def test_a_new_checkout_continues_what_another_one_recorded(checkouts, tape, tmp_path):
+    """Not what a repository without a remote, or with an odd one, recorded."""
+
+    def show(name, url=None):
+        there = Command(tape.store.parent, tmp_path / name)
+        subprocess.run(["git", "init", "-q", there.work], check=True)
+        if url is not None:
+            subprocess.run(["git", "-C", there.work, "remote", "add", "o", url], check=True)
+        ran = there("show", "--json", code=None)
+        return ran.json["title"] if ran.code == 0 else ran.err
+
+    assert show("fresh", "ssh://me@example.org/team/app.git") == "there"
+    for url in (None, "ext::sh -c x", "https://example.org/team/else"):
+        assert "no tape for" in show(f"none-{url and len(url)}", url)
+    linked = Command(tape.store.parent, tmp_path / "linked")
+    git = ["git", "-C", checkouts["other"].work, "-c", "user.name=a", "-c", "user.email=b"]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", linked.work], check=True)
+    assert linked("show", "--json").json["title"] == "other"
+    assert linked("show").text.count(str(checkouts["other"].work)) == 1
