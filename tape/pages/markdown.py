@@ -15,7 +15,7 @@ from ..clock import shorten_timestamp
 from ..errors import Damaged
 from ..files.git_patch import is_binary
 from ..masking.secrets import mask_json, mask_text
-from ..model.entries import Assistant, SideUsage, ToolResult, join_texts
+from ..model.entries import Assistant, Meta, SideUsage, Start, ToolResult, join_texts
 from ..model.line import decode_line, read_header
 from ..render.commonmark import escape_markdown, quote_code
 from ..render.entries import Conversation, RenderOptions
@@ -49,6 +49,9 @@ class _PageFacts(Struct):
     last: str = ""
     models: dict[str, None] = {}
     cost: float | None = None
+    repository: str | None = None
+    person: str | None = None
+    machine: str | None = None
 
 
 def render_markdown(
@@ -66,6 +69,11 @@ def render_markdown(
                 facts.models[f"{data.provider}/{data.model}"] = None
             if data.cost is not None:
                 facts.cost = (facts.cost or 0.0) + data.cost.amount
+        elif isinstance(data, Start | Meta):
+            facts.person = data.person or facts.person
+            facts.machine = data.machine or facts.machine
+            if data.cwd is not None:
+                facts.repository = data.repository
     yield from _render_page_header(tape, head, facts, masks)
     conversation = Conversation(RenderOptions(partial(_load_masked, tape, masks)))
     for entry in _read_entries(tape, head, masks, skipped):
@@ -131,6 +139,12 @@ def _render_page_header(
         yield f"- Models: {', '.join(models)}"
     if facts.cost is not None:
         yield f"- Cost: ${facts.cost:.2f}"
+    if facts.repository or facts.person:
+        places = (("Repository", facts.repository), ("Person", facts.person))
+        for name, text in (*places, ("Machine", facts.machine)):
+            if text:
+                masked = mask_text(text).text if masks else text
+                yield f"- {name}: {quote_code(shorten_to_width(masked, 200))}"
     yield ""
 
 

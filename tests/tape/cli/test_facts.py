@@ -159,3 +159,12 @@ def test_a_new_checkout_continues_what_another_one_recorded(checkouts, tape, tmp
     subprocess.run([*git, "worktree", "add", "-q", linked.work], check=True)
     assert linked("show", "--json").json["title"] == "other"
     assert linked("show").text.count(str(checkouts["other"].work)) == 1
+
+
+def test_a_markdown_page_names_the_facts_that_are_known(checkouts):
+    page = checkouts["there"]("export", "--to", "md").text
+    facts = f"- Repository: `{APP}`\n- Person: `Ada Byron <ada@example.org>`\n- Machine: `lap`\n"
+    assert facts in page
+    bare = checkouts["odd"]("export", "--to", "md").text
+    assert "- Repository" not in bare
+    assert "- Person" not in bare
