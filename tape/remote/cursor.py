@@ -29,6 +29,8 @@ CREATE TABLE IF NOT EXISTS tapes (
     tape TEXT PRIMARY KEY, seq INTEGER NOT NULL, sizes TEXT NOT NULL, journal TEXT NOT NULL,
     stamps TEXT, wanted INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE TABLE IF NOT EXISTS erasures (tape TEXT PRIMARY KEY) STRICT;
+CREATE TABLE IF NOT EXISTS gone (tape TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS log (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;
 """
 _H = 16  # characters of the hash of a line of the journal
@@ -101,6 +103,26 @@ class Cursor:
         return dict(
             self._db.execute("SELECT tape, wanted FROM tapes WHERE wanted > seq").fetchall()
         )
+
+    def request_erasure(self, tape: str) -> None:
+        """Record that redacted data of a tape has to be erased at the remote."""
+        self._db.execute("INSERT OR IGNORE INTO erasures (tape) VALUES (?)", (tape,))
+
+    def list_erasures(self) -> list[str]:
+        """Return the tapes with data to erase at the remote."""
+        return [tape for (tape,) in self._db.execute("SELECT tape FROM erasures ORDER BY tape")]
+
+    def end_erasure(self, tape: str) -> None:
+        """Record that the redacted data of a tape is erased."""
+        self._db.execute("DELETE FROM erasures WHERE tape = ?", (tape,))
+
+    def save_gone(self, tape: str) -> None:
+        """Record that a tape was taken from the remote: it is not pushed again."""
+        self._db.execute("INSERT OR IGNORE INTO gone (tape) VALUES (?)", (tape,))
+
+    def read_gone(self) -> set[str]:
+        """Return the tapes that were taken from the remote."""
+        return {tape for (tape,) in self._db.execute("SELECT tape FROM gone")}
 
     def forget(self, tape: str) -> None:
         """Delete what is known of a tape."""

@@ -23,7 +23,7 @@ on. Numbers are never freed.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 FORMAT = 1
+GoneKind = Literal["entry", "blob", "tape"]
 REMOTE_KEY = "remote.json"
 MAX_CHUNK_BYTES = 1 << 28
 """Most bytes of a chunk before it is compressed: more is not read."""
@@ -70,6 +71,8 @@ class ChunkHead(Struct, kw_only=True, omit_defaults=True):
     folder: str = ""
     """The name of the tape's folder there."""
     parts: tuple[Part, ...] = ()
+    gone: str = ""
+    """Why the tape was taken from the remote; such a chunk is the last one and has no parts."""
 
 
 class Chunk(NamedTuple):
@@ -116,6 +119,11 @@ def parse_chunk_key(key: str) -> LogEntry | None:
 def make_blob_key(digest: str) -> str:
     """Return the key of a blob."""
     return f"b/{digest}"
+
+
+def make_gone_key(kind: GoneKind, identity: str) -> str:
+    """Return the key of what says who erased something, when and why."""
+    return f"gone/{kind}/{identity}"
 
 
 def make_log_key(number: int) -> str:

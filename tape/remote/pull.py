@@ -115,11 +115,31 @@ def pull_tape(
     known, name = cursor.read_tape(tape), folders.find(tape)
     try:
         outcome, now = _unite_chunks(store, remote, known, tape, name, seq)
+    except _TapeGone as gone:
+        return _remove_tape(store, cursor, tape, name, seq, str(gone))
     except TapeError as error:
         return TapeOutcome(tape, name or tape, False, None, str(error))
     if outcome.error is None:
         cursor.save_tape(tape, now)
     return outcome
+
+
+class _TapeGone(TapeError):
+    """A tape was taken from the remote; the text says why."""
+
+
+def _remove_tape(
+    store: Store, cursor: Cursor, tape: str, name: str | None, seq: int, why: str
+) -> TapeOutcome:
+    """Move a tape that was taken from the remote to the trash; nothing is deleted."""
+    if name is not None:
+        with store.open_folder(name) as here:
+            store.remove(here)
+    with cursor.transaction():
+        cursor.save_gone(tape)
+        cursor.save_tape(tape, TapeCursor(seq))
+    said = f"it was taken from the remote ({why}): it is in the trash here"
+    return TapeOutcome(tape, name or tape, False, None, said if name else None)
 
 
 def _unite_chunks(
@@ -134,6 +154,8 @@ def _unite_chunks(
             try:
                 layout = _Layout(copy, here, remote, known)
                 for chunk in _read_chunks(remote, tape, known.seq, seq):
+                    if chunk.head.gone:
+                        raise _TapeGone(chunk.head.gone)
                     layout.add_chunk(chunk)
                 layout.complete()
             finally:
@@ -164,7 +186,7 @@ def _read_chunks(remote: Remote, tape: str, after: int, end: int) -> Iterator[Ch
             chunk = decode_chunk(key, data)
             if chunk is None:
                 continue
-            if (chunk.head.first or chunk.head.seq) > expected:
+            if (chunk.head.first or chunk.head.seq) > expected and not chunk.head.gone:
                 raise Damaged(f"the remote has no {make_chunk_key(tape, expected)}", file=key)
             expected = chunk.head.seq + 1
             yield chunk

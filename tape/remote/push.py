@@ -20,9 +20,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..archive.contents import mask_blob
+from ..clock import format_timestamp
 from ..errors import Busy, Damaged, NotFound, TapeError
 from ..masking.secrets import MaskedJson, mask_json
-from ..model.line import read_id
+from ..model.entries import Redact
+from ..model.line import read_id, read_type
 from ..model.summary import ANCHOR_PAGE
 from ..store.blobs import find_blob_hashes
 from ..store.phase import ORIGIN
@@ -31,6 +33,7 @@ from ..store.refs import JOURNAL_NAME, decode_ref_line, replay_journal
 from ..store.store import read_tape_identity
 from ..store.tape import INFO_NAME
 from .cursor import TapeCursor
+from .erasure import erase_redacted, remove_tape
 from .objects import (
     LOG_PREFIX,
     ChunkHead,
@@ -130,9 +133,15 @@ class Pusher:
         An error of one tape is part of its outcome; RemoteUnavailable ends the push, and the next
         one continues where it was.
         """
+        self._complete_erasures()
+        gone = self._cursor.read_gone()
         batch: list[tuple[str, _Planned]] = []
         size = 0
         for tape in tapes:
+            if tape in gone:
+                why = "it was taken from the remote: `tape fork --new` makes a tape to push"
+                yield PushOutcome(tape, error=why)
+                continue
             try:
                 plans = self._plan_tape(tape)
                 first, second = next(plans, None), next(plans, None)
@@ -154,6 +163,34 @@ class Pusher:
             else:
                 yield self._push_tape(tape)
         yield from self._create_batch(batch)
+        self._write_log()
+        self._complete_erasures()
+
+    def _complete_erasures(self) -> None:
+        """Erase at the remote what was redacted here, now that it has the entries that say so."""
+        for tape in self._cursor.list_erasures():
+            with suppress(NotFound):
+                with self._open(tape) as ours:
+                    ids = ours.phases.read_redacted_ids()
+                erase_redacted(self._remote, tape, ids, self._describe_erasure())
+            self._cursor.end_erasure(tape)
+
+    def _describe_erasure(self, why: str = "redacted") -> dict[str, str]:
+        now = format_timestamp(self._remote.now())
+        machine = "" if self._replica is None else self._replica.machine
+        return {"time": now, "person": self._person, "machine": machine, "why": why}
+
+    def unpush(self, tape: str, why: str = "") -> None:
+        """Take a tape from the remote; the one here stays. Raises as `remove_tape` does."""
+        head = ChunkHead(
+            seq=0,
+            machine="" if self._replica is None else self._replica.machine,
+            replica="" if self._replica is None else self._replica.id,
+            person=self._person,
+        )
+        entry = remove_tape(self._remote, tape, head, self._describe_erasure(why))
+        self._cursor.save_gone(tape)
+        self._unlogged[tape] = TapeCursor(entry.seq)
         self._write_log()
 
     def _create_batch(self, batch: Sequence[tuple[str, _Planned]]) -> Iterator[PushOutcome]:
@@ -280,6 +317,8 @@ class Pusher:
                 for offset, run in _read_missing_runs(tape, phase, known.sizes.get(phase)):
                     if not self._raw:
                         _refuse_secrets(tape, run)
+                    if _has_redaction(run):
+                        self._cursor.request_erasure(tape.id)
                     builder.add(phase, offset, run)
                     if builder.size >= _CHUNK_BYTES:
                         yield builder.build()
@@ -295,8 +334,12 @@ def select_changed(stamps: Mapping[str, str | None], cursor: Cursor) -> list[str
 
     `stamps` are those of all tapes as the index has them; None for one that it does not know.
     """
-    pushed = cursor.read_stamps()
-    return [tape for tape, text in stamps.items() if text is None or pushed.get(tape) != text]
+    pushed, gone = cursor.read_stamps(), cursor.read_gone()
+    return [
+        tape
+        for tape, text in stamps.items()
+        if tape not in gone and (text is None or pushed.get(tape) != text)
+    ]
 
 
 def add_origins(store: Store, tapes: Iterable[str]) -> list[str]:
@@ -391,6 +434,13 @@ def _read_missing_runs(tape: Tape, phase: str, known: int | None) -> Iterator[tu
         if end > (known or 0):
             tape.phases.sync(phase)
             yield from file.read_runs(known or 0, end)
+
+
+def _has_redaction(run: bytes) -> bool:
+    """Return whether one of the lines redacts others."""
+    return b'"type":"redact"' in run and any(
+        read_type(line) == Redact.entry_type for line in run.splitlines()
+    )
 
 
 def _refuse_secrets(tape: Tape, run: bytes) -> None:

@@ -1,0 +1,122 @@
+"""What leaves a remote again: the data of redacted entries, and whole tapes.
+
+Numbers are never freed: a chunk is replaced by one of the same lines, or by an empty object, and no
+store that has not heard of it can create it again. First it is recorded what is gone, then blobs
+are emptied, then chunks are replaced; an interrupted erasure is completed by the next push.
+
+A tape that is taken from a remote gets one more chunk, which says so. Who pulls that moves the tape
+to the trash, and nobody pushes it again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..errors import NotFound, UsageError
+from ..model.line import blank_redacted_data
+from ..store.blobs import find_blob_hashes
+from ..store.phase import ENTRIES
+from .objects import (
+    TAPES_PREFIX,
+    ChunkHead,
+    LogEntry,
+    decode_chunk,
+    encode_chunk,
+    make_blob_key,
+    make_chunk_key,
+    make_gone_key,
+    parse_chunk_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from .objects import Chunk, GoneKind
+    from .remote import Remote
+
+
+def erase_redacted(remote: Remote, tape: str, ids: Collection[str], note: dict[str, str]) -> int:
+    """Blank the data of entries in the chunks of a tape, and empty the blobs that only they name.
+
+    `note` says who redacted and why. Returns the number of chunks that were replaced.
+    """
+    for entry in sorted(ids):
+        _record_gone(remote, "entry", entry, note)
+    replaced = 0
+    for chunk in _read_chunks(remote, tape):
+        runs = [_blank_run(part.file, data, ids) for part, data in chunk.iter_parts()]
+        data = b"".join(runs)
+        if data == chunk.data:
+            continue
+        for digest in sorted({*find_blob_hashes(chunk.data)} - {*find_blob_hashes(data)}):
+            _record_gone(remote, "blob", digest.decode(), note)
+            remote.replace(make_blob_key(digest.decode()), b"")
+        remote.replace(make_chunk_key(tape, chunk.head.seq), encode_chunk(chunk.head, runs))
+        replaced += 1
+    return replaced
+
+
+def _blank_run(path: str, data: bytes, ids: Collection[str]) -> bytes:
+    """Return the bytes of a part with the data of entries blanked, as long as before."""
+    if not path.endswith(f"/{ENTRIES}"):
+        return data
+    lines = data.split(b"\n")
+    return b"\n".join(blank_redacted_data(line, ids) if line else line for line in lines)
+
+
+def remove_tape(remote: Remote, tape: str, head: ChunkHead, note: dict[str, str]) -> LogEntry:
+    """Take a tape from a remote; return the chunk that says so, for the push log.
+
+    `head` says who does it. Blobs that another tape names stay. Raises NotFound if the remote has
+    no such tape, UsageError if it is gone already.
+    """
+    keys = [listed.key for listed in remote.list(f"{TAPES_PREFIX}{tape}/")]
+    last = parse_chunk_key(keys[-1]) if keys else None
+    if last is None:
+        raise NotFound(f"{remote.url} has no tape {tape[:8]}")
+    newest = decode_chunk(keys[-1], remote.read(keys[-1]))
+    if newest is not None and newest.head.gone:
+        raise UsageError(f"tape {tape[:8]} was taken from {remote.url} already")
+    _record_gone(remote, "tape", tape, note)
+    blobs = {digest for chunk in _read_chunks(remote, tape) for digest in _list_blobs(chunk)}
+    if blobs:
+        blobs -= {
+            digest
+            for other in _list_tapes(remote)
+            if other != tape
+            for chunk in _read_chunks(remote, other)
+            for digest in _list_blobs(chunk)
+        }
+    seq = last.seq + 1
+    head = msgspec.structs.replace(head, seq=seq, gone=note["why"] or "unpushed")
+    while not remote.create(make_chunk_key(tape, seq), encode_chunk(head, ())):
+        seq += 1  # somebody pushed meanwhile
+        head.seq = seq
+    for digest in sorted(blobs):
+        remote.replace(make_blob_key(digest), b"")
+    for number in range(1, seq):
+        remote.replace(make_chunk_key(tape, number), b"")
+    return LogEntry(tape, seq)
+
+
+def _list_blobs(chunk: Chunk) -> set[str]:
+    return {digest.decode() for digest in find_blob_hashes(chunk.data)}
+
+
+def _list_tapes(remote: Remote) -> set[str]:
+    entries = (parse_chunk_key(listed.key) for listed in remote.list(TAPES_PREFIX))
+    return {entry.tape for entry in entries if entry is not None}
+
+
+def _read_chunks(remote: Remote, tape: str) -> Iterator[Chunk]:
+    for listed in [*remote.list(f"{TAPES_PREFIX}{tape}/")]:
+        if listed.size:
+            chunk = decode_chunk(listed.key, remote.read(listed.key))
+            if chunk is not None:
+                yield chunk
+
+
+def _record_gone(remote: Remote, kind: GoneKind, identity: str, note: dict[str, str]) -> None:
+    remote.create(make_gone_key(kind, identity), msgspec.json.encode(note))
