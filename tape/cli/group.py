@@ -64,6 +64,7 @@ COMMANDS = {
     "mcp": ("mcp", "Serve the sessions to agents, as an MCP server."),
     "remote": ("remote", "List the remotes of this store, add and remove them."),
     "push": ("pushing", "Bring tapes to a remote."),
+    "unpush": ("pushing", "Take a tape from a remote again."),
     "pull": ("pushing", "Bring what a remote has of tapes here."),
     "clone": ("pushing", "Make a store of all tapes of a remote."),
     "unite": ("unite", "Bring everything of another copy of a store or tape here."),

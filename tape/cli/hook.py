@@ -16,8 +16,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from plistlib import dumps
-from shlex import quote, split
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,6 +33,7 @@ from .resolve import (
     open_library,
 )
 from .terminal import print_lines, print_warning
+from .user_service import build_launchd_agent, build_systemd_unit
 
 if TYPE_CHECKING:
     from ..store.store import Store
@@ -105,24 +105,12 @@ def _build_texts(options: GlobalOptions) -> dict[str, str]:
         for point in _CLAUDE_POINTS
     }
     codex = {point: [{"hooks": [command]}] for point in _CODEX_POINTS}
-    unit = [
-        *("[Unit]", "Description=Record the sessions of coding agents on tapes", ""),
-        *("[Service]", f"ExecStart={' '.join(_quote_unit_word(word) for word in watch)}"),
-        *("Restart=on-failure", "Nice=10", "", "[Install]", "WantedBy=default.target", ""),
-    ]
-    agent = {"Label": "tape-import", "ProgramArguments": watch, "RunAtLoad": True}
     return {
         "claude": json.dumps({"hooks": claude}, indent=2),
         "codex": json.dumps({"hooks": codex}, indent=2),
-        "systemd": "\n".join(unit),
-        "launchd": dumps({**agent, "KeepAlive": {"SuccessfulExit": False}}).decode(),
+        "systemd": build_systemd_unit("Record the sessions of coding agents on tapes", watch),
+        "launchd": build_launchd_agent("tape-import", watch),
     }
-
-
-def _quote_unit_word(word: str) -> str:
-    """Return a word of a command as systemd reads it, which expands % and $."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return escaped if split(quote(word)) == [word] and quote(word) == word else f'"{escaped}"'
 
 
 def _run_hook(options: GlobalOptions) -> int:

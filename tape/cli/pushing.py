@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from ..clock import read_clock
-from ..errors import UsageError
+from ..errors import Ambiguous, Busy, NotFound, RemoteUnavailable, UsageError
 from ..folders import locate_repository
 from ..index.library import list_tapes, read_stamps
+from ..remote.objects import TAPES_PREFIX, parse_chunk_key
 from ..remote.pull import pull_tapes
 from ..remote.push import Pusher, add_origins, select_changed
 from ..remote.registry import check_remote_name, check_remote_url, read_registry
@@ -20,6 +24,7 @@ from ..text import SHORT, format_count
 from .environment import find_store_home, get_current_folder
 from .listing import select_in_project
 from .output import (
+    REFUSED_CODE,
     Confirmation,
     add_confirmation_options,
     as_json,
@@ -45,6 +50,9 @@ if TYPE_CHECKING:
 
 _MAX_NAMED = 5
 """How many entries with secrets are named of one tape."""
+_INTERVAL, _MAX_INTERVAL = 2.0, 60.0
+"""Seconds between two looks for what is new, and the most while the remote does not answer."""
+_UNASKED = Confirmation(yes=True, dry_run=False, as_json=False)
 
 
 class _Choice(NamedTuple):
@@ -56,6 +64,8 @@ class _Choice(NamedTuple):
     """A folder: only tapes that work there or below."""
     since: str
     """A time as on a tape; "" for any."""
+    raw: bool
+    """Also entries that hold secrets."""
 
 
 @click.command(
@@ -69,6 +79,7 @@ class _Choice(NamedTuple):
 @click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS}.")
 @click.option("--to", "name", metavar="NAME", help="The remote; by default the default one.")
 @click.option("--raw", is_flag=True, help="Also entries that hold secrets.")
+@click.option("--watch", is_flag=True, help="Keep pushing what is written, until Ctrl+C.")
 @add_confirmation_options
 @as_json
 @click.pass_obj
@@ -81,6 +92,7 @@ def push(
     since: str | None,
     name: str | None,
     raw: bool,
+    watch: bool,
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -89,30 +101,70 @@ def push(
 
     Only what the remote does not have leaves, and nothing is asked of it where that is nothing. A
     tape that holds what an export would mask stays here, and its entries are named: redact them, or
-    pass --raw. Where another machine moved a branch first, its end stays and the end here becomes
+    pass --raw. Where another machine moved a branch first, its end stays, and the end here becomes
     BRANCH.MACHINE. The first push to a remote asks before anything leaves.
+
+    --watch pushes what is written until it is stopped, then what is left; `tape remote service`
+    prints a service that does so.
 
     --json prints an array of {tape, chunks, bytes, kept [{branch, other}], secrets [{entry, kind}],
     error}, one for each tape that has something new. Exits with 1 if a tape was not pushed.
     """
-    choice = _Choice(refs, every, project, parse_moment(since, read_clock()) if since else "")
+    choice = _Choice(refs, every, project, parse_moment(since, read_clock()) if since else "", raw)
     how = Confirmation(yes, dry_run, as_json)
+    if watch and (dry_run or as_json):
+        raise UsageError("--watch goes with neither --dry-run nor --json")
+    code = _push_once(options, name, choice, how)
+    return code if code == REFUSED_CODE or not watch else _push_until_stopped(options, name, choice)
+
+
+def _push_once(
+    options: GlobalOptions,
+    name: str | None,
+    choice: _Choice,
+    how: Confirmation,
+    *,
+    is_quiet: bool = False,
+) -> int:
+    """Push what is new and print what was done; with `is_quiet` nothing where nothing is new."""
     with open_named_remote(options, name) as opened:
         stamps = read_stamps(*opened.library)
         chosen = _choose_tapes(options, opened.library, choice, stamps)
         changed = add_origins(opened.library.store, select_changed(chosen, opened.cursor))
         is_first = not opened.cursor.read_log_number("end")
-        if dry_run or (changed and is_first):
-            how = how._replace(yes=how.yes and not dry_run)
-            if not how.confirm_plan(_describe_push(opened, changed)):
-                return how.report_refusal()
-        outcomes = _push_tapes(opened, changed, stamps, raw=raw or opened.known.raw)
+        asks = how.dry_run or (changed and is_first)
+        if asks and not how.confirm_plan(_describe_push(opened, changed)):
+            return how.report_refusal()
+        outcomes = _push_tapes(opened, changed, stamps, raw=choice.raw or opened.known.raw)
     pushed = [outcome for outcome in outcomes if outcome.chunks or outcome.error or outcome.secrets]
-    if as_json:
+    if how.as_json:
         print_json([_build_pushed(outcome) for outcome in pushed])
-    else:
+    elif pushed or not is_quiet:
         _print_pushed(pushed, opened.name, len(changed))
     return 1 if any(outcome.error or outcome.secrets for outcome in outcomes) else 0
+
+
+def _push_until_stopped(options: GlobalOptions, name: str | None, choice: _Choice) -> int:
+    """Push what is new again and again, until SIGTERM or Ctrl+C, and then once more."""
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    print_lines(["watching; Ctrl+C ends it"])
+    pause, complaint = _INTERVAL, ""
+    while True:
+        sys.stdout.flush()  # a log shows each push when it is done
+        stop.wait(pause)
+        is_last = stop.is_set()
+        try:
+            code = _push_once(options, name, choice, _UNASKED, is_quiet=True)
+            pause, complaint = _INTERVAL, ""
+        except (RemoteUnavailable, Busy) as error:
+            if str(error) != complaint:
+                complaint = str(error)
+                print_warning(complaint)
+            code, pause = error.exit_code, min(2 * pause, _MAX_INTERVAL)
+        if is_last:
+            return code
 
 
 def _choose_tapes(
@@ -159,21 +211,20 @@ def _push_tapes(
 ) -> list[PushOutcome]:
     if not tapes:
         return []
-    facts = find_work_facts(None, os.environ)
-    pusher = Pusher(
-        opened.library.store,
-        opened.remote,
-        opened.cursor,
-        person=facts.person or "",
-        raw=raw,
-        stamps=stamps,
-    )
+    pusher = _build_pusher(opened, stamps, raw=raw)
     outcomes: list[PushOutcome] = []
     with show_progress("pushed tape") as progress:
         for outcome in pusher.push(tapes):
             outcomes.append(outcome)
             progress(len(outcomes), len(tapes))
     return outcomes
+
+
+def _build_pusher(opened: OpenRemote, stamps: dict[str, str | None], *, raw: bool) -> Pusher:
+    person = find_work_facts(None, os.environ).person or ""
+    return Pusher(
+        opened.library.store, opened.remote, opened.cursor, person=person, raw=raw, stamps=stamps
+    )
 
 
 def _build_pushed(outcome: PushOutcome) -> dict[str, object]:
@@ -213,6 +264,46 @@ def _print_pushed(outcomes: Sequence[PushOutcome], name: str, changed: int) -> N
         print_lines([f"pushed {format_count(len(done), 'tape')} to {name}, {size}"])
     elif not changed or not outcomes:
         print_lines([f"nothing new for {name}"])
+
+
+@click.command(epilog=format_examples("tape unpush 3f2a --why 'pushed by mistake'"))
+@click.argument("tape", shell_complete=complete_ref)
+@click.option("--from", "name", metavar="NAME", help="The remote; by default the default one.")
+@click.option("--why", default="", help="The reason, which others see when they pull.")
+@add_confirmation_options
+@as_json
+@click.pass_obj
+def unpush(
+    options: GlobalOptions,
+    *,
+    tape: str,
+    name: str | None,
+    why: str,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Take a tape from a remote: its bytes leave it, and the tape here stays.
+
+    TAPE is its id, or the beginning of it; it need not be here any more. Who pulls then finds the
+    tape in the trash. It is never pushed there again: `tape fork --new` makes a tape that can be.
+    --json prints {tape, remote, done}.
+    """
+    how = Confirmation(yes, dry_run, as_json)
+    with open_named_remote(options, name) as opened:
+        keys = (parse_chunk_key(one.key) for one in opened.remote.list(f"{TAPES_PREFIX}{tape}"))
+        tapes = {entry.tape: None for entry in keys if entry is not None}
+        if not tapes:
+            raise NotFound(f"{opened.name} has no tape {tape!r}")
+        if len(tapes) > 1:
+            raise Ambiguous(tape, tuple(identity[:SHORT] for identity in tapes))
+        (identity,) = tapes
+        agreed = how.confirm_plan([f"tape {identity[:SHORT]} will leave {opened.known.url}"])
+        if agreed:
+            _build_pusher(opened, {}, raw=False).unpush(identity, why)
+    if as_json:
+        print_json({"tape": identity, "remote": opened.name, "done": agreed})
+    return 0 if agreed else how.report_refusal()
 
 
 @click.command(epilog=format_examples("tape pull", "tape pull 3f2a --from team"))

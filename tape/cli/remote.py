@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,6 +30,7 @@ from .environment import find_store_home
 from .output import as_json, format_examples, print_json
 from .resolve import open_library
 from .terminal import format_table, print_lines, print_warning
+from .user_service import build_launchd_agent, build_systemd_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +39,11 @@ if TYPE_CHECKING:
     from ..remote.remote import Remote
     from .group import GlobalOptions
 
+_SERVICES = {
+    "systemd": "~/.config/systemd/user/tape-push.service, `systemctl --user enable --now`",
+    "launchd": "~/Library/LaunchAgents/tape-push.plist, then `launchctl load`",
+}
+"""Where the text of each service belongs."""
 _WAIT = 600.0
 """Seconds to wait for another process that pushes to or pulls from the same remote."""
 
@@ -186,6 +193,34 @@ def status(options: GlobalOptions, name: str | None, as_json: bool) -> int:
             f"  {format_count(push, 'tape')} to push, {format_count(pull, 'tape')} to pull",
         ]
     )
+    return 0
+
+
+@remote.command()
+@click.argument("name", required=False)
+@click.option("--for", "manager", type=click.Choice([*_SERVICES]), help="Print only this one's.")
+@as_json
+@click.pass_obj
+def service(options: GlobalOptions, name: str | None, manager: str | None, as_json: bool) -> int:
+    """Print user services that push all that is written to a remote.
+
+    One for systemd and one for launchd, each runs `tape push --all --watch`: put in place what you
+    want; nothing is ever installed. --json prints {systemd, launchd}, each {place, text}.
+    """
+    home = Path(find_store_home(options.store)).absolute()
+    name = read_registry(home).choose(name)
+    words = [shutil.which("tape") or "tape", "--store", str(home)]
+    words += ["push", "--all", "--watch", "--to", name]
+    texts = {
+        "systemd": build_systemd_unit("Push the sessions of coding agents", words),
+        "launchd": build_launchd_agent("tape-push", words),
+    }
+    chosen = {key: text for key, text in texts.items() if manager in (None, key)}
+    if as_json:
+        print_json({key: {"place": _SERVICES[key], "text": text} for key, text in chosen.items()})
+        return 0
+    for key, text in chosen.items():
+        print_lines([f"# {_SERVICES[key]}", *text.splitlines(), ""])
     return 0
 
 

@@ -49,6 +49,7 @@ UNRUN = {
     "tape push 3f2a --to team": "the same",
     "tape push --all --dry-run": "the same",
     "tape push --since 7d": "the same",
+    "tape unpush 3f2a --why 'pushed by mistake'": "the same",
     "tape pull": "the same",
     "tape pull 3f2a --from team": "the same",
     "tape clone /mnt/team/tapes": "the same",
@@ -209,6 +210,7 @@ def test_damage_ends_with_4(name, store, demo):
 
 ASKED = {
     "push": ["3f2a", "--yes"],
+    "unpush": ["3f2a", "--yes"],
     "merge": ["3f2a:try-redis"],
     "log": ["3f2a", "--graph"],
     "search": ["login"],
@@ -233,7 +235,7 @@ SHAPES = [name for name in COMMANDS if promised(verb(name))]
 
 def prepare_remote(name):
     """Add a remote, with a tape to pull, for the commands that need one."""
-    if name not in ("remote", "push", "pull"):
+    if name not in ("remote", "push", "pull", "unpush"):
         return
     Path("team").mkdir()
     if name == "pull":
@@ -242,6 +244,8 @@ def prepare_remote(name):
         run_command(["remote", "add", "team", "team", *made])
         run_command(["push", "--all", "--yes", *made])
     run_command(["remote", "add", "team", "team"])
+    if name == "unpush":
+        run_command(["push", "--all", "--yes"])
 
 
 @pytest.mark.parametrize("name", SHAPES)

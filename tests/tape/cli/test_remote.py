@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 
 import pytest
 
 from tape.remote.folder import FolderRemote
 from tape.remote.registry import open_remote
+from tests.tape.cli.conftest import BIN
 
 
 @pytest.fixture
@@ -123,3 +126,46 @@ def test_an_address_opens_the_folder_that_it_names(tmp_path):
     with open_remote(folder.as_uri()) as remote:
         assert remote.create("remote.json", b"{}")
     assert (folder / "remote.json").read_bytes() == b"{}"
+
+
+def test_a_pushed_tape_can_be_taken_back(tape, talk, team, tmp_path):
+    there = ["--store", tmp_path / "there"]
+    tape("push", "--all", "--yes")
+    tape("clone", team, *there)
+    assert "nothing was done" in tape("unpush", talk[:8], code=2).err
+    tape("unpush", talk[:8], "--yes", "--why", "by mistake")
+    assert "by mistake" in tape("pull", *there, code=1).err
+    assert tape("ls", "--all", "--json", *there).json == []
+    assert tape("restore", talk[:8], *there).code == 0
+    assert tape("push", "--all").text == "nothing new for team\n"
+    assert tape("cat", talk).code == 0
+    assert "no tape 'feed'" in tape("unpush", "feed", code=3).err
+
+
+def test_a_watch_pushes_what_is_written_and_the_rest_at_its_end(tape, talk, team):
+    tape("push", "--all", "--yes")
+    running = subprocess.Popen(
+        [BIN, "push", "--all", "--watch"],
+        env={**tape.env, "TAPE_HOME": str(tape.store)},
+        cwd=tape.work,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with running:
+        assert running.stdout.readline() == "nothing new for team\n"
+        assert running.stdout.readline() == "watching; Ctrl+C ends it\n"
+        tape("rename", talk, "Another title")
+        assert running.stdout.readline().startswith("pushed 1 tape to team")
+        tape("rename", talk, "The last title")
+        running.send_signal(signal.SIGTERM)
+        assert running.stdout.readline().startswith("pushed 1 tape to team")
+    assert running.returncode == 0
+    assert tape("remote", "status", "--json").json["push"] == 0
+
+
+def test_services_push_to_the_remote_of_this_store(tape, team):
+    texts = tape("remote", "service", "--json").json
+    command = f"--store {tape.store} push --all --watch --to team"
+    assert command in texts["systemd"]["text"]
+    assert "<string>--watch</string>" in texts["launchd"]["text"]
+    assert tape("remote", "service", "--for", "systemd").text.splitlines()[1] == "[Unit]"
