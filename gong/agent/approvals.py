@@ -1,7 +1,7 @@
 """Questions about calls that wait for a person: asked by the policy, answered by a front end.
 
 no question  ──ask──▶  open: `approval_request` is emitted, the session awaits input
-open         ──answer, or the end of the run──▶  no question
+open         ──answer, the person leaves, or the end of the run──▶  no question
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ..policy.approval import Answer, ApprovalRequest
 
 
+_NOBODY = ApprovalAnswer("no", "no user is present to answer")
+
+
 class Approvals:
     """The open questions of a session."""
 
@@ -34,6 +37,8 @@ class Approvals:
         self._emit = emit
         self._note = note
         """Called when a question was opened or closed."""
+        self.has_person = True
+        """Whether somebody answers."""
         self._open: dict[str, asyncio.Future[ApprovalAnswer]] = {}
 
     @property
@@ -42,7 +47,9 @@ class Approvals:
         return bool(self._open)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Tell the front ends about a question, and wait for its answer."""
+        """Tell the front ends about a question, and wait for its answer; `no` without a person."""
+        if not self.has_person:
+            return _NOBODY
         ruling = request.ruling
         answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         self._open[request.call_id] = answer
@@ -66,6 +73,13 @@ class Approvals:
             del self._open[request.call_id]
             self._note()
 
+    def close_questions(self) -> None:
+        """Refuse what is open, and what will be asked: nobody is there to answer."""
+        self.has_person = False
+        for question in self._open.values():
+            if not question.done():
+                question.set_result(_NOBODY)
+
     def answer(
         self,
         call_id: str,
@@ -86,7 +100,7 @@ class Approvals:
             raise ConfigurationError(f"the arguments of a call are a mapping, not {arguments!r}")
         if (decision == "edit") is (arguments is None):
             raise ConfigurationError("an edit, and nothing else, needs the new arguments")
-        question = self._open.get(call_id)
+        question = self._open.get(call_id) if isinstance(call_id, str) else None
         if question is None or question.done():
             raise ConfigurationError(f"no question is open about the call {call_id}")
         if arguments is not None:

@@ -4,7 +4,8 @@
     a user present    a question is emitted, the session awaits input, until one of these:
 
         Session.answer        the answer is the tool's result
-        the time limit        as with no user present
+        the time limit        as with no user present, but a plan is refused
+        Session.ask_nobody    the same
         an interrupt, a stop  the tool is stopped; the question is closed
 
 On the tape are `custom` entries, `gong.todos`, for each change of the todo list, which is also in
@@ -131,7 +132,8 @@ def encode_todos(todos: Iterable[Todo]) -> Raw:
 class _OpenQuestion:
     questions: tuple[Question, ...]
     """Empty for a plan."""
-    answer: asyncio.Future[dict[str, tuple[str, ...]] | PlanDecision]
+    answer: asyncio.Future[dict[str, tuple[str, ...]] | PlanDecision | None]
+    """None where nobody is left to answer."""
 
 
 class SessionDialogue:
@@ -197,6 +199,13 @@ class SessionDialogue:
             del self._open[question_id]
             self._note()
 
+    def close_questions(self) -> None:
+        """Let nobody be there to answer from now on, not even what is open."""
+        self.has_person = False
+        for question in self._open.values():
+            if not question.answer.done():
+                question.answer.set_result(None)
+
     def answer(
         self,
         question_id: str,
@@ -209,7 +218,7 @@ class SessionDialogue:
 
         Raises ConfigurationError where no such question is open, or the answers do not fit it.
         """
-        question = self._open.get(question_id)
+        question = self._open.get(question_id) if isinstance(question_id, str) else None
         if question is None or question.answer.done():
             raise ConfigurationError(f"no question {question_id} is open")
         is_plan = not question.questions
@@ -292,11 +301,15 @@ class SessionDialogue:
             mode = policy.mode if isinstance(policy, ModalPolicy) else ""
             return PlanDecision(False, "Plan mode is not on: there is nothing to approve.", mode)
         after = self._mode_before or PermissionMode.DEFAULT
-        told = events.PlanProposed(question_id, plan, after, self.has_person)
+        was_asked = self.has_person
+        told = events.PlanProposed(question_id, plan, after, was_asked)
         decision = await self._wait(question_id, (), told)
         if not isinstance(decision, PlanDecision):
-            # nobody answers
-            if self.approves_plans or after is PermissionMode.BYPASS:
+            # nobody answers; silence of somebody who was asked is no approval
+            if was_asked:
+                text = "Nobody answered: end with the plan as your answer."
+                decision = PlanDecision(False, text)
+            elif self.approves_plans or after is PermissionMode.BYPASS:
                 text = "No user is present to read it: continue as planned."
                 decision = PlanDecision(True, text)
             else:

@@ -509,13 +509,20 @@ class Session(SessionControls):
         """
         timeout = check_value("timeout", timeout, Amount | None)
         self._dialogue.has_person, self._dialogue.timeout = True, timeout
+        self._approvals.has_person = True
         policy = self.setup.policy
         if isinstance(policy, ModalPolicy):
             policy.ask, policy.timeout = self._approvals.ask, timeout
 
-    def ask_nobody(self) -> None:
-        """Ask nobody: the model decides questions itself, its plans are approved, calls denied."""
-        self._dialogue.has_person, self._dialogue.approves_plans = False, True
+    def ask_nobody(self, *, approve_plans: bool = True) -> None:
+        """Ask nobody: the model decides questions itself, its plans are approved, calls denied.
+
+        What is open is closed at once: calls and plans that were asked about are refused. Without
+        `approve_plans` later plans are refused, too, other than in a session that runs everything.
+        """
+        self._dialogue.approves_plans = approve_plans
+        self._dialogue.close_questions()
+        self._approvals.close_questions()
         if isinstance(self.setup.policy, ModalPolicy):
             self.setup.policy.ask = None
 

@@ -111,10 +111,6 @@ class HostedSession:
 
     def __init__(self, opened: OpenSession) -> None:
         self.opened = opened
-        self.open_calls: set[str] = set()
-        """Calls that wait for a decision."""
-        self.open_questions: set[str] = set()
-        """Questions of the model that wait for an answer."""
         self.failure: events.RunFailure | None = None
         """Why the newest run failed."""
 
@@ -130,16 +126,9 @@ class HostedSession:
         return self.session.recorder.tape.id
 
     def note_event(self, event: events.Event) -> None:
-        """Take note of what waits for a person."""
-        match event:
-            case events.ApprovalRequested():
-                self.open_calls.add(event.call_id)
-            case events.QuestionAsked() | events.PlanProposed():
-                self.open_questions.add(event.question_id)
-            case events.ToolExecutionStart() | events.ToolExecutionEnd():
-                self.open_calls.discard(event.call_id)
-            case events.RunFailure() if not event.agent:
-                self.failure = event
+        """Take note of why a run failed."""
+        if isinstance(event, events.RunFailure) and not event.agent:
+            self.failure = event
 
 
 class SessionHub:
@@ -336,7 +325,6 @@ class SessionHub:
             known = ", ".join(DECISIONS)
             raise ConfigurationError(f"{decision!r} is not a decision about a call: {known}")
         hosted.session.answer_approval(call_id, answer, reason, arguments=arguments)
-        hosted.open_calls.discard(call_id)
 
     def answer(
         self,
@@ -350,7 +338,6 @@ class SessionHub:
         """Answer a question of the model, or approve its plan."""
         hosted = self.find(session)
         hosted.session.answer(question, answers, approve=approve, reason=reason)
-        hosted.open_questions.discard(question)
 
     def change(
         self,
@@ -375,10 +362,7 @@ class SessionHub:
     def ask_nobody(self) -> None:
         """Deny what waits for a person, and what will: no user is present any more."""
         for hosted in self.sessions.values():
-            for call in [*hosted.open_calls]:
-                with suppress(GongError):
-                    hosted.session.answer_approval(call, "no", "no user is present to answer")
-            hosted.session.ask_nobody()
+            hosted.session.ask_nobody(approve_plans=False)
 
     async def close(self, session: str) -> None:
         """Stop and close a session; a tape in which nobody said anything is removed."""

@@ -178,7 +178,8 @@ class PermissionPolicy:
         commands: dict[str, CommandAnalysis],
     ) -> Verdict:
         """Ask about one call at a time: an answer to the one before may answer this one."""
-        assert self.ask is not None, "somebody is there to ask"
+        ask = self.ask  # of now: a person who leaves while this waits its turn answers no
+        assert ask is not None, "somebody is there to ask"
         call_id = prepared.call.id
         async with self._asking:
             ruling = await self.judge_in_time(name, arguments, commands)
@@ -192,7 +193,7 @@ class PermissionPolicy:
             request = ApprovalRequest(call_id, name, arguments, ruling, details)
             try:
                 async with asyncio.timeout(self.timeout):
-                    answer = await self.ask(request)
+                    answer = await ask(request)
             except TimeoutError:
                 text = format_refusal("timeout", self.locale, why=f"{self.timeout:g} s")
                 return Verdict(False, text, Approval(call_id, "deny", "timeout", reason=ruling.why))

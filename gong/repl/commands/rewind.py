@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = 100
 _PATCH_LINES = 60
+_MAX_DIGITS = 9
 _SCOPES: dict[Scope, str] = {
     "both": "talk and files",
     "talk": "only the talk; no file is changed",
@@ -42,7 +43,7 @@ _SCOPES: dict[Scope, str] = {
 
 def _undo_prompts(host: OpenSession, argument: str) -> CommandReply:
     count, _, scope = (argument or "1").partition(" ")
-    if not count.isdecimal() or count == "0":
+    if not count.isdecimal() or len(count) > _MAX_DIGITS or count == "0":
         return CommandReply("/undo takes a number of prompts: /undo 2", failed=True)
     return _answer_plan(host, partial(plan_undo, host.session, int(count)), f"undo {count}", scope)
 

@@ -111,11 +111,10 @@ class OpenChoice(NamedTuple):
     def read_answer(self, line: str) -> tuple[str, ...]:
         """Return the labels of a line of numbers, or the label it is, else the line itself."""
         numbers = line.replace(",", " ").split()
-        if numbers and all(number.isdecimal() for number in numbers):
-            places = [int(number) - 1 for number in numbers]
-            fits = all(0 <= place < len(self.options) for place in places)
-            if fits and (self.is_many or len(places) == 1):
-                return tuple(dict.fromkeys(self.options[place][0] for place in places))
+        by_number = {str(place): label for place, (label, _) in enumerate(self.options, 1)}
+        fits = all(number in by_number for number in numbers)
+        if fits and (len(numbers) == 1 or (self.is_many and numbers)):
+            return tuple(dict.fromkeys(by_number[number] for number in numbers))
         words = line.strip()
         labels = (label for label, _ in self.options if label.lower() == words.lower())
         return (next(labels, words),)

@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 RESULT_LINES = 5
 _ESCAPE_SEQUENCES = r"\x1b\[[0-?]*[ -/]*[@-~]"
 _TOOL_NOTICE = re.compile(
-    r"\n+\[[^\n]*?\b(?:lines (?P<first>\d+)-(?P<last>\d+) of (?P<all>\d+)|of line (?P<line>\d+)"
-    r"|(?P<more>\d+) more (?:entries|lines)|(?P<newest>\d+) newest of (?P<files>\d+) files"
+    r"\n+\[[^\n]*?\b(?:lines (?P<first>\d{1,9})-(?P<last>\d{1,9}) of (?P<all>\d{1,9})"
+    r"|of line (?P<line>\d{1,9})|(?P<more>\d{1,9}) more (?:entries|lines)"
+    r"|(?P<newest>\d{1,9}) newest of (?P<files>\d{1,9}) files"
     r"|limit reached(?!, \d+ more ))\b[^\n]*\]"
     r"(?P<ending>(?:\n\n[^\n]+)?)\s*\Z"
 )
 """A tool's notice of omitted output, after the output; an error text may follow it."""
-_OMITTED = r"(?m)^\[\.\.\. (\d+) lines omitted \.\.\.\]$"
+_OMITTED = r"(?m)^\[\.\.\. (\d{1,9}) lines omitted \.\.\.\]$"
 """Stands where the middle of a text was left out."""
 _TRUNCATED = (
-    r"(?:\n\n|\A)\.\.\.(?P<count>\d+) (?P<unit>lines|bytes) truncated\.\.\.\n\n"
+    r"(?:\n\n|\A)\.\.\.(?P<count>\d{1,9}) (?P<unit>lines|bytes) truncated\.\.\.\n\n"
     r"The tool call succeeded[^\n]*\n[^\n]*(?:\n\n|\Z)"
 )
 """Stands where the truncation service left out the beginning or the end."""

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 MAX_LINES, MAX_BYTES, MAX_NAMES = 2000, 200_000, 200
 _MENTION = re.compile(
-    r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]+)"(?P<after>:\d+(?:-\d+)?)?|(?P<bare>\S+))'
+    r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]+)"(?P<after>:\d{1,9}(?:-\d{1,9})?)?|(?P<bare>\S+))'
 )
-_RANGE = re.compile(r":(\d+)(?:-(\d+))?\Z")
+_RANGE = re.compile(r":(\d{1,9})(?:-(\d{1,9}))?\Z")
 _AFTER_WORD = ".,;:!?)]}'\""
 
 

@@ -370,6 +370,41 @@ async def test_an_unread_plan_is_approved_only_by_afk_and_yolo(stage, mode, afk,
     assert "No user is present" in said
 
 
+@pytest.mark.parametrize("how", ["silence", "left", "left to afk"])
+async def test_silence_of_a_person_approves_no_plan_m194(stage, how):
+    """M194: not after the time limit, nor when the person leaves; not even back into bypass."""
+    session = await stage.session(*plan_script())
+    session.ask_person(timeout=0.01 if how == "silence" else None)
+
+    def leave(_):
+        if how != "silence":
+            session.ask_nobody(approve_plans=how == "left to afk")
+
+    react(session, "plan_proposed", leave)
+    await seen(session, "go")
+    assert session.setup.policy.mode == "plan"
+    assert any("is not approved" in text for text in results(session))
+    assert not (stage.folder / "made").exists()
+
+
+async def test_questions_end_with_the_person_m194(stage):
+    """M194: the model decides at once, without the time limit."""
+    session = await stage.session(ASKS, DONE)
+    session.ask_person()
+    react(session, "question", lambda _: session.ask_nobody())
+    await seen(session, "go")
+    assert results(session) == [DECIDE_YOURSELF]
+
+
+@pytest.mark.parametrize("identity", [[], {}, None, 3])
+async def test_an_id_of_another_type_names_no_question_m225(stage, identity):
+    """M225: of questions and of calls."""
+    session = await stage.session(DONE)
+    for answer in (session.answer, session.answer_approval):
+        with pytest.raises(ConfigurationError, match="no question"):
+            answer(identity, "once")
+
+
 async def test_there_is_nothing_to_approve_outside_of_plan_mode(stage):
     leave = {"tool_calls": [call("exit_plan_mode", plan="go")]}
     session = await stage.session(leave, DONE)

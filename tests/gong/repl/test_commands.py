@@ -126,6 +126,12 @@ async def test_what_is_busy_is_named(here):
     )
 
 
+@pytest.mark.parametrize("count", ["0", "x", "9" * 5000])
+async def test_what_is_no_number_of_prompts_undoes_nothing(here, count):
+    reply = answer_command(f"/undo {count}", here, busy=False)
+    assert reply == CommandReply("/undo takes a number of prompts: /undo 2", failed=True)
+
+
 async def test_quit_leaves(here):
     assert answer_command("/quit", here, busy=True) == CommandReply(leaves=True)
     assert answer_command("/quit now", here, busy=True) == CommandReply(

@@ -601,6 +601,20 @@ def test_questions_and_todos_of_a_model_are_harmless_lines_m194():
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "a\n[... {} lines omitted ...]\nb",
+        "a\n\n...{} lines truncated...\n\nThe tool call succeeded but\nmore",
+        "a\n\n[{} more lines in file.]",
+    ],
+)
+def test_a_number_that_python_does_not_read_is_no_notice(text):
+    """What a tool printed may look like a notice of ours: it is shown as it is."""
+    number = "9" * 5000
+    assert render_result(text.format(number), 80, is_error=False)
+
+
+@pytest.mark.parametrize(
     ("line", "single", "several"),
     [
         ("2", ("b",), ("b",)),
@@ -608,6 +622,7 @@ def test_questions_and_todos_of_a_model_are_harmless_lines_m194():
         ("3", ("3",), ("3",)),
         (" my own ", ("my own",), ("my own",)),
         ("²", ("²",), ("²",)),
+        ("9" * 5000, ("9" * 5000,), ("9" * 5000,)),
     ],
 )
 def test_a_line_answers_by_number_or_in_words(line, single, several):

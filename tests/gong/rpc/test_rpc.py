@@ -100,6 +100,27 @@ def test_a_call_waits_for_its_decision(client, session):
     assert (client.work / "zebra.txt").exists()
 
 
+@pytest.mark.parametrize("kind", ["question", "plan_proposed"])
+def test_the_end_of_the_input_ends_what_the_model_asks(client, tmp_path, kind):
+    """A question is answered as where nobody sits, a plan is refused, and nothing waits on."""
+    ask = {"name": "ask_user", "args": {"questions": [{"question": "Which?"}]}}
+    plan = {"name": "exit_plan_mode", "args": {"plan": "touch a file"}}
+    touch = {"name": "bash", "args": {"command": "touch made"}}
+    script = tmp_path / "script.json"
+    asked = ask if kind == "question" else plan
+    script.write_text(json.dumps([{"tool_calls": [asked]}, {"tool_calls": [touch]}, {}]))
+    opened = {"cwd": str(client.work), "model": f"scripted/{script}", "permission": "bypass"}
+    session = client.ask("session/new", **opened)["session"]
+    if kind == "plan_proposed":
+        client.ask("set", session=session, permission="plan")
+    number = client.send("prompt", session=session, text="go")
+    client.wait_for(kind)
+    client.process.stdin.close()
+    client.read_answer(number)
+    assert (client.work / "made").exists() is (kind == "question")
+    assert client.process.wait(timeout=30) == 0
+
+
 def test_a_call_that_is_denied_does_not_run(client, session):
     number = client.send("prompt", session=session, text="run touch zebra.txt")
     call = client.wait_for("approval_request")["call_id"]
