@@ -1,8 +1,8 @@
 """The tool step of a turn: every call of an answer gets its result, in call order.
 
-Adjacent calls that read, or start sub-agents, run in parallel, all others one by one; steering is
-checked between these groups. What a call leaves on the tape, and what a stop (Ctrl+C) during its
-group leaves:
+Adjacent calls that read run in parallel, and so do adjacent ones that start sub-agents, or wait
+for them; all others run one by one. Steering is checked between these groups. What a call leaves
+on the tape, and what a stop (Ctrl+C) during its group leaves:
 
     ====================  ====================  ===========================================
     state of a call       without a stop        with a stop
@@ -82,10 +82,10 @@ async def run_tools(context: RunContext, calls: Sequence[ToolCall], *, is_cut: b
 
 
 def _group_calls(tools: ToolRegistry, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
-    """Yield groups of calls that may run in parallel: adjacent ones that read, or sub-agents."""
-    for safe, group in groupby(calls, tools.is_parallel_call):
+    """Yield groups of calls that may run in parallel: adjacent ones of one kind."""
+    for kind, group in groupby(calls, tools.find_parallel_kind):
         together = [*group]
-        yield from [together] if safe else [[call] for call in together]
+        yield from [[call] for call in together] if kind is None else [together]
 
 
 async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) -> None:

@@ -231,10 +231,16 @@ class ToolRegistry:
         known = self.get(call.name)
         return known is not None and known.replay == "safe"
 
-    def is_parallel_call(self, call: ToolCall) -> bool:
-        """Return whether a call may run side by side with others of which that is true."""
+    def find_parallel_kind(self, call: ToolCall) -> str | None:
+        """Return a kind of calls, of which adjacent ones may run side by side; None for one alone.
+
+        All that read are of one kind. They are not beside sub-agents: what those write, or a wait
+        for them brings, is there for the calls after them.
+        """
         known = self.get(call.name)
-        return known is not None and (known.parallel or known.replay == "safe")
+        if known is None:
+            return None
+        return "read" if known.replay == "safe" else known.name if known.parallel else None
 
     def preset(self, name: str) -> tuple[str, ...]:
         """Return the tools of a preset that are there; ConfigurationError for an unknown one."""

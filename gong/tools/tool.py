@@ -389,7 +389,7 @@ class AgentTool:
     preview: Callable[[Any, ToolContext], Awaitable[ToolOutcome]] | None = None
     """Returns what a call would change, in details as `run`'s, or its error; changes nothing."""
     parallel: bool = False
-    """Whether adjacent calls run side by side although they may change something."""
+    """Whether adjacent calls of it run side by side although they may change something."""
     remark: str = ""
     """What whoever offers it says of it, for questions about its calls; it allows nothing."""
 

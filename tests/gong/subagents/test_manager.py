@@ -192,7 +192,7 @@ async def test_the_limit_of_background_runs_is_kept(stage):
 
 
 async def test_a_close_in_the_same_answer_waits_for_the_calls_before_it(stage):
-    """M019, C12: only calls that read, start or wait run side by side."""
+    """M019, C12: a close does not run beside the wait before it."""
     slow = stage.spawn({"text": "the result", "delay_ms": 300})
     session = await stage.run(
         slow, [call("wait", agent_id="agent-1"), call("close_agent", agent_id="agent-1")]
@@ -200,6 +200,19 @@ async def test_a_close_in_the_same_answer_waits_for_the_calls_before_it(stage):
     waited, closed = map(json.loads, results(session)[1:])
     assert (waited["output"], waited["success"]) == ("the result", True)
     assert closed == {"agent_id": "agent-1", "status": "completed"}
+
+
+@pytest.mark.parametrize("how", ["wait", "Task"])
+async def test_a_reading_call_waits_for_the_subagent_before_it(stage, how):
+    """M019, C12: it finds what the sub-agent wrote."""
+    write = {"tool_calls": [call("write", path="made", content="new")], "delay_ms": 100}
+    child = [write, {"text": "done"}]
+    read = call("read", path="made")
+    if how == "wait":
+        session = await stage.run(stage.spawn(*child), [call("wait", agent_id="agent-1"), read])
+    else:
+        session = await stage.run([stage.task(*child), read])
+    assert results(session)[-1] == "new"
 
 
 async def test_more_input_in_the_same_answer_comes_before_the_wait_after_it(stage):
