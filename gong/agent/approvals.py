@@ -74,7 +74,7 @@ class Approvals:
             self._note()
 
     def close_questions(self) -> None:
-        """Refuse what is open, and what will be asked: nobody is there to answer."""
+        """Refuse what is open, and what will be asked: no user is present to answer."""
         self.has_person = False
         for question in self._open.values():
             if not question.done():

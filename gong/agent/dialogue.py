@@ -200,7 +200,7 @@ class SessionDialogue:
             self._note()
 
     def close_questions(self) -> None:
-        """Let nobody be there to answer from now on, not even what is open."""
+        """Ask nobody from now on, and close what is open: no user is present to answer it."""
         self.has_person = False
         for question in self._open.values():
             if not question.answer.done():

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from msgspec import Struct
 
 from tape.errors import TapeError
-from tape.model.entries import Usage
+from tape.model.entries import Assistant, Usage
 
 from ..agent import events
+from ..agent.short_answer import describe_short_answer
 from ..errors import GongError
 from ..tools.agent_runs import AgentOrder
 from .lost import find_last_answer
@@ -101,7 +102,12 @@ async def run_to_end(
     except (GongError, TapeError, OSError) as error:
         failure = str(error) or type(error).__name__
     path = session.recorder.path if session.recorder is not None else []
-    output = find_last_answer(path[first:] if len(path) >= first else path)
+    run = path[first:] if len(path) >= first else path
+    output = find_last_answer(run)
+    answers = (entry.data for entry in reversed(run) if isinstance(entry.data, Assistant))
+    last = next(answers, None)
+    if not failure and last is not None and last.stop_reason == stop:  # not ended by a limit
+        failure = describe_short_answer(last.content, last.stop_reason)
     status: RunStatus = "completed"
     if was_stopped() or stop == "aborted":
         status = "cancelled"

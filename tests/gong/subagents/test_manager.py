@@ -202,6 +202,28 @@ async def test_a_close_in_the_same_answer_waits_for_the_calls_before_it(stage):
     assert closed == {"agent_id": "agent-1", "status": "completed"}
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"text": "half", "stop_reason": "length"}, "half\n\nthe answer was cut at the limit"),
+        ({}, "the answer is empty"),
+        ({"thinking": "hm"}, "the answer has no text: the model only thought"),
+        ({"text": "no", "stop_reason": "content_filter"}, "no\n\nthe answer ended early"),
+    ],
+    ids=["cut", "empty", "thinking", "filter"],
+)
+async def test_an_answer_that_is_not_whole_fails_m237(stage, answer, said):
+    """M237: the model that asked is told, with the words that came."""
+    session = await stage.run(stage.task(answer, answer))
+    (text,) = results(session)
+    assert text.startswith(f"agent-1 failed: {said}")
+    spawn = stage.spawn(answer, answer)
+    session = await stage.run(spawn, call("wait", agent_id="agent-1"))
+    waited = json.loads(results(session)[1])
+    assert waited["output"].startswith(said)
+    assert (waited["success"], waited["status"]) == (False, "failed")
+
+
 @pytest.mark.parametrize("how", ["wait", "Task"])
 async def test_a_reading_call_waits_for_the_subagent_before_it(stage, how):
     """M019, C12: it finds what the sub-agent wrote."""
