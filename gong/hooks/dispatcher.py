@@ -204,7 +204,10 @@ def _make_failure(error: BaseException) -> Exception:
 
 
 async def _answer_call(hook: Hook, call: HookCall) -> HookAnswer:
-    answer = await hook.answer(call)
+    try:
+        answer = await hook.answer(call)
+    except SystemExit as error:  # out of a task it would end the event loop
+        raise _make_failure(error) from error
     if not isinstance(answer, HookAnswer):
         raise HookFailed(f"it answered {type(answer).__name__}")
     return answer

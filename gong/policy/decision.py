@@ -7,16 +7,18 @@ used where a host gives none, decides nothing.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from traceback import format_exception, format_exception_only
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tape.formats.wire import encode_json
 from tape.model.entries import Approval
+from tape.text import clean_words
+
+from ..tools.tool import ToolOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..tools.tool import PreparedCall, ToolOutcome
+    from ..tools.tool import PreparedCall
 
 
 class Verdict(NamedTuple):
@@ -60,6 +62,7 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Verdict:
             raise TypeError(f"a policy answers a Verdict, not {type(verdict).__name__}")  # noqa: TRY301 (told like the rest)
         if not isinstance(verdict.allowed, bool):
             raise TypeError(f"a verdict allows with True or False, not {verdict.allowed!r}")  # noqa: TRY301 (as above)
+        verdict = _check_fields(verdict)
         if verdict.arguments is not None:
             encode_json(dict(verdict.arguments))  # raises where JSON cannot hold them
     except (asyncio.CancelledError, KeyboardInterrupt):
@@ -83,6 +86,24 @@ async def decide_call(policy: Policy, prepared: PreparedCall) -> Verdict:
         return verdict if policy is allow_all else verdict._replace(approval=approval)
     approval = Approval(call_id, "deny", "policy", reason=verdict.text or None)
     return Verdict(False, verdict.text or _NO_REASON, approval)
+
+
+_FIELDS: Mapping[str, Any] = {
+    "text": str,
+    "approval": Approval | None,
+    "arguments": Mapping | None,
+    "failure": ToolOutcome | None,
+    "trace": str,
+}
+
+
+def _check_fields(verdict: Verdict) -> Verdict:
+    """Return a verdict of a host with clean words; raises TypeError for a field of another type."""
+    for name, kind in _FIELDS.items():
+        value = getattr(verdict, name)
+        if not isinstance(value, kind):
+            raise TypeError(f"the field {name} of a verdict cannot be {type(value).__name__}")
+    return verdict._replace(text=clean_words(verdict.text))
 
 
 def format_error_line(error: BaseException) -> str:

@@ -109,7 +109,19 @@ async def test_pictures_of_a_tool_stay(stage):
     assert [type(block) for block in mine.content] == [Text, Image]
 
 
-@pytest.mark.parametrize("answer", [lambda: None, lambda: True, lambda: sys.exit(1), deep])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda: None,
+        lambda: True,
+        lambda: sys.exit(1),
+        deep,
+        lambda: Verdict(False, b"no"),
+        lambda: Verdict(True, approval="allow"),
+        lambda: Verdict(True, arguments=[1]),
+        lambda: Verdict(False, failure="no"),
+    ],
+)
 async def test_a_policy_that_fails_refuses_its_call(stage, answer):
     async def policy(prepared):
         return answer() if prepared.tool.name == "bash" else Verdict(allowed=True)
@@ -125,6 +137,17 @@ async def test_a_policy_that_fails_refuses_its_call(stage, answer):
     )
     assert (bash.is_error, ls.is_error) == (True, False)
     assert not (stage.folder / "made").exists()
+
+
+async def test_words_of_a_policy_are_the_same_for_the_model_and_on_the_screen(stage):
+    async def policy(prepared):
+        return Verdict(False, "no \ud800")
+
+    session = await stage.session({"tool_calls": [call("ls")]}, {"text": "on"})
+    session.setup = replace(session.setup, policy=policy)
+    told = await seen(session, "go")
+    (ended,) = (event for event in told if isinstance(event, events.ToolExecutionEnd))
+    assert join_texts(ended.content) == "no \ufffd"
 
 
 def finish():

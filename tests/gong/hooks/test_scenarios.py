@@ -315,6 +315,29 @@ async def test_4_2_the_error_of_a_hook_has_its_whole_trace(stage):
     assert result_texts(happened) == ["out\n"]
 
 
+def leave(*_):
+    raise SystemExit(3)
+
+
+async def leave_later(*_):
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize("method", [leave, leave_later])
+@pytest.mark.parametrize("point", ["on_input", "on_context", "before_tool_call", "on_tool_result"])
+async def test_a_hook_that_exits_fails_like_one_that_raises(stage, point, method):
+    _, happened = await stage.run([hook(**{point: method})], ECHO, DONE)
+    errors = {error.error for error in of(events.HookError, happened)}
+    assert errors == {"it raised SystemExit"}
+    assert result_texts(happened) == ["out\n"]
+    assert of(events.RunEnd, happened)[0].stop_reason == "stop"
+
+
+async def test_a_hook_that_exits_leaves_a_fork_alone(stage):
+    session, _ = await stage.run([hook(before_session_op=leave)], DONE)
+    assert session.fork("other") == "other"
+
+
 async def test_4_3_a_hook_that_is_too_slow_is_skipped(stage):
     """J10-4.3, M173: a hook that sleeps for ten seconds holds the run up for its limit only."""
     release = threading.Event()
