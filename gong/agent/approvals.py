@@ -40,6 +40,8 @@ class Approvals:
         self.has_person = True
         """Whether somebody answers."""
         self._open: dict[str, asyncio.Future[ApprovalAnswer]] = {}
+        self._offered: dict[str, tuple[str, ...]] = {}
+        """The rules that each open question offers."""
 
     @property
     def is_waiting(self) -> bool:
@@ -53,6 +55,7 @@ class Approvals:
         ruling = request.ruling
         answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         self._open[request.call_id] = answer
+        self._offered[request.call_id] = ruling.offered
         self._note()
         self._emit(
             events.ApprovalRequested(
@@ -70,7 +73,7 @@ class Approvals:
         try:
             return await answer
         finally:
-            del self._open[request.call_id]
+            del self._open[request.call_id], self._offered[request.call_id]
             self._note()
 
     def close_questions(self) -> None:
@@ -86,10 +89,13 @@ class Approvals:
         decision: Answer,
         reason: str = "",
         arguments: Mapping[str, Any] | None = None,
+        rule: str | None = None,
     ) -> None:
         """Answer a question; the question stays open where this raises.
 
-        Raises ConfigurationError where none is open for this call, and for an unknown decision.
+        `rule` is what the person read as the rule of a lasting decision, of several all of them,
+        with ", " between. Raises ConfigurationError where none is open for this call, for an
+        unknown decision, and for a rule that was not offered.
         """
         if not isinstance(decision, str) or decision not in ANSWERS:
             known = f"{', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}"
@@ -103,6 +109,9 @@ class Approvals:
         question = self._open.get(call_id) if isinstance(call_id, str) else None
         if question is None or question.done():
             raise ConfigurationError(f"no question is open about the call {call_id}")
+        offered = ", ".join(self._offered[call_id])
+        if rule is not None and rule != offered:
+            raise ConfigurationError(f"the rule {rule!r} was not offered; {offered or 'none'} was")
         if arguments is not None:
             arguments = _check_arguments(arguments)
         question.set_result(ApprovalAnswer(decision, clean_words(reason), arguments))

@@ -549,14 +549,16 @@ class Session(SessionControls):
         reason: str = "",
         *,
         arguments: Mapping[str, Any] | None = None,
+        rule: str | None = None,
     ) -> None:
         """Answer an `approval_request`: once, session, always, everywhere, no, or edit.
 
         `always` saves a rule for this project. An edit has other `arguments`: the policy decides
-        about the new call, and may ask again. Raises ConfigurationError where no question is open
-        about the call.
+        about the new call, and may ask again. `rule` may repeat what was `offered`, with ", "
+        between several. Raises ConfigurationError where no question is open about the call, and
+        for another rule than the offered one.
         """
-        self._approvals.answer(call_id, decision, reason, arguments)
+        self._approvals.answer(call_id, decision, reason, arguments, rule)
 
     def _note_question(self) -> None:
         if self.state in {SessionState.PROCESSING, SessionState.AWAITING_INPUT}:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Thread
 from traceback import format_exception, format_exception_only
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -176,7 +176,7 @@ class HookDispatcher:
         elif not isinstance(answer.decision, str) or answer.decision not in _RANKS:
             wrong = f"unknown decision {answer.decision!r}: use allow, ask or block"
         else:
-            return answer
+            return _clean_words(answer)
         return self._fail(hook, point, HookFailed(wrong))
 
     def _report_late(self, hook: Hook, point: Point, error: Exception) -> None:
@@ -194,6 +194,17 @@ class HookDispatcher:
         if hook.on_failure == "block":
             return HookAnswer("block", f"the hook {hook.name} failed: {line}")
         return NO_ANSWER
+
+
+def _clean_words(answer: HookAnswer) -> HookAnswer:
+    """Return an answer whose words are texts: a block whose reason is none blocks all the same."""
+    words = {name: getattr(answer, name) for name in ("reason", "context", "message")}
+    changes: dict[str, Any] = {
+        name: "" if value is None else f"(no text, but {type(value).__name__})"
+        for name, value in words.items()
+        if not isinstance(value, str)
+    }
+    return replace(answer, **changes) if changes else answer
 
 
 def _make_failure(error: BaseException) -> Exception:

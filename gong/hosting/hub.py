@@ -317,14 +317,15 @@ class SessionHub:
         decision: str,
         reason: str = "",
         arguments: Mapping[str, Any] | None = None,
+        rule: str | None = None,
     ) -> None:
-        """Decide about a call that waits; raise ConfigurationError where none does."""
+        """Decide about a call that waits; raise ConfigurationError as `Session.answer_approval`."""
         hosted = self.find(session)
         answer = DECISIONS.get(decision)
         if answer is None:
             known = ", ".join(DECISIONS)
             raise ConfigurationError(f"{decision!r} is not a decision about a call: {known}")
-        hosted.session.answer_approval(call_id, answer, reason, arguments=arguments)
+        hosted.session.answer_approval(call_id, answer, reason, arguments=arguments, rule=rule)
 
     def answer(
         self,

@@ -83,7 +83,7 @@ class Approve(Params, frozen=True):
     decision: str
     reason: str = ""
     rule: str | None = None
-    """The rule that a lasting decision is about, as it was offered."""
+    """The rule that a lasting decision is about, as it was offered; of several all, with ", "."""
     arguments: dict[str, Any] | None = None
     """Of an edit: the call's new arguments."""
 
@@ -186,7 +186,12 @@ async def _follow_up(hub: SessionHub, params: Prompt) -> dict[str, Any]:
 async def _answer_call(hub: SessionHub, params: Approve) -> dict[str, Any]:
     approval = params
     hub.approve(
-        approval.session, approval.call_id, approval.decision, approval.reason, approval.arguments
+        approval.session,
+        approval.call_id,
+        approval.decision,
+        approval.reason,
+        approval.arguments,
+        approval.rule,
     )
     return {}
 

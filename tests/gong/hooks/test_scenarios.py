@@ -315,6 +315,16 @@ async def test_4_2_the_error_of_a_hook_has_its_whole_trace(stage):
     assert result_texts(happened) == ["out\n"]
 
 
+@pytest.mark.parametrize(("reason", "said"), [(3, "(no text, but int)"), (None, ""), ("a", "a")])
+async def test_a_block_whose_reason_is_no_text_blocks_all_the_same(stage, reason, said):
+    gate = hook(before_tool_call=lambda *_: Block(reason))
+    _, happened = await stage.run([gate], ECHO, DONE)
+    (text,) = result_texts(happened)
+    assert text.endswith(said)
+    assert "out" not in text
+    assert of(events.RunEnd, happened)[0].stop_reason == "stop"
+
+
 def leave(*_):
     raise SystemExit(3)
 

@@ -93,9 +93,13 @@ def test_a_call_waits_for_its_decision(client, session):
     asked = client.wait_for("approval_request")
     assert "touch" in asked["why"]
     assert client.ask("approve", session=session, call_id="none", decision="once")["code"] == -32000
+    other = {"call_id": asked["call_id"], "decision": "session", "rule": "Bash(rm:*)"}
+    refused = client.ask("approve", session=session, **other)["message"]
+    assert refused == "the rule 'Bash(rm:*)' was not offered; Bash(touch:*) was"
     wrong = client.ask("approve", session=session, call_id=asked["call_id"], decision="perhaps")
     assert "not a decision about a call" in wrong["message"]
-    client.ask("approve", session=session, call_id=asked["call_id"], decision="once")
+    rule = {"decision": "session", "rule": "Bash(touch:*)"}
+    assert client.ask("approve", session=session, call_id=asked["call_id"], **rule) == {}
     client.read_answer(number)
     assert (client.work / "zebra.txt").exists()
 
