@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError, FolderGone
 from .files import (
@@ -42,7 +42,7 @@ from .search_programs import list_with_fd, search_with_ripgrep, search_with_scan
 from .variables import VariablePolicy, VariableRules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from .protocol import ChangeRefusal, FileUpdate, LineMatches, ListedPath, Search
 
@@ -285,8 +285,8 @@ class LocalEnvironment:
                 f"Shell not found: {self._shell} (ENOENT). Install bash, or put it on PATH."
             )
         argv = (shell, "-c", command)
-        running = await RunningCommand.start(
-            self._supervisor, argv, folder, variables, on_output, split=split
+        running = await self._start_command(
+            RunningCommand.start(self._supervisor, argv, folder, variables, on_output, split=split)
         )
         try:
             in_time = await running.ends_within(None if timeout_ms is None else timeout_ms / 1000)
@@ -356,6 +356,19 @@ class LocalEnvironment:
     def _find_program(self, *names: str) -> str | None:
         path = self._environ.get("PATH", os.defpath)
         return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
+
+    async def _start_command(self, start: Coroutine[Any, Any, RunningCommand]) -> RunningCommand:
+        """Start a command; when that is cancelled, it is asked to end as one that runs is.
+
+        It may run, and have written something, before the news of its start are here.
+        """
+        starting = asyncio.create_task(start)
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with suppress(OSError):  # it could not be started
+                await self._end_command(await starting)
+            raise
 
     async def _end_command(self, command: RunningCommand) -> None:
         """End all of a command; when that is cancelled, `cleanup` waits for it."""
