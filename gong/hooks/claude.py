@@ -10,7 +10,7 @@ import os.path
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .hook import GATES, HookAnswer, HookFailed
+from .hook import GATES, HookAnswer, HookFailed, UnreadableDecision
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -273,6 +273,7 @@ def _list_misplaced(answer: Mapping[str, Any], own: Mapping[str, Any]) -> list[s
     inner = [field for field in _INNER_FIELDS if field in answer]
     if isinstance(answer.get("decision"), dict):
         inner.append("decision")
+    inner += [field for field in ("updatedInput", "updated_input") if field in answer]
     outer = [field for field in _OUTER_FIELDS if field in own and not isinstance(own[field], dict)]
     return [
         *(f"{field} belongs in hookSpecificOutput, not at the top" for field in inner),
@@ -323,7 +324,7 @@ def _read_decision(
         reason = permission.get("message") or reason
         updated = permission.get("updatedInput", updated)
     if not isinstance(decision, str) or decision not in {*_DECISIONS, "", "defer"}:
-        raise HookFailed(f"unknown decision {decision!r}: use allow, ask, deny or block")
+        raise UnreadableDecision(f"unknown decision {decision!r}: use allow, ask, deny or block")
     meant = _DECISIONS.get(decision, "")
     if is_odd:
         stricter, why = _read_misplaced(call, answer, own)

@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from . import claude
-from .hook import GATES, NO_ANSWER, HookAnswer, HookCall, HookFailed, OnFailure
+from .hook import GATES, NO_ANSWER, HookAnswer, HookCall, HookFailed, OnFailure, UnreadableDecision
 from .matching import HookCondition, HookMatcher
 
 if TYPE_CHECKING:
@@ -175,7 +175,8 @@ class CommandHook:
         try:
             answer = msgspec.json.decode(text.encode(), type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeError) as error:
-            raise HookFailed(f"its output is not a JSON object: {error}") from error
+            kind = UnreadableDecision if claude.find_field(text) else HookFailed
+            raise kind(f"its output is not a JSON object: {error}") from error
         return claude.read_answer(call, answer)
 
     async def _execute(self, data: bytes, call: HookCall) -> tuple[int, str, str]:

@@ -11,6 +11,7 @@ What becomes of one hook's answer:
     blocks, at a gate           no further hook is asked
     asks for approval           remembered; a later block counts more, an allow less
     raises, or is too slow      reported; as no answer, or with `onFailure = "block"` a block
+    decides in unknown words    the same; of a tool call it asks for approval
     ==========================  ==========================================================
 
 A hook runs in a task of its own and gets copies. One that waits for something that never comes,
@@ -26,7 +27,7 @@ from threading import Thread
 from traceback import format_exception, format_exception_only
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .hook import GATES, NO_ANSWER, HookAnswer, HookCall, HookFailed
+from .hook import GATES, NO_ANSWER, HookAnswer, HookCall, HookFailed, UnreadableDecision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -177,7 +178,7 @@ class HookDispatcher:
             wrong = f"unknown decision {answer.decision!r}: use allow, ask or block"
         else:
             return _clean_words(answer)
-        return self._fail(hook, point, HookFailed(wrong))
+        return self._fail(hook, point, UnreadableDecision(wrong))
 
     def _report_late(self, hook: Hook, point: Point, error: Exception) -> None:
         """Report the failure of a hook in the background, which nobody waits for."""
@@ -193,6 +194,8 @@ class HookDispatcher:
         self.report(HookFailure(hook.name, point, line, trace))
         if hook.on_failure == "block":
             return HookAnswer("block", f"the hook {hook.name} failed: {line}")
+        if isinstance(error, UnreadableDecision) and point == "tool_call":
+            return HookAnswer("ask", f"the hook {hook.name} failed: {line}")
         return NO_ANSWER
 
 

@@ -103,6 +103,10 @@ class HookFailed(Exception):
     """A hook could not answer; the text says why. It never leaves the dispatcher."""
 
 
+class UnreadableDecision(HookFailed):
+    """A hook decided, and nobody knows what: its tool call must not go on as if it had not."""
+
+
 class Hook(Protocol):
     """One hook, whatever it is made of."""
 

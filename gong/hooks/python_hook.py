@@ -26,7 +26,7 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from .hook import NO_ANSWER, Allow, Ask, Block, HookAnswer
+from .hook import NO_ANSWER, Allow, Ask, Block, HookAnswer, HookFailed, UnreadableDecision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +51,10 @@ _METHODS: dict[Point, tuple[str, tuple[str, ...]]] = {
 """Point → the method, and the fields of the value that it gets."""
 
 
+_RESULT_FIELDS = ("content", "is_error", "details", "full")
+"""What a hook may change of a result; None for `details` and `full` leaves nothing of them."""
+
+
 class PythonHook:
     """An object with hook methods."""
 
@@ -70,7 +74,7 @@ class PythonHook:
         return self.wants(call.point)
 
     async def answer(self, call: HookCall) -> HookAnswer:
-        """Call the method and return what it says; TypeError for an answer it cannot give."""
+        """Call the method and return what it says; UnreadableDecision for another."""
         name, fields = _METHODS[call.point]
         method = getattr(self._target, name)
         arguments = [call.value[name] for name in fields]
@@ -121,14 +125,14 @@ async def _call_in_thread(call: Callable[[], Any]) -> Any:
 
 
 def _read_answer(point: Point, result: Any) -> HookAnswer:
-    """Return the answer that a method's result means; raises TypeError for any other."""
+    """Return the answer that a method's result means; raises UnreadableDecision for others."""
     if point == "event":
         return NO_ANSWER
     if isinstance(result, Block):
         return HookAnswer("block", result.reason)
     answer = _READERS[point](result)
     if answer is None:
-        raise TypeError(f"{_METHODS[point][0]} cannot answer {type(result).__name__}")
+        raise UnreadableDecision(f"{_METHODS[point][0]} cannot answer {type(result).__name__}")
     return answer
 
 
@@ -181,7 +185,15 @@ def _read_permission(result: Any) -> HookAnswer | None:
 def _read_tool_result(result: Any) -> HookAnswer | None:
     if isinstance(result, str):
         result = {"content": result}
-    return HookAnswer(changed={"result": result}) if isinstance(result, dict) else None
+    if not isinstance(result, dict):
+        return None
+    unknown = [str(field) for field in result if field not in _RESULT_FIELDS]
+    if unknown:
+        wrong = f"a result has no {', '.join(unknown)}: its fields are {', '.join(_RESULT_FIELDS)}"
+        raise HookFailed(f"on_tool_result: {wrong}")
+    if "details" in result and result["details"] is None:
+        result = {**result, "details": {}}
+    return HookAnswer(changed={"result": result})
 
 
 def _read_session_op(result: Any) -> HookAnswer | None:

@@ -114,7 +114,6 @@ async def test_any_other_answer_lets_the_call_run(stage, answer):
         ("exit 3", "exit code 3"),
         ("printf '{broken'", "its output is not a JSON object: JSON is malformed"),
         ("kill -9 $$", "exit code 137"),
-        ('echo \'{"decision": "perhaps"}\'', "unknown decision 'perhaps'"),
         ("echo '{\"hookSpecificOutput\": 3}'", "hookSpecificOutput is not an object"),
     ],
 )
@@ -125,6 +124,32 @@ async def test_a_failure_is_reported_and_does_not_block(stage, command, error):
     (told,) = of(events.HookError, happened)
     assert told.error.startswith(error)
     assert of(events.RunEnd, happened)[0].stop_reason == "stop"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"decision": "perhaps"},
+        {"decision": "block!"},
+        {"hookSpecificOutput": {"permissionDecision": "Deny"}},
+        '{"permissionDecision": "deny",,}',
+    ],
+)
+async def test_a_decision_that_cannot_be_read_asks(stage, answer):
+    """M173: nobody is there to answer, so the call is denied, though the mode allows all."""
+    _, happened, _ = await run_with(stage, "PreToolUse", answering(answer), ECHO, DONE)
+    assert "out\n" not in result_texts(happened)
+    (told,) = of(events.HookError, happened)
+    assert told.error.startswith(("unknown decision", "its output"))
+
+
+async def test_new_arguments_at_the_top_are_remarked_on(stage):
+    """M170: they count, and the hook's author learns where they belong."""
+    answer = {"updatedInput": {"command": "echo changed"}}
+    _, happened, _ = await run_with(stage, "PreToolUse", answering(answer), ECHO, DONE)
+    assert result_texts(happened) == ["changed\n"]
+    told = " ".join(one.message for one in of(events.Warn, happened))
+    assert "updatedInput belongs in hookSpecificOutput" in told
 
 
 async def test_a_failure_blocks_where_the_hook_says_so(stage):

@@ -227,6 +227,32 @@ async def test_details_that_are_no_object_of_json_change_nothing(stage, details)
     assert [one.point for one in of(events.HookError, happened)] == ["tool_result"]
 
 
+async def test_a_field_that_no_result_has_is_named(stage):
+    """M172: a misspelt field changes nothing, and the user reads which."""
+    wrong = hook(on_tool_result=lambda *_: {"content": "changed", "contents": "x"})
+    _, happened = await stage.run([wrong], ECHO, DONE)
+    assert result_texts(happened) == ["out\n"]
+    (told,) = of(events.HookError, happened)
+    assert told.error.startswith("on_tool_result: a result has no contents: its fields are content")
+
+
+async def test_no_details_leaves_none(stage):
+    """M230: as `full: None` leaves no full text."""
+    _, happened = await stage.run([hook(on_tool_result=lambda *_: {"details": None})], ECHO, DONE)
+    (end,) = of(events.ToolExecutionEnd, happened)
+    assert msgspec.json.decode(end.details or b"{}") == {}
+    assert not of(events.HookError, happened)
+
+
+@pytest.mark.parametrize("decision", ["deny", False, {"decision": "block"}])
+async def test_a_decision_that_cannot_be_read_allows_nothing(stage, decision):
+    """M173: without a person the call is denied; the fault is reported."""
+    guard = hook(before_tool_call=lambda *_: decision)
+    _, happened = await stage.run([guard], ECHO, DONE)
+    assert "out\n" not in result_texts(happened)
+    assert of(events.HookError, happened)
+
+
 async def test_3_4_messages_of_a_call_are_changed_and_the_tape_is_not(stage):
     """J10-3.4, M172: what is sent has the message, what is recorded has not."""
     sent = []
@@ -511,7 +537,7 @@ async def test_answers_of_a_wrong_kind_are_errors_and_change_nothing(stage):
         on_input=lambda *_: 7,
         on_before_agent=lambda *_: ("a", "b", [{"content": 3}]),
         on_context=lambda _: [{"role": "nobody", "content": "x"}],
-        before_tool_call=lambda *_: "no",
+        before_tool_call=lambda *_: Allow({"cmd": 1}),
         on_tool_result=lambda *_: {"content": 3},
     )
     _, happened = await stage.run([wrong], ECHO, DONE)
