@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tape.masking.secrets import mask_text
 from tape.text import format_count, show_controls
@@ -98,14 +100,14 @@ def format_scope(scope: ReviewScope) -> str:
 
 def merge_findings(findings: Iterable[ReviewFinding]) -> list[ReviewFinding]:
     """Return findings in a fixed order, each fault once: by place, the worst first; no secrets."""
-    by_kind: dict[tuple[str, str], list[ReviewFinding]] = {}
+    by_kind: dict[tuple[str, str], _KnownFaults] = {}
+    chosen = []
     for finding in sorted(findings, key=lambda finding: _get_rank(finding.severity)):
         kind = _SHARED_RULE.sub(r"\1", finding.category)
-        known = by_kind.setdefault((finding.file, kind), [])
-        if not any(_is_same_fault(finding, other) for other in known):
-            known.append(mask_finding(finding))
+        if by_kind.setdefault((finding.file, kind), _KnownFaults()).add(finding):
+            chosen.append(mask_finding(finding))
     return sorted(
-        (finding for known in by_kind.values() for finding in known),
+        chosen,
         key=lambda finding: (
             finding.file,
             finding.lines,
@@ -115,28 +117,38 @@ def merge_findings(findings: Iterable[ReviewFinding]) -> list[ReviewFinding]:
     )
 
 
-def _is_same_fault(finding: ReviewFinding, other: ReviewFinding) -> bool:
-    """Return whether two findings of a kind are one: from a line, or of two in a statement."""
-    (first, last), (other_first, other_last) = finding.lines, other.lines
-    if first == other_first:
+class _KnownFaults:
+    """Faults of one kind in one file, found by their lines: generated code has many."""
+
+    def __init__(self) -> None:
+        self._firsts: set[int] = set()
+        self._sources: dict[int, set[str]] = {}
+        """Line of a short statement → who found a fault in it."""
+
+    def add(self, finding: ReviewFinding) -> bool:
+        """Add a fault; return whether it is new: from no line of another, or of its statement."""
+        first, last = finding.lines
+        if first in self._firsts:
+            return False
+        lines = range(first, last + 1) if last - first <= _MAX_LINES else range(0)
+        if any(self._sources.get(line, set()) - {finding.source} for line in lines):
+            return False
+        self._firsts.add(first)
+        for line in lines:
+            self._sources.setdefault(line, set()).add(finding.source)
         return True
-    is_near = max(last - first, other_last - other_first) <= _MAX_LINES
-    meets = first <= other_last and other_first <= last
-    return finding.source != other.source and is_near and meets
 
 
 def mask_finding(finding: ReviewFinding) -> ReviewFinding:
     """Return a finding whose texts show no secret."""
-    fix = None if finding.fix is None else mask_text(finding.fix).text
-    return ReviewFinding(
-        finding.file,
-        finding.lines,
-        finding.severity,
-        finding.category,
-        mask_text(finding.text).text,
-        fix,
-        finding.source,
-    )
+    fix = None if finding.fix is None else _mask_said(finding.fix)
+    return replace(finding, text=_mask_said(finding.text), fix=fix)
+
+
+@lru_cache(maxsize=1024)
+def _mask_said(text: str) -> str:
+    """Return a text without secrets; a rule says the same of every fault."""
+    return mask_text(text).text
 
 
 def _get_rank(severity: Severity) -> int:

@@ -137,7 +137,8 @@ def _read_report(report: Any) -> StageAnswer:
     if not report.success:
         return StageAnswer(error=report.output or "it ended without an answer")
     try:
-        report_fields = msgspec.json.decode(find_object(report.output), type=dict[str, Any])
+        answer = find_object(report.output, "findings")
+        report_fields = msgspec.json.decode(answer, type=dict[str, Any])
         if "findings" not in report_fields:
             return StageAnswer(error="its answer cannot be read: it has no list `findings`")
         listed = msgspec.convert(report_fields["findings"], tuple[Any, ...])

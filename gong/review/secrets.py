@@ -29,7 +29,7 @@ from tape.masking.secrets import find_secrets
 from .findings import SEVERITIES, ReviewFinding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tape.masking.secrets import FoundSecret
 
@@ -96,11 +96,9 @@ def find_written_secrets(file: ReviewedFile) -> Iterator[ReviewFinding]:
     in_text = find_secrets(file.text)
     if not in_text:
         return
-    starts = {secret.value.partition("\n")[0] for secret in in_text}
+    has_start = _find_any({secret.value.partition("\n")[0] for secret in in_text})
     by_line = {
-        number: find_secrets(line)
-        for number, line in enumerate(file.lines, 1)
-        if any(start in line for start in starts)
+        number: find_secrets(line) for number, line in enumerate(file.lines, 1) if has_start(line)
     }
     # What only the line before it tells: a value of YAML, or of a netrc file
     on_lines = {secret.value for those in by_line.values() for secret in those}
@@ -116,6 +114,23 @@ def find_written_secrets(file: ReviewedFile) -> Iterator[ReviewFinding]:
             if severity == "minor":
                 text = "this looks like a secret: it must not be one that is in use"
             yield ReviewFinding(file.path, (number, number), severity, "secret", text, _FIX)
+
+
+def _find_any(texts: set[str]) -> Callable[[str], bool]:
+    """Return what says whether a line holds one of many texts, without trying each of them."""
+    size = min(map(len, texts))
+    by_beginning: dict[str, list[str]] = {}
+    for text in texts:
+        by_beginning.setdefault(text[:size], []).append(text)
+
+    def find(line: str) -> bool:
+        return any(
+            line.startswith(text, at)
+            for at in range(len(line) - size + 1)
+            for text in by_beginning.get(line[at : at + size], ())
+        )
+
+    return find
 
 
 class _FilePlace:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from .plan import PlanError, TaskPlan, change_plan, parse_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from .plan import PlannedTask
 
@@ -70,34 +70,46 @@ class MalformedAnswer(ValueError):
     """An answer is not what was asked for; the text says what is wrong with it."""
 
 
-def find_object(text: str) -> str:
-    """Return the JSON object in an answer: all of it, a fenced block, or what a brace begins."""
-    tries: list[str] = [text.strip(), *(fence.strip() for fence in _FENCE.findall(text))]
+def find_object(text: str, field: str = "") -> str:
+    """Return the JSON object in an answer: all of it, a fenced block, or what a brace begins.
+
+    Of several, the first that has the field; the first of all where none has it. Raises
+    MalformedAnswer where there is none.
+    """
+    objects = list(_list_objects(text, field))
+    if not objects:
+        raise MalformedAnswer("it holds no object")
+    return next((found for found, has_field in objects if has_field), objects[0][0])
+
+
+def _list_objects(text: str, field: str) -> Iterator[tuple[str, bool]]:
+    """Yield the objects of an answer, and whether each has the field."""
+    tries = [text.strip(), *(fence.strip() for fence in _FENCE.findall(text))]
     for candidate in tries:
-        if candidate.startswith("{") and _is_json(candidate):
-            return candidate
-    decoder = json.JSONDecoder()
+        if candidate.startswith("{") and (found := _read_json(candidate)) is not None:
+            yield candidate, field in found
+    decoder, last = json.JSONDecoder(), 0
     for at in (brace.start() for brace in re.finditer(r"\{", text)):
-        try:
-            _, end = decoder.raw_decode(text, at)
-        except ValueError:
+        if at < last:  # inside of the one before
             continue
-        return text[at:end]
-    raise MalformedAnswer("it holds no object")
+        try:
+            found, last = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            continue
+        yield text[at:last], field in found
 
 
-def _is_json(text: str) -> bool:
+def _read_json(text: str) -> Any:
     try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def read_plan(text: str) -> TaskPlan:
     """Return the plan in an answer; raises MalformedAnswer."""
     try:
-        return parse_plan(find_object(text))
+        return parse_plan(find_object(text, "tasks"))
     except PlanError as error:
         raise MalformedAnswer(str(error)) from error
 
@@ -105,32 +117,32 @@ def read_plan(text: str) -> TaskPlan:
 def read_revised_plan(text: str, plan: TaskPlan, started: Collection[str]) -> TaskPlan:
     """Return the plan in an answer, with the tasks of another plan that have begun."""
     try:
-        return change_plan(plan, started, _read_as(text, TaskPlan))
+        return change_plan(plan, started, _read_as(text, TaskPlan, "tasks"))
     except PlanError as error:
         raise MalformedAnswer(str(error)) from error
 
 
 def read_review(text: str) -> Review:
     """Return the review in an answer; raises MalformedAnswer."""
-    return _read_as(text, Review)
+    return _read_as(text, Review, "verdict")
 
 
 def read_score(text: str) -> Score:
     """Return the score in an answer; raises MalformedAnswer."""
-    return _read_as(text, Score)
+    return _read_as(text, Score, "score")
 
 
 def read_notes(text: str) -> TaskNotes:
     """Return what an executor has added to its answer; nothing where it cannot be read."""
     try:
-        return _read_as(text, TaskNotes)
+        return _read_as(text, TaskNotes, "messages")
     except MalformedAnswer:
         return TaskNotes()
 
 
-def _read_as(text: str, kind: type[Answer]) -> Answer:
+def _read_as(text: str, kind: type[Answer], field: str) -> Answer:
     try:
-        return msgspec.json.decode(find_object(text), type=kind)
+        return msgspec.json.decode(find_object(text, field), type=kind)
     except msgspec.MsgspecError as error:
         raise MalformedAnswer(str(error)) from error
 

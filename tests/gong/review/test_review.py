@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jsonschema
@@ -307,6 +308,27 @@ async def ask_host(place, *answers, words=("--json",)):
         said = await asyncio.to_thread(place.run, *words, "-m", HOSTED, code=10)
         assert len(server.requests) == len(answers)
     return said
+
+
+async def test_an_object_before_the_findings_is_not_the_answer(place):
+    """M185: a stage whose answer has the list somewhere is not asked again."""
+    place.write({"a.py": "x = 1\n"})
+    spoken = {"text": f'An empty {{}} is no fault, {{"a": 1}} neither.\n{say(REPORTED)["text"]}'}
+    told = json.loads(await ask_host(place, spoken, say(), None))
+    assert [one["text"] for one in told["findings"]] == ["it is"]
+    assert told["stages"] == ["security", "quality"]
+
+
+def test_many_findings_of_one_kind_are_merged_by_their_lines():
+    """M185: generated code has thousands; two analysers in one statement are one fault."""
+    ours = [ReviewFinding("a.py", (at, at + 1), "major", "bandit-B101", "x", None, "bandit")
+            for at in range(1, 60_000, 3)]  # fmt: skip
+    theirs = [ReviewFinding("a.py", (at + 1, at + 1), "minor", "ruff-S101", "x", None, "ruff")
+              for at in range(1, 60_000, 3)]  # fmt: skip
+    after = ReviewFinding("a.py", (60_010, 60_010), "minor", "ruff-S101", "x", None, "ruff")
+    begun = time.process_time()
+    assert merge_findings([*theirs, after, *ours]) == [*ours, after]
+    assert time.process_time() - begun < 20  # each with each takes more than half an hour
 
 
 @pytest.mark.parametrize("answer", ["{}", '{"result": []}', '{"findings": null}'])
