@@ -15,6 +15,7 @@ prompt        the type's text in place of the first layer, with the facts and AG
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tape.folders import locate_repository
@@ -87,6 +88,10 @@ def choose_folder(parent: Session, order: AgentOrder) -> str:
     folder = env.resolve(order.folder)
     if not is_inside_folder(folder, env.working_directory):
         raise ConfigurationError(f"{order.folder} is outside of {env.working_directory}")
+    place = Path(folder)
+    if not place.is_dir():
+        wrong = "is a file, not a folder" if place.exists() else "does not exist"
+        raise ConfigurationError(f"working_dir: {order.folder} {wrong}")
     return folder
 
 

@@ -414,6 +414,19 @@ async def test_impossible_orders_are_reported(stage):
     assert marks(session) == []
 
 
+async def test_a_working_dir_that_is_no_folder_is_named(stage):
+    """M231: nothing was there that could be gone."""
+    (stage.folder / "file.txt").write_text("x\n")
+    session = await stage.run(
+        stage.spawn({"text": "x"}, working_dir="nosuch"),
+        stage.spawn({"text": "x"}, working_dir="file.txt"),
+    )
+    missing, file = results(session)
+    assert "working_dir: nosuch does not exist" in missing
+    assert "working_dir: file.txt is a file, not a folder" in file
+    assert marks(session) == []
+
+
 async def test_a_sub_agent_works_in_a_folder_below(stage):
     (stage.folder / "api").mkdir()
     pwd = {"tool_calls": [call("bash", command="pwd > here")]}
