@@ -104,7 +104,7 @@ class HookFailed(Exception):
 
 
 class UnreadableDecision(HookFailed):
-    """A hook decided, and nobody knows what: its tool call must not go on as if it had not."""
+    """A decision cannot be read: the tool call that it is about must not run unasked."""
 
 
 class Hook(Protocol):

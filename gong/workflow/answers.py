@@ -79,24 +79,24 @@ def find_object(text: str, field: str = "") -> str:
     objects = list(_list_objects(text, field))
     if not objects:
         raise MalformedAnswer("it holds no object")
-    return next((found for found, has_field in objects if has_field), objects[0][0])
+    return next((whole for whole, has_field in objects if has_field), objects[0][0])
 
 
 def _list_objects(text: str, field: str) -> Iterator[tuple[str, bool]]:
     """Yield the objects of an answer, and whether each has the field."""
     tries = [text.strip(), *(fence.strip() for fence in _FENCE.findall(text))]
     for candidate in tries:
-        if candidate.startswith("{") and (found := _read_json(candidate)) is not None:
-            yield candidate, field in found
+        if candidate.startswith("{") and (value := _read_json(candidate)) is not None:
+            yield candidate, field in value
     decoder, last = json.JSONDecoder(), 0
     for at in (brace.start() for brace in re.finditer(r"\{", text)):
         if at < last:  # inside of the one before
             continue
         try:
-            found, last = decoder.raw_decode(text, at)
+            value, last = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
             continue
-        yield text[at:last], field in found
+        yield text[at:last], field in value
 
 
 def _read_json(text: str) -> Any:

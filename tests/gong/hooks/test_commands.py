@@ -136,7 +136,7 @@ async def test_a_failure_is_reported_and_does_not_block(stage, command, error):
     ],
 )
 async def test_a_decision_that_cannot_be_read_asks(stage, answer):
-    """M173: nobody is there to answer, so the call is denied, though the mode allows all."""
+    """Nobody is there to answer, so the call is denied, though the mode allows all."""
     _, happened, _ = await run_with(stage, "PreToolUse", answering(answer), ECHO, DONE)
     assert "out\n" not in result_texts(happened)
     (told,) = of(events.HookError, happened)
@@ -144,7 +144,7 @@ async def test_a_decision_that_cannot_be_read_asks(stage, answer):
 
 
 async def test_new_arguments_at_the_top_are_remarked_on(stage):
-    """M170: they count, and the hook's author learns where they belong."""
+    """They count, and the hook's author learns where they belong."""
     answer = {"updatedInput": {"command": "echo changed"}}
     _, happened, _ = await run_with(stage, "PreToolUse", answering(answer), ECHO, DONE)
     assert result_texts(happened) == ["changed\n"]

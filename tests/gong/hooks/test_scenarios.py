@@ -228,7 +228,7 @@ async def test_details_that_are_no_object_of_json_change_nothing(stage, details)
 
 
 async def test_a_field_that_no_result_has_is_named(stage):
-    """M172: a misspelt field changes nothing, and the user reads which."""
+    """A misspelt field changes nothing, and the user reads which."""
     wrong = hook(on_tool_result=lambda *_: {"content": "changed", "contents": "x"})
     _, happened = await stage.run([wrong], ECHO, DONE)
     assert result_texts(happened) == ["out\n"]
@@ -237,7 +237,7 @@ async def test_a_field_that_no_result_has_is_named(stage):
 
 
 async def test_no_details_leaves_none(stage):
-    """M230: as `full: None` leaves no full text."""
+    """As `full: None` leaves no full text."""
     _, happened = await stage.run([hook(on_tool_result=lambda *_: {"details": None})], ECHO, DONE)
     (end,) = of(events.ToolExecutionEnd, happened)
     assert msgspec.json.decode(end.details or b"{}") == {}
@@ -246,7 +246,7 @@ async def test_no_details_leaves_none(stage):
 
 @pytest.mark.parametrize("decision", ["deny", False, {"decision": "block"}])
 async def test_a_decision_that_cannot_be_read_allows_nothing(stage, decision):
-    """M173: without a person the call is denied; the fault is reported."""
+    """Without a person the call is denied; the fault is reported."""
     guard = hook(before_tool_call=lambda *_: decision)
     _, happened = await stage.run([guard], ECHO, DONE)
     assert "out\n" not in result_texts(happened)

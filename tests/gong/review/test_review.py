@@ -311,7 +311,7 @@ async def ask_host(place, *answers, words=("--json",)):
 
 
 async def test_an_object_before_the_findings_is_not_the_answer(place):
-    """M185: a stage whose answer has the list somewhere is not asked again."""
+    """A stage whose answer has the list somewhere is not asked again."""
     place.write({"a.py": "x = 1\n"})
     spoken = {"text": f'An empty {{}} is no fault, {{"a": 1}} neither.\n{say(REPORTED)["text"]}'}
     told = json.loads(await ask_host(place, spoken, say(), None))
@@ -320,7 +320,7 @@ async def test_an_object_before_the_findings_is_not_the_answer(place):
 
 
 def test_many_findings_of_one_kind_are_merged_by_their_lines():
-    """M185: generated code has thousands; two analysers in one statement are one fault."""
+    """Generated code has thousands; two analysers in one statement are one fault."""
     ours = [ReviewFinding("a.py", (at, at + 1), "major", "bandit-B101", "x", None, "bandit")
             for at in range(1, 60_000, 3)]  # fmt: skip
     theirs = [ReviewFinding("a.py", (at + 1, at + 1), "minor", "ruff-S101", "x", None, "ruff")

@@ -415,7 +415,7 @@ async def test_impossible_orders_are_reported(stage):
 
 
 async def test_a_working_dir_that_is_no_folder_is_named(stage):
-    """M231: nothing was there that could be gone."""
+    """Nothing was there that could be gone."""
     (stage.folder / "file.txt").write_text("x\n")
     session = await stage.run(
         stage.spawn({"text": "x"}, working_dir="nosuch"),
