@@ -10,6 +10,7 @@ A pattern is a cycle of 1, 2 or 3 calls, alike in name, arguments and result, th
 | the third time, at 30 | the run ends |
 
 Calls whose results change get somewhere, such as those that wait for a server: they are no pattern.
+How long a call took is no change.
 Calls that wait for a task are not looked at. New input of a person makes a new guard. Text that
 repeats inside one answer ends that answer: see `TextGuard`. (mission.md M018 and C14.)
 """
@@ -17,6 +18,7 @@ repeats inside one answer ends that answer: see `TextGuard`. (mission.md M018 an
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ WINDOW = 10
 MAX_FINDINGS = 3
 """Findings of one pattern after which the run ends."""
 _MAX_CYCLE = 3
+_DURATION = r"\b[0-9]+(?:\.[0-9]+)? ?(?:ms|s|seconds?)\b"
 _WAITING_TOOLS = {"bash_output", "taskoutput", "wait"}
 
 
@@ -82,7 +85,7 @@ class RepetitionGuard:
             if call.name.lower() in _WAITING_TOOLS:
                 continue
             args = bytes(call.args) if call.args_text is None else call.args_text.encode()
-            content = repr(result.content).encode("utf-8", "surrogatepass")
+            content = re.sub(_DURATION, "", repr(result.content)).encode("utf-8", "surrogatepass")
             self._traces.append(
                 _CallTrace(
                     f"{call.name} {hashlib.sha256(args).hexdigest()}",

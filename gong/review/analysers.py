@@ -176,7 +176,9 @@ def _ask_analyser(
                 continue
             unread.add(file.path)
         # What is missing at the end of a file is found behind its last line
-        first, last = (max(1, min(line, len(file.lines))) for line in finding.lines)
+        first, last = finding.lines
+        if finding.category in _SYNTAX:
+            first, last = (max(1, min(line, len(file.lines))) for line in finding.lines)
         finding = msgspec.structs.replace(  # noqa: PLW2901
             finding, file=file.path, lines=(first, last), source=analyser.name
         )

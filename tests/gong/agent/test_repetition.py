@@ -167,3 +167,10 @@ def test_any_repeated_unit_is_found_however_it_is_cut(unit, size):
 def test_each_block_of_an_answer_is_looked_at_alone():
     guard = TextGuard()
     assert not any(guard.add_piece(block, "a" * 2_500) for block in range(20))
+
+
+def test_how_long_a_call_took_is_no_change():
+    guard = RepetitionGuard()
+    said = [f"again\n[exit code 0, {number} ms]\n1 passed in 0.{number}s" for number in range(10)]
+    found = [record(guard, "pytest", text) for text in said]
+    assert [one is not None for one in found] == [False] * 9 + [True]

@@ -361,7 +361,8 @@ async def test_a_stage_that_fails_costs_only_itself(place):
 
     said = await ask_host(place, None, say(), words=())  # practice is known by now
     assert "practice says" in said
-    assert said.splitlines()[-1].endswith("quality, practice; failed: security)")
+    assert ": quality, practice; " in said.splitlines()[-1]
+    assert said.splitlines()[-1].endswith("; failed: security)")
     sarif = await ask_host(place, None, words=("--output-format", "sarif"))
     assert json.loads(sarif)["runs"][0]["invocations"][0]["executionSuccessful"] is False
     github = await ask_host(place, None, words=("--output-format", "github"))

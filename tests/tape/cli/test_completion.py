@@ -55,7 +55,9 @@ def offered(tape, line, shell="bash"):
 
 
 def test_verbs_and_options(tape):
-    assert offered(tape, "tape re") == ["rename", "replay", "restore", "redact", "reindex"]
+    assert offered(tape, "tape re") == [
+        *("rename", "replay", "remote", "restore", "redact", "reindex")
+    ]
     assert offered(tape, "tape ls --s") == ["--since", "--sort", "--store"]
     assert offered(tape, "tape --de") == ["--debug"]
     assert offered(tape, "tape ls --sort c") == ["created", "cost"]

@@ -40,7 +40,7 @@ def test_json_is_one_array_with_stable_keys(tape, said):
     (hit,) = tape("search", "登录", "--json").json
     assert list(hit) == [
         *("tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch"),
-        *("snippet", "marks", "score", "prompt"),
+        *("snippet", "marks", "score", "cwd", "repository", "person", "machine", "prompt"),
     ]
     assert hit["tape"] == said[1]
     assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["登录"]

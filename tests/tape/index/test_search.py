@@ -215,7 +215,7 @@ def test_a_hit_says_where_it_is(library):
         head = opened.head()
         folder = opened.folder.name
     (hit,) = found(library, "needle")
-    assert hit._asdict() | {"score": 0} == {
+    assert hit._asdict() | {"score": 0, "machine": "this"} == {
         "tape": tape,
         "title": "A title",
         "folder": folder,
@@ -230,6 +230,10 @@ def test_a_hit_says_where_it_is(library):
         "marks": ((4, 10),),
         "score": 0,
         "prompt": None,
+        "cwd": "/src",
+        "repository": None,
+        "person": None,
+        "machine": "this",
     }
 
 
