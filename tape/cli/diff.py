@@ -8,6 +8,7 @@ import click
 from msgspec import Struct
 
 from ..clock import parse_timestamp, render_time
+from ..errors import UsageError
 from ..history.activity import Activity, summarize_activity
 from ..history.merge_base import find_merge_base, read_path_to
 from ..model.entries import Assistant, Checkpoint, Meta, Start, ToolResult, ToolStart, User
@@ -85,7 +86,7 @@ class BranchComparison(NamedTuple):
         "tape diff :try-redis", "tape diff 3f2a:main 3f2a:try-redis --files", "tape diff 3f2a 9c1b"
     )
 )
-@click.argument("a", metavar="REF", shell_complete=complete_ref)
+@click.argument("a", default="", metavar="REF", shell_complete=complete_ref)
 @click.argument("b", default="", metavar="[REF]", shell_complete=complete_ref)
 @click.option(
     "--files", "only_files", is_flag=True, help="Show only the files that each side changed."
@@ -104,6 +105,11 @@ def diff(options: GlobalOptions, a: str, b: str, only_files: bool, as_json: bool
     --json prints {base: {tape, phase, entry, n, time, type}, a: {tape, branch, entry, n,
     since}, b: …, both}; base is null where the two have no common entry.
     """
+    if not a:
+        raise UsageError(
+            "name what to compare: `tape diff BRANCH`, or `tape diff REF REF2`; `tape branches` "
+            "lists the branches, `tape files` what this one changed"
+        )
     if not b:
         a, b = split_range(a) or (a, b)
     with open_entry(options, a) as first, open_second_entry(options, first, b) as two:

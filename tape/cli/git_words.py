@@ -7,21 +7,29 @@
     branch N [REF]           fork [REF] --name N
     tag [N [REF]]            label [REF N]
     tag -d N                 label --delete N
-    init, grep               new, search
+    init, grep, find, list   new, search, search, ls; history means log
+    help [COMMAND], version  [COMMAND] --help, --version
+    log --after T, status -s log --since T, status: what git's option means is done anyway
     commit, push, reset, …   nothing: the answer says what to do instead
+    log --stat, branch -d, … nothing, likewise: options of git that have no place here
+    log FILE, checkout FILE  nothing, likewise, where FILE is no REF but a file
 
-A word that is a command of `tape` is never read as one of git's, but for `switch -c`.
+A word that is a command of `tape` is never read as one of git's, but for its options.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..errors import UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 _RECORDED = "every entry is recorded as it happens"
 _GOING_BACK = "`tape fork ^1 --switch` goes back before the newest prompt, and nothing is lost"
+_REMOTES = "`tape remote` lists remotes, `tape remote status` what they and this store lack"
+_NO_FILES = "files are changed by agents only"
 
 EXPLAINED = {
     "add": f"there is nothing to stage: {_RECORDED}",
@@ -37,21 +45,147 @@ EXPLAINED = {
     "rev-parse": "`tape show REF --raw` prints the line of an entry, its id first",
     "clean": "`tape gc --dry-run` shows what no branch and no tape needs",
     "config": "`tape` has no settings but $TAPE_HOME; `gong config list` shows those of `gong`",
-    "help": "`tape --help` lists the commands, `tape COMMAND --help` explains one",
+    "describe": "`tape status` names tape, branch and head; `tape label` lists the names",
+    "shortlog": "`tape stats --by model` counts the calls of each; also --by day, tape, branch",
+    "worktree": "a branch needs no folder: `tape fork --switch` starts one",
+    "submodule": "tapes hold none: `tape fork --new` starts a tape of its own at an entry",
+    "ls-files": "`tape files` lists what a path changed, `tape files --at REF FILE` prints one",
+    "ls-tree": "`tape files` lists what a path changed, `tape files --at REF FILE` prints one",
+    "cat-file": "`tape show REF --raw` prints the line of an entry",
+    "rev-list": "`tape log --oneline` lists the entries of a path, with their ids",
+    "merge-base": "`tape diff REF REF2` begins with the newest common entry",
+    "show-branch": "`tape log --graph` draws the branches",
+    "whatchanged": "`tape log -p` shows changed files, `tape files` what is left of the changes",
+    "notes": "`tape label REF NAME` names an entry",
+    "archive": "`tape export -o FILE` writes a tape as one file",
+    "bundle": "`tape export -o FILE` writes a tape as one file",
+    "format-patch": "`tape files -p` prints the changes as a patch, for `git apply`",
+    "am": f"{_NO_FILES}: `tape files -p | git apply` does the changes of a path again",
+    "apply": f"{_NO_FILES}: `tape files -p | git apply` does the changes of a path again",
+    "undo": f"`gong undo` undoes the newest prompt and its changes of files; {_GOING_BACK}",
+    "delete": "`tape rm TAPE` moves a tape to the trash, `tape restore TAPE` brings it back",
+    "remove": "`tape rm TAPE` moves a tape to the trash, `tape restore TAPE` brings it back",
+    "redo": "`gong redo` reverses the newest undo; `tape branches` counts the moves of a branch",
 }
 """Words that do nothing here, and what does what they are typed for."""
 
-ALIASES = ("checkout", "branch", "tag", "init", "grep")
-"""Words that do here what they do in git."""
+ALIASES = (
+    "checkout",
+    "branch",
+    "tag",
+    "init",
+    "grep",
+    "find",
+    "list",
+    "history",
+    "help",
+    "version",
+)
+"""Words that do here what they do in git, or elsewhere."""
 
-_RENAMED = {"init": "new", "grep": "search"}
+_RENAMED = {
+    "init": "new", "grep": "search", "find": "search", "list": "ls", "history": "log",
+    "version": "--version",
+}  # fmt: skip
 _LISTING_FLAGS = frozenset({"-a", "--all", "-v", "-vv", "-l", "--list"})
+
+_NOT_STAGED = "nothing is staged: `tape files` lists what a path changed"
+_NOT_DELETED = (
+    "branches are kept, as nothing is lost so: `tape switch BRANCH` leaves one, "
+    "`tape rm TAPE` removes a tape"
+)
+_NOT_RENAMED = (
+    "a branch keeps its name: `tape fork BRANCH --name NEW --switch` starts one at its head; "
+    "`tape rename` changes a tape's title"
+)
+_FILE_HISTORY = "`tape blame FILE` shows who changed its lines, `tape search FILE` who spoke of it"
+_FILE_LISTS = "`tape files` lists the changed files, `tape log -p` shows each change"
+_DIFF_LISTS = "`tape diff REF --files` lists the files of each side, `tape files -p` is a patch"
+_NO_COMMITS = "`tape log --graph` draws merges, `tape log --type anchor` lists them"
+_SEARCHES = "`tape search WORDS` finds entries by their words"
+
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "log": {
+        "--grep --pickaxe-regex -S -G": _SEARCHES,
+        "--stat --shortstat --numstat --name-only --name-status --summary": _FILE_LISTS,
+        "--author --committer": "`tape log --author-model NAME` lists what a model wrote",
+        "--follow -L": _FILE_HISTORY,
+        "--merges --no-merges --first-parent": _NO_COMMITS,
+        "--pretty --format": "`tape log --json` prints all there is, --oneline one line per entry",
+        "-g --walk-reflogs": EXPLAINED["reflog"],
+    },
+    "show": {"--stat --name-only --name-status -p --patch": _FILE_LISTS},
+    "diff": {
+        "--stat --shortstat --numstat --name-only --name-status -p --patch": _DIFF_LISTS,
+        "--cached --staged": _NOT_STAGED,
+    },
+    "branch": {
+        "-d -D --delete": _NOT_DELETED,
+        "-m -M --move -c -C --copy": _NOT_RENAMED,
+        "--show-current": "`tape status` names the current branch",
+        "-r --remotes -u --set-upstream-to": _REMOTES,
+    },
+    "switch": {"-d --detach": "`tape fork REF --switch` continues at any entry"},
+    "checkout": {
+        "--detach --orphan": "`tape fork REF --switch` continues at any entry"
+    },
+    "merge": {
+        "--abort --quit --continue": "a merge is done or not begun: `tape merge --undo` undoes it",
+        "--no-ff --ff --ff-only --squash --no-commit -m -s":
+            "each merge is a summary, on the branch merged into: `tape merge REF --summary TEXT`",
+    },
+    "tag": {"-m --message -s --sign": "a label has no message: `tape label REF NAME`"},
+    "rm": {
+        "-r -rf -f --force --cached --recursive":
+            "`tape rm TAPE --yes` moves a tape to the trash; files of projects stay",
+    },
+    "restore": {
+        "--staged --worktree --source -s -S -W":
+            "`tape restore TAPE` is for the trash; `gong rewind` restores files",
+    },
+    "gc": {"--prune --aggressive --auto": "`tape gc --dry-run` shows what would be deleted"},
+}  # fmt: skip
+"""Options of git that have no place here, by the word before them, and what does their work."""
+
+_DROPPED: Mapping[str, frozenset[str]] = {
+    "log": frozenset({"--decorate", "--no-decorate", "--abbrev-commit", "--date-order", "--color"}),
+    "status": frozenset({"-s", "--short", "-b", "--branch", "--porcelain", "--long"}),
+    "remote": frozenset({"-v", "--verbose"}),
+    "grep": frozenset({"--ignore-case", "--line-number", "--recursive"}),
+}
+"""Options of git that ask for what is done here anyway."""
+
+_GREP_FLAGS = frozenset("-EFInRriw")
+"""The letters of such options of grep, which may stand together."""
+
+_SAME: Mapping[str, Mapping[str, str]] = {
+    "log": {"--after": "--since", "--before": "--until", "--max-count": "-n"},
+}
+"""Options of git that have another name here."""
+
+_ON_FILES = {
+    "log": _FILE_HISTORY,
+    "show": "`tape files --at REF FILE` prints a file as it was, `tape blame FILE` its changes",
+    "diff": "`tape files -p` shows changes of files, `tape blame FILE` those of one",
+    "checkout": "`tape files --at REF FILE` prints it as it was, `gong rewind` restores files",
+    "restore": "`tape files --at REF FILE` prints it as it was, `gong rewind` restores files",
+    "rm": "`tape rm` is for tapes; files of projects are deleted without it",
+    "mv": "`tape mv DIR` records that a project moved; files are moved without it",
+}
+"""What to say where a command for tapes is given a file."""
 
 
 def translate_git_words(words: Sequence[str]) -> list[str]:
-    """Return the command line of `tape` that a command line in git's words means; others as is."""
-    name, *rest = words
+    """Return the command line of `tape` that a command line in git's words means; others as is.
+
+    Raises UsageError, with what to type, for an option of git that has no place here.
+    """
+    name, *typed = words
+    _refuse_git_options(name, typed)
+    rest = _translate_options(name, typed)
     match name:
+        case "help":
+            return [*rest[:1], "--help"]
         case "checkout":
             return _translate_switch(rest, {"-b", "-B"})
         case "switch" if not {"-c", "-C", "--create"}.isdisjoint(rest):
@@ -61,6 +195,47 @@ def translate_git_words(words: Sequence[str]) -> list[str]:
         case "tag":
             return _translate_tag(rest)
     return [_RENAMED.get(name, name), *rest]
+
+
+def explain_file(name: str, files: Sequence[str]) -> str:
+    """Return what to say where a command was given files instead of REFs; "" for others."""
+    if not files or name not in _ON_FILES:
+        return ""
+    return f"{files[0]} is a file, and no REF: {_ON_FILES[name].replace('FILE', files[0])}"
+
+
+def _refuse_git_options(name: str, rest: Sequence[str]) -> None:
+    """Raise UsageError for the first option of git that has no place here."""
+    explained = {
+        option: text
+        for options, text in _OPTIONS.get(name, {}).items()
+        for option in options.split()
+    }
+    for word in rest:
+        if word == "--":
+            return
+        option = word.partition("=")[0] if word.startswith("--") else word
+        if option in explained:
+            raise UsageError(f"tape {name} has no {option}: {explained[option]}")
+
+
+def _translate_options(name: str, rest: Sequence[str]) -> list[str]:
+    """Return the words after a command with git's options as they are called here."""
+    dropped, same = _DROPPED.get(name, frozenset()), _SAME.get(name, {})
+    words: list[str] = []
+    for at, word in enumerate(rest):
+        if word == "--":
+            return [*words, *rest[at:]]
+        option, sign, value = word.partition("=")
+        is_flag = name == "grep" and word[:1] == "-" and {*word[1:]} < _GREP_FLAGS
+        is_count = word == "-n" and "".join(rest[at + 1 : at + 2]).isdecimal()
+        if option in dropped or (is_flag and not is_count):
+            continue
+        if option in same:
+            words += [same[option], value] if sign else [same[option]]
+        else:
+            words.append(word)
+    return words
 
 
 def _translate_switch(rest: Sequence[str], creating: Collection[str]) -> list[str]:

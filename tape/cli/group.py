@@ -12,6 +12,7 @@ Every outcome becomes an exit code, and an error one line on standard error:
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import wraps
 from importlib import import_module
@@ -21,11 +22,11 @@ import click
 
 from ..clock import show_times
 from ..damage import catch_damage_warnings
-from ..errors import UsageError
+from ..errors import NotFound, UsageError
 from ..store.locks import DEFAULT_LOCK_WAIT, limit_lock_wait
 from ..text import replace_surrogates, shorten_to_width, show_controls
 from ..version import __version__
-from .git_words import ALIASES, explain_unknown_command, translate_git_words
+from .git_words import ALIASES, explain_file, explain_unknown_command, translate_git_words
 from .streams import INTERRUPTED_CODE, silence_stream, use_visible_streams
 from .terminal import open_pager, print_warning
 
@@ -88,6 +89,9 @@ PAGED_COMMANDS = {
 }  # fmt: skip
 """The commands whose text goes through a pager if it is taller than the terminal."""
 
+_TYPED = "tape.typed"
+"""Where a context keeps the words that were typed, the command first."""
+
 EPILOG = """\b
 REF is [TAPE][:BRANCH][@ENTRY | @{N}][~N | ^N], or a branch of this folder's
 tape: ids by any unique prefix of three digits or more, @LABEL too, @{N} the
@@ -95,8 +99,8 @@ head N moves ago, ~N entries back, ^N before the Nth newest prompt.
 Without a REF: the newest tape of this folder, else of its repository, in
 this checkout or another one.
 
-Commands of git (checkout, branch, tag, commit …) work here too, or name the
-command to use.
+Commands and options of git (checkout, branch -d, log --stat …) work here too,
+or name the command to use.
 """
 
 
@@ -225,12 +229,24 @@ class CommandGroup(LazyGroup):
             verb.callback = _wrap_paged(verb.callback) if name in PAGED_COMMANDS else verb.callback
         return verb
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named; what it cannot find may be a file."""
+        try:
+            return super().invoke(ctx)
+        except NotFound as error:
+            name, *words = ctx.meta[_TYPED]
+            told = str(error)
+            files = [word for word in words if repr(word) in told and os.path.lexists(word)]
+            if told := explain_file(name, files):
+                raise UsageError(told) from None
+            raise
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name, in git's words too, and the rest of them."""
-        if args[0] not in COMMANDS or args[0] == "switch":
-            args = translate_git_words(args)
+        ctx.meta[_TYPED] = args
+        args = translate_git_words(args)
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise UsageError(explain_unknown_command("tape", args[0], [*COMMANDS, *ALIASES]))
         return super().resolve_command(ctx, args)

@@ -70,7 +70,7 @@ _TITLE_COLUMNS = 40
     help="At most N entries.",
 )
 @click.option(
-    "-q", "--quiet", is_flag=True, help="Print nothing; exit with 1 when nothing is found."
+    "-q", "--quiet", is_flag=True, help="Print nothing: the exit code says whether there is a hit."
 )
 @as_json
 @click.pass_obj
@@ -96,7 +96,8 @@ def search(
     All words must match; "a phrase" matches exactly, -word excludes, word* matches a prefix, one OR
     two matches either. Everything else is literal: paths, identifiers, foo->bar. For Chinese,
     Japanese and Korean, any adjacent characters match. The best hits come first. Without words, the
-    newest entries that the options leave are listed.
+    newest entries that the options leave are listed. Exits with 1 when nothing is found, as grep
+    does.
 
     --model takes any part of PROVIDER/MODEL; it finds the answers of matching models and the other
     entries of tapes where one answered.
@@ -116,26 +117,23 @@ def search(
         "tapes": tapes,
     }
 
-    def show(matches: Sequence[SearchMatch]) -> None:
-        _print_hit_objects(matches) if as_json else _print_hits(matches)
-        if not matches:
-            print_warning(f"nothing found for {words!r}" if words else "nothing found")
+    def show(matches: Sequence[SearchMatch]) -> int:
+        if not quiet:
+            _print_hit_objects(matches) if as_json else _print_hits(matches)
+            if not matches:
+                print_warning(f"nothing found for {words!r}" if words else "nothing found")
+        return int(not matches)
 
     matches = search_caught_up(find_store_home(options.store), words, limit, **narrow)
     if matches is not None:
-        if quiet:
-            return int(not matches)
-        show(matches)
-        return 0
+        return show(matches)
     from ..index.library import search_entries  # most searches read no tape
     from .resolve import open_library, warn_of_left_out
 
     with open_library(options) as opened:
         matches = search_entries(*opened, words, limit=limit, **narrow)
-        if quiet:
-            return int(not matches)
-        show(matches)
-        return warn_of_left_out(opened).code
+        code = show(matches)
+        return code if quiet else max(code, warn_of_left_out(opened).code)
 
 
 def _print_hit_objects(hits: Sequence[SearchMatch]) -> None:

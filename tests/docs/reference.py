@@ -60,6 +60,7 @@ ENDS: dict[str, tuple[tuple[int, str], ...]] = {
     "context": (FINDS,),
     "diff": (FINDS,),
     "replay": (FINDS, (4, "--check finds a difference")),
+    "search": ((1, "nothing is found"),),
     "stats": (FINDS,),
     "blame": ((3, "no tape has a change of FILE"),),
     "export": (FINDS, (4, "the tape is damaged; nothing is written")),

@@ -59,8 +59,8 @@ class Command:
             ran = Ran(done, out.getvalue(), err.getvalue().decode())
         return self._checked(ran, code)
 
-    def real(self, *args, stdin: bytes = b"", code: int = 0) -> Ran:
-        """Run it in a process of its own."""
+    def real(self, *args, stdin: bytes = b"", code: int | None = 0) -> Ran:
+        """Run it in a process of its own; `code` as above."""
         done = warm.run([BIN, *args], cwd=self.work, env=self.env, stdin=stdin)
         return self._checked(Ran(done.returncode, done.stdout, done.stderr.decode()), code)
 
