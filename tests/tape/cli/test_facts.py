@@ -43,7 +43,7 @@ def checkouts(tape, tmp_path):
 
 
 def titles(command, *options, verb="ls"):
-    return {row["title"] for row in command(verb, "--json", *options).json}
+    return {row["title"] for row in command(verb, "--json", *options, code=None).json}
 
 
 FILTERS = [
