@@ -212,6 +212,12 @@ def read_git_settings(folder: str, environ: Mapping[str, str]) -> GitSettings:
     return parse_git_settings(data)
 
 
+def find_repository(top: str, environ: Mapping[str, str]) -> str | None:
+    """Return the repository that is checked out at `top`, as its tapes name it."""
+    settings = read_git_settings(top, environ)
+    return settings.find_repository(top, read_checked_out_branch(top))
+
+
 def choose_person(given: str | None, settings: GitSettings) -> str | None:
     """Return who works: the one that is given, else that of git; None where that is `off`."""
     if given:

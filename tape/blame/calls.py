@@ -20,7 +20,7 @@ import re
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, UnsetType
@@ -28,15 +28,14 @@ from msgspec import Raw, Struct, UnsetType
 from ..errors import Damaged, NotFound, TapeError
 from ..files.calls import FileCall, FileDelete, FileRead, FileWrite, parse_file_calls
 from ..files.changes import is_link_mode
+from ..files.work_folder import WorkFolder, find_work_folder
 from ..model.entries import (
     NO_JSON,
     Assistant,
     ChangedFile,
     Checkpoint,
     Context,
-    Meta,
     SavedFile,
-    Start,
     ToolCall,
     ToolResult,
     ToolStart,
@@ -65,6 +64,8 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
     from .replay import ChangeWork
 
+
+T = TypeVar("T")
 
 _NUMBERED = re.compile(r"[ ]*([0-9]+)(?:→|\t| ?\| ?|: )(.*)", re.DOTALL)
 _NOTICE = re.compile(r"\[[^\]\n]*(lines|limit|truncated)[^\]\n]*\]\s*\Z", re.IGNORECASE)
@@ -99,18 +100,48 @@ class FileLocation(NamedTuple):
     tail: str | None = None
     """Last parts of its path, from the project's folder on, if that no longer exists and the
     tape does not have a new one."""
+    versioned: VersionedPath | None = None
+    """Its place in the repository that the tape names, if it is inside of it."""
 
 
-def find_file_location(path: str, cwd: str, newest: Callable[[], str | None]) -> FileLocation:
-    """Return where a file is that was named in `cwd`; `newest` returns where its tape works now."""
-    was = os.path.normpath(os.path.join(cwd, path))  # text, and not looked at
-    inside = f"{cwd.rstrip('/')}/"
-    if os.path.isdir(cwd) or not was.startswith(inside):
-        return FileLocation((was,))
+class VersionedPath(NamedTuple):
+    """A file by its place in a repository: the same one in every checkout."""
+
+    repository: str
+    """`host/owner/name`."""
+    path: str
+    """From the top of the repository."""
+    top: str
+    """The top of the checkout that it was named in."""
+
+
+def find_versioned_path(path: str, top: str, repository: str) -> VersionedPath | None:
+    """Return the place of a file in the repository that is checked out at `top`, if it is there."""
+    inside = f"{top.rstrip('/')}/"
+    if not path.startswith(inside):
+        return None
+    return VersionedPath(repository, path.removeprefix(inside), top)
+
+
+def find_file_location(
+    path: str, folder: WorkFolder, newest: Callable[[], str | None]
+) -> FileLocation:
+    """Return where a file is that was named in a folder.
+
+    `newest` returns where its tape works now.
+    """
+    was = os.path.normpath(os.path.join(folder.cwd, path))  # text, and not looked at
+    versioned = None
+    if folder.project is not None and folder.repository is not None:
+        versioned = find_versioned_path(was, folder.project, folder.repository)
+    inside = f"{folder.cwd.rstrip('/')}/"
+    if os.path.isdir(folder.cwd) or not was.startswith(inside):
+        return FileLocation((was,), versioned=versioned)
     rest, now = was.removeprefix(inside), newest()
     if now is not None and os.path.isdir(now):
-        return FileLocation((was, os.path.join(now, rest)))
-    return FileLocation((was,), f"/{os.path.basename(inside[:-1])}/{rest}")
+        return FileLocation((was, os.path.join(now, rest)), versioned=versioned)
+    tail = f"/{os.path.basename(inside[:-1])}/{rest}"
+    return FileLocation((was,), tail, versioned)
 
 
 _MOVES = frozenset({"start", "meta"})
@@ -131,7 +162,7 @@ class PhaseNotes(NamedTuple):
 class _PhaseContext(NamedTuple):
     """The folder and the prompt at the start of a phase."""
 
-    cwd: str | None = None
+    folder: WorkFolder | None = None
     prompt: str | None = None
 
 
@@ -164,10 +195,10 @@ class CallContext:
         """Report something on this tape that is left out."""
         self.skipped(f"{self.tape.id[:8]}: {text}")
 
-    def cwd(self, phase: PhaseNotes, offset: int) -> str:
-        """Return the working folder at a place; "" if unknown."""
-        own = self._read_newest(phase, phase.moves, offset, read_cwd)
-        return own or self._read_phase_context(phase.name).cwd or ""
+    def folder(self, phase: PhaseNotes, offset: int) -> WorkFolder:
+        """Return the working folder at a place; of an unknown one, all is empty."""
+        own = self._read_newest(phase, phase.moves, offset, read_work_folder)
+        return own or self._read_phase_context(phase.name).folder or WorkFolder("", None)
 
     def prompt(self, phase: PhaseNotes, offset: int) -> str | None:
         """Return the first line of the newest prompt before a place."""
@@ -180,26 +211,28 @@ class CallContext:
         lines = (
             line for _, _, line in self.tape.phases.read_all_lines() if read_type(line) in _MOVES
         )
-        moves = [entry for entry in map(self.entry, lines) if entry and read_cwd(entry)]
-        return read_cwd(max(moves, key=lambda entry: entry.time, default=None))
+        moves = [entry for entry in map(self.entry, lines) if entry and read_work_folder(entry)]
+        newest = read_work_folder(max(moves, key=lambda entry: entry.time, default=None))
+        return newest and newest.cwd
 
     def _read_newest(
         self,
         phase: PhaseNotes,
         offsets: list[int],
         end: int,
-        read: Callable[[Entry | None], str | None],
-    ) -> str | None:
+        read: Callable[[Entry | None], T | None],
+    ) -> T | None:
         """Return the value of `read` for the newest of these lines before `end`."""
         with self.tape.phases.open(phase.name) as file:
             entries = (self.entry(file.line_at(at)) for at in reversed(offsets) if at < end)
-            return next((text for text in map(read, entries) if text is not None), None)
+            return next((value for value in map(read, entries) if value is not None), None)
 
     def _read_phase_context(self, phase: str) -> _PhaseContext:
         """Return what the path that leads to a phase says, read from its end."""
         if phase in self._contexts:
             return self._contexts[phase]
-        cwd = prompt = None
+        folder: WorkFolder | None = None
+        prompt: str | None = None
         begin = read_head_at(self.tape.phases, "", phase, 0)
         lines = (
             line
@@ -208,19 +241,20 @@ class CallContext:
         )
         for line in lines:
             kind = read_type(line)
-            if kind in _MOVES and cwd is None:
-                cwd = read_cwd(self.entry(line))
+            if kind in _MOVES and folder is None:
+                folder = read_work_folder(self.entry(line))
             elif kind in _ASKS and prompt is None:
                 prompt = read_prompt(self.entry(line))
-            if cwd is not None and prompt is not None:
+            if folder is not None and prompt is not None:
                 break
-        self._contexts[phase] = _PhaseContext(cwd, prompt)
+        self._contexts[phase] = _PhaseContext(folder, prompt)
         return self._contexts[phase]
 
 
-def read_cwd(entry: Entry | None) -> str | None:
+def read_work_folder(entry: Entry | None) -> WorkFolder | None:
     """Return the working folder that an entry sets; None if it sets none."""
-    return entry.data.cwd if entry and isinstance(entry.data, Start | Meta) else None
+    folder = find_work_folder(() if entry is None else (entry,))
+    return folder if folder.cwd else None
 
 
 def read_prompt(entry: Entry | None) -> str | None:
@@ -483,9 +517,9 @@ class _CallReader:
         self, place: _CallPlace, call: FileCall, work: ChangeWork, answer: Entry | None
     ) -> None:
         (phase, offset, entry, number, _), around = place, self.around
-        cwd, source_entry, model = around.cwd(phase, offset), answer or entry, None
-        where = find_file_location(call.path, cwd, lambda: around.newest_cwd)
-        source = call.source and os.path.normpath(os.path.join(cwd, call.source))
+        folder, source_entry, model = around.folder(phase, offset), answer or entry, None
+        where = find_file_location(call.path, folder, lambda: around.newest_cwd)
+        source = call.source and os.path.normpath(os.path.join(folder.cwd, call.source))
         if isinstance(entry.data, Assistant):
             model = "/".join(filter(None, (entry.data.provider, entry.data.model))) or None
         self.found.append(

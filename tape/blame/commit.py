@@ -12,7 +12,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..clock import parse_timestamp
 from ..errors import NotFound, UsageError
 from ..model.entries import Start
 from ..model.line import decode_line
@@ -26,7 +25,7 @@ from .notes import (
     is_own_log,
     is_own_trace,
 )
-from .replay import PARTIAL_MATCH, UNKNOWN_RESULT, attribute_lines
+from .replay import PARTIAL_MATCH, UNKNOWN_RESULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -156,14 +155,10 @@ def write_notes(
         data = repository.run("cat-file", "blob", f"{commit.id}:{path}")
         if b"\0" in data:
             continue
-        changes = read_file_history(store, index, Path(repository.top, path), skipped, progress)
-        known = [
-            change
-            for change in changes
-            if parse_timestamp(change.by.time) // 1_000_000 <= int(until)
-        ]
+        history = read_file_history(store, index, Path(repository.top, path), skipped, progress)
         by_cause: dict[tuple[str, bool], tuple[ChangeCause, list[int]]] = {}
-        for attributed in attribute_lines(data.decode("utf-8", "replace"), known) if known else ():
+        known = history.select_until(int(until))
+        for attributed in known.attribute_lines(data.decode("utf-8", "replace")):
             lines = [line for line in added if attributed.first <= line <= attributed.last]
             if attributed.by is not None and attributed.doubt != UNKNOWN_RESULT and lines:
                 mixed = attributed.doubt == PARTIAL_MATCH

@@ -3,8 +3,10 @@
     candidate tapes   those where the index says that a call may name the file, else all
     file events       what calls on them did to files of that name (`calls`)
     history           those of this file, oldest first: it may have been moved by a patch, or its
-                      project may have moved, so that tapes know it by an old path
-    lines             which change brought in each line of the file as it is now (`replay`)
+                      project may have moved, so that tapes know it by an old path; and apart from
+                      them those of the same file in other checkouts of its repository
+    lines             which change brought in each line of the file as it is now (`replay`); what
+                      this checkout does not explain, perhaps the others do
 
 What the tapes say is checked against the file; a line they do not explain is nobody's.
 """
@@ -18,21 +20,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from ..clock import parse_timestamp
 from ..errors import NotFound, UsageError
+from ..folders import locate_repository
 from ..index.full_text import build_loose_expression, space_cjk
 from ..index.library import ask_index
+from ..repository import find_repository
 from ..store.disk import read_file
-from .calls import read_file_events
-from .replay import AttributedChange, BlamedRange, SeenVersion, attribute_lines
+from .calls import find_versioned_path, read_file_events
+from .replay import AttributedChange, BlamedRange, SeenVersion, attribute_lines, fill_ranges
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ..index.projection import Index
     from ..store.store import Store
-    from .calls import FileEvent
+    from .calls import FileEvent, VersionedPath
 
 
 _TOUCHED_QUERY = """
@@ -76,31 +81,72 @@ class ChangeCause(Struct, frozen=True, gc=False):
     """write, edit or patch."""
 
 
+class FileHistory(NamedTuple):
+    """The changes of a file, oldest first, with the texts seen between them."""
+
+    here: list[AttributedChange[ChangeCause]]
+    """Those in this checkout."""
+    everywhere: list[AttributedChange[ChangeCause]]
+    """With those in other checkouts of the repository; empty where there are none of these."""
+
+    def select_until(self, second: int) -> FileHistory:
+        """Return what was done until the end of a second since 1970."""
+        here, everywhere = (
+            [c for c in changes if parse_timestamp(c.by.time) // 1_000_000 <= second]
+            for changes in self
+        )
+        return FileHistory(here, everywhere)
+
+    def attribute_lines(self, text: str) -> list[BlamedRange[ChangeCause]]:
+        """Return the ranges of lines of a text of the file, in order and without gaps.
+
+        Each checkout has its own state, so the others only tell of lines that this one does not
+        explain: those came from there.
+        """
+        ranges = attribute_lines(text, self.here)
+        if self.everywhere:
+            ranges = fill_ranges(ranges, attribute_lines(text, self.everywhere))
+        return ranges
+
+
 class _PathEvents:
     """Which events are those of a file; looks at each path once."""
 
     def __init__(self, read_events: Callable[[str], list[FileEvent]]) -> None:
         self._read_events = read_events
         self._real = cache(os.path.realpath)
+        self._find_repository = cache(lambda top: find_repository(top, os.environ))
+        self._locate = cache(locate_repository)
 
-    def trace_lineage(self, path: str, until: str | None = None) -> list[FileEvent]:
-        """Return what was done to a file before a time, and to the file it was before a move."""
-        own = [
-            own_event
-            for own_event in self._find_own_events(path)
-            if until is None or own_event.time < until
-        ]
+    def trace_lineage(
+        self, path: str, until: str | None = None, *, everywhere: bool
+    ) -> list[FileEvent]:
+        """Return what was done to a file before a time, and to the file it was before a move.
+
+        With `everywhere` also to that file in other checkouts of its repository.
+        """
+        own = self._find_own_events(path)
+        if everywhere:
+            own += self._find_events_elsewhere(path, own)
+        own = sorted(
+            (event for event in own if until is None or event.time < until),
+            key=lambda event: (event.time, event.tape, event.n, event.place),
+        )
         for at in reversed(range(len(own))):
             source = own[at].deed.source
             if source is not None and own[at].known:
-                return [*self.trace_lineage(source, own[at].time), *own[at:]]
+                before = self.trace_lineage(source, own[at].time, everywhere=everywhere)
+                return [*before, *own[at:]]
         return own
+
+    def _read_named_events(self, path: str) -> list[FileEvent]:
+        """Return the events of files that are called as this one, or as what it links to."""
+        names = dict.fromkeys(os.path.basename(place) for place in (path, self._real(path)))
+        return [event for name in names for event in self._read_events(name)]
 
     def _find_own_events(self, path: str) -> list[FileEvent]:
         """Return the events of a file, and of its old path if its project moved."""
-        real = self._real(path)
-        names = dict.fromkeys(os.path.basename(place) for place in (path, real))
-        events = [event for name in names for event in self._read_events(name)]
+        real, events = self._real(path), self._read_named_events(path)
         own = [
             event
             for event in events
@@ -111,7 +157,65 @@ class _PathEvents:
             tail = event.deed.where.tail
             if tail and real.endswith(tail) and (first is None or event.time < first):
                 own.append(event)
-        return sorted(own, key=lambda event: (event.time, event.tape, event.n, event.place))
+        return own
+
+    def _find_events_elsewhere(self, path: str, own: list[FileEvent]) -> list[FileEvent]:
+        """Return the events of a file in other checkouts, but those that are its own.
+
+        The file that one moved is named as in this checkout.
+        """
+        known = {(event.entry, event.place) for event in own}
+        events = [
+            event
+            for event in self._read_named_events(path)
+            if event.deed.where.versioned and (event.entry, event.place) not in known
+        ]
+        if not events:
+            return []
+        tops = {
+            (place.repository, place.path): place.top
+            for named in (path, self._real(path))
+            for place in self._list_versioned_paths(named)
+        }
+        elsewhere = []
+        for event in events:
+            for place in self._list_event_paths(event):
+                top = tops.get((place.repository, place.path))
+                if top is None:
+                    continue
+                deed, source = event.deed, event.deed.source
+                moved = source and find_versioned_path(source, place.top, place.repository)
+                if moved:
+                    deed = deed._replace(source=os.path.join(top, moved.path))
+                elsewhere.append(event._replace(deed=deed))
+                break
+        return elsewhere
+
+    def _list_versioned_paths(self, path: str) -> Iterator[VersionedPath]:
+        """Yield the place of a file in its repository, and in those around it (submodules)."""
+        top = self._locate(os.path.dirname(path))
+        while top is not None:
+            name = self._find_repository(top)
+            place = name and find_versioned_path(path, top, name)
+            if place:
+                yield place
+            above = os.path.dirname(top)
+            top = None if above == top else self._locate(above)
+
+    def _list_event_paths(self, event: FileEvent) -> Iterator[VersionedPath]:
+        """Yield the place of a file in the repository that its tape names, and in a submodule."""
+        versioned = event.deed.where.versioned
+        if versioned is None:
+            return
+        yield versioned
+        for path in event.deed.where.paths:
+            folder = os.path.dirname(path)
+            top = self._locate(folder) if os.path.isdir(folder) else None
+            if top is not None and top.startswith(f"{versioned.top.rstrip('/')}/"):
+                name = self._find_repository(top)
+                place = name and find_versioned_path(path, top, name)
+                if place:
+                    yield place
 
 
 def read_file_history(
@@ -120,11 +224,8 @@ def read_file_history(
     file: Path,
     skipped: Callable[[str], None],
     progress: Callable[[int, int], None],
-) -> list[AttributedChange[ChangeCause]]:
-    """Return the changes of a file, oldest first, with the texts seen between them.
-
-    Empty if no tape has a change of it.
-    """
+) -> FileHistory:
+    """Return the changes of a file; empty if no tape has a change of it."""
 
     @cache
     def read_events(name: str) -> list[FileEvent]:
@@ -139,12 +240,19 @@ def read_file_history(
         return list(by_place.values())
 
     path = os.path.abspath(file)  # links stay: a tape may know the file by one
-    changes = []
-    for event in _PathEvents(read_events).trace_lineage(path):
-        e, deed = event, event.deed
-        cause = ChangeCause(e.tape, e.branch, e.entry, e.time, e.model, e.prompt, deed.op)
-        changes.append(AttributedChange(cause, deed.work, event.known))
-    return changes if any(not isinstance(change.work, SeenVersion) for change in changes) else []
+    events = _PathEvents(read_events)
+    here = events.trace_lineage(path, everywhere=False)
+    everywhere = events.trace_lineage(path, everywhere=True)
+    if everywhere == here:
+        everywhere = []
+    if not any(not isinstance(event.deed.work, SeenVersion) for event in (*here, *everywhere)):
+        return FileHistory([], [])
+    return FileHistory([*map(_read_change, here)], [*map(_read_change, everywhere)])
+
+
+def _read_change(e: FileEvent) -> AttributedChange[ChangeCause]:
+    cause = ChangeCause(e.tape, e.branch, e.entry, e.time, e.model, e.prompt, e.deed.op)
+    return AttributedChange(cause, e.deed.work, e.known)
 
 
 class BlamedFile(NamedTuple):
@@ -178,10 +286,10 @@ def blame_file(
     if b"\0" in data:
         raise UsageError(f"{file} is a binary file: it has no lines")
     text = data.decode("utf-8", "replace")
-    changes = read_file_history(store, index, file, skipped, progress)
-    if not changes:
+    history = read_file_history(store, index, file, skipped, progress)
+    if not any(history):
         raise NotFound(f"{file}: no tape of {store.path} has a change of it")
     *lines, last = text.removeprefix("\ufeff").split("\n")
     whole = [*lines, last] if last else lines
-    ranges = attribute_lines(text, changes)
+    ranges = history.attribute_lines(text)
     return BlamedFile([line.removesuffix("\r") for line in whole], ranges)

@@ -257,6 +257,34 @@ def attribute_lines(current: str, changes: Sequence[AttributedChange[By]]) -> li
     return ranges
 
 
+def fill_ranges(
+    ranges: Sequence[BlamedRange[By]], wider: Sequence[BlamedRange[By]]
+) -> list[BlamedRange[By]]:
+    """Return ranges of a text, with what others of the same text know of its unexplained lines.
+
+    A line that may be older than its change is theirs too, where they are certain of another one.
+    """
+    filled: list[BlamedRange[By]] = []
+    others = iter(wider)
+    other = next(others, None)
+    for own in ranges:
+        first = own.first
+        while first <= own.last:
+            while other is not None and other.last < first:
+                other = next(others, None)
+            assert other is not None  # both are of the same text
+            last = min(own.last, other.last)
+            is_sure = other.by is not None and other.doubt is None
+            source = other if own.by is None or (own.is_older and is_sure) else own
+            before = filled[-1] if filled else None
+            if before is not None and (before.by, before.doubt) == (source.by, source.doubt):
+                filled[-1] = before._replace(last=last)
+            else:
+                filled.append(source._replace(first=first, last=last))
+            first = last + 1
+    return filled
+
+
 def _claim_lines(
     marks: Sequence[int], claims: _LineOwners, owner: _LineOwner, besides: Collection[int] = ()
 ) -> None:

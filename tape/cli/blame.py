@@ -73,7 +73,8 @@ def blame(
     Each line reads: entry, tape, time, number, text. `^` before an entry: it wrote the whole
     file and the earlier content is unknown, so the line may be older. `?`: it is unknown whether
     that call ran, or only part of its text is still there. A line without an entry was changed
-    outside the tapes (in an editor, or by a command), or was there before.
+    outside the tapes (in an editor, or by a command), or was there before. What the tapes of this
+    checkout do not explain may come from another one of its repository, whose tapes count too.
 
     --json prints an array of {first, last, tape, branch, entry, time, model, prompt, op, certain,
     why}; for lines that no tape explains all but the first two are null.

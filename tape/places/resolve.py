@@ -182,13 +182,9 @@ def find_tape_elsewhere(store: Store, index: Index | None, cwd: str) -> TapeRow 
     root = locate_repository(cwd)
     if root is None:
         return None
-    from ..repository import (  # nearly always a tape of this checkout is there
-        read_checked_out_branch,
-        read_git_settings,
-    )
+    from ..repository import find_repository  # nearly always a tape of this checkout is there
 
-    settings = read_git_settings(root, os.environ)
-    name = settings.find_repository(root, read_checked_out_branch(root))
+    name = find_repository(root, os.environ)
     if name is None:
         return None
     wanted = TapeFilter(checkout=Checkout(root, name))
