@@ -23,7 +23,7 @@ ORDER = {
     "tape": [
         *("version", "errors", "damage", "clock", "text", "lookalikes"),
         *("ids", "folders", "repository", "formats.sessions.registry", "places.reference"),
-        *("index.tape_filter", "index.reader", "index.full_text"),
+        *("index.tape_filter", "places.checkout", "index.reader", "index.full_text"),
         *("model", "store", "context", "files", "history", "formats", "index"),
         *("places", "blame", "check", "store.maintenance", "render"),
         *("masking", "archive", "pages", "sessions", "unite", "remote", "tools", "stores"),

@@ -14,10 +14,11 @@ import click
 from ..clock import format_age, parse_timestamp, read_clock
 from ..index.reader import fetch_newest_tapes
 from ..index.tape_filter import FACTS
+from ..places.checkout import find_checkout
 from ..text import SHORT, shorten_to_width, show_controls, to_single_line
 from .environment import find_store_home, get_current_folder
 from .output import CountedCommand, CountType, as_json, format_examples
-from .tape_facts import choose_by_facts, find_checkout
+from .tape_facts import choose_by_facts
 from .terminal import (
     align_column,
     can_colour,
@@ -170,7 +171,7 @@ def _find_checkout_here(*, here: bool) -> Checkout | None:
     Raises NotFound instead with `here`.
     """
     folder = get_current_folder(is_needed=here)
-    return find_checkout(folder) if folder else None
+    return find_checkout(folder, os.environ) if folder else None
 
 
 def _list_after_catching_up(

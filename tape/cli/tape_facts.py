@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import UsageError
-from ..folders import locate_repository
-from ..index.tape_filter import FACTS, Checkout, TapeFilter
-from .environment import find_facts
+from ..index.tape_filter import FACTS, TapeFilter
+from ..places.checkout import find_checkout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,19 +54,13 @@ def build_tape_filter(
     if repository is None:
         return TapeFilter(None, person, machine)
     if _is_path(repository) and os.path.isdir(repository):  # noqa: PTH112 (no pathlib)
-        place = find_checkout(os.path.abspath(repository))  # noqa: PTH100 (as tapes keep it)
+        place = find_checkout(os.path.abspath(repository), os.environ)  # noqa: PTH100 (as tapes keep it)
         return TapeFilter(None, person, machine, place)
     if ":" in repository:
         from ..repository import name_repository  # only for a URL
 
         repository = name_repository(repository) or repository
     return TapeFilter(repository, person, machine)
-
-
-def find_checkout(folder: str) -> Checkout:
-    """Return the repository of a folder, or the folder itself outside of one."""
-    root = locate_repository(folder)
-    return Checkout(folder) if root is None else Checkout(root, find_facts(root).repository)
 
 
 def _is_path(text: str) -> bool:

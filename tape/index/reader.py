@@ -173,6 +173,17 @@ def select_newest_tapes(
     return [to_tape_row(*row) for row in rows.values()]
 
 
+def select_named_tapes(db: sqlite3.Connection, tapes: Iterable[str], text: str) -> list[TapeRow]:
+    """Return the tapes with these ids, and those with a text in what a row of a list says.
+
+    That is id, title, folder, repository and person, in any case of letters. Newest first.
+    """
+    db.create_function("folded", 1, str.lower, deterministic=True)  # not only A to Z
+    wanted = "[{}]".format(",".join(f'"{tape}"' for tape in tapes))
+    rows = db.execute(f"{_SELECT_LISTED}{_NAMED}", (wanted, text.lower()))
+    return [to_tape_row(*row) for row in rows]
+
+
 _SELECT_LISTED = f"SELECT {TAPE_COLUMNS} FROM tapes WHERE folder <> ''"
 _NEWEST = " ORDER BY updated DESC, id DESC LIMIT ?4"
 # Each place is found by the index on it; of a folder with thousands of tapes only the newest ones.
@@ -183,6 +194,11 @@ _IN_CHECKOUT = (
     " UNION SELECT id FROM tapes WHERE cwd > ?2 AND cwd < ?3"
     " UNION SELECT id FROM tapes WHERE project > ?2 AND project < ?3)"
 )
+
+_NAMED = """ AND (lower(hex(id)) IN (SELECT value FROM json_each(?1)) OR instr(folded(
+    lower(hex(id)) || ' ' || coalesce(title, '') || ' ' || cwd || ' '
+    || coalesce(repository, '') || ' ' || coalesce(person, '')), ?2) > 0)
+    ORDER BY updated DESC, id DESC"""
 
 
 def is_caught_up(db: sqlite3.Connection, home: str) -> bool:

@@ -27,10 +27,11 @@ from ..errors import Ambiguous, NotFound, TapeError, UsageError
 from ..folders import locate_repository
 from ..ids import is_id_prefix
 from ..index.library import ask_index, list_newest_tapes, list_tapes, read_tape_row
-from ..index.tape_filter import Checkout, TapeFilter
+from ..index.tape_filter import TapeFilter
 from ..store.phase import ORIGIN
 from ..store.refs import is_ref_name, read_head_at
 from ..store.tape import Hit
+from .checkout import find_checkout
 from .reference import (
     MIN_SURE_DIGITS,
     Reference,
@@ -179,15 +180,10 @@ def _find_in_tape(tape: Tape, index: Index | None, reference: Reference) -> Hit:
 
 def find_tape_elsewhere(store: Store, index: Index | None, cwd: str) -> TapeRow | None:
     """Return the newest tape of a folder's repository that was recorded in another checkout."""
-    root = locate_repository(cwd)
-    if root is None:
+    checkout = find_checkout(cwd, os.environ)
+    if checkout.repository is None:
         return None
-    from ..repository import find_repository  # nearly always a tape of this checkout is there
-
-    name = find_repository(root, os.environ)
-    if name is None:
-        return None
-    wanted = TapeFilter(checkout=Checkout(root, name))
+    wanted = TapeFilter(checkout=checkout)
     rows = list_newest_tapes(store, index, 1, None, wanted)
     return rows[0] if rows else None
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tape.places.checkout import find_checkout
 from tape.places.resolve import resolve_reference
 
 from ...errors import ConfigurationError
@@ -27,8 +28,9 @@ def _start_session(host: OpenSession, _argument: str) -> CommandReply:
 
 
 def build_session_picker(host: OpenSession) -> Picker:
-    """Return the list of sessions of all folders."""
-    find = partial(list_sessions, host.library.store.tapes.parent)
+    """Return the list of sessions of all folders, with those of this repository before others."""
+    here = find_checkout(host.session.setup.env.working_directory, host.models.environ)
+    find = partial(list_sessions, host.library.store.tapes.parent, here)
     return Picker("resume", find, {"enter": ("continues it", "/resume {}")})
 
 

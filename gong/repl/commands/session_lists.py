@@ -1,7 +1,7 @@
 """What /resume, /switch, /rewind and /tree choose from: sessions, branches, prompts.
 
-Each returns rows for what is typed into the list. Sessions are found by the words of their talk, in
-all folders; the others by the words of their row.
+Each returns rows for what is typed into the list. Sessions are found by the words of their talk and
+of their row, in all folders; the others by the words of their row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from tape.clock import format_age, parse_timestamp, read_clock
 from tape.errors import TapeError, UsageError
 from tape.history.graph import GraphLanes, order_newest_first, read_graph, split_runs
-from tape.index.library import list_tapes, open_store, search_entries
+from tape.index.library import list_newest_tapes, open_store, query_index, search_entries
+from tape.index.reader import select_named_tapes
 from tape.model.entries import User, join_texts
 from tape.model.line import decode_line, describe_blob_head, read_id, read_type
 from tape.store.path import Segment
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from tape.index.library import Library
     from tape.index.reader import TapeRow
+    from tape.index.tape_filter import Checkout
     from tape.store.tape import Tape
 
 MAX_SESSIONS = 200
@@ -35,23 +37,25 @@ _MAX_HITS = 400
 _FOLDER_CHARS = 24
 
 
-def list_sessions(home: Path, words: str) -> list[PickerRow]:
+def list_sessions(home: Path, here: Checkout, words: str) -> list[PickerRow]:
     """Return the newest sessions of all folders, or those whose talk has all words; newest first.
 
-    The store at `home` is opened for this question, so that it can be asked in any thread.
+    Those of the repository `here` come before the others, in whatever checkout they were. The store
+    at `home` is opened for this question, so that it can be asked in any thread.
     """
     with open_store(home) as library:
-        rows = list_tapes(*library, limit=None if words else MAX_SESSIONS)
-        if not words:
-            return [_build_session_row(row) for row in rows]
-        session_ids = _find_sessions(library, words)
-    lowered = words.lower()
-    return [
-        _build_session_row(row)
-        for row in rows
-        if row.id in session_ids
-        or lowered in f"{row.id} {row.title} {row.cwd} {row.repository} {row.person}".lower()
-    ][:MAX_SESSIONS]
+        if words:
+            rows = _find_named_tapes(library, words)
+        else:
+            rows = list_newest_tapes(*library, MAX_SESSIONS, here)
+    rows.sort(key=lambda row: not here.has(row))
+    return [_build_session_row(row) for row in rows[:MAX_SESSIONS]]
+
+
+def _find_named_tapes(library: Library, words: str) -> list[TapeRow]:
+    """Return the tapes that say these words, or whose row does, newest first."""
+    tapes = _find_sessions(library, words)
+    return query_index(*library, lambda db: select_named_tapes(db, tapes, words))
 
 
 def _find_sessions(library: Library, words: str) -> set[str]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, get_args
 from prompt_toolkit.completion import Completer, Completion, ThreadedCompleter
 
 from tape.errors import TapeError
+from tape.places.checkout import find_checkout
 from tape.text import show_controls
 
 from ...credentials import Credentials
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
+
+    from tape.index.tape_filter import Checkout
 
     from ...assembly.open_session import OpenSession
     from ...env.protocol import ProgramRunner
@@ -81,6 +84,11 @@ class InputCompleter(Completer):
         """`commands` is the argument of each command, and what it does."""
         self._host, self._commands = host, commands
         self._files = FolderNames(env, host.session.setup.env.working_directory)
+
+    @cached_property
+    def _checkout(self) -> Checkout:
+        environ = self._host.models.environ
+        return find_checkout(self._host.session.setup.env.working_directory, environ)
 
     def get_completions(
         self,
@@ -130,7 +138,7 @@ class InputCompleter(Completer):
             )
         elif name == "resume":
             home = self._host.library.store.tapes.parent
-            for row in list_sessions(home, typed)[:MAX_OFFERED]:
+            for row in list_sessions(home, self._checkout, typed)[:MAX_OFFERED]:
                 about = f"{row.text[:_META_CHARS]}  {row.note}"
                 yield Completion(row.value, -len(typed), display_meta=show_controls(about))
             return
