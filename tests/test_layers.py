@@ -26,7 +26,17 @@ ORDER = {
         *("index.tape_filter", "places.checkout", "index.reader", "index.full_text"),
         *("model", "store", "context", "files", "history", "formats", "index"),
         *("places", "blame", "check", "store.maintenance", "render"),
-        *("masking", "archive", "pages", "sessions", "unite", "remote", "tools", "stores"),
+        *(
+            "masking",
+            "archive",
+            "pages",
+            "sessions",
+            "unite",
+            "remote",
+            "testing",
+            "tools",
+            "stores",
+        ),
         *("__init__", "cli", "__main__"),
     ],
     "gong": [

@@ -43,9 +43,9 @@ _VERBS = """
     request require reset resize resolve restate restore resume revoke rewrite route run save say
     scale scan scroll scrub search seek select send serve set settle shape shorten show shrink
     silence skip sleep space spawn splice split spread stage start stat stem stop store stream strip
-    style substitute suggest sum summarize survey swap switch sync take terminate tidy touch trace
-    translate trim truncate trust try undo unescape unite unlink unpack unspace unwrap upcast update
-    use validate verify view wait walk warn watch weigh wrap write
+    style substitute suggest sum summarize survey swap switch sync take terminate test tidy touch
+    trace translate trim truncate trust try undo unescape unite unlink unpack unspace unwrap upcast
+    update use validate verify view wait walk warn watch weigh wrap write
 """
 VERBS = frozenset(_VERBS.split())
 """First words of functions that do something: put yours here where it is one."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -31,6 +32,8 @@ from .objects import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .remote import Remote
 
 REGISTRY_NAME = "remotes.json"
@@ -132,7 +135,21 @@ def open_remote(url: str) -> Remote:
         from .folder import FolderRemote
 
         return FolderRemote(Path(unquote(urlsplit(url).path)))
+    if scheme == "s3":
+        with _needs_extra("s3"):
+            from .s3 import S3Remote
+
+        return S3Remote(url)
     raise UsageError(f"{url} is no address of a remote")
+
+
+@contextmanager
+def _needs_extra(name: str) -> Iterator[None]:
+    """Raise UsageError where the libraries of an extra are not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UsageError(f"this remote needs {error.name}: pip install 'gong[{name}]'") from error
 
 
 def probe_remote(remote: Remote) -> None:

@@ -1,7 +1,9 @@
 """What a remote is: bytes by key, elsewhere, of which only create-only writes are assumed.
 
 Whoever creates a key first has it: nothing else decides between two that push at once. Keys are
-texts of `[a-z0-9./-]`, in folders, compared byte by byte; see `objects` for those that there are.
+texts of `[a-z0-9./-]` in folders, compared byte by byte; no name begins with a dot, and none is
+that of an object and of a folder. See `objects` for the keys that there are; `tape.testing.remotes`
+has the tests of what every remote keeps.
 """
 
 from __future__ import annotations

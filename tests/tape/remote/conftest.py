@@ -4,6 +4,7 @@ import pytest
 
 from tests.tape import making
 from tests.tape.remote.machines import CountedRemote, Machine
+from tests.tape.remote.servers import serving_localbucket, serving_ministack
 
 
 @pytest.fixture
@@ -18,3 +19,15 @@ def two(tmp_path, remote):
     with one.store.create(making.beginning("a session")) as tape:
         making.write(tape, "one", "two")
     return one, two
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory):
+    with serving_ministack(tmp_path_factory.mktemp("ministack")) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def localbucket(tmp_path_factory):
+    with serving_localbucket(tmp_path_factory.mktemp("localbucket")) as endpoint:
+        yield endpoint
