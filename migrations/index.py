@@ -253,6 +253,21 @@ def m010_facts_that_travel(db: Database) -> None:
     )
 
 
+@steps()
+def m011_agents(db: Database) -> None:
+    """Keep of each tape which program made the session: everything is read again."""
+    m006_one_row_for_a_change(db)
+    db.execute("ALTER TABLE tapes ADD COLUMN agent TEXT")
+    db.execute("CREATE INDEX tapes_agent ON tapes (agent, updated, id) WHERE agent IS NOT NULL")
+    db.execute("DROP VIEW sessions")
+    db.create_view(
+        "sessions",
+        "SELECT lower(hex(id)) AS tape, title, folder, cwd, project, repository, git_branch, "
+        "person, machine, agent, created, updated, provider, model, mode, entries, branches, "
+        "tokens, input_tokens, output_tokens, cost, todos FROM tapes",
+    )
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(

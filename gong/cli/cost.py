@@ -86,7 +86,8 @@ def cost(
     REF defaults to the newest session of this folder. Calls and turns are those of a path; a turn
     is a prompt and everything that answers it, sub-agents included. Days are UTC. An unknown cost
     is shown as unknown; `+` after a sum means that it leaves out unknown costs. Hints say what
-    would cost less. --repository, --person and --machine choose among all tapes.
+    would cost less. --repository, --person, --machine and --agent choose among all
+    tapes.
 
     --json prints {by, total, rows, hints}; a row is {key, label} and, as the total, {calls, input,
     output, reasoning, cache_read, cache_write, total, cost, unknown_calls}.

@@ -56,6 +56,7 @@ _SORTS: dict[str, Callable[[TapeRow], Any]] = {
 _TITLE_COLUMNS, _MIN_TITLE_COLUMNS = 60, 12
 _MODEL_COLUMNS, _MIN_MODEL_COLUMNS = 30, 12
 _FOLDER_COLUMNS, _MIN_FOLDER_COLUMNS = 24, 10
+AGENT_COLUMNS = 11
 
 
 @click.command(
@@ -100,7 +101,7 @@ def ls(
     sort: str | None,
     as_json: bool,
 ) -> int:
-    """List tapes, newest first: short id, age, folder, title, model, entries, branches, cost.
+    """List tapes, newest first: id, age, folder, title, agent, model, entries, branches, cost.
 
     Those of this repository, in whatever checkout, or of this folder come before the others; not
     with --sort and --json. A narrow terminal gets fewer columns.
@@ -109,8 +110,8 @@ def ls(
 
     --json prints an array of {id, path, folder, title, cwd, project, created, updated, model,
     entries, branches, cost, provider, tokens, input_tokens, output_tokens, git_branch, mode,
-    todos, repository, person, machine}. Cost and tokens are of all calls on the tape; input_tokens
-    are those not cached.
+    todos, repository, person, machine, agent}. Cost and tokens are of all calls on the tape;
+    input_tokens are those not cached.
     """
     most = limit if limit is not None else None if every else TAPE_LIMIT
     now = read_clock()
@@ -280,6 +281,10 @@ def _print_tapes(chosen: Sequence[TapeRow], most: int | None, *, warns: bool) ->
         print_warning(f"these are the first {len(first_rows)}; --all lists every tape")
 
 
+_DROPPED = ("BRANCHES", "ENTRIES", "COST", "AGENT", "MODEL", "FOLDER")
+"""Columns that a narrow terminal leaves out, in this order."""
+
+
 def format_tapes(rows: Sequence[TapeRow], time: int, wide: int) -> list[str]:
     """Return tapes as a table with a heading, cut so that a row fits.
 
@@ -292,18 +297,22 @@ def format_tapes(rows: Sequence[TapeRow], time: int, wide: int) -> list[str]:
     models = {name: format_model(name or "–", room) for name in {row.model for row in rows}}
     room = min(max(wide // 5, _MIN_FOLDER_COLUMNS), _FOLDER_COLUMNS)
     places = {cwd: format_folder(cwd, room) for cwd in {row.cwd for row in rows}}
+    agents = {
+        name: shorten_to_width(name or "–", AGENT_COLUMNS) for name in {row.agent for row in rows}
+    }
     costs = ["–" if row.cost is None else f"${row.cost:.2f}" for row in rows]
     columns: dict[str, Sequence[str]] = {
         "ID": align_column(["ID", *(row.id[:SHORT] for row in rows)]),
         "AGE": align_column(["AGE", *ages], right=True),
         "FOLDER": align_column(["FOLDER", *(places[row.cwd] for row in rows)]),
         "TITLE": [" " * _MIN_TITLE_COLUMNS],
+        "AGENT": align_column(["AGENT", *(agents[row.agent] for row in rows)]),
         "MODEL": align_column(["MODEL", *(models[row.model] for row in rows)]),
         "ENTRIES": align_column(["ENTRIES", *(str(row.entries) for row in rows)], right=True),
         "BRANCHES": align_column(["BRANCHES", *(str(row.branches) for row in rows)], right=True),
         "COST": align_column(["COST", *costs], right=True),
     }
-    room = drop_columns(columns, wide, ("BRANCHES", "COST", "ENTRIES", "MODEL", "FOLDER"))
+    room = drop_columns(columns, wide, _DROPPED)
     room = min(room + _MIN_TITLE_COLUMNS, _TITLE_COLUMNS)
     titles = ["TITLE", *(shorten_to_width(row.title or "–", room) for row in rows)]
     columns["TITLE"] = align_column(titles)

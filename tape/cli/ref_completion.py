@@ -1,4 +1,4 @@
-"""Completions of a REF from the index as it is: tapes, branches, labels and new entries."""
+"""Completions from the index as it is: tapes, branches, labels and new entries; agents."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ def list_ref_completions(
         CompletionItem(value, help=to_single_line(about) or None)
         for value, about in completions or ()
     ]
+
+
+def list_agent_completions(
+    ctx: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return completions of the name of an agent that made a session here."""
+    names = reader.query_index_file(
+        find_store_home(getattr(ctx.obj, "store", None)), reader.fetch_agents
+    )
+    return [CompletionItem(name) for name in names or () if name.startswith(incomplete.lower())]
 
 
 def _iter_ref_completions(db: sqlite3.Connection, text: str) -> Iterator[tuple[str, str]]:

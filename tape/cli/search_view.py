@@ -14,6 +14,7 @@ from ..clock import read_clock, render_time
 from ..index.search import search_caught_up
 from ..text import SHORT, shorten_to_width, show_controls
 from .environment import find_store_home
+from .listing import AGENT_COLUMNS
 from .output import CountedCommand, CountType, as_json, format_examples
 from .tape_facts import choose_by_facts
 from .terminal import (
@@ -103,9 +104,9 @@ def search(
     entries of tapes where one answered.
 
     --json prints an array of {tape, title, folder, phase, offset, entry, n, time, type, branch,
-    snippet, marks, score, cwd, repository, person, machine, prompt}; marks are the start and end,
-    in characters, of each match in the snippet, prompt is the {entry, text} that led to it, or
-    null; cwd and what follows are of the tape.
+    snippet, marks, score, cwd, repository, person, machine, agent, prompt}; marks are the start
+    and end, in characters, of each match in the snippet, prompt is the {entry, text} that led to
+    it, or null; cwd to agent are of the tape.
     """
     words, now = " ".join(query), read_clock()
     narrow: SearchFilter = {
@@ -149,7 +150,7 @@ def _print_hit_objects(hits: Sequence[SearchMatch]) -> None:
 
 _OBJECT_KEYS = (
     "tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch",
-    "snippet", "marks", "score", "cwd", "repository", "person", "machine",
+    "snippet", "marks", "score", "cwd", "repository", "person", "machine", "agent",
 )  # fmt: skip
 
 
@@ -159,7 +160,8 @@ def _print_hits(hits: Sequence[SearchMatch]) -> None:
     for hit in hits:
         place = style_text(f"{hit.tape[:SHORT]}@{hit.entry[:SHORT]}", fg="yellow")
         title = f"  {shorten_to_width(hit.title, _TITLE_COLUMNS)}" if hit.title else ""
-        lines.append(f"{place}  {render_time(hit.time)}  {hit.type}{title}")
+        agent = shorten_to_width(hit.agent or "–", AGENT_COLUMNS)
+        lines.append(f"{place}  {render_time(hit.time)}  {agent}  {hit.type}{title}")
         text, at = "    ", 0
         for start, end in hit.marks:
             text += show_controls(hit.snippet[at:start])

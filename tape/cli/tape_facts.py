@@ -1,4 +1,4 @@
-"""Options that choose tapes by what they say of themselves: their repository, person, machine."""
+"""Options that choose tapes by what they say of themselves: repository, person, machine, agent."""
 
 from __future__ import annotations
 
@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import UsageError
-from ..index.tape_filter import FACTS, TapeFilter
+from ..index.tape_filter import TapeFilter
 from ..places.checkout import find_checkout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from click.shell_completion import CompletionItem
+
 R = TypeVar("R")
+
+
+def _complete_agent(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from .ref_completion import list_agent_completions  # only a shell asks
+
+    return list_agent_completions(ctx, param, incomplete)
+
 
 _OPTIONS = (
     click.option(
@@ -26,6 +37,14 @@ _OPTIONS = (
     ),
     click.option("--person", metavar="NAME", help="Only tapes of this person: name or email."),
     click.option("--machine", metavar="NAME", help="Only tapes begun on this machine."),
+    click.option(
+        "--agent",
+        "agents",
+        metavar="NAME",
+        multiple=True,
+        shell_complete=_complete_agent,
+        help="Only sessions that this agent made, such as gong, claude or codex; may be repeated.",
+    ),
 )
 
 
@@ -34,9 +53,15 @@ def choose_by_facts(command: Callable[..., R]) -> Callable[..., R]:
 
     @wraps(command)
     def run(
-        *given: Any, repository: str | None, person: str | None, machine: str | None, **rest: Any
+        *given: Any,
+        repository: str | None,
+        person: str | None,
+        machine: str | None,
+        agents: tuple[str, ...],
+        **rest: Any,
     ) -> R:
-        return command(*given, tapes=build_tape_filter(repository, person, machine), **rest)
+        tapes = build_tape_filter(repository, person, machine, agents)
+        return command(*given, tapes=tapes, **rest)
 
     for option in reversed(_OPTIONS):
         run = option(run)
@@ -44,23 +69,24 @@ def choose_by_facts(command: Callable[..., R]) -> Callable[..., R]:
 
 
 def build_tape_filter(
-    repository: str | None, person: str | None, machine: str | None
+    repository: str | None, person: str | None, machine: str | None, agents: tuple[str, ...] = ()
 ) -> TapeFilter:
     """Return the filter that the values of the options mean; raise UsageError for an empty one."""
-    given = (repository, person, machine)
-    for name, value in zip(FACTS, given, strict=True):
+    given = [("repository", repository), ("person", person), ("machine", machine)]
+    for name, value in (*given, *(("agent", agent) for agent in agents)):
         if value is not None and not value.strip():
-            raise UsageError(f"--{name} needs a name, or a part of one")
+            raise UsageError(f"--{name} needs a name" + ", or a part of one" * (name != "agent"))
+    chosen = TapeFilter(None, person, machine, agents=tuple(name.strip() for name in agents))
     if repository is None:
-        return TapeFilter(None, person, machine)
+        return chosen
     if _is_path(repository) and os.path.isdir(repository):  # noqa: PTH112 (no pathlib)
         place = find_checkout(os.path.abspath(repository), os.environ)  # noqa: PTH100 (as tapes keep it)
-        return TapeFilter(None, person, machine, place)
+        return chosen._replace(checkout=place)
     if ":" in repository:
         from ..repository import name_repository  # only for a URL
 
         repository = name_repository(repository) or repository
-    return TapeFilter(repository, person, machine)
+    return chosen._replace(repository=repository)
 
 
 def _is_path(text: str) -> bool:

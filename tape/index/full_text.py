@@ -264,7 +264,7 @@ _TERM = re.compile(r'"((?:[^"]|"")*)"((?: \*)?)')
 _FIELDS = (
     "lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, "
     'e."offset", e.length, lower(hex(e.id)), e.n, e.time, k.name, '
-    "t.cwd, t.repository, t.person, t.machine"
+    "t.cwd, t.repository, t.person, t.machine, t.agent"
 )
 
 
@@ -288,6 +288,7 @@ class RankedEntry(NamedTuple):
     repository: str | None
     person: str | None
     machine: str | None
+    agent: str | None
     score: float
 
 

@@ -33,7 +33,7 @@ APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
 ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.store.phase.ORIGIN`."""
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _ALWAYS_CHECKED = 100
@@ -117,6 +117,8 @@ class TapeRow(NamedTuple):
     """`Name <email>`, as newest said."""
     machine: str | None = None
     """The name of the machine, as newest said."""
+    agent: str | None = None
+    """The program that made the session: the agent it was imported from, if it was."""
 
 
 TAPE_COLUMNS = ", ".join(
@@ -338,6 +340,11 @@ def find_tape_id(db: sqlite3.Connection, word: str, cwd: str) -> bytes | None:
     newest = "SELECT id FROM tapes WHERE cwd = ? ORDER BY updated DESC LIMIT 1"
     row: tuple[bytes] | None = db.execute(newest, (cwd,)).fetchone()
     return row and row[0]
+
+
+def fetch_agents(db: sqlite3.Connection) -> list[str]:
+    """Return the agents that made sessions, each once."""
+    return [name for (name,) in db.execute("SELECT DISTINCT agent FROM tapes WHERE agent > ''")]
 
 
 def fetch_branches(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:

@@ -74,6 +74,7 @@ class SearchMatch(NamedTuple):
     repository: str | None = None
     person: str | None = None
     machine: str | None = None
+    agent: str | None = None
 
 
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -121,7 +122,8 @@ def find_matches(
             SearchMatch(
                 *(hit.tape, hit.title, hit.folder, hit.phase, hit.offset, hit.entry, hit.n),
                 *(format_timestamp(hit.time), hit.type, hit.branch, text, marks, hit.score),
-                *(_read_prompt(db, lines, hit), hit.cwd, hit.repository, hit.person, hit.machine),
+                *(_read_prompt(db, lines, hit), hit.cwd, hit.repository, hit.person),
+                *(hit.machine, hit.agent),
             )
             for hit, text, marks in hits
         ]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .tape_filter import TapeFilter
 
 By = Literal[
-    "all", "tape", "branch", "model", "day", "tool", "repository", "person", "machine"
+    "all", "tape", "branch", "model", "day", "tool", "repository", "person", "machine", "agent"
 ]  # fmt: skip
 """What is summed together."""
 
@@ -124,6 +124,7 @@ _KEY_SQL = {
     "repository": ("t.repository", "NULL"),
     "person": ("t.person", "NULL"),
     "machine": ("t.machine", "NULL"),
+    "agent": ("t.agent", "NULL"),
 }
 _COUNTED_SQL = f"""
     JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape

@@ -9,8 +9,10 @@ from typing import NamedTuple, Protocol
 
 from ..text import replace_surrogates
 
-FACTS = ("repository", "person", "machine")
+_IN_PART = ("repository", "person", "machine")
 """The columns of a tape that a filter may ask for a part of."""
+FACTS = (*_IN_PART, "agent")
+"""The columns of a tape that a filter may ask for."""
 
 
 class TapeFacts(Protocol):
@@ -27,6 +29,10 @@ class TapeFacts(Protocol):
     @property
     def repository(self) -> str | None:
         """The name of that repository."""
+
+    @property
+    def agent(self) -> str | None:
+        """The program that made the session."""
 
 
 class Checkout(NamedTuple):
@@ -54,12 +60,18 @@ class TapeFilter(NamedTuple):
     machine: str | None = None
     checkout: Checkout | None = None
     """The repository of this folder, wherever it is checked out."""
+    agents: tuple[str, ...] = ()
+    """Whole names of programs, one of which made it; () is for all."""
 
     def matches(self, row: TapeFacts) -> bool:
         """Return whether a tape is meant."""
-        return (self.checkout is None or self.checkout.has(row)) and all(
-            _replace_capitals(part) in _replace_capitals(getattr(row, name) or "")
-            for name, part in self._list_parts()
+        return (
+            (self.checkout is None or self.checkout.has(row))
+            and (not self.agents or _replace_capitals(row.agent or "") in self._list_agents())
+            and all(
+                _replace_capitals(part) in _replace_capitals(getattr(row, name) or "")
+                for name, part in self._list_parts()
+            )
         )
 
     def build_condition(self) -> tuple[str, list[str]]:
@@ -79,11 +91,18 @@ class TapeFilter(NamedTuple):
                 conditions.append(f"(repository = ? OR repository IS NULL AND {at_root})")
                 values.append(replace_surrogates(named))
             values.append(replace_surrogates(self.checkout.root))
+        if self.agents:
+            agents = self._list_agents()
+            conditions.append(f"lower(agent) IN ({', '.join('?' * len(agents))})")
+            values += agents
         return " AND ".join(conditions), values
 
     def _list_parts(self) -> list[tuple[str, str]]:
-        named = zip(FACTS, self[:3], strict=True)
+        named = zip(_IN_PART, self[:3], strict=True)
         return [(name, replace_surrogates(part)) for name, part in named if part is not None]
+
+    def _list_agents(self) -> list[str]:
+        return [_replace_capitals(replace_surrogates(name)) for name in self.agents]
 
 
 def _replace_capitals(text: str) -> str:

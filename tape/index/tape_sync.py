@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from ..errors import TapeError
 from ..store.phase import ORIGIN
 from ..store.refs import JOURNAL_NAME, read_head_at
+from ..text import replace_surrogates
 from . import tables
 from .database import write_transaction
 from .reader import TapeRow, describe_stamps
@@ -178,7 +179,20 @@ def _build_tape_row(
         repository=moved.repository,
         person=_find_newest(tally.person for tally in newest),
         machine=_find_newest(tally.machine for tally in newest),
+        agent=name_agent(tape.info.by),
     )
+
+
+def name_agent(by: str) -> str | None:
+    """Return the agent of a tape, from what `tape.json` says it was made by.
+
+    `gong/1.2` → gong; `tape/1.2 (import from codex)` and `tape/1.2 (store of codex)` → codex.
+    """
+    name = by.partition("/")[0]
+    for mark in (" (import from ", " (store of "):
+        if mark in by:
+            name = by.partition(mark)[2].removesuffix(")")
+    return replace_surrogates(name.strip()) or None
 
 
 def _find_newest(facts: Iterable[str | None]) -> str | None:

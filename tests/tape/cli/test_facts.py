@@ -1,13 +1,20 @@
-"""Repository, person and machine of tapes: chosen by, summed by, and found from other checkouts."""
+"""What tapes say of repository, person, machine and agent: chosen by, summed by, and found by."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 
+import msgspec
 import pytest
 
+from tape.cli.listing import format_tapes
+from tape.index.library import list_tapes, open_store
+from tape.index.tape_sync import name_agent
+from tape.model.entries import Assistant, Text, User
+from tape.store.store import Beginning
 from tests.tape.cli.conftest import Command, line, words
+from tests.tape.cli.test_completion import offered
 
 APP = "example.org/team/app"
 ANSWER = {"provider": "p", "model": "m", "usage": {"input": 3, "output": 4, "total": 7}}
@@ -81,6 +88,82 @@ def test_an_empty_name_is_refused(tape):
         assert said == f"--{name} needs a name, or a part of one"
 
 
+@pytest.mark.parametrize(
+    ("by", "agent"),
+    [
+        ("gong/1.2", "gong"),
+        ("gong", "gong"),
+        ("tape/0.1 (import from claude)", "claude"),
+        ("tape/0.1 (store of langchain)", "langchain"),
+        ("my program/3 (beta)", "my program"),
+        ("/", None),
+        ("", None),
+        ("\ud800/1", "\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_the_agent_is_who_made_the_session(by, agent):
+    assert name_agent(by) == agent
+
+
+@pytest.fixture
+def sessions(tape, tmp_path):
+    """A tape made here, one of gong, and an import of Codex: what `by` says of each."""
+    with open_store(tape.store) as (store, _):
+        for program in ("gong/1.2", "tape/1 (import from codex)"):
+            beginning = Beginning(str(tape.work), program, program.rpartition(" ")[2])
+            with store.create(beginning) as made, made.writer() as writer:
+                writer.append(User((Text("hello"),)))
+                answer = msgspec.json.encode({"content": [], **ANSWER, "cost": COST})
+                writer.append(msgspec.json.decode(answer, type=Assistant))
+    said = line("user", content=words("hello")) + line("assistant", content=[], **ANSWER)
+    tape("append", tape("new", "--title", "own").text.strip(), stdin=said)
+
+
+def test_lists_search_and_sums_are_narrowed_by_agent(tape, sessions):
+    """The option may be repeated, and takes whole names in any case."""
+
+    def agents(*command):
+        return {row["agent"] for row in tape(*command, "--json", code=None).json}
+
+    for options, meant in (
+        ((), {"codex", "gong", "tape"}),
+        (("--agent", "codex"), {"codex"}),
+        (("--agent", "GONG", "--agent", "codex"), {"codex", "gong"}),
+        (("--agent", "cod"), set()),
+    ):
+        assert agents("ls", *options) == meant
+        assert agents("search", "hello", *options) == meant
+        assert agents("stats", "--by", "agent", *options) == meant
+    for index in tape.store.glob("index.db*"):
+        index.unlink()
+    (tape.store / "index.db").mkdir()  # no index can be made: tapes are read
+    assert agents("ls", "--agent", "codex") == {"codex"}
+    assert tape.refused("ls", "--agent", " ", code=2) == "--agent needs a name"
+
+
+def test_the_agent_is_shown_and_completed(tape, sessions):
+    rows = [row.split() for row in tape("ls").text.rstrip().split("\n")]
+    assert [row[4] for row in rows] == ["AGENT", "tape", "codex", "gong"]
+    hits = [hit for hit in tape("search", "hello").text.split("\n") if "@" in hit]
+    assert {hit.split()[3] for hit in hits} == {"codex", "gong", "tape"}
+    for command in ("ls --agent ", "search --agent ", "stats x --agent "):
+        assert offered(tape, f"tape {command}") == ["codex", "gong", "tape"]
+        assert offered(tape, f"tape {command}Co") == ["codex"]
+
+
+@pytest.mark.parametrize("columns", [44, 80, 100, 200])
+def test_a_list_fits_the_terminal(tape, sessions, columns):
+    """Branches and entries give way before the cost and the agent."""
+    with open_store(tape.store) as opened:
+        rows = [
+            row._replace(title="A long title that gives way " * 9) for row in list_tapes(*opened)
+        ]
+        lines = format_tapes(rows, tape.store.stat().st_mtime_ns // 1000, columns)
+    assert max(map(len, lines)) <= columns
+    assert {"ID", "AGE", "TITLE"} <= {*lines[0].split()}
+    assert (columns < 80) == ("AGENT" not in lines[0]) == ("COST" not in lines[0])
+
+
 def test_rows_name_what_their_tapes_say(checkouts):
     here = checkouts["here"]
     names = ("repository", "person", "machine")
@@ -116,26 +199,32 @@ def test_a_list_begins_with_the_tapes_of_this_repository_in_any_checkout(checkou
     assert titles(checkouts["odd"], "--here") == {"odd"}
 
 
-def test_an_index_of_before_learns_the_facts(checkouts):
+@pytest.mark.parametrize(
+    ("step", "before", "added"),
+    [
+        ("m010_facts_that_travel", 9, ("repository", "person", "machine")),
+        ("m011_agents", 10, ("agent",)),
+    ],
+)
+def test_an_index_of_before_learns_the_facts(checkouts, step, before, added):
     """An older index is read anew in place, not refused."""
     import sqlite3
 
     here = checkouts["here"]
-    before = here("ls", "--json").json
+    listed = here("ls", "--json").json
     here("reindex")
-    assert here("ls", "--json").json == before
+    assert here("ls", "--json").json == listed
     with sqlite3.connect(here.store / "index.db") as db:
-        for name in ("repository", "person", "machine"):
-            db.execute(f"DROP INDEX tapes_{name}")
         db.execute("DROP VIEW sessions")
-        for table in ("tapes", "phases"):
-            for name in ("repository", "person", "machine"):
+        for name in added:
+            db.execute(f"DROP INDEX tapes_{name}")
+            for table in ("tapes", "phases")[: 1 if added == ("agent",) else 2]:
                 db.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
         db.execute("CREATE VIEW sessions AS SELECT 1")
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm010_facts_that_travel'")
-        db.execute("PRAGMA user_version = 9")
+        db.execute("DELETE FROM _sqlite_migrations WHERE name = ?", [step])
+        db.execute(f"PRAGMA user_version = {before}")
     db.close()
-    assert json.dumps(here("ls", "--json").json) == json.dumps(before)
+    assert json.dumps(here("ls", "--json").json) == json.dumps(listed)
     assert list(here.store.glob("index.db.*")) == []
 
 

@@ -181,16 +181,16 @@ def test_ls_lists_newest_first_with_what_they_cost(tape, talk):
     assert list(listed[0]) == [
         *("id", "path", "folder", "title", "cwd", "project", "created", "updated", "model"),
         *("entries", "branches", "cost", "provider", "tokens", "input_tokens", "output_tokens"),
-        *("git_branch", "mode", "todos", "repository", "person", "machine"),
+        *("git_branch", "mode", "todos", "repository", "person", "machine", "agent"),
     ]
     row = {key: listed[1][key] for key in ("title", "model", "entries", "branches", "cost")}
     assert row == {"title": "First", "model": "rules", "entries": 6, "branches": 1, "cost": 0.25}
     lines = tape("ls").text.split("\n")
-    headings = "ID AGE FOLDER TITLE MODEL ENTRIES BRANCHES COST"
+    headings = "ID AGE FOLDER TITLE AGENT MODEL ENTRIES BRANCHES COST"
     assert lines[0].split() == headings.split()
     assert lines[2].split()[0] == talk[:8]
-    assert lines[2].split()[2:] == [".", "First", "rules", "6", "1", "$0.25"]
-    assert lines[1].index("–") == lines[2].index("rules") - 2  # wide characters take two columns
+    assert lines[2].split()[2:] == [".", "First", "test", "rules", "6", "1", "$0.25"]
+    assert lines[1].index("tape") == lines[2].index("test") - 2  # wide characters take two columns
 
 
 def test_ls_can_be_narrowed_and_sorted(tape, talk, tmp_path):

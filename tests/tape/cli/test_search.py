@@ -28,8 +28,8 @@ def said(tape):
 
 def test_a_hit_is_shown_with_a_ref_that_leads_to_it(tape, said):
     first, second = tape("search", "login.py:42").text.split("\n")[:2]
-    place, day, time, kind, *title = first.split()
-    assert (place[:8], kind, title) == (said[0][:8], "user", ["Login", "bug"])
+    place, day, time, agent, kind, *title = first.split()
+    assert (place[:8], agent, kind, title) == (said[0][:8], "tape", "user", ["Login", "bug"])
     assert second == "    fix src/auth/login.py:42 now"
     shown = tape("show", place, "--json").json
     assert shown["time"].startswith(f"{day}T{time}")
@@ -40,7 +40,8 @@ def test_json_is_one_array_with_stable_keys(tape, said):
     (hit,) = tape("search", "登录", "--json").json
     assert list(hit) == [
         *("tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch"),
-        *("snippet", "marks", "score", "cwd", "repository", "person", "machine", "prompt"),
+        *("snippet", "marks", "score", "cwd", "repository", "person", "machine", "agent"),
+        "prompt",
     ]
     assert hit["tape"] == said[1]
     assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["登录"]

@@ -215,6 +215,7 @@ class TestRows:
                     mode="plan",
                     todos='[{"content":"test"}]',
                     **facts,
+                    agent="test",
                 )
             ]
 

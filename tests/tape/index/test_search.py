@@ -234,6 +234,7 @@ def test_a_hit_says_where_it_is(library):
         "repository": None,
         "person": None,
         "machine": "this",
+        "agent": "test",
     }
 
 
