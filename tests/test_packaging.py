@@ -57,7 +57,7 @@ def test_the_wheel_installs_nothing_else_at_the_top(wheel):
     assert {top for top in tops if not top.endswith(".dist-info")} == {"tape", "gong"}
 
 
-def test_the_core_asks_for_thirteen_packages():
+def test_the_core_asks_for_fourteen_packages():
     wants = map(Requirement, distribution("gong").requires or ())
     assert {want.name for want in wants if want.marker is None} == {
         *("click", "jiter", "jsonschema", "markdown-it-py", "msgspec"),
@@ -70,6 +70,7 @@ def test_the_core_asks_for_thirteen_packages():
             "tree-sitter",
             "tree-sitter-bash",
             "wcwidth",
+            "zstandard",
         ),
     }
 

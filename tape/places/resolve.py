@@ -81,8 +81,10 @@ def find_reference(store: Store, index: Index | None, text: str, cwd: str) -> Fo
 
     A REF that names no tape means the one with the newest head among those whose cwd is `cwd`, else
     among those of the same repository, first in this checkout; `cwd` may be "" for REFs without
-    branch names. Raises UsageError, NotFound and Ambiguous.
+    branch names. Raises UsageError, NotFound and Ambiguous, and NewerFormat or Damaged of the store
+    itself.
     """
+    store.check()
     reference = parse_reference(text)
     try:
         place = _find_meant_tape(store, index, reference, cwd)
