@@ -28,10 +28,10 @@ ORDER = {
         *("places", "blame", "check", "store.maintenance", "render"),
         *(
             "masking",
+            "unite",
             "archive",
             "pages",
             "sessions",
-            "unite",
             "remote",
             "testing",
             "tools",

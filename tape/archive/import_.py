@@ -3,7 +3,8 @@
 Invariant: a tape is built or recorded under a name that readers ignore, verified, and renamed into
 the store when it is complete. A failed import leaves nothing; a killed process leaves a folder
 `.new-…`, which readers ignore. A tape that the store has is compared instead: if it lacks nothing
-of the file, the import adds nothing; if it does, the import fails.
+of the file, the import adds nothing. If it does, the tape that the file made is united with it, as
+another copy; entries of one path cannot be, as they come without a journal of their own.
 
     export            header → its lines, byte for byte → verify → rename
     page of HTML      the export that it holds
@@ -45,6 +46,8 @@ from ..store.recorded_tape import (
 from ..store.refs import JOURNAL_NAME
 from ..store.store import Store, build_slug
 from ..store.tape import Tape
+from ..unite.journal import KeptEnd  # noqa: TC001 (msgspec reads it)
+from ..unite.tapes import TapeUnion, unite_tapes
 from .tape_builder import (
     TapeBuilder,
     add_error_line,
@@ -66,6 +69,15 @@ if TYPE_CHECKING:
     from ..store.writer import Writer
 
 _IMPORT_MOVE = b'"why":"import"'
+
+
+class FileImportReport(ImportReport, frozen=True):
+    """The result of an import of a file of ours."""
+
+    moves: int = 0
+    """Number of moves of branches, titles and labels that a tape in the store got from it."""
+    kept_ends: tuple[KeptEnd, ...] = ()
+    """Branches that moved in the store and in the file, and the branches of their other ends."""
 
 
 class TapeDifference(NamedTuple):
@@ -113,13 +125,15 @@ _REDACT_HEADER = b'"type":"redact","dh":"'
 _REDACT_REASON = "redacted before it was imported"
 
 
-def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
+def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> FileImportReport:
     """Create a tape from a file that can be read twice; `beginning` is for bare lines.
 
     Accepts an export, a page that holds one, the entry lines of one path, or lines
-    `{"type":…,"data":…}`. Importing it again adds nothing. Raises Damaged, NewerFormat or
-    InvalidEntry with the line, UsageError for another kind of file, TapeError if the store's tape
-    of this id lacks entries of the file; nothing is created then.
+    `{"type":…,"data":…}`. Importing it again adds nothing; of an export or a page that has more
+    than the store's tape of this id, what is missing is added, and nothing is dropped. Raises
+    Damaged, NewerFormat or InvalidEntry with the line, UsageError for another kind of file,
+    TapeError if the store's tape lacks entries of a path's file, and what `unite_tapes` raises;
+    nothing is changed then.
     """
     form = detect_form(source)
     if form == "page":
@@ -159,7 +173,7 @@ def _open_builder(tapes: Folder, name: str) -> Iterator[TapeBuilder]:
 
 def _finish_import(
     store: Store, tapes: Folder, building: TapeBuilder, target: ImportTarget
-) -> ImportReport:
+) -> FileImportReport:
     """Verify the built tape, and move it into the store unless the store has it."""
     building.finish_writing()
     name = building.folder.name
@@ -167,17 +181,18 @@ def _finish_import(
         redactions = _record_redactions(tape, everywhere=target.is_path)
         for finding in verify(tape, Counts()):
             _refuse_finding(finding, building)
-        known = find_existing_folder(store, target.id)
+        known, union = find_existing_folder(store, target.id), None
         if known is not None:
-            _require_all(store, known, tape, redactions)
-    added = 0 if known is not None else building.entries
+            union = _add_missing(store, known, tape, redactions, is_path=target.is_path)
     folder = known or place_tape(store, tapes, tapes, name, target)
-    return ImportReport(
+    return FileImportReport(
         target.id,
         str(store.tapes.absolute() / folder),
-        added,
+        union.entries if union else building.entries,
         building.entries,
         len(building.lost),
+        union.moves if union else 0,
+        union.kept if union else (),
     )
 
 
@@ -228,19 +243,27 @@ def _record_redactions(tape: Tape, *, everywhere: bool) -> RedactionPhase | None
     return RedactionPhase(phase, frozenset(ids))
 
 
-def _require_all(store: Store, folder: str, new: Tape, redactions: RedactionPhase | None) -> None:
-    """Raise TapeError if the tape in the store lacks entries or moves of the file."""
-    with store.open_folder(folder) as there:
-        lacks = find_missing(there, new, redactions)
-    if lacks.entries or lacks.moves:
-        raise TapeError(
-            f"tape {new.id[:8]} is in the store and lacks {lacks.entries} entries and "
-            f"{lacks.moves} moves of branches, titles and labels that this file has: joining them "
-            "is what `tape pull` does; nothing was imported"
-        )
+def _add_missing(
+    store: Store, folder: str, new: Tape, redactions: RedactionPhase | None, *, is_path: bool
+) -> TapeUnion:
+    """Add what the tape in the store lacks of the one that the file made.
+
+    Raises TapeError where something is missing and the file is one path of the tape.
+    """
+    with store.open_folder(folder) as here:
+        lacks = find_missing(here, new, redactions)
+        if not lacks.entries and not lacks.moves:
+            return TapeUnion(0, (), 0, (), ())
+        if is_path:
+            raise TapeError(
+                f"tape {new.id[:8]} is in the store and lacks {lacks.entries} entries of this "
+                "file, which is one path of it: import the whole tape, as `tape export "
+                f"{new.id[:8]}` writes it where the file is from; nothing was imported"
+            )
+        return unite_tapes(here, new)
 
 
-def _record_bare_lines(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
+def _record_bare_lines(store: Store, source: BinaryIO, beginning: Beginning) -> FileImportReport:
     """Record bare lines in a tape of their own; raise InvalidEntry before anything is recorded.
 
     The tape's id is derived from types and data, so the same lines give the same tape.
@@ -263,4 +286,4 @@ def _record_bare_lines(store: Store, source: BinaryIO, beginning: Beginning) -> 
 
     identity = hashed.hexdigest()[:32]
     tape = record_tape(store, identity, beginning._replace(slug=prompt), fill)
-    return ImportReport(identity, tape.path, entries * tape.is_new, entries, 0)
+    return FileImportReport(identity, tape.path, entries * tape.is_new, entries, 0)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 from msgspec.structs import replace
 
-from ..archive.import_ import import_file
+from ..archive.import_ import FileImportReport, import_file
 from ..clock import parse_timestamp, read_clock
 from ..errors import NotFound, UsageError
 from ..formats.registry import FORMATS
@@ -45,6 +45,7 @@ from .output import as_json, format_examples, print_json
 from .resolve import PROGRAM, clean_argument, open_library
 from .terminal import print_lines, print_warning, show_progress
 from .timeparse import parse_moment
+from .unite import describe_kept_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -127,10 +128,13 @@ def import_(
     versions made two.
 
     A FILE of ours is what `tape export` wrote, the entries of one path as `tape log --json` prints
-    them, or lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and
-    the tape is created whole or not at all. Importing it again adds nothing. --json prints {id,
-    path, added, entries, lost}: entries added, entries in the file, and blobs that are named but
-    missing from it.
+    them, or lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and the
+    tape is created whole or not at all. Importing it again adds nothing, and of a copy that was
+    continued elsewhere what is new there: where both sides moved a branch, the other end becomes
+    main.other, and nothing is dropped. --json prints {id, path, added, entries, lost, moves,
+    kept_ends}: entries added, entries in the file, blobs that are named but missing from it, and,
+    for a tape that was here, moves of branches, titles and labels that came, and branches that both
+    sides moved.
 
     With --from and an API's name, FILE is the array of messages of a request to it, or the whole
     request. Calls without results, results without calls and other faults are recorded as they
@@ -177,6 +181,9 @@ def _import_tape(store: Store, source: BinaryIO, form: str, *, as_json: bool) ->
         )
     if as_json:
         print_json(done)
+    elif isinstance(done, FileImportReport) and done.moves:
+        came = f"{format_count(done.added, 'entry')}, {format_count(done.moves, 'move')}"
+        print_lines([f"{done.id[:SHORT]}: {came}", *describe_kept_ends(done.kept_ends)])
     elif done.added:
         count = format_count(done.added, "entry")
         print_lines(

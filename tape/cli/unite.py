@@ -19,8 +19,9 @@ from .resolve import open_library
 from .terminal import print_lines, print_warning, show_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from ..unite.journal import KeptEnd
     from .group import GlobalOptions
 
 
@@ -120,6 +121,12 @@ def build_outcome(outcome: TapeOutcome) -> dict[str, object]:
     }
 
 
+def describe_kept_ends(ends: Iterable[KeptEnd]) -> Iterator[str]:
+    """Yield a line for each branch that moved in both copies."""
+    for end in ends:
+        yield f"  {end.branch} moved in both copies: the other end is {end.other}"
+
+
 def print_outcomes(outcomes: Sequence[TapeOutcome]) -> None:
     """Print a line for each tape that something came to, and how many stayed as they were."""
     unchanged = 0
@@ -133,10 +140,7 @@ def print_outcomes(outcomes: Sequence[TapeOutcome]) -> None:
             continue
         came = f"{format_count(union.entries, 'entry')}, {format_count(union.moves, 'move')}"
         print_lines([f"{short}: {'new, ' if outcome.is_new else ''}{came}"])
-        print_lines(
-            f"  {end.branch} moved in both copies: the other end is {end.other}"
-            for end in union.kept
-        )
+        print_lines(describe_kept_ends(union.kept))
         if union.lost:
             print_warning(f"{short}: {format_count(len(union.lost), 'blob')} missing in that copy")
     if unchanged:

@@ -12,8 +12,11 @@ from hashlib import sha256
 import pytest
 
 from tape.archive.import_ import import_file
+from tape.check.finding import Counts
+from tape.check.verify import verify
 from tape.errors import Damaged, InvalidEntry, NewerFormat, TapeError, UsageError
 from tape.model.line import encode_line, read_header
+from tape.pages.html import export_page
 from tape.store.blobs import MAX_INLINE_BYTES
 from tape.store.maintenance.upkeep import redact
 from tape.store.refs import encode_ref_line
@@ -38,6 +41,12 @@ def file(made):
 @pytest.fixture
 def there(tmp_path):
     return other(tmp_path)
+
+
+def page_of(tape):
+    data: list[bytes] = []
+    export_page(tape, data.append, redact=False)
+    return b"".join(data)
 
 
 def sealed(lines):
@@ -97,9 +106,9 @@ def test_a_tape_that_continued_keeps_its_entries(there, file, made):
 
 
 @pytest.mark.parametrize("step", ["append", "title", "fork"])
-def test_what_the_store_lacks_is_left_to_pull(there, file, made, step):
+@pytest.mark.parametrize("form", ["export", "page"])
+def test_what_the_store_lacks_is_added(there, file, made, step, form):
     imported(there, file)
-    before = history(folder_of(there, made.tape))
     with made.store.open(made.tape) as tape:
         if step == "append":
             making.write(tape, "more")
@@ -107,12 +116,46 @@ def test_what_the_store_lacks_is_left_to_pull(there, file, made, step):
             tape.rename("New")
         else:
             tape.fork(tape.head(), "later")
+        newer = exported(tape) if form == "export" else page_of(tape)
+    done = imported(there, newer)
+    assert (done.added, done.kept_ends) == (1 * (step == "append"), ())
+    assert done.moves or step == "append"
+    with there.open(made.tape) as ours, made.store.open(made.tape) as theirs:
+        assert ours.refs().title == theirs.refs().title
+        assert making.texts(ours, "main") == making.texts(theirs, "main")
+        assert {*theirs.refs().branches} <= {*ours.refs().branches}
+        assert [*verify(ours, Counts())] == []
+    again = imported(there, newer)
+    assert (again.added, again.moves) == (0, 0)
+    assert len(names(there.tapes)) == 1
+
+
+def test_a_copy_that_both_sides_continued_keeps_both_ends(tmp_path, file, made):
+    there = Store(tmp_path / "there", durable=False)
+    imported(there, file)
+    with there.open(made.tape) as tape:
+        making.write(tape, "mine")
+    with made.store.open(made.tape) as tape:
+        making.write(tape, "theirs")
         newer = exported(tape)
-    with pytest.raises(TapeError, match="tape pull") as caught:
-        imported(there, newer)
+    done = imported(there, newer)
+    assert [(end.branch, end.other) for end in done.kept_ends] == [("main", "main.other")]
+    with there.open(made.tape) as tape:
+        ends = {making.texts(tape, branch)[-1] for branch in ("main", "main.other")}
+        assert ends == {"mine", "theirs"}
+        assert [*verify(tape, Counts())] == []
+
+
+def test_a_longer_path_is_refused_with_the_command_that_takes_it(there, file, made):
+    imported(there, file)
+    before = history(folder_of(there, made.tape))
+    with made.store.open(made.tape) as tape:
+        making.write(tape, "more")
+        lines = b"".join(path_lines(tape))
+    with pytest.raises(TapeError, match=f"tape export {made.tape[:8]}") as caught:
+        imported(there, lines)
     assert caught.value.exit_code == 1
     assert history(folder_of(there, made.tape)) == before
-    assert len(names(there.tapes)) == 1
 
 
 def test_entries_that_were_redacted_meanwhile_count_as_there(there, file, made):
