@@ -115,7 +115,7 @@ class LineMatches(NamedTuple):
     limited: bool
     """Whether the limit stopped the search; there may be more."""
     binary: tuple[str, ...] = ()
-    """Files with a match that are text but for zero bytes; their lines are not shown."""
+    """Files with a match and zero bytes; their lines are not shown."""
 
 
 class ExecutionEnvironment(Protocol):

@@ -4,8 +4,8 @@ Python's regular expressions may work on one line for ever and let nothing else 
 the system ends the program when it does. Run as a file it is given a pattern and the folder that
 the files are below, or nothing, and reads paths from standard input, each ended by a zero byte; it
 writes a line "PATH LINE START" for each match of a file, up to a limit, all as numbers: of a
-path from 0, and of the first character of the match from 0. LINE is 0 for a file with a match that
-has zero bytes:
+path from 0, and of the first character of the match from 0. LINE is 0 for a binary file with a
+match; one in which the pattern takes too long is left out:
 
     scanner.py [-i] 9 /root 'a+b'   <  "/root/x\0/root/y\0"   >  "1 3 0\n1 7 4\n"   (y, lines 3, 7)
 
@@ -74,16 +74,15 @@ class LineBatch(NamedTuple):
     """Whole lines of a file, one after the other."""
 
     data: bytes
-    """The lines in UTF-8 with their ends; nothing where the file turns out to be binary."""
-    has_zeros: bool
-    """Whether there were zero bytes up to here, in what is text otherwise."""
+    """The lines in UTF-8 with their ends, or bytes of a binary file; never empty."""
+    is_binary: bool
+    """Whether there were zero bytes up to here; they end lines, as in other search programs."""
 
 
 def read_batches(path: str, root: str | None = None) -> Iterator[LineBatch]:
     """Yield the lines of a file in order; of one above LARGE_BYTES a batch is in memory at once.
 
-    Nothing of an empty or a closed file. The last batch of a binary one, such as a picture, says
-    so. With `root` no link below it is followed.
+    Nothing of an empty or a closed file. With `root` no link below it is followed.
     """
     try:
         with open(path, "rb", opener=partial(open_below, root) if root else open_at_once) as file:
@@ -92,42 +91,25 @@ def read_batches(path: str, root: str | None = None) -> Iterator[LineBatch]:
         return
 
 
-_BINARY = LineBatch(b"", has_zeros=False)
-
-
 def _read_open_file(file: BinaryIO) -> Iterator[LineBatch]:
     sample = file.read(SAMPLE_BYTES)
     decoder = None
     if sample.startswith(_UTF_16):
         decoder = codecs.getincrementaldecoder("utf-16")("replace")
-    elif b"\0" in sample and not _is_utf_8(sample, is_part=True):
-        yield _BINARY
-        return
     piece = sample.removeprefix(codecs.BOM_UTF8) + file.read(LARGE_BYTES - len(sample))
-    has_zeros, waiting = False, list[bytes]()
+    is_binary, waiting = False, list[bytes]()
     while piece:
         following = file.read(PIECE_BYTES)
         data = decoder.decode(piece, not following).encode() if decoder else piece
+        if is_binary := is_binary or b"\0" in data:
+            data = data.replace(b"\0", b"\n")
         end = data.rfind(b"\n") + 1 if following else len(data)
         waiting.append(data[:end] if end else data)
-        if end or not following:
-            batch = b"".join(waiting)
-            has_zeros = has_zeros or b"\0" in batch
-            if has_zeros and (decoder or not _is_utf_8(batch)):
-                yield _BINARY
-                return
-            yield LineBatch(batch, has_zeros)
+        if (end or not following) and (batch := b"".join(waiting)):
+            yield LineBatch(batch, is_binary)
+        if end:
             waiting = [data[end:]]
         piece = following
-
-
-def _is_utf_8(data: bytes, *, is_part: bool = False) -> bool:
-    """Return whether bytes are UTF-8; the last character of a part may be cut."""
-    try:
-        codecs.utf_8_decode(data, "strict", not is_part)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def split_text_lines(data: bytes) -> list[str]:
@@ -150,8 +132,8 @@ class FileMatches(NamedTuple):
 
     lines: list[tuple[int, int]]
     """The number of each from 1, and where its first match begins, in characters from 0."""
-    has_zeros: bool
-    """Whether the file is text but for zero bytes."""
+    is_binary: bool
+    """Whether there were zero bytes, as far as it was read."""
 
 
 def find_matches(
@@ -159,17 +141,17 @@ def find_matches(
 ) -> FileMatches:
     """Return at most `most` lines of a file; those that match hold `needle`."""
     matches: list[tuple[int, int]] = []
-    before, has_zeros = 0, False
-    for data, has_zeros in batches:
-        if not data:
-            return FileMatches([], has_zeros=False)
+    before, is_binary = 0, False
+    for data, is_binary in batches:
+        if matches and is_binary:
+            break
         if needle in data:
             wanted_lines = islice(find(split_lines(data)), most - len(matches))
             matches += [(before + number, at) for number, at in wanted_lines]
-            if matches and (has_zeros or len(matches) == most):
+            if matches and (is_binary or len(matches) == most):
                 break
         before += data.count(b"\n")
-    return FileMatches(matches, has_zeros)
+    return FileMatches(matches, is_binary)
 
 
 def find_lines(pattern: re.Pattern[str], lines: Iterable[str]) -> Iterator[tuple[int, int]]:
@@ -185,8 +167,8 @@ def read_lines(path: str, numbers: Iterable[int], root: str | None = None) -> di
     pending = sorted(numbers, reverse=True)
     texts: dict[int, str] = {}
     before = 0
-    for data, has_zeros in read_batches(path, root):
-        if has_zeros or not data:
+    for data, is_binary in read_batches(path, root):
+        if is_binary:
             return {}
         ends = before + data.count(b"\n") + (not data.endswith(b"\n"))
         if pending and pending[-1] <= ends:
@@ -207,12 +189,26 @@ def main() -> None:
     find = partial(_find_in_time, re.compile(decode_pattern(source), ignore_case))
     paths = sys.stdin.buffer.read().split(b"\0")[:-1]
     for index, name in enumerate(paths):
-        path = name.decode("utf-8", "surrogateescape")
-        places, has_zeros = find_matches(read_batches(path, root), find, int(most))
-        if has_zeros:
+        batches = _limit_time(read_batches(name.decode("utf-8", "surrogateescape"), root))
+        try:
+            places, is_binary = find_matches(batches, find, int(most))
+        except TimeoutError:
+            continue
+        if is_binary:
             places = [(0, 0)] if places else []
         sys.stdout.write("".join(f"{index} {number} {at}\n" for number, at in places))
         sys.stdout.flush()
+
+
+def _limit_time(batches: Iterable[LineBatch]) -> Iterator[LineBatch]:
+    """Yield batches; too much time in a line ends the program, in a binary file that file alone."""
+    for batch in batches:
+        signal.signal(TIMEOUT_SIGNAL, _stop_match if batch.is_binary else signal.SIG_DFL)
+        yield batch
+
+
+def _stop_match(*_: object) -> None:
+    raise TimeoutError
 
 
 def _find_in_time(pattern: re.Pattern[str], lines: list[str]) -> Iterator[tuple[int, int]]:

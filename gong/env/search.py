@@ -170,8 +170,8 @@ def search_below(place: str, search: Search, root: str | None = None) -> LineMat
     binary: list[str] = []
     for path, name in list_files_below(place, search.glob, root):
         batches = _stop_between(read_batches(path, root))
-        lines, has_zeros = find_matches(batches, find, search.limit - len(matches), needle)
-        if has_zeros:
+        lines, is_binary = find_matches(batches, find, search.limit - len(matches), needle)
+        if is_binary:
             binary += [name] if lines else []
             continue
         matches += [LineMatch(name, number, at) for number, at in lines]

@@ -126,8 +126,7 @@ async def _ask_ripgrep(program: str, place: str, search: Search) -> LineMatches 
             event = _decode_event(line)
             path = _decode_path(event.data.path)
             if event.type == "summary":
-                named = await asyncio.to_thread(_select_texts, place, binary)
-                return LineMatches(tuple(matches), limited=False, binary=named)
+                return LineMatches(tuple(matches), limited=False, binary=tuple(binary))
             if event.type == "end":
                 # A zero byte may come after lines that match: the file is a binary one.
                 if event.data.binary_offset is None:
@@ -145,26 +144,19 @@ async def _ask_ripgrep(program: str, place: str, search: Search) -> LineMatches 
                 if len(matches) + len(of_file) == search.limit:
                     number = event.data.line_number
                     if await asyncio.to_thread(_is_text_up_to, f"{place}/{path}", number):
-                        named = await asyncio.to_thread(_select_texts, place, binary)
-                        return LineMatches((*matches, *of_file), limited=True, binary=named)
+                        found = (*matches, *of_file)
+                        return LineMatches(found, limited=True, binary=tuple(binary))
                     binary.append(path)
                     of_file = []
     return None
 
 
-def _select_texts(place: str, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that are text but for zero bytes; a picture is none."""
-    return tuple(
-        path for path in paths if any(batch.has_zeros for batch in read_batches(f"{place}/{path}"))
-    )
-
-
 def _is_text_up_to(path: str, number: int) -> bool:
     """Return whether a file has no zero byte before the line `number` ends, nor near that."""
-    for data, has_zeros in read_batches(path):
+    for data, is_binary in read_batches(path):
         number -= data.count(b"\n")
-        if has_zeros or not data or number <= 0:
-            return not has_zeros and bool(data)
+        if is_binary or number <= 0:
+            return not is_binary
     return True
 
 

@@ -243,7 +243,7 @@ def build_grep_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
         name="grep",
         description=(
             "Search the content of files for a pattern. Shows file, line number and line; hidden"
-            " files are searched too, binary ones and those .gitignore leaves out are not. At most"
+            " files are searched too, not those .gitignore leaves out; binary ones are only named. At most"
             f" {GREP_LIMIT} matches or {format_limit(caps.max_bytes)}."
         ),
         arguments=GrepArguments,

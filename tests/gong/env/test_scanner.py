@@ -48,7 +48,7 @@ def test_a_file_in_pieces_has_the_lines_of_the_whole(tmp_path_factory, data, siz
         assert found == (hits, False)
     else:
         assert numbered == {}
-        assert found.has_zeros or found.lines == []
+        assert found.is_binary or found.lines == []
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +111,7 @@ async def test_a_large_file_is_not_read_on_to_see_whether_it_is_binary(tmp_path,
     env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
     shown = await env.grep("a", Search(pattern, limit=1))
     assert shown == LineMatches((LineMatch("a", 1, 0),), limited=True)
-    assert await env.grep("a", Search(pattern)) == LineMatches((), limited=False)
-    path.write_bytes(b"\xff\0" + b"x\n" * 3_000_000)
-    assert [one.data for one in read_batches(str(path))] == [b""]
+    assert await env.grep("a", Search(pattern)) == LineMatches((), limited=False, binary=("a",))
 
 
 @pytest.mark.parametrize("pattern", ["needle", "n.*le"])
@@ -131,4 +129,17 @@ async def test_many_binary_files_are_not_a_pattern_that_takes_long(tmp_path):
     (tmp_path / "z").write_text("needle\n")
     env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
     found = await env.grep(".", Search("n.*le"))
+    binary = tuple(sorted(f"a{n}" for n in range(30)))
+    assert found == LineMatches((LineMatch("z", 1, 0),), limited=False, binary=binary)
+
+
+async def test_a_pattern_that_takes_long_in_a_binary_file_leaves_it_out(tmp_path):
+    """M103: in a text it is an error."""
+    (tmp_path / "a").write_bytes(b"\0" + b"a" * 60 + b"b")
+    (tmp_path / "z").write_text("ac\n")
+    env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
+    found = await env.grep(".", Search("(a+)+c"))
     assert found == LineMatches((LineMatch("z", 1, 0),), limited=False)
+    (tmp_path / "y").write_bytes(b"a" * 60 + b"b")
+    with pytest.raises(ValueError, match="took too long"):
+        await env.grep(".", Search("(a+)+c"))

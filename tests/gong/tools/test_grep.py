@@ -128,8 +128,19 @@ async def test_a_long_line_is_cut(search, folder):
 
 @pytest.mark.parametrize("pattern", ["needle", "nee.le"])
 @pytest.mark.parametrize("path", [".", "keys.ts"])
-async def test_a_binary_file_with_a_match_is_named(search, folder, pattern, path):
-    plant(folder, {"keys.ts": b'const key = a + "\0" + b;\nexport function needle() {}\n'})
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'const key = a + "\0" + b;\nexport function needle() {}\n',
+        b"\x89PNG\r\n\xff\0\xfe needle \xff",
+        b"\xff\0" * 3_000_000 + b"needle",
+        b"needle\n" + b"\xfe" * 6_000_000 + b"\0",
+    ],
+    ids=["text with a zero", "picture", "large", "large with a late zero"],
+)
+async def test_a_binary_file_with_a_match_is_named(search, folder, pattern, path, data):
+    """M102: without a byte of it."""
+    plant(folder, {"keys.ts": data})
     found = await search(pattern=pattern, path=path)
     assert found.content[0].text == "1 binary file matches: keys.ts"
     assert found.details == SearchDetails(pattern, 0, 0, truncated=False)
@@ -165,7 +176,7 @@ async def test_only_files_that_match_a_glob(search, folder, glob):
     assert join_texts((await search(pattern="test", glob=glob)).content) == "lib/a.ex:1: test"
 
 
-async def test_binary_and_ignored_files_and_git_are_skipped(search, folder):
+async def test_binary_files_are_named_and_ignored_ones_and_git_skipped(search, folder):
     """M102 J5-3.3"""
     plant(
         folder,
@@ -184,7 +195,8 @@ async def test_binary_and_ignored_files_and_git_are_skipped(search, folder):
         },
     )
     assert join_texts((await search(pattern="test")).content).split("\n") == [
-        *("a.txt:1: test", "sub/keep.log:1: test", "utf16:1: test"),
+        *("a.txt:1: test", "sub/keep.log:1: test", "utf16:1: test", ""),
+        "[2 binary files match: a.png, b.png]",
     ]
 
 
