@@ -1,12 +1,15 @@
 """grep: lines of files that match a pattern, with others around them, cut where they are many.
 
-The lines are found by the environment, then read again here with what is around each.
+The lines are found by the environment, then read again here with what is around each. Where the
+limit stops the search, the result keeps what is found beyond it, and the model does not see that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import posixpath
 from contextlib import suppress
+from dataclasses import replace as replace_field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -39,7 +42,7 @@ from .truncation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from ..env.protocol import ExecutionEnvironment, LineMatches
     from .output_storage import TruncationContext
@@ -60,6 +63,8 @@ class GrepMatches(NamedTuple):
 
     matches: LineMatches
     folder: str
+    place: str
+    """What was searched: the folder, or a file in it."""
 
 
 async def search_path(
@@ -77,7 +82,7 @@ async def search_path(
             await env.list_directory(place)
         except OSError:  # a file was searched
             folder = posixpath.dirname(place)
-    return GrepMatches(matches, folder)
+    return GrepMatches(matches, folder, place)
 
 
 class MatchDisplay(NamedTuple):
@@ -106,21 +111,13 @@ async def show_matches(
     binary = _describe_binary_files(matches.binary)
     if not matches.found:
         return ToolOutcome.from_text(binary or "No matches found", details)
-    lines, whole, is_shortened = list[str](), _WholeLines(context.describe_output()), False
-    by_path: dict[str, dict[int, int]] = {}
-    for match in matches.found:
-        by_path.setdefault(match.path, {})[match.line] = match.at
-    for path, starts in by_path.items():
-        content = await _read_lines_around(
-            context.env, posixpath.join(grep_result.folder, path), starts, manner.context
-        )
-        for number, line in content.items():
-            sign = ":" if number in starts else "-"
-            place = f"{format_path(path)}{sign}{number}{sign} "
-            cut = truncate_line(line, at=starts.get(number, 0))
-            is_shortened = is_shortened or cut.truncated
-            lines.append(f"{place}{cut.content}")
-            whole.add(f"{place}{line}")
+    lines, is_shortened = list[str](), False
+    whole = _WholeLines(context.describe_output())
+    async for match in _read_matches(context.env, grep_result.folder, matches, manner.context):
+        cut = truncate_line(match.text, at=match.at)
+        is_shortened = is_shortened or cut.truncated
+        lines.append(f"{match.place}{cut.content}")
+        whole.add(f"{match.place}{match.text}")
     text = "\n".join(lines)
     limited = describe_limit_reached(search.limit, "matches", manner.limit_name)
     shortened = (
@@ -134,9 +131,53 @@ async def show_matches(
         (shortened,) if is_shortened else (),
     )
     is_part = page.cut.truncated or is_shortened
+    if matches.limited and (more := await _search_on(context.env, grep_result.place, search)):
+        is_part, whole = True, _WholeLines(context.describe_output())
+        async for match in _read_matches(context.env, grep_result.folder, more, manner.context):
+            whole.add(f"{match.place}{match.text}")
     full = await whole.keep() if is_part else FullOutput()
     details = replace(details, truncated=matches.limited or is_part)
     return ToolOutcome((Text(page.content),), details).add_full(full)
+
+
+_MAX_KEPT_MATCHES = 10_000
+"""Lines that are looked for where the result keeps more than is shown."""
+_SEARCH_ON_SECONDS = 5.0
+"""How long lines are looked for beyond those shown; if it takes longer, only those are kept."""
+
+
+async def _search_on(env: ExecutionEnvironment, place: str, search: Search) -> LineMatches | None:
+    """Return what is found beyond the limit too; None if there is no more, or it takes long."""
+    if search.limit >= _MAX_KEPT_MATCHES:
+        return None
+    with suppress(OSError, ValueError):  # it may be gone since; TimeoutError is an OSError
+        async with asyncio.timeout(_SEARCH_ON_SECONDS):
+            matches = await env.grep(place, replace_field(search, limit=_MAX_KEPT_MATCHES))
+        return matches if len(matches.found) > search.limit else None
+    return None
+
+
+class _MatchedLine(NamedTuple):
+    place: str
+    """File and number, as the result names them."""
+    text: str
+    at: int
+    """Where the match begins, in characters from 0."""
+
+
+async def _read_matches(
+    env: ExecutionEnvironment, folder: str, matches: LineMatches, context: int
+) -> AsyncIterator[_MatchedLine]:
+    """Yield the lines that match and those around each, file by file."""
+    by_path: dict[str, dict[int, int]] = {}
+    for match in matches.found:
+        by_path.setdefault(match.path, {})[match.line] = match.at
+    for path, starts in by_path.items():
+        content = await _read_lines_around(env, posixpath.join(folder, path), starts, context)
+        for number, line in content.items():
+            sign = ":" if number in starts else "-"
+            place = f"{format_path(path)}{sign}{number}{sign} "
+            yield _MatchedLine(place, line, starts.get(number, 0))
 
 
 class _WholeLines:
@@ -243,8 +284,8 @@ def build_grep_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
         name="grep",
         description=(
             "Search the content of files for a pattern. Shows file, line number and line; hidden"
-            " files are searched too, not those .gitignore leaves out; binary ones are only named. At most"
-            f" {GREP_LIMIT} matches or {format_limit(caps.max_bytes)}."
+            " files are searched too, not those .gitignore leaves out; binary ones are only named."
+            f" At most {GREP_LIMIT} matches or {format_limit(caps.max_bytes)}."
         ),
         arguments=GrepArguments,
         run=partial(run_grep, caps=caps),

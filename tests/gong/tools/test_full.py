@@ -35,7 +35,7 @@ NUMBERED = "".join(f"{n:>4} | {line}\n" for n, line in enumerate(LONG.split("\n"
         ("read_file", {"file_path": "long.txt", "limit": 3000}, NUMBERED),
         ("grep", {"pattern": "needle", "path": "many", "limit": 5000}, FOUND),
         ("grep", {"pattern": "needle", "path": "wide.txt"}, f"wide.txt:1: {WIDE}"),
-        ("grep", {"pattern": "needle", "path": "many", "limit": 1}, None),
+        ("grep", {"pattern": "needle", "path": "many", "limit": 1}, FOUND),
         ("grep_search", {"pattern": "needle", "path": "many", "max_results": 5000}, FOUND),
         (
             "grep_search",

@@ -195,6 +195,20 @@ async def test_all_of_a_long_reading_is_on_the_tape(
     assert list(verify(tape, Counts())) == []
 
 
+@pytest.mark.parametrize(("tool", "limit"), [("grep", "limit"), ("grep_search", "max_results")])
+async def test_what_a_search_finds_beyond_its_limit_is_kept(use, folder, tool, limit):
+    """M034: the model sees as many as it asked for."""
+    text = plant_lines(folder, 150)
+    result = await use(tool, pattern="needle", path="long.txt", **{limit: 120})
+    wanted = number_lines(text, "long.txt:%d: %s").removesuffix("\n")
+    assert result.full == wanted
+    shown, _, notice = join_texts(result.content).partition("\n\n[")
+    assert wanted.startswith(shown + "\n")
+    assert notice.startswith("120 matches limit reached")
+    whole = await use(tool, pattern="needle", path="long.txt", **{limit: 150})
+    assert whole.full is None
+
+
 async def test_a_page_that_is_never_in_memory_is_on_the_tape(tape, use, folder):
     """M034"""
     text = plant_lines(folder, 150_000)
