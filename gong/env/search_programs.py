@@ -144,8 +144,8 @@ async def _ask_ripgrep(program: str, place: str, search: Search) -> LineMatches 
                 if len(matches) + len(of_file) == search.limit:
                     number = event.data.line_number
                     if await asyncio.to_thread(_is_text_up_to, f"{place}/{path}", number):
-                        found = (*matches, *of_file)
-                        return LineMatches(found, limited=True, binary=tuple(binary))
+                        matches += of_file
+                        return LineMatches(tuple(matches), limited=True, binary=tuple(binary))
                     binary.append(path)
                     of_file = []
     return None

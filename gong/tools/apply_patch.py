@@ -16,7 +16,13 @@ from tape.model.entries import Text
 from ..llm.types import Grammar
 from .diff import build_file_diff
 from .known_files import hash_bytes
-from .patch.parse import InvalidPatch, PatchCommand, find_patch_in_command, parse_patch
+from .patch.parse import (
+    InvalidPatch,
+    PatchCommand,
+    cut_words_around,
+    find_patch_in_command,
+    parse_patch,
+)
 from .patch.plan import PatchFailures, plan_patch, resolve_patch_paths
 from .paths import describe_os_error, explain_oversize, hold_locks
 from .tool import AgentTool, ToolOutcome
@@ -119,7 +125,7 @@ def _parse_arguments(
     called = find_patch_in_command(text)
     if isinstance(called, PatchCommand):
         text, folder = called.patch, called.folder or ""
-    return parse_patch(text), folder
+    return parse_patch(cut_words_around(text)), folder
 
 
 async def find_patch_targets(

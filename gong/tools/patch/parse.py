@@ -2,7 +2,7 @@
 
 A hunk is what a patch asks for in one file. Strict where codex is: its words for what is wrong are
 kept. Besides, `@@` lines that follow each other are contexts of one chunk, a file may be moved
-without a change, and any heredoc around the patch is taken off.
+without a change, and a fence or any heredoc around the patch is taken off.
 
     *** Begin Patch                 1   the envelope; line numbers of errors start here
     *** Update File: src/a.py       2   hunk: UpdateFile("src/a.py", move_to="b.py", …)
@@ -22,6 +22,7 @@ is taken for a patch; anything more stays with the shell.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
@@ -107,6 +108,7 @@ MOVE_MARKER, END_OF_FILE_MARKER = "*** Move to: ", "*** End of File"
 ENVIRONMENT_MARKER = "*** Environment ID:"
 
 _FENCE = re.compile(r"`{3,}\s*[\w.-]*|~{3,}\s*[\w.-]*")
+_FENCE_ENDS = {"```", "~~~"}
 _STARS = " ***"
 """What some models write behind a marker, too."""
 _HEREDOC = re.compile(r"(?:(?:cat|apply_patch|applypatch)\s*)?<<\s*(['\"]?)(\w+)\1\s*")
@@ -155,9 +157,28 @@ def parse_patch(text: str) -> tuple[Hunk, ...] | InvalidPatch:
         return wrong.invalid
 
 
+def cut_words_around(text: str) -> str:
+    """Return the one fenced patch of an answer in words; the text as it is where it has not one.
+
+    No line of a patch is a fence: each begins with a sign or with stars.
+    """
+    lines = text.replace("\r\n", "\n").split("\n")
+    patches, start = list[str](), None
+    for number, line in enumerate(map(str.rstrip, lines)):
+        if start is None and _FENCE.fullmatch(line):
+            start = number
+        elif start is not None and line in _FENCE_ENDS:
+            fenced = "\n".join(lines[start : number + 1])
+            start = None
+            with suppress(_PatchError):
+                _cut_body(fenced)
+                patches.append(fenced)
+    return patches[0] if len(patches) == 1 else text
+
+
 def _cut_body(text: str) -> list[str]:
     lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").strip().split("\n")]
-    if len(lines) > 2 and _FENCE.fullmatch(lines[0]) and lines[-1] in {"```", "~~~"}:  # noqa: PLR2004 - two fences
+    if len(lines) > 2 and _FENCE.fullmatch(lines[0]) and lines[-1] in _FENCE_ENDS:  # noqa: PLR2004 - two fences
         lines = "\n".join(lines[1:-1]).strip().split("\n")
     heredoc = _HEREDOC.fullmatch(lines[0])
     if heredoc and len(lines) > 3 and lines[-1].endswith(heredoc[2]):  # noqa: PLR2004 - two markers, two of the shell

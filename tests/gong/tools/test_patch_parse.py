@@ -9,8 +9,10 @@ from gong.tools.patch.parse import (
     DeleteFile,
     InvalidPatch,
     UpdateFile,
+    find_patch_in_command,
     parse_patch,
 )
+from tape.model.entries import join_texts
 
 HEADERS = (
     "Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}',"
@@ -66,6 +68,51 @@ STARRED = "*** Begin Patch ***\n*** Update File: a.txt ***\n*** Move to: b.txt *
 )
 def test_fences_around_a_patch_and_stars_behind_its_markers_are_no_part_of_it(text, hunk):
     assert parse_patch(text) == (hunk,)
+
+
+FENCED = f"```diff\n{patch(UPDATE, '-x', '+```', ' ```')}\n```"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Here is the patch:\n\n{FENCED}",
+        f"Here is `a.txt`:\r\n{FENCED}\r\n\nIt adds a fence.",
+        f"First ```this```, then\n```sh\nls\n```\n{FENCED}\n```sh\nmake\n```",
+        f"A\n```\napply_patch <<'EOF'\n{patch(UPDATE, '-x', '+```', ' ```')}\nEOF\n```",
+    ],
+)
+async def test_words_around_a_fenced_patch_are_no_part_of_it(folder, use_face, text):
+    (folder / "a.txt").write_text("x\n```\n")
+    result = await use_face("apply_patch", input=text)
+    assert not result.is_error
+    assert (folder / "a.txt").read_text() == "```\n```\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Two:\n{FENCED}\nand\n{FENCED}",
+        f"Without a fence:\n{patch(UPDATE, '-x', '+y')}",
+        f"Without an end:\n```\n{patch(UPDATE, '-x', '+y')}",
+    ],
+)
+async def test_words_around_a_patch_that_is_not_the_only_fenced_one_are_refused(
+    folder, use_face, text
+):
+    (folder / "a.txt").write_text("x\n```\n")
+    result = await use_face("apply_patch", input=text)
+    assert join_texts(result.content).startswith(f"Invalid patch: {FIRST}")
+    assert (folder / "a.txt").read_text() == "x\n```\n"
+
+
+async def test_a_fenced_patch_with_a_wrong_header_is_named(use_face):
+    result = await use_face("apply_patch", input=f"Fix:\n```\n{patch('*** Change: a')}\n```")
+    assert "on line 2: '*** Change: a' is not a valid hunk header" in join_texts(result.content)
+
+
+def test_a_command_that_writes_a_fenced_patch_is_none():
+    assert find_patch_in_command(f"cat > a.md <<'E'\nHow to:\n{FENCED}\nE\n") is None
 
 
 def test_a_fence_without_an_end_is_no_fence():
