@@ -57,7 +57,9 @@ class EditorTransport:
         self._answered = asyncio.Event()
         self._writing = asyncio.Lock()
         self._is_gone = False
-        """Whether nobody reads any more."""
+        """Whether nobody reads any more, or nothing can be written."""
+        self.failure: OSError | None = None
+        """Why nothing can be written, such as a full disk; None where a reader is gone."""
 
     async def receive(self) -> dict[str, Any] | None:
         """Return the next message for the package; None at the end of the input."""
@@ -132,8 +134,10 @@ class EditorTransport:
             async with self._writing:
                 try:
                     await self._write(line)
-                except OSError:
+                except OSError as error:
                     self._is_gone = True
+                    if not isinstance(error, ConnectionError):
+                        self.failure = error
                     self._lines.put_nowait(None)
         if "method" not in message:
             self._prompts.pop(message.get("id", ""), None)
@@ -185,7 +189,10 @@ async def _open_output(descriptor: int) -> asyncio.StreamWriter | int:
 
 
 async def serve_editor(agent: AcpAgent, output: int) -> None:
-    """Serve the editor on standard input and the file `output` until the input ends."""
+    """Serve the editor on standard input and the file `output` until the input ends.
+
+    Raises OSError when an answer cannot be written; that nobody reads any more is the end.
+    """
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
 
@@ -201,3 +208,5 @@ async def serve_editor(agent: AcpAgent, output: int) -> None:
         await connection.listen()
     finally:
         await connection.close()
+    if transport.failure is not None:
+        raise transport.failure

@@ -33,8 +33,10 @@ class LineWriter:
         self._fd = os.dup(1)
         os.dup2(2, 1)
         self.on_gone: Callable[[], None] = lambda: None
-        """Called when nobody reads any more."""
+        """Called when nobody reads any more, or nothing can be written."""
         self.is_gone = False
+        self.failure: OSError | None = None
+        """Why nothing can be written, such as a full disk; None where a reader is gone."""
 
     def write(self, line: bytes) -> None:
         """Write a line, whole."""
@@ -44,8 +46,10 @@ class LineWriter:
         try:
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
-        except OSError:
+        except OSError as error:
             self.is_gone = True
+            if not isinstance(error, ConnectionError):
+                self.failure = error
             self.on_gone()
 
     def write_event(self, event: Event) -> None:
@@ -69,7 +73,7 @@ async def serve_lines(
 ) -> None:
     """Answer requests until the input ends, nobody reads, or a signal ends the program.
 
-    `answer` returns the answer to one request.
+    `answer` returns the answer to one request. Raises OSError when a line cannot be written.
     """
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -106,3 +110,5 @@ async def serve_lines(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     await hub.close_all()
+    if writer.failure is not None:
+        raise writer.failure

@@ -119,7 +119,10 @@ def answer_call(
 
 
 def serve_stdio(server: Server[Any]) -> None:
-    """Serve on standard input and output until the client closes them."""
+    """Serve on standard input and output until the client closes them.
+
+    Raises OSError when an answer cannot be written, as on a full disk.
+    """
     import anyio  # comes with the extra
     from mcp.server.stdio import stdio_server  # an extra
 
@@ -127,7 +130,21 @@ def serve_stdio(server: Server[Any]) -> None:
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
 
-    anyio.run(serve)
+    try:
+        anyio.run(serve)
+    except BaseExceptionGroup as group:  # of the tasks that read and write
+        failure = _find_os_error(group)
+        if failure is None:
+            raise
+        if not isinstance(failure, ConnectionError):
+            raise failure from None
+
+
+def _find_os_error(error: BaseException) -> OSError | None:
+    """Return the first OSError of a group of errors."""
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(_find_os_error, error.exceptions)), None)
+    return error if isinstance(error, OSError) else None
 
 
 def serve_http(server: Server[Any], port: int, report: Callable[[str], None]) -> None:

@@ -5,8 +5,10 @@ Each command runs in two ways, and with TEST_BUDGET above 1 in all.
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +77,51 @@ def test_a_command_ends_in_order_whichever_streams_are_closed(home, command, way
     if way == "a full disk":
         assert said.count(b"\n") <= 3
         assert b"No space left" in said
+
+
+HELLO = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%s,'
+    b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+)
+SERVERS = {"gong acp": HELLO % b"1", "gong rpc": HELLO % b"1", "tape mcp": HELLO % b'"2025-06-18"'}
+"""Programs that answer lines, with a request."""
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_server_whose_answers_cannot_be_written_says_why(home, server):
+    program, verb = server.split()
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [BIN / program, verb],
+            input=SERVERS[server],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=home.folder,
+            env=home.env,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"{program}: No space left on device\n".encode(),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_server_without_a_reader_ends_in_order(home, server):
+    program, verb = server.split()
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as output:
+        done = subprocess.run(
+            [BIN / program, verb],
+            input=SERVERS[server],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            cwd=home.folder,
+            env=home.env,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
