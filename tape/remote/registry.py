@@ -140,6 +140,11 @@ def open_remote(url: str) -> Remote:
             from .s3 import S3Remote
 
         return S3Remote(url)
+    if scheme == "postgres":
+        with _needs_extra("postgres"):
+            from .postgres import PostgresRemote
+
+        return PostgresRemote(url)
     raise UsageError(f"{url} is no address of a remote")
 
 

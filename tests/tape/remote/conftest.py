@@ -4,7 +4,7 @@ import pytest
 
 from tests.tape import making
 from tests.tape.remote.machines import CountedRemote, Machine
-from tests.tape.remote.servers import serving_localbucket, serving_ministack
+from tests.tape.remote.servers import serving_localbucket, serving_ministack, serving_postgres
 
 
 @pytest.fixture
@@ -31,3 +31,9 @@ def ministack(tmp_path_factory):
 def localbucket(tmp_path_factory):
     with serving_localbucket(tmp_path_factory.mktemp("localbucket")) as endpoint:
         yield endpoint
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    with serving_postgres(tmp_path_factory.mktemp("postgres")) as port:
+        yield port

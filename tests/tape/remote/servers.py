@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -52,7 +53,7 @@ def serving(command, port, **options):
                 time.sleep(0.05)
             yield
         finally:
-            server.send_signal(signal.SIGTERM)
+            server.send_signal(signal.SIGINT)
             try:
                 server.wait(10)
             except subprocess.TimeoutExpired:
@@ -125,3 +126,28 @@ def make_bucket(endpoint, name):
     except HTTPError as error:
         if error.code != 409:
             raise
+
+
+@contextmanager
+def serving_postgres(folder):
+    """Yield the port of a PostgreSQL server; everybody on loopback is its user `tape`."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    initdb = shutil.which("initdb") or (found and found[-1])
+    if not initdb:
+        pytest.skip("PostgreSQL is not installed")
+    programs = Path(initdb).resolve().parent
+    user = None
+    if os.geteuid() == 0:  # the server refuses to run as root
+        user = next((one.pw_name for one in pwd.getpwall() if one.pw_name == "postgres"), "nobody")
+        for path in (folder, *folder.parents):
+            if path.owner() == "root" and path.stat().st_mode & 0o005 != 0o005:
+                path.chmod(path.stat().st_mode | 0o055)
+        shutil.chown(folder, user)
+    data, port = folder / "data", find_free_port()
+    subprocess.run(
+        [programs / "initdb", "-D", data, "-U", "tape", "-A", "trust", "--no-sync"],
+        check=True, capture_output=True, user=user, cwd=folder,
+    )  # fmt: skip
+    words = ["-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder, "-F"]
+    with serving([programs / "postgres", *words], port, user=user, cwd=folder):
+        yield port

@@ -41,3 +41,22 @@ class TestLocalbucket(OfS3):
     @pytest.fixture
     def endpoint(self, localbucket):
         return localbucket
+
+
+class TestPostgres(RemoteConformance):
+    @pytest.fixture
+    def factory(self, postgres):
+        pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
+        team = os.urandom(4).hex()
+        return partial(open_remote, f"postgresql://tape@127.0.0.1:{postgres}/postgres?team={team}")
+
+
+class TestPostgresThatAsksToRepeat(TestPostgres):
+    """Where every transaction is serializable, the server refuses some that meet others."""
+
+    @pytest.fixture
+    def factory(self, postgres):
+        isolation = "-c%20default_transaction_isolation%3Dserializable"
+        team = os.urandom(4).hex()
+        url = f"postgresql://tape@127.0.0.1:{postgres}/postgres?options={isolation}&team={team}"
+        return partial(open_remote, url)
