@@ -25,7 +25,7 @@ from ..errors import TapeError, UsageError
 from ..sessions.batch import ImportMemory, import_files
 from ..sessions.sources import SessionFile
 from ..store.store import Beginning
-from .environment import find_store_home, get_current_folder
+from .environment import find_facts, find_store_home, get_current_folder
 from .output import as_json, format_examples, print_json
 from .resolve import (
     PROGRAM,
@@ -142,7 +142,10 @@ def _import_file(store: Store, path: Path) -> int:
     memory = ImportMemory(store)
     beginning = Beginning(clean_argument(get_current_folder()), PROGRAM)
     code = 0
-    for done in import_files(store, [SessionFile(path)], beginning, memory, wait=_TIMEOUT):
+    sources = [SessionFile(path)]
+    for done in import_files(
+        store, sources, beginning, memory, wait=_TIMEOUT, find_facts=find_facts
+    ):
         if done.error is not None:
             print_warning(f"{path}: {done.error}")
             code = 1

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from ..archive.import_ import FileImportReport, import_file
 from ..clock import parse_timestamp, read_clock
 from ..errors import NotFound, UsageError
+from ..folders import locate_repository
 from ..formats.registry import FORMATS
 from ..formats.sessions.registry import SESSION_FORMATS
 from ..formats.sessions.steps import describe_left_out, describe_unknown
@@ -40,7 +42,7 @@ from ..sessions.sources import (
 )
 from ..store.store import Beginning
 from ..text import SHORT, format_count
-from .environment import get_current_folder
+from .environment import find_facts, get_current_folder
 from .output import as_json, format_examples, print_json
 from .resolve import PROGRAM, clean_argument, open_library
 from .terminal import print_lines, print_warning, show_progress
@@ -164,8 +166,10 @@ globals()["import"] = import_  # the command's name is a Python keyword
 
 
 def _import_tape(store: Store, source: BinaryIO, form: str, *, as_json: bool) -> None:
-    """Import a tape, or a message array."""
-    beginning = Beginning(clean_argument(get_current_folder()), PROGRAM)
+    """Import a tape; a message array and bare entries are taken for work in this folder."""
+    here = clean_argument(get_current_folder())
+    project = locate_repository(here)
+    beginning = Beginning(here, PROGRAM, project=project, **find_facts(project)._asdict())
     if form in FORMATS:
         done: ImportReport = import_array(store, source.read(), form, beginning)
     else:
@@ -207,12 +211,13 @@ def _import_session(
         if tool is None and not is_session_file(path):
             return None
         beginning = Beginning(clean_argument(get_current_folder()), PROGRAM)
+        find = cache(find_facts)
         imported: list[ImportedTape] = []
         sources = list_sessions_in(path) if file != STDIN else [SessionFile(path)]
         for session_file in sources:
             name = STDIN if file == STDIN else session_file._replace(path=path.absolute()).name
             with open_locked_session(store, session_file, tool) as (session, digest, _):
-                imported += import_session(store, session, beginning, name, digest)
+                imported += import_session(store, session, beginning, name, digest, find_facts=find)
         return imported
 
 
@@ -321,6 +326,7 @@ class _Batch:
                 memory,
                 tool=self.tool,
                 wanted=self._is_wanted,
+                find_facts=cache(find_facts),
             ):
                 tapes += done.tapes
                 if isinstance(done.error, UsageError):

@@ -28,7 +28,7 @@ from ..store.disk import Folder
 from ..store.locks import hold_lock_in
 from ..store.recorded_tape import TapeFolders
 from .family import ImportedTapes
-from .import_ import import_session
+from .import_ import find_no_facts, import_session
 from .sources import open_session_file
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ..formats.sessions.steps import SourceSession
     from ..store.store import Beginning, Store
-    from .import_ import ImportedTape
+    from .import_ import FactFinder, ImportedTape
     from .sources import SessionFile
 
 MEMORY_NAME = "imported.json"
@@ -174,11 +174,13 @@ def import_files(
     tool: str | None = None,
     wanted: Callable[[str | None], bool] = lambda _: True,
     wait: float | None = None,
+    find_facts: FactFinder = find_no_facts,
 ) -> Iterable[ImportedFile]:
     """Import the sessions of files and yield what happened to each; an error costs its file only.
 
     `tool` is the agent that the caller names. `wanted` says for a session's folder whether it is
     to be imported. `wait` is for how many seconds another import of the same session is awaited.
+    `find_facts` is as in `import_session`.
     """
     known = {store.read_tape_id(name) for name in store.folders()}
     others = ImportedTapes(store)
@@ -201,7 +203,9 @@ def import_files(
                     continue
                 if not wanted(session.cwd):
                     continue
-                tapes = import_session(store, session, beginning, source.name, digest, others)
+                tapes = import_session(
+                    store, session, beginning, source.name, digest, others, find_facts
+                )
         except (TapeError, OSError) as error:
             yield ImportedFile(source, [], error)
             continue

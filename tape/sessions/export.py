@@ -138,6 +138,9 @@ def _read_outline(
         program=imported.tool if imported else starts[0].program if starts else "tape/0",
         branch=heads[-1].branch,
         agents=agents,
+        repository=starts[0].repository if starts else None,
+        person=starts[0].person if starts else None,
+        machine=starts[0].machine if starts else None,
     )
 
 

@@ -22,8 +22,10 @@ what was said there is found whatever remarks stand between, and the rest begins
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from hashlib import sha256
+from pathlib import Path
 from struct import Struct as Packing
 from typing import TYPE_CHECKING
 
@@ -31,6 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import Busy, TapeError
+from ..folders import locate_repository
 from ..formats.sessions.steps import COPIED, NEWEST, ROOT, SourceSession
 from ..model.entries import (
     Anchor,
@@ -45,6 +48,7 @@ from ..model.entries import (
     join_texts,
 )
 from ..places.reference import build_session_branch, build_session_label
+from ..repository import WorkFacts
 from ..store.recorded_tape import record_new_tape
 from ..store.refs import choose_branch_name, find_head, make_ref_name
 from ..store.store import Store
@@ -58,6 +62,15 @@ if TYPE_CHECKING:
     from ..store.store import Beginning
     from ..store.tape import Tape
     from ..store.writer import Writer
+
+FactFinder = Callable[[str | None], WorkFacts]
+"""Returns repository and person of a session in the repository at this top, or in none."""
+
+
+def find_no_facts(_project: str | None) -> WorkFacts:
+    """Return that nothing is known."""
+    return WorkFacts()
+
 
 _MAX_WRITERS = 16
 """Branches that are open at once."""
@@ -101,11 +114,14 @@ def import_session(
     source: str,
     digest: str,
     others: ImportedTapes | None = None,
+    find_facts: FactFinder = find_no_facts,
 ) -> list[ImportedTape]:
     """Record a session and its sub-agents, each on its tape; the session's own is the first.
 
     `source` is its file, and `digest` the SHA-256 of that; `others` is what is known of the other
     tapes. A session that repeats the history of another one is recorded on the tape of that one.
+    What the session does not say of its repository and person, `find_facts` says, where its folder
+    is on this machine.
     Raises Busy and WriteFailed; what was added before stays, and the next import continues from
     there.
     """
@@ -113,15 +129,18 @@ def import_session(
     imported = ImportedSession(
         session.tool, session.format, source, session.id, digest, session.forked_from
     )
-    filler = _TapeFiller(session)
+    filler = _TapeFiller(session, find_facts)
     first = _find_first_prompt(session)
+    project, facts = _find_folder_facts(session.cwd, find_facts)
     begins = beginning._replace(
         cwd=session.cwd or beginning.cwd,
         slug=session.title or first,
         program=f"{beginning.program} (import from {session.tool})",
         git=session.git,
-        repository=session.repository,
-        project=None,
+        repository=session.repository or facts.repository,
+        project=session.project or project,
+        person=session.person or facts.person,
+        machine=session.machine,
         imported=imported,
     )
     timed = filler.build_timed_store(store)
@@ -131,9 +150,9 @@ def import_session(
         doubles = _find_double(store, session, others, folder)
         with timed.open_folder(folder) as tape:
             filler.fill(tape, known=True)
-    elif returned := _fill_exported_tape(store, session, others):
+    elif returned := _fill_exported_tape(store, session, others, find_facts):
         folder, filler = returned
-    elif guest := _fill_tape_of_relative(store, session, others):
+    elif guest := _fill_tape_of_relative(store, session, others, find_facts):
         folder, filler = guest
     else:
         folder = record_new_tape(timed, session.tape_id, begins, filler.fill_new)
@@ -160,19 +179,19 @@ def import_session(
         one
         for child in session.children
         if child.id not in filler.known_agents
-        for one in import_session(store, child, beginning, source, digest, others)
+        for one in import_session(store, child, beginning, source, digest, others, find_facts)
     ]
     return [done, *inner]
 
 
 def _fill_exported_tape(
-    store: Store, session: SourceSession, others: ImportedTapes
+    store: Store, session: SourceSession, others: ImportedTapes, find_facts: FactFinder
 ) -> tuple[str, _TapeFiller] | None:
     """Record a session on the tape that it was exported from; None if it was not, or not here."""
     folder = find_exported_tape(session, others.folders)
     if folder is None:
         return None
-    filler = _TapeFiller(session, is_guest=True)
+    filler = _TapeFiller(session, find_facts, is_guest=True)
     with filler.build_timed_store(store).open_folder(folder) as tape:
         filler.begin(tape)
         if not filler.find_exported_steps():
@@ -182,11 +201,11 @@ def _fill_exported_tape(
 
 
 def _fill_tape_of_relative(
-    store: Store, session: SourceSession, others: ImportedTapes
+    store: Store, session: SourceSession, others: ImportedTapes, find_facts: FactFinder
 ) -> tuple[str, _TapeFiller] | None:
     """Record a session on the tape that has its beginning; None if there is no such tape."""
     for relative in others.find_relatives(session):
-        filler = _TapeFiller(session, is_guest=True)
+        filler = _TapeFiller(session, find_facts, is_guest=True)
         with filler.build_timed_store(store).open_folder(relative.folder) as tape:
             filler.begin(tape)
             is_same = filler.find_copies(needs_response_id=not relative.is_named)
@@ -211,6 +230,14 @@ def _find_double(
             if filler.find_copies(needs_response_id=not relative.is_named):
                 return tape.id
     return None
+
+
+def _find_folder_facts(folder: str | None, find_facts: FactFinder) -> tuple[str | None, WorkFacts]:
+    """Return the top of a folder's repository, and its facts; nothing where it is not here."""
+    if folder is None or not folder.startswith("/") or not Path(folder).is_dir():
+        return None, WorkFacts()
+    project = locate_repository(folder)
+    return project, find_facts(project)
 
 
 def _name_blob(data: bytes) -> BlobRef:
@@ -280,8 +307,14 @@ def _list_words(block: Block) -> tuple[object, ...]:
 class _TapeFiller:
     """Adds the steps of a session to its tape."""
 
-    def __init__(self, session: SourceSession, *, is_guest: bool = False) -> None:
-        self.session = session
+    def __init__(
+        self,
+        session: SourceSession,
+        find_facts: FactFinder = find_no_facts,
+        *,
+        is_guest: bool = False,
+    ) -> None:
+        self.session, self.find_facts = session, find_facts
         self.label = build_session_label(session.tool, session.id)
         self.branches = build_session_branch(session.tool, session.id)
         """How the branches of a session on the tape of another one are called."""
@@ -531,6 +564,9 @@ class _TapeFiller:
         return self._advance(writer, spot, entry.n)
 
     def _write(self, spot: EntryPlace, payload: Payload) -> EntryPlace:
+        if isinstance(payload, Meta) and payload.cwd is not None:
+            project, facts = _find_folder_facts(payload.cwd, self.find_facts)
+            payload = replace(payload, project=project, repository=facts.repository)
         writer = self._reopen_answer(spot, payload) or self._open_at(spot)
         return self._advance(writer, spot, writer.append(payload).n)
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..model.entries import Anchor, Assistant, Branch, Context, Start, ToolResult, User
+from msgspec.structs import replace
+
+from ..model.entries import Anchor, Assistant, Branch, Context, Meta, Start, ToolResult, User
 from ..model.line import encode_payload, read_header
 from ..store.refs import read_head_at
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 _CHANGING = frozenset({Assistant.entry_type, ToolResult.entry_type})
 """Types of entries that a source may give another time with other words."""
+_COMPLETED = frozenset({Meta.entry_type})
+"""Types of entries to which an import adds what this machine knows."""
 SAID = frozenset(payload.entry_type for payload in (User, Assistant, ToolResult, Context, Anchor))
 """Types of entries that are the same in a copied history; those of others may differ."""
 
@@ -46,7 +50,7 @@ class RecordedEntries:
     def __init__(
         self, tape: Tape, strip_changes: Callable[[Payload], Payload] | None = None
     ) -> None:
-        self._tape, self._strip_changes = tape, strip_changes
+        self._tape, self._strip_source_changes = tape, strip_changes
         self.start = EntryPlace("", 0, "", 0)
         """The tape's start entry."""
         self.branch_starts: dict[str, str] = {}
@@ -81,7 +85,7 @@ class RecordedEntries:
                 self._below.setdefault((parent, kind, content), []).append(place)
                 if kind not in SAID:
                     self._silent.setdefault(parent, []).append(header.id)
-                if kind in _CHANGING and self._strip_changes is not None:
+                if kind in _COMPLETED or (kind in _CHANGING and self._strip_source_changes):
                     self._changing.setdefault((parent, kind), []).append(content)
                 self._parents.add(parent)
 
@@ -120,11 +124,11 @@ class RecordedEntries:
         """Take the entry with this content, but for what may change, directly after another."""
         if waiting := self._below.get((parent, kind, content)):
             return waiting.pop(0)
-        if payload is None or self._strip_changes is None:
+        if payload is None:
             return None
         for other in self._changing.get((parent, kind), ()):
             waiting = self._below.get((parent, kind, other))
-            if waiting and self._is_same(waiting[0], payload, self._strip_changes):
+            if waiting and self._is_same(waiting[0], payload):
                 return waiting.pop(0)
         return None
 
@@ -133,9 +137,14 @@ class RecordedEntries:
         data = self._tape.blobs.extract_long_strings(encode_payload(payload))
         return sha256(data).hexdigest()[:32]
 
-    def _is_same(
-        self, spot: EntryPlace, payload: Payload, strip_changes: Callable[[Payload], Payload]
-    ) -> bool:
+    def _is_same(self, spot: EntryPlace, payload: Payload) -> bool:
         """Return whether an entry on the tape is this one but for what may change."""
-        before = strip_changes(self._tape.entry(self.read_head(spot)).data)
-        return self._compute_digest(before) == self._compute_digest(strip_changes(payload))
+        before = self._strip_changes(self._tape.entry(self.read_head(spot)).data)
+        return self._compute_digest(before) == self._compute_digest(self._strip_changes(payload))
+
+    def _strip_changes(self, payload: Payload) -> Payload:
+        """Return an entry without what may be otherwise another time."""
+        if isinstance(payload, Meta):
+            return replace(payload, project=None, repository=None)
+        strip = self._strip_source_changes
+        return payload if strip is None else strip(payload)

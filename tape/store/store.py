@@ -96,6 +96,8 @@ class Beginning(NamedTuple):
     """`host/owner/name`: see `repository`."""
     person: str | None = None
     """`Name <email>`."""
+    machine: str | None = None
+    """The machine it was begun on, where that is not the store's."""
 
 
 class Store:
@@ -204,7 +206,7 @@ class Store:
             imported=beginning.imported,
             repository=beginning.repository,
             person=beginning.person,
-            machine=None if replica is None else replica.machine,
+            machine=beginning.machine or (None if replica is None else replica.machine),
             replica=None if replica is None else replica.id,
         )
         _, line = encode_line(

@@ -16,6 +16,7 @@ Taking items back moves the branch; the entries stay where they are, and a REF s
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
@@ -27,10 +28,12 @@ from msgspec import Raw
 
 from ..clock import parse_timestamp
 from ..errors import Busy, NotFound, TapeError, UsageError
+from ..folders import locate_repository
 from ..ids import compute_tape_id
 from ..index.library import open_store
 from ..model.entries import Custom, ImportedSession
 from ..model.line import BLOB_KEY, JSON_ERRORS, decode_line, read_type
+from ..repository import find_work_facts
 from ..store.recorded_tape import find_existing_folder, record_tape
 from ..store.refs import MAIN_BRANCH
 from ..store.store import Beginning
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
     from ..model.entries import Payload
     from ..store.refs import Head
+    from ..store.store import Store
     from ..store.tape import Tape
     from ..store.writer import Writer
 
@@ -186,18 +190,28 @@ class SessionLog:
     def _write(self) -> Iterator[tuple[Tape, Writer]]:
         """Open the tape for writing, and create it where it is missing."""
         with open_store(self.folder) as (store, _), suppress(Busy):  # another one just created it
-            beginning = Beginning(
-                cwd=str(Path.cwd()),
-                program=f"tape/{__version__} (store of {self.tool})",
-                slug=f"{self.tool} {self.session}",
-                imported=ImportedSession(self.tool, f"{self.tool}.item", "", self.session, ""),
-            )
-            record_tape(store, self.tape_id, beginning, lambda _tape, _writer: None)
+            if find_existing_folder(store, self.tape_id) is None:
+                beginning = self._build_beginning(store)
+                record_tape(store, self.tape_id, beginning, lambda _tape, _writer: None)
         with self._open() as tape:
             if tape is None:
                 raise NotFound(f"the tape of {self.session!r} was removed while it was written")
             with tape.writer(MAIN_BRANCH, wait=True) as writer:
                 yield tape, writer
+
+    def _build_beginning(self, store: Store) -> Beginning:
+        """Return the facts of the session: it works here and now."""
+        cwd, replica = str(Path.cwd()), store.replica()
+        project = locate_repository(cwd)
+        return Beginning(
+            cwd=cwd,
+            program=f"tape/{__version__} (store of {self.tool})",
+            slug=f"{self.tool} {self.session}",
+            project=project,
+            imported=ImportedSession(self.tool, f"{self.tool}.item", "", self.session, ""),
+            machine=None if replica is None else replica.machine,
+            **find_work_facts(project, os.environ)._asdict(),
+        )
 
 
 _RECORDED_BY = re.compile(r"tape/\S+ \(store of (?P<tool>.+)\)\Z")

@@ -87,6 +87,9 @@ def _build_atif(document: WireObject, identity: str) -> SourceSession:
         git=Git(branch, None, dirty=False) if branch else None,
         created=next(times, None),
         title=read_text(extra.get("title")) or None,
+        repository=read_text(extra.get("repository")) or None,
+        person=read_text(extra.get("person")) or None,
+        machine=read_text(extra.get("machine")) or None,
     )
     agents = map(read_object, read_list(document.get("subagent_trajectories")))
     session.children = tuple(

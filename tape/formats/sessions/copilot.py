@@ -32,6 +32,7 @@ from ...model.entries import (
     Usage,
     User,
 )
+from ...repository import name_repository
 from ..parsing import CallBinder, build_tool_call, to_plain_text
 from ..wire import drop_fields, encode_json, pack_raw
 from .steps import (
@@ -79,7 +80,8 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
             start = read_object(value.get("data"))
             break
     context = read_object(start.get("context"))
-    branch = read_text(context.get("branch"))
+    branch, commit = read_text(context.get("branch")), read_text(context.get("headCommit"))
+    host, path = read_text(context.get("repositoryHost")), read_text(context.get("repository"))
 
     def read_steps(_put: Put) -> Iterator[SourceStep]:
         session.damaged = 0
@@ -91,8 +93,10 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         read_text(start.get("sessionId")) or name,
         read_steps,
         cwd=read_text(context.get("cwd")) or None,
-        git=Git(branch, None, dirty=False) if branch else None,
+        git=Git(branch or None, commit or None, dirty=False) if branch or commit else None,
         created=read_time(start.get("startTime")),
+        repository=name_repository(f"https://{host}/{path}") if host and path else None,
+        project=read_text(context.get("gitRoot")) or None,
     )
     return session
 

@@ -146,6 +146,7 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         title=read_text(summary.get("generated_title"))
         or read_text(summary.get("session_summary"))
         or None,
+        project=read_text(summary.get("git_root_dir")) or None,
         strip_changes=strip_changes,
     )
     return session

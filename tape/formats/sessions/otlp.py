@@ -80,6 +80,9 @@ def read_session(read_lines: Callable[[], Iterable[bytes]], name: str) -> Source
         cwd=read_text(resource.get("process.working_directory")) or None,
         created=_read_moment(spans[0][0], "startTimeUnixNano") if spans else None,
         title=read_text(resource.get("tape.title")) or None,
+        repository=read_text(resource.get("tape.repository")) or None,
+        person=read_text(resource.get("tape.person")) or None,
+        machine=read_text(resource.get("host.name")) or None,
     )
     return session
 

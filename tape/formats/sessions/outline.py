@@ -46,6 +46,11 @@ class TapeOutline(NamedTuple):
     """The branch that comes last."""
     agents: Mapping[str, TapeOutline] = MappingProxyType({})
     """Sub-agent → its own session, where it can be read."""
+    repository: str | None = None
+    """`host/owner/name`."""
+    person: str | None = None
+    """`Name <email>`."""
+    machine: str | None = None
     with_content: bool = True
     """Whether a format that can do without it has what was said."""
 

@@ -70,6 +70,12 @@ class SourceSession:
     title: str | None = None
     repository: str | None = None
     """`host/owner/name`, where the source names the remote of its repository."""
+    project: str | None = None
+    """The top of that repository, where the source says it."""
+    person: str | None = None
+    """Who worked: `Name <email>`."""
+    machine: str | None = None
+    """The name of the machine."""
     children: tuple[SourceSession, ...] = ()
     """Sub-agents whose steps are in the same file."""
     forked_from: tuple[str, ...] = ()

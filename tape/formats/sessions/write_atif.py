@@ -83,6 +83,8 @@ def _describe_tape(tape: TapeOutline) -> WireObject:
     extra: WireObject = {"tape": tape.id, "cwd": tape.cwd, "title": tape.title}
     if tape.git_branch:
         extra["git_branch"] = tape.git_branch
+    facts = {"repository": tape.repository, "person": tape.person, "machine": tape.machine}
+    extra |= {name: fact for name, fact in facts.items() if fact is not None}
     if tape.branch:
         extra["branch"] = tape.branch
     for entry, before in tape.entries:

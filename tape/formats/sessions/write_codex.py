@@ -103,8 +103,16 @@ class _Writer:
             "cli_version": _VERSION,
             "source": "cli",
             "model_provider": "openai",
-            **({"git": {"branch": self.tape.git_branch}} if self.tape.git_branch else {}),
+            **({"git": git} if (git := self._describe_repository()) else {}),
         }
+
+    def _describe_repository(self) -> WireObject:
+        git: WireObject = {}
+        if self.tape.git_branch:
+            git["branch"] = self.tape.git_branch
+        if self.tape.repository and not self.tape.repository.startswith("/"):
+            git["repository_url"] = f"https://{self.tape.repository}"
+        return git
 
     def _build_payloads(self, entry: Entry) -> Iterator[tuple[str, WireObject]]:
         data = entry.data

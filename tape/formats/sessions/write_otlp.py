@@ -65,6 +65,12 @@ def write_session(tape: TapeOutline) -> Iterator[bytes]:
         "process.working_directory": tape.cwd,
         "tape.title": (tape.title or "") if tape.with_content else "",
     }
+    facts = {
+        "tape.repository": tape.repository,
+        "tape.person": tape.person,
+        "host.name": tape.machine,
+    }
+    resource |= {name: fact for name, fact in facts.items() if fact is not None}
     scope = {"name": SCOPE, "attributes": _list_attributes({"tape.conventions": CONVENTIONS})}
     document = {
         "resourceSpans": [
