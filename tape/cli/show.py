@@ -45,8 +45,8 @@ def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None
     A tool's result is shown with its call, and with what it changed in files as a diff.
 
     --json prints a tape as {id, path, title, …, branches, phases, model, provider, tokens,
-    input_tokens, output_tokens, git_branch, mode, todos}, these last ones of the current branch,
-    and an entry as its line.
+    input_tokens, output_tokens, git_branch, mode, todos, repository, person, machine}, these last
+    ones of the current branch, and an entry as its line.
     """
     with open_ref(options, ref) as place:
         if place.head is None and not as_line:

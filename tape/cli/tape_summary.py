@@ -17,7 +17,7 @@ from ..model.entries import (
     Anchor,
     Assistant,
     Custom,
-    Git,
+    Meta,
     Mode,
     Model,
     Place,
@@ -94,6 +94,10 @@ class SessionFacts(Struct, frozen=True):
     git_branch: str | None = None
     mode: str | None = None
     todos: Any = ()
+    repository: str | None = None
+    """That of the folder where it works now."""
+    person: str | None = None
+    machine: str | None = None
 
 
 def read_session_facts(tape: Tape) -> SessionFacts:
@@ -102,8 +106,8 @@ def read_session_facts(tape: Tape) -> SessionFacts:
     spent = Usage()
     for entry in _read_path(tape):
         match entry.data:
-            case Start(git=Git(branch=branch)):
-                facts["git_branch"] = branch
+            case Start() | Meta() as said:
+                facts |= _read_place(said)
             case Model(provider=provider, model=model):
                 facts |= {"provider": provider, "model": model}
             case Mode(permission=mode):
@@ -125,6 +129,17 @@ def read_session_facts(tape: Tape) -> SessionFacts:
     )
 
 
+def _read_place(said: Start | Meta) -> dict[str, Any]:
+    """Return what an entry says of where and who, with None only for an unknown repository."""
+    facts: dict[str, Any] = {}
+    if isinstance(said, Start) and said.git is not None:
+        facts["git_branch"] = said.git.branch
+    if said.cwd is not None:
+        facts["repository"] = said.repository
+    facts |= {"person": said.person} if said.person else {}
+    return facts | ({"machine": said.machine} if said.machine else {})
+
+
 def _read_path(tape: Tape) -> Iterator[Entry]:
     with suppress(TapeError, OSError):  # `tape verify` says more
         for run in tape.read_runs(tape.head(), skipped=lambda _: None):
@@ -133,14 +148,14 @@ def _read_path(tape: Tape) -> Iterator[Entry]:
 
 def summarize_tape(tape: Tape, store: str) -> TapeSummary:
     """Return the summary of a tape of the store at `store`, read from the ends of its files."""
-    refs = tape.refs()
+    refs, start = tape.refs(), _read_start(tape)
     return TapeSummary(
         tape.id,
         _locate_tape(store, tape.folder.name),
         tape.title(),
         tape.info.created,
         tape.info.by,
-        _read_start_cwd(tape),
+        None if start is None else start.cwd,
         tape.info.origin,
         refs.current,
         summarize_branches(tape, refs),
@@ -158,15 +173,15 @@ def _locate_tape(store: str, folder: str) -> str:
     return f"{store}/tapes/{folder}"
 
 
-def _read_start_cwd(tape: Tape) -> str | None:
-    """Return the folder the session started in; None if unknown."""
+def _read_start(tape: Tape) -> Start | None:
+    """Return what the session started with; None if unknown."""
     for name in tape.phases.names()[:1]:
         try:
             first = tape.phases.first(name, describe_missing_blob)
         except (TapeError, OSError, ValueError):
             return None  # `tape verify` says more
         if first is not None and isinstance(first.data, Start):
-            return first.data.cwd
+            return first.data
     return None
 
 

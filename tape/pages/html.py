@@ -29,7 +29,9 @@ from ..model.entries import (
     Assistant,
     BlobRef,
     Checkpoint,
+    Meta,
     SideUsage,
+    Start,
     ToolResult,
     User,
     join_texts,
@@ -95,6 +97,7 @@ class _PageView:
         """The beginning of the first prompt, the title of a tape that was given none."""
         self.current = ""
         self.tape = self.cwd = ""
+        self.repository = self.person = self.machine = ""
         self.first = self.last = ""
         self.models: dict[str, None] = {}
         self.entries = self.secrets = 0
@@ -162,6 +165,11 @@ class _PageView:
             case ToolResult(files=files) | Checkpoint(files=files, why="restore") if files:
                 lines = render_changed_files(files, self._load, _mark_kind, _MAX_DIFF_LINES)
                 self._changes[entry.id] = _join_diff(tuple(lines))
+            case Start() | Meta() as said:
+                self.person = said.person or self.person
+                self.machine = said.machine or self.machine
+                if said.cwd is not None:
+                    self.cwd, self.repository = said.cwd, said.repository or ""
             case _:
                 cwd = getattr(entry.data, "cwd", None)
                 self.cwd = cwd if isinstance(cwd, str) else self.cwd
@@ -227,6 +235,7 @@ def _build_page_start(view: _PageView) -> bytes:
     script, style = _read_asset("page.js"), _read_asset("page.css")
     facts = [
         [show_controls(view.cwd), _describe_span(view.first, view.last)],
+        [*map(show_controls, map(to_single_line, _name_place(view)))],
         [", ".join(map(to_single_line, view.models))],
         [f"Tape {view.tape[:12]}", format_count(view.entries, "entry")],
     ]
@@ -252,6 +261,13 @@ def _build_page_start(view: _PageView) -> bytes:
         lambda match: parts[match[1].decode()],
         _read_asset("page.html"),
     )
+
+
+def _name_place(view: _PageView) -> list[str]:
+    """Return whose session it was and where; no machine alone, as in the other page."""
+    if not (view.repository or view.person):
+        return []
+    return [view.repository, view.person, f"on {view.machine}" if view.machine else ""]
 
 
 def _describe_span(first: str, last: str) -> str:

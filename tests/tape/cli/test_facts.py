@@ -257,3 +257,32 @@ def test_a_markdown_page_names_the_facts_that_are_known(checkouts):
     bare = checkouts["odd"]("export", "--to", "md").text
     assert "- Repository" not in bare
     assert "- Person" not in bare
+
+
+def test_a_page_of_html_names_the_facts_that_are_known(checkouts):
+    page = checkouts["there"]("export", "--to", "html").text
+    person = "Ada Byron &lt;ada@example.org&gt;"
+    facts = f"<span>{APP}</span> <span>{person}</span> <span>on lap</span>"
+    assert f"<p>{facts}</p>" in page
+    assert "<span>on desk</span>" not in checkouts["odd"]("export", "--to", "html").text
+
+
+def test_a_tape_shows_the_facts_that_are_newest(checkouts):
+    """In its JSON, and in the first lines of an export, which are its entries."""
+    names = ("repository", "person", "machine")
+    there = checkouts["there"]
+    shown = there("show", "--json").json
+    assert [shown[name] for name in names] == [APP, "Ada Byron <ada@example.org>", "lap"]
+    started = next(
+        entry["data"]
+        for entry in map(json.loads, there("export").text.split("\n")[:-1])
+        if entry.get("type") == "start"
+    )
+    assert [started[name] for name in names] == [shown[name] for name in names]
+    there("mv", str(checkouts["other"].work))
+    (row,) = there("ls", "--json", "--machine", "lap").json
+    shown = there("show", row["id"], "--json").json
+    assert [shown[name] for name in names] == [row[name] for name in names]
+    assert shown["repository"] == f"{APP}-server"
+    odd = checkouts["odd"]("show", "--json").json
+    assert [odd[name] for name in names] == [None, None, "desk"]

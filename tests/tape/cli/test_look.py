@@ -68,6 +68,7 @@ def test_show_names_a_tape_by_branches_and_phases(tape, talk):
         *("id", "path", "title", "created", "by", "cwd", "origin", "current"),
         *("branches", "phases", "labels", "model", "provider", "tokens"),
         *("input_tokens", "output_tokens", "git_branch", "mode", "todos"),
+        *("repository", "person", "machine"),
     ]
     assert (shown["id"], shown["title"], shown["current"]) == (talk, "First", "main")
     assert [(b["branch"], b["n"]) for b in shown["branches"]] == [("main", 5)]
@@ -85,10 +86,10 @@ def test_show_as_json_says_what_the_branch_knows_of_its_session(tape):
     identity = tape("new").text.strip()
     bare = tape("show", identity, "--json").json
     tokens = ("tokens", "input_tokens", "output_tokens")
-    names = ("model", "provider", *tokens, "git_branch", "mode", "todos")
+    names = ("model", "provider", *tokens, "git_branch", "mode", "todos", "repository")
     listed = tape("ls", "--json").json[0]
     for said in (bare, listed):
-        assert [said[name] for name in names] == [None, None, 0, 0, 0, None, None, []]
+        assert [said[name] for name in names] == [None, None, 0, 0, 0, None, None, [], None]
     todos = [{"text": "a", "status": "pending"}]
     usage = {"input": 3, "output": 4, "total": 7}
     for kind, data in (
@@ -99,7 +100,9 @@ def test_show_as_json_says_what_the_branch_knows_of_its_session(tape):
         ("assistant", {"content": [], "provider": "two", "model": "n", "usage": usage}),
     ):
         tape("append", identity, stdin=json.dumps({"type": kind, "data": data}))
-    facts = ["n", "two", 14, 6, 8, None, "plan", todos]
+    moved = {"cwd": str(tape.work), "repository": "example.org/team/app"}
+    tape("append", identity, stdin=json.dumps({"type": "meta", "data": moved}))
+    facts = ["n", "two", 14, 6, 8, None, "plan", todos, "example.org/team/app"]
     shown = tape("show", identity, "--json").json
     assert [shown[name] for name in names] == facts
     listed = tape("ls", "--json").json[0]
