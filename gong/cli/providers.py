@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..llm.models import Preset, Price
-    from ..repl.draw.picker import PickerRow
+    from ..repl.draw.picker_rows import PickerRow
 
 
 provider_argument = click.argument("name", metavar="PROVIDER", shell_complete=complete_provider)
@@ -85,7 +85,7 @@ def _find_providers(
     presets: Mapping[str, Preset], names: Sequence[str], credentials: Credentials, words: str
 ) -> list[PickerRow]:
     """Return the providers whose name, label or number is typed, with the source of their key."""
-    from ..repl.draw.picker import PickerRow
+    from ..repl.draw.picker_rows import PickerRow
 
     rows = []
     for number, name in enumerate(names, 1):
@@ -116,7 +116,7 @@ def _choose_provider(presets: Mapping[str, Preset]) -> str:
             partial(_find_providers, presets, names, credentials),
             {"enter": ("saves its key", "{}")},
         )
-        chosen = asyncio.run(choose_command(picker))
+        chosen = asyncio.run(choose_command(picker)).command
     if not chosen:
         raise click.Abort
     return chosen

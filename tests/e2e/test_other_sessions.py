@@ -76,7 +76,7 @@ def test_a_list_is_left_and_the_draft_of_a_missing_session_is_kept(chat):
     now = chat()
     ask(now, "run echo one", "printed: one")
     now.say("/resume")
-    now.wait_for("Esc leaves", on_screen=True)
+    now.wait_for(" · Esc", on_screen=True)
     now.type("nothing has these words")
     now.wait_for("nothing found", on_screen=True)
     now.type(ESC)

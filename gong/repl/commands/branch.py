@@ -26,7 +26,8 @@ from tape.places.resolve import resolve_in_tape, resolve_reference
 from tape.text import SHORT
 
 from ...agent.merge import stream_merge
-from ..draw.picker import Picker, PickerRow
+from ..draw.picker import Picker
+from ..draw.picker_rows import PickerRow
 from .command import CommandReply, SessionChoice, SlashCommand, require_recorder, undo_anchor
 from .session_lists import list_branches, list_tree
 

@@ -21,7 +21,8 @@ from ...agent.rewind import build_file_patches, plan_redo, plan_rewind, plan_und
 from ...checkpoints.rewind import Scope
 from ...checkpoints.rewind_report import describe_plan, describe_report
 from ...errors import NothingToUndo
-from ..draw.picker import Picker, PickerRow
+from ..draw.picker import Picker
+from ..draw.picker_rows import PickerRow
 from .command import CommandReply, SlashCommand, require_recorder
 from .session_lists import list_prompts, select_rows
 

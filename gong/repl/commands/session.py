@@ -6,18 +6,15 @@ A command without its argument shows a list, which types the command with an arg
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tape.places.checkout import find_checkout
 from tape.places.resolve import resolve_reference
 
 from ...errors import ConfigurationError
 from ...policy.permissions import PermissionPolicy
-from ..draw.picker import Picker
 from .command import CommandReply, SessionChoice, SlashCommand, format_model_name, require_recorder
-from .session_lists import list_sessions
+from .session_picker import build_session_picker
 
 if TYPE_CHECKING:
     from ...assembly.open_session import OpenSession
@@ -25,13 +22,6 @@ if TYPE_CHECKING:
 
 def _start_session(host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply(opens=SessionChoice(model=format_model_name(host)))
-
-
-def build_session_picker(host: OpenSession) -> Picker:
-    """Return the list of sessions of all folders, with those of this repository before others."""
-    here = find_checkout(host.session.setup.env.working_directory, host.models.environ)
-    find = partial(list_sessions, host.library.store.tapes.parent, here)
-    return Picker("resume", find, {"enter": ("continues it", "/resume {}")})
 
 
 def _resume_session(host: OpenSession, ref: str) -> CommandReply:

@@ -15,13 +15,14 @@ from tape.errors import TapeError, UsageError
 from tape.history.graph import GraphLanes, order_newest_first, read_graph, split_runs
 from tape.index.library import list_newest_tapes, open_store, query_index, search_entries
 from tape.index.reader import select_named_tapes
+from tape.index.tape_filter import TapeFilter
 from tape.model.entries import User, join_texts
 from tape.model.line import decode_line, describe_blob_head, read_id, read_type
 from tape.store.path import Segment
 from tape.text import SHORT, to_single_line
 
 from ...context.costs import format_money
-from ..draw.picker import PickerRow
+from ..draw.picker_rows import PickerRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,17 +38,24 @@ _MAX_HITS = 400
 _FOLDER_CHARS = 24
 
 
-def list_sessions(home: Path, here: Checkout, words: str) -> list[PickerRow]:
+def list_sessions(
+    home: Path, here: Checkout, words: str, *, only_here: bool = False
+) -> list[PickerRow]:
     """Return the newest sessions of all folders, or those whose talk has all words; newest first.
 
-    Those of the repository `here` come before the others, in whatever checkout they were. The store
-    at `home` is opened for this question, so that it can be asked in any thread.
+    Those of the repository `here` come before the others, in whatever checkout they were;
+    `only_here` leaves the others out. The store at `home` is opened for this question, so that it
+    can be asked in any thread.
     """
     with open_store(home) as library:
         if words:
             rows = _find_named_tapes(library, words)
+        elif only_here:
+            rows = list_newest_tapes(*library, MAX_SESSIONS, None, TapeFilter(checkout=here))
         else:
             rows = list_newest_tapes(*library, MAX_SESSIONS, here)
+    if only_here:
+        rows = [row for row in rows if here.has(row)]
     rows.sort(key=lambda row: not here.has(row))
     return [_build_session_row(row) for row in rows[:MAX_SESSIONS]]
 
@@ -70,19 +78,26 @@ def _find_sessions(library: Library, words: str) -> set[str]:
 
 def _build_session_row(row: TapeRow) -> PickerRow:
     age = format_age(read_clock() - parse_timestamp(row.updated))
+    money = format_money(row.cost) if row.cost else ""
     branches = f" · {row.branches} branches" if row.branches > 1 else ""
-    cost = f" · {format_money(row.cost)}" if row.cost else ""
-    note = f"{_shorten_folder(row.cwd)} · {age}{branches}{cost}"
-    return PickerRow(row.id[:SHORT], to_single_line(row.title or "–"), note)
-
-
-def _shorten_folder(folder: str) -> str:
-    """Return the end of a path that fits, such as ~/work/app or …/work/app."""
-    home = str(Path.home())
-    short_path = to_single_line(
-        f"~{folder[len(home) :]}" if f"{folder}/".startswith(home) else folder
+    cost = f" · {money}" if money else ""
+    folder = _name_folder(row.cwd)
+    short = folder if len(folder) <= _FOLDER_CHARS else f"…{folder[1 - _FOLDER_CHARS :]}"
+    return PickerRow(
+        row.id[:SHORT],
+        to_single_line(row.title or "–"),
+        f"{short} · {age}{branches}{cost}",
+        folder=folder,
+        facts=(age, money or "–"),
     )
-    return short_path if len(short_path) <= _FOLDER_CHARS else f"…{short_path[1 - _FOLDER_CHARS :]}"
+
+
+def _name_folder(folder: str) -> str:
+    """Return a path in one line, from the home folder where it is below."""
+    home = str(Path.home())
+    return to_single_line(
+        f"~{folder[len(home) :]}" if f"{folder}/".startswith(f"{home}/") else folder
+    )
 
 
 def list_branches(tape: Tape, current: str, words: str) -> list[PickerRow]:

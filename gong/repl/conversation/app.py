@@ -275,7 +275,8 @@ class _Conversation:
             chosen = await choose_command(
                 picks, self.terminal.style, words=words, full_screen=self.is_full_screen
             )
-            lines, at_start = [chosen] if chosen else [], False
+            self.terminal.print([render_remark(text) for text in chosen.done])
+            lines, at_start = [chosen.command] if chosen.command else [], False
 
     def _build_keys(self) -> KeyBindings:
         keys = bind_keys(

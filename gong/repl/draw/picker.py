@@ -8,12 +8,15 @@ command line, so that whatever the list does can also be typed:
     /resume    Enter on a session     /resume 3f2a9c1e:main
     /switch    Enter on a branch      /switch try-2
     /rewind    Enter on a prompt      /rewind 4be81c20
+
+A list may also have a wider one behind it (Ctrl+A), show more of the marked row (Space, →), give it
+another title (Ctrl+R), and move it to the trash (Ctrl+X) after a question.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -22,28 +25,35 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import BufferControl, FormattedTextControl, HSplit, Layout, Window
 
-from tape.text import cut_to_width, measure_width, show_controls
+from tape.errors import TapeError
+from tape.text import cut_to_width, show_controls
+
+from ...errors import GongError
+from .choice_list import Choice, ChoiceList
+from .picker_rows import (
+    KeyNote,
+    PickerRow,
+    format_keys,
+    put_beside,
+    render_preview,
+    render_rows,
+)
+from .terminal import style_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.key_binding import KeyPressEvent
     from prompt_toolkit.styles import BaseStyle
 
+    from .lines import StyledLine
+
 _MAX_ROWS = 12
-_GAP = "  "
-
-
-class PickerRow(NamedTuple):
-    """One row of a list."""
-
-    value: str
-    """What stands in the command."""
-    text: str
-    note: str = ""
-    """Shown dim at the right edge, where there is room."""
-    is_current: bool = False
-    """Whether it is marked at first, where nothing is typed; else the first row is."""
+_MAX_PREVIEW_ROWS = 10
+_PREVIEW_COLUMNS = 120
+"""A screen of so many columns shows more of the marked row beside the list, without being asked."""
+_ERRORS = (GongError, TapeError, OSError)
 
 
 class Picker(NamedTuple):
@@ -51,9 +61,29 @@ class Picker(NamedTuple):
 
     title: str
     find: Callable[[str], Sequence[PickerRow]]
-    """Return the rows for what is typed, best first; it may block, so it runs in a thread."""
+    """Return the rows for what is typed, best first; it may block, so it runs in a thread.
+
+    So do the functions below.
+    """
     commands: Mapping[str, tuple[str, str]]
     """By key, what it does in a word or two, and the command with `{}` for the value."""
+    find_everywhere: Callable[[str], Sequence[PickerRow]] | None = None
+    """The same for a wider list; where the narrow one is empty at first, this one is shown."""
+    preview: Callable[[str], Sequence[StyledLine]] | None = None
+    """Return more about the row of a value."""
+    rename: Callable[[str, str], str] | None = None
+    """Give the row of a value a title; return what was done."""
+    remove: Callable[[str], str] | None = None
+    """Move the row of a value to the trash; return what was done, and what brings it back."""
+
+
+class Chosen(NamedTuple):
+    """What came of a list."""
+
+    command: str
+    """Empty where no row was chosen."""
+    done: Sequence[str] = ()
+    """What was done to rows meanwhile, and how to undo it."""
 
 
 async def choose_command(
@@ -62,8 +92,8 @@ async def choose_command(
     *,
     words: str = "",
     full_screen: bool = False,
-) -> str:
-    """Show a list until a row is chosen; return its command, empty where nothing is chosen.
+) -> Chosen:
+    """Show a list until a row is chosen, or the list is left.
 
     `words` are searched for at first.
     """
@@ -80,21 +110,40 @@ class _PickerScreen:
         self.rows: Sequence[PickerRow] = ()
         self.marked = 0
         self.is_searching = True
+        self.is_wide = False
+        """Whether the rows are those of `find_everywhere`."""
+        self.may_widen = picker.find_everywhere is not None
+        """Whether that begins by itself: nobody chose yet."""
+        self.does_preview: bool | None = None
+        """Whether more of the marked row is shown; None leaves it to the width of the screen."""
+        self.previews: dict[str, Sequence[StyledLine]] = {}
+        self.mode: Literal["search", "title", "trash"] = "search"
+        self.subject = PickerRow("", "")
+        """The row that the title, or the question of the trash, is about."""
+        self.question = ChoiceList(())
+        self.remark = ""
+        """What was done, or why not; until the next key."""
+        self.done: list[str] = []
+        self.to_mark = ""
+        """The value to mark after the next search."""
         self.changed = asyncio.Event()
+        self.moved = asyncio.Event()
+        self.tasks: set[asyncio.Task[None]] = set()
         self.words = Buffer(
             document=Document(words),
             multiline=False,
-            on_text_changed=lambda _: self.changed.set(),
+            on_text_changed=lambda _: self._note_words(),
         )
-        title: StyleAndTextTuples = [("class:you", f"{picker.title}: ")]
+        self.new_title = Buffer(multiline=False)
+        self.line = BufferControl(self.words)
         layout = HSplit(
             [
-                Window(BufferControl(self.words), height=1, get_line_prefix=lambda *_: title),
-                Window(FormattedTextControl(self._render_rows), dont_extend_height=True),
-                Window(FormattedTextControl(self._render_keys), height=1),
+                Window(self.line, height=1, get_line_prefix=lambda *_: self._render_title()),
+                Window(FormattedTextControl(self._render_body), dont_extend_height=True),
+                Window(FormattedTextControl(self._render_foot), dont_extend_height=True),
             ]
         )
-        self.app: Application[str] = Application(
+        self.app: Application[Chosen] = Application(
             Layout(layout),
             key_bindings=self._build_keys(),
             style=style,
@@ -103,15 +152,16 @@ class _PickerScreen:
         )
         self.app.ttimeoutlen = self.app.timeoutlen = 0.1
 
-    async def run(self) -> str:
+    async def run(self) -> Chosen:
         self.changed.set()
-        searching = asyncio.create_task(self._search())
+        working = [asyncio.create_task(self._search()), asyncio.create_task(self._preview())]
         try:
             return await self.app.run_async()
         except (EOFError, KeyboardInterrupt):
-            return ""
+            return Chosen("", self.done)
         finally:
-            searching.cancel()
+            for task in (*working, *self.tasks):
+                task.cancel()
 
     async def _search(self) -> None:
         """Find the rows each time something else is typed."""
@@ -120,67 +170,221 @@ class _PickerScreen:
             self.changed.clear()
             words = self.words.text.strip()
             rows = await asyncio.to_thread(self.picker.find, words)
-            current = (place for place, row in enumerate(rows) if row.is_current and not words)
-            self.rows, self.marked, self.is_searching = rows, next(current, 0), False
+            if self.may_widen and not rows:
+                self.is_wide = True
+            self.may_widen = False
+            if self.is_wide and self.picker.find_everywhere is not None:
+                rows = await asyncio.to_thread(self.picker.find_everywhere, words)
+            to_mark, self.to_mark = self.to_mark, ""
+            wanted = (
+                place
+                for place, row in enumerate(rows)
+                if (row.value == to_mark if to_mark else row.is_current and not words)
+            )
+            self.rows, self.is_searching = rows, False
+            self.marked = next(wanted, 0)
+            self.moved.set()
             self.app.invalidate()
+
+    async def _preview(self) -> None:
+        """Read more about the marked row, where that is shown."""
+        while self.picker.preview is not None:
+            await self.moved.wait()
+            self.moved.clear()
+            row = self._get_marked()
+            if row is None or row.value in self.previews or not self._is_previewing():
+                continue
+            try:
+                self.previews[row.value] = await asyncio.to_thread(self.picker.preview, row.value)
+            except _ERRORS as error:
+                self.remark = str(error)
+            self.app.invalidate()
+
+    def _get_marked(self) -> PickerRow | None:
+        return self.rows[self.marked] if self.rows else None
+
+    def _is_previewing(self) -> bool:
+        if self.picker.preview is None:
+            return False
+        if self.does_preview is None:
+            return self.app.output.get_size().columns >= _PREVIEW_COLUMNS
+        return self.does_preview
 
     def _build_keys(self) -> KeyBindings:
         keys = KeyBindings()
-        keys.add("up")(lambda _: self._move(-1))
-        keys.add("c-p")(lambda _: self._move(-1))
-        keys.add("down")(lambda _: self._move(1))
-        keys.add("c-n")(lambda _: self._move(1))
-        keys.add("pageup")(lambda _: self._move(-_MAX_ROWS))
-        keys.add("pagedown")(lambda _: self._move(_MAX_ROWS))
+        is_searching = Condition(lambda: self.mode == "search")
+        has_row = is_searching & Condition(lambda: bool(self.rows))
+        for key, by in {"up": -1, "c-p": -1, "down": 1, "c-n": 1}.items():
+            keys.add(key)(lambda _, by=by: self._move(by))
+        keys.add("pageup", filter=is_searching)(lambda _: self._move(-_MAX_ROWS))
+        keys.add("pagedown", filter=is_searching)(lambda _: self._move(_MAX_ROWS))
         for key in ("escape", "c-c", "c-d", "<sigint>"):
-            keys.add(key)(lambda event: event.app.exit(result=""))
-        has_rows = Condition(lambda: bool(self.rows))
+            keys.add(key)(lambda _: self._leave())
         for key, (_, command) in self.picker.commands.items():
-            keys.add(key, filter=has_rows)(
-                lambda event, command=command: event.app.exit(
-                    result=command.format(self.rows[self.marked].value)
-                )
-            )
+            keys.add(key, filter=has_row)(lambda _, command=command: self._choose(command))
+        if self.picker.find_everywhere is not None:
+            keys.add("c-a", filter=is_searching)(lambda _: self._switch_width())
+        if self.picker.preview is not None:
+            is_empty = Condition(lambda: not self.words.text)
+            keys.add(" ", filter=has_row & is_empty)(lambda _: self._switch_preview())
+            is_at_end = Condition(lambda: self.words.document.is_cursor_at_the_end)
+            keys.add("right", filter=has_row & is_at_end)(lambda _: self._switch_preview())
+        if self.picker.rename is not None:
+            keys.add("c-r", filter=has_row)(lambda _: self._ask_title())
+            keys.add("enter", filter=Condition(lambda: self.mode == "title"))(self._rename)
+        if self.picker.remove is not None:
+            keys.add("c-x", filter=has_row, eager=True)(lambda _: self._ask_removal())
+            is_asking = Condition(lambda: self.mode == "trash")
+            keys.add("<any>", filter=is_asking)(self._take_answer)
+            keys.add("enter", filter=is_asking)(lambda _: self._answer(self.question.current))
+            for key, by in {"left": -1, "right": 1}.items():
+                keys.add(key, filter=is_asking)(lambda _, by=by: self._move(by))
         return keys
 
+    def _note_words(self) -> None:
+        self.remark = ""
+        self.changed.set()
+
+    def _choose(self, command: str) -> None:
+        value = self.rows[self.marked].value
+        self.app.exit(result=Chosen(command.format(value), self.done))
+
+    def _leave(self) -> None:
+        """Leave the question, the title, or else the list."""
+        if self.mode == "search":
+            self.app.exit(result=Chosen("", self.done))
+        else:
+            self._search_again()
+
     def _move(self, by: int) -> None:
-        self.marked = max(min(self.marked + by, len(self.rows) - 1), 0)
+        self.remark = ""
+        if self.mode == "trash":
+            self.question.move(by)
+        elif self.mode == "search":
+            self.marked = max(min(self.marked + by, len(self.rows) - 1), 0)
+            self.moved.set()
 
-    def _render_rows(self) -> StyleAndTextTuples:
+    def _switch_width(self) -> None:
+        self.is_wide, self.remark = not self.is_wide, ""
+        self.to_mark = row.value if (row := self._get_marked()) else ""
+        self.changed.set()
+
+    def _switch_preview(self) -> None:
+        self.does_preview = not self._is_previewing()
+        self.moved.set()
+
+    def _ask_title(self) -> None:
+        self.mode, self.remark, self.subject = "title", "", self.rows[self.marked]
+        self.new_title.set_document(Document(self.subject.text))
+        self.line.buffer = self.new_title
+
+    def _rename(self, _: KeyPressEvent) -> None:
+        value, title, rename = self.subject.value, self.new_title.text.strip(), self.picker.rename
+        self._search_again()
+        if rename is not None and title:
+            self._do(lambda: rename(value, title), value)
+
+    def _ask_removal(self) -> None:
+        self.mode, self.remark, self.subject = "trash", "", self.rows[self.marked]
+        self.question = ChoiceList(
+            (Choice("trash", "move it to the trash", "1", "y"), Choice("keep", "no", "2", "n")),
+            cursor=1,
+        )
+
+    def _take_answer(self, event: KeyPressEvent) -> None:
+        if (choice := self.question.find(event.data.lower())) is not None:
+            self._answer(choice)
+
+    def _answer(self, choice: Choice) -> None:
+        value, remove = self.subject.value, self.picker.remove
+        self._search_again()
+        if choice.value == "trash" and remove is not None:
+            others = [row.value for row in (*self.rows[self.marked :], *self.rows[: self.marked])]
+            to_mark = next((other for other in others if other != value), "")
+            self._do(lambda: remove(value), to_mark, is_worth_saying=True)
+
+    def _search_again(self) -> None:
+        self.mode, self.line.buffer = "search", self.words
+
+    def _do(self, work: Callable[[], str], to_mark: str, *, is_worth_saying: bool = False) -> None:
+        """Do something to a row, say what, and look for the rows again."""
+
+        async def run() -> None:
+            try:
+                self.remark = await asyncio.to_thread(work)
+            except _ERRORS as error:
+                self.remark = str(error)
+            else:
+                if is_worth_saying:
+                    self.done.append(self.remark)
+            self.previews.clear()
+            self.to_mark = to_mark
+            self.changed.set()
+            self.app.invalidate()
+
+        task = asyncio.create_task(run())
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _render_title(self) -> StyleAndTextTuples:
+        title = "new title" if self.mode == "title" else self.picker.title
+        return [("class:you", f"{title}: ")]
+
+    def _render_body(self) -> StyleAndTextTuples:
         size = self.app.output.get_size()
-        most = max(min(_MAX_ROWS, size.rows - 3), 1)
-        first = max(min(self.marked - most // 2, len(self.rows) - most), 0)
+        columns, room = size.columns - 1, max(size.rows - 3 - 3 * (self.mode == "trash"), 1)
         if not self.rows:
-            return [("class:note", "  searching…" if self.is_searching else "  nothing found")]
-        fragments: StyleAndTextTuples = []
-        for place, row in enumerate(self.rows[first : first + most], first):
-            is_marked = place == self.marked
-            fragments += [("", "\n")] if fragments else []
-            fragments += _render_row(row, size.columns - 1, is_marked=is_marked)
-        return fragments
+            return [("class:note", cut_to_width(self._explain_nothing(), columns))]
+        row = self._get_marked()
+        about = self.previews.get(row.value, ()) if row and self._is_previewing() else None
+        if about is None:
+            most = min(_MAX_ROWS, room)
+            return style_lines(render_rows(self.rows, self.marked, most, columns))[:-1]
+        if size.columns >= _PREVIEW_COLUMNS:
+            most = min(_MAX_ROWS, room)
+            left = columns * 3 // 5
+            return style_lines(
+                put_beside(
+                    render_rows(self.rows, self.marked, most, left),
+                    render_preview(about, most, columns - left - 3),
+                    left,
+                )
+            )[:-1]
+        most = max(min(_MAX_ROWS, room - _MAX_PREVIEW_ROWS), min(3, room))
+        lines = render_rows(self.rows, self.marked, most, columns)
+        below = min(_MAX_PREVIEW_ROWS, room - len(lines))
+        return style_lines(lines + render_preview(about, below, columns))[:-1]
 
-    def _render_keys(self) -> StyleAndTextTuples:
-        names = {"enter": "Enter"}
-        keys = [
-            f"{names.get(key, key.replace('c-', 'Ctrl+').upper().replace('CTRL', 'Ctrl'))} {what}"
-            for key, (what, _) in self.picker.commands.items()
+    def _explain_nothing(self) -> str:
+        if self.is_searching:
+            return "  searching…"
+        is_narrow = self.picker.find_everywhere is not None and not self.is_wide
+        return "  nothing found" + " here; Ctrl+A searches all projects" * is_narrow
+
+    def _render_foot(self) -> StyleAndTextTuples:
+        columns = self.app.output.get_size().columns - 1
+        if self.mode == "trash":
+            asked = f'Move "{cut_to_width(self.subject.text, columns - 25)}" to the trash?'
+            return [
+                ("class:call", show_controls(asked) + "\n"),
+                *style_lines(self.question.render(columns))[:-1],
+            ]
+        if self.remark:
+            return [("class:note", cut_to_width(" ".join(self.remark.split()), columns))]
+        if self.mode == "title":
+            return [("class:result", "Enter saves it · Esc leaves it")]
+        count = f"{self.marked + 1}/{len(self.rows)}" if self.rows else ""
+        return [("class:result", format_keys(self._list_keys(), count, columns))]
+
+    def _list_keys(self) -> list[KeyNote]:
+        """Return what the keys do besides moving and leaving."""
+        wider = ("this project", "here") if self.is_wide else ("all projects", "all")
+        picker = self.picker
+        more = [
+            (picker.find_everywhere, KeyNote("c-a", *wider)),
+            (picker.preview, KeyNote("space", "preview", "view")),
+            (picker.rename, KeyNote("c-r", "rename", "name")),
+            (picker.remove, KeyNote("c-x", "trash", "trash")),
         ]
-        count = f"{self.marked + 1}/{len(self.rows)} · " if self.rows else ""
-        text = f"{count}↑↓ · {' · '.join(keys)} · Esc leaves"
-        return [("class:result", cut_to_width(text, self.app.output.get_size().columns - 1))]
-
-
-def _render_row(row: PickerRow, columns: int, *, is_marked: bool) -> StyleAndTextTuples:
-    """Return a row: its text cut to leave room for its note, the note at the right edge."""
-    mark = "▶ " if is_marked else "  "
-    note = show_controls(row.note)
-    room = columns - len(mark)
-    if note and room - measure_width(note) - len(_GAP) < room // 2:
-        note = ""
-    text_room = room - (measure_width(note) + len(_GAP) if note else 0)
-    text = cut_to_width(show_controls(row.text), text_room)
-    style = "class:you" if is_marked else ""
-    if not note:
-        return [(style, mark + text)]
-    fill = " " * (text_room - measure_width(text))
-    return [(style, f"{mark}{text}{fill}{_GAP}"), ("class:result", note)]
+        chosen = [KeyNote(key, what) for key, (what, _) in picker.commands.items()]
+        return [*chosen, *(note for action, note in more if action is not None)]
