@@ -156,6 +156,7 @@ def remove(options: GlobalOptions, name: str) -> int:
         registry.default = registry.default if registry.default != name else None
         write_registry(home, registry)
     (home / REMOTES_NAME / f"{name}.db").unlink(missing_ok=True)
+    shutil.rmtree(_name_cache(home, name), ignore_errors=True)
     print_lines([f"{name} is forgotten here; what it holds stays there"])
     return 0
 
@@ -234,6 +235,11 @@ class OpenRemote(NamedTuple):
     cursor: Cursor
 
 
+def _name_cache(home: Path, name: str) -> Path:
+    """Return the folder in which a remote of this name keeps what it read."""
+    return home / REMOTES_NAME / f"{name}.cache"
+
+
 @contextmanager
 def open_named_remote(options: GlobalOptions, name: str | None) -> Iterator[OpenRemote]:
     """Yield the remote of this name, or the default one, and its cursor; raise NotFound."""
@@ -242,7 +248,7 @@ def open_named_remote(options: GlobalOptions, name: str | None) -> Iterator[Open
         name = registry.choose(name)
         known = registry.remotes[name]
         with (
-            open_remote(known.url) as remote,
             Cursor.open(library.store.path, name, wait=_WAIT) as cursor,
+            open_remote(known.url, _name_cache(library.store.path, name)) as remote,
         ):
             yield OpenRemote(library, name, known, remote, cursor)

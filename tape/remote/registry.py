@@ -42,8 +42,13 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 SCHEMES = {
     "file": "a folder that several machines see",
     "s3": "object storage (pip install 'gong[s3]')",
-    "postgres": "PostgreSQL (pip install 'gong[postgres]')",
-    "git": "a git repository",
+    "postgresql": "PostgreSQL (pip install 'gong[postgres]')",
+    "git+ssh": "a git repository",
+}
+_SAME_SCHEMES = {
+    "postgres": "postgresql",
+    **dict.fromkeys(("s3+http", "s3+https"), "s3"),
+    **dict.fromkeys(("git+https", "git+http", "git+file"), "git+ssh"),
 }
 
 
@@ -121,15 +126,16 @@ def check_remote_url(url: str) -> str:
 
 
 def _name_scheme(url: str) -> str:
-    """Return which kind of remote an address names."""
+    """Return which kind of remote an address names, as in SCHEMES."""
     scheme = urlsplit(url).scheme
-    if scheme.startswith("git+"):
-        return "git"
-    return {"postgresql": "postgres", "s3+http": "s3", "s3+https": "s3"}.get(scheme, scheme)
+    return _SAME_SCHEMES.get(scheme, scheme)
 
 
-def open_remote(url: str) -> Remote:
-    """Return the remote at an address; raise UsageError, RemoteUnavailable."""
+def open_remote(url: str, cache: Path | None = None) -> Remote:
+    """Return the remote at an address; raise UsageError, RemoteUnavailable.
+
+    `cache` is a folder for what a remote keeps of what it read, used by one process at a time.
+    """
     scheme = _name_scheme(url)
     if scheme == "file":
         from .folder import FolderRemote
@@ -140,11 +146,15 @@ def open_remote(url: str) -> Remote:
             from .s3 import S3Remote
 
         return S3Remote(url)
-    if scheme == "postgres":
+    if scheme == "postgresql":
         with _needs_extra("postgres"):
             from .postgres import PostgresRemote
 
         return PostgresRemote(url)
+    if scheme == "git+ssh":
+        from .git import GitRemote
+
+        return GitRemote(url, cache)
     raise UsageError(f"{url} is no address of a remote")
 
 

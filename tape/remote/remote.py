@@ -45,7 +45,10 @@ class Remote(ABC):
 
     @abstractmethod
     def read(self, key: str, start: int = 0, end: int | None = None) -> bytes:
-        """Return the bytes of an object, or those from `start` up to `end`; raise NotFound."""
+        """Return the bytes of an object, or those from `start` up to `end`; raise NotFound.
+
+        What somebody replaced may be read as it was before until the next `list`.
+        """
 
     @abstractmethod
     def list(self, prefix: str, after: str = "") -> Iterator[Listed]:

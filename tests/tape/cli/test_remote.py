@@ -128,6 +128,22 @@ def test_an_address_opens_the_folder_that_it_names(tmp_path):
     assert (folder / "remote.json").read_bytes() == b"{}"
 
 
+def test_a_store_is_cloned_from_a_git_repository(tape, talk, tmp_path):
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "tapes.git"], check=True)
+    address = f"git+{(tmp_path / 'tapes.git').as_uri()}"
+    tape("remote", "add", "team", address)
+    tape("push", "--all", "--yes")
+    there = ["--store", tmp_path / "there"]
+    tape("clone", address, *there)
+    tape("rename", talk, "A better title")
+    tape("push", "--all")
+    tape("pull", *there)
+    (row,) = tape("ls", "--all", "--json", *there).json
+    assert row["title"] == "A better title"
+    tape("remote", "rm", "origin", *there)
+    assert [*(tmp_path / "there" / "remotes").glob("*.cache")] == []
+
+
 def test_a_pushed_tape_can_be_taken_back(tape, talk, team, tmp_path):
     there = ["--store", tmp_path / "there"]
     tape("push", "--all", "--yes")

@@ -1,6 +1,7 @@
 """Each remote of ours keeps what every remote has to keep."""
 
 import os
+import subprocess
 from functools import partial
 
 import pytest
@@ -60,3 +61,15 @@ class TestPostgresThatAsksToRepeat(TestPostgres):
         team = os.urandom(4).hex()
         url = f"postgresql://tape@127.0.0.1:{postgres}/postgres?options={isolation}&team={team}"
         return partial(open_remote, url)
+
+
+@pytest.mark.slow
+class TestGit(RemoteConformance):
+    """Each object that is created alone is a push, and so a race takes a second."""
+
+    rounds = 2
+
+    @pytest.fixture
+    def factory(self, tmp_path):
+        subprocess.run(["git", "init", "-q", "--bare", tmp_path / "tapes.git"], check=True)
+        return partial(open_remote, f"git+{(tmp_path / 'tapes.git').as_uri()}")
