@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr, replace
 
 from tape.context.repair import ABORTED
 from tape.damage import warn_of_damage
-from tape.files.work_folder import find_authorship
+from tape.files.work_folder import drop_known_authorship, find_authorship
 from tape.model.entries import (
     AgentStart,
     Anchor,
@@ -267,25 +267,36 @@ class Recorder:
         return None if before is None or _is_same_folder(before, folder) else before
 
     def record_folder(self) -> None:
-        """Record the folder of `enter_folder` if the branch does not say it already."""
+        """Record the folder of `enter_folder`, and who works where, unless the branch says it."""
         if self._is_placed or self.place is None:
             return
         self._is_placed = True
-        if not _is_same_folder(self.find_folder(), self.place.cwd):
-            self._add_to_path(self.writer.append(self._describe_place(self.place)))
+        is_moved = not _is_same_folder(self.find_folder(), self.place.cwd)
+        if is_moved or self._is_of_another_copy():
+            place = self._describe_place(self.place)
+            if is_moved or place.person or place.machine:
+                self._add_to_path(self.writer.append(place))
+
+    def _is_of_another_copy(self) -> bool:
+        """Return whether another copy of the store wrote the newest phase of the branch."""
+        replica = self.tape.replica()
+        wrote = self.tape.phases.read_replica(self.writer.head.phase)
+        return replica is not None and wrote is not None and wrote != replica.id
 
     def _describe_place(self, place: Meta) -> Meta:
         """Return the entry of a folder: with its repository, and with who works if that changed."""
-        facts = self._find_facts(place.project)
         before = find_authorship(self.tape.entries(self.head(), skipped=self.skipped.append))
-        replica = self.tape.replica()
+        return drop_known_authorship(self._complete_place(place), before)
+
+    def _complete_place(self, place: Meta) -> Meta:
+        """Return the entry of a folder with its repository, and with who works where."""
+        facts, replica = self._find_facts(place.project), self.tape.replica()
         machine = None if replica is None else replica.machine
-        return replace(
-            place,
-            repository=facts.repository,
-            person=None if facts.person == before.person else facts.person,
-            machine=None if machine == before.machine else machine,
-        )
+        return replace(place, repository=facts.repository, person=facts.person, machine=machine)
+
+    def describe_folder(self) -> Meta | None:
+        """Return what an entry of the folder of `enter_folder` would say; None without one."""
+        return None if self.place is None else self._complete_place(self.place)
 
     def _add_to_path(self, entry: Entry) -> None:
         """Add an entry as it would be read again: a path has no digests."""

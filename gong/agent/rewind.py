@@ -31,7 +31,9 @@ def plan_undo(
     Raises NothingToUndo, and UsageError for a path in `overwrite` that is not concerned.
     """
     recorder = _require_branch(session, "undo")
-    plan = rewind.plan_undo(recorder.tape, recorder.branch, prompts, scope, overwrite)
+    plan = rewind.plan_undo(
+        recorder.tape, recorder.branch, prompts, scope, overwrite, recorder.describe_folder
+    )
     return _require_work(plan)
 
 
@@ -46,7 +48,9 @@ def plan_rewind(
     """
     recorder = _require_branch(session, "rewind")
     target = resolve_in_tape(recorder.tape, ref, recorder.branch).head
-    plan = rewind.plan_rewind(recorder.tape, recorder.branch, target, scope, overwrite)
+    plan = rewind.plan_rewind(
+        recorder.tape, recorder.branch, target, scope, overwrite, recorder.describe_folder
+    )
     return _require_work(plan)
 
 
@@ -56,7 +60,9 @@ def plan_redo(session: Session, overwrite: Collection[str] = ()) -> RewindPlan:
     Raises NothingToUndo where there is none, or entries were added since.
     """
     recorder = _require_branch(session, "redo")
-    return _require_work(rewind.plan_redo(recorder.tape, recorder.branch, overwrite))
+    return _require_work(
+        rewind.plan_redo(recorder.tape, recorder.branch, overwrite, recorder.describe_folder)
+    )
 
 
 def build_file_patches(

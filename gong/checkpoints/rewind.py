@@ -31,20 +31,30 @@ undos and two redos of a branch whose entries are a, b, c, each with a checkpoin
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from tape.errors import NotFound, UsageError
 from tape.files.changes import PathChange, list_file_changes
 from tape.files.plan import FileRestore, RestorePlan, plan_restore
 from tape.files.states import is_same_version
-from tape.files.work_folder import find_work_folder
+from tape.files.work_folder import (
+    WorkFolder,
+    drop_known_authorship,
+    find_authorship,
+    find_work_folder,
+)
 from tape.model.entries import (
     BlobRef,
     Branch,
     Checkpoint,
     Context,
     FileState,
+    Meta,
     SavedFile,
     Text,
     User,
@@ -63,7 +73,7 @@ from .restore import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from tape.files.changes import KnownVersion
     from tape.model.line import Entry
@@ -75,6 +85,8 @@ _NOTE = "The user put these files back to an earlier state"
 Scope = Literal["both", "talk", "files"]
 """What goes back."""
 Reason = Literal["undo", "redo", "rewind"]
+FindPlace = Callable[[], Meta | None]
+"""Returns what an entry would say of the folder here that a session works in; None without one."""
 
 
 class RewindPlan(NamedTuple):
@@ -90,9 +102,11 @@ class RewindPlan(NamedTuple):
     """The first lines of the prompts that leave the branch, or come back, oldest first."""
     files: RestorePlan
     folder: str
-    """The folder in force at the head."""
+    """The folder in force at the head, or what stands for it on this machine."""
     made_at: str = ""
     """Id of the newest entry of the branch when the plan was made."""
+    place: Meta | None = None
+    """What an entry says of `folder` before files go back there, where the head does not."""
 
     @property
     def is_empty(self) -> bool:
@@ -119,11 +133,14 @@ def plan_undo(
     prompts: int = 1,
     scope: Scope = "both",
     overwrite: Collection[str] = (),
+    find_place: FindPlace | None = None,
 ) -> RewindPlan:
     """Return what going back to before the newest prompts would do.
 
-    Raises NothingToUndo where the branch has fewer prompts, and FilesElsewhere where files that
-    would go back are in another environment.
+    With `find_place`, what was changed on another machine, or in a folder that is gone, goes back
+    in the checkout of the same repository that it returns. Raises NothingToUndo where the branch
+    has fewer prompts, and FilesElsewhere where files that would go back are in another environment,
+    or have no place on this machine.
     """
     head = tape.head(branch)
     try:
@@ -132,7 +149,7 @@ def plan_undo(
         raise NothingToUndo(f"nothing to undo: {error}") from error
     if hit.tape is not tape:
         raise NothingToUndo("nothing to undo: that prompt is in the tape this one was forked from")
-    return _plan_back(tape, head, hit.head, "undo", scope, overwrite)
+    return _plan_back(tape, head, hit.head, "undo", scope, overwrite, find_place)
 
 
 def plan_rewind(
@@ -141,10 +158,11 @@ def plan_rewind(
     target: Head,
     scope: Scope = "both",
     overwrite: Collection[str] = (),
+    find_place: FindPlace | None = None,
 ) -> RewindPlan:
     """Return what going back to an entry of the branch would do; at a prompt it is before it.
 
-    Raises UsageError where the entry is not on the branch.
+    `find_place` is that of `plan_undo`. Raises UsageError where the entry is not on the branch.
     """
     head = tape.head(branch)
     steps = head.header.n - target.header.n
@@ -154,7 +172,7 @@ def plan_rewind(
             if target.header.type == User.entry_type:
                 hit = tape.find_ancestor(head, steps + 1)
             if hit.tape is tape:
-                return _plan_back(tape, head, hit.head, "rewind", scope, overwrite)
+                return _plan_back(tape, head, hit.head, "rewind", scope, overwrite, find_place)
     raise UsageError(
         f"{target.entry[:12]} is not an earlier entry of branch {branch}: "
         "tape switch chooses another branch"
@@ -168,21 +186,89 @@ def _plan_back(
     reason: Reason,
     scope: Scope,
     overwrite: Collection[str],
+    find_place: FindPlace | None,
 ) -> RewindPlan:
     entries = tape.entries(head)
-    folder = _find_folder(entries)
     since = [change for change in list_file_changes(entries) if change.n > target.header.n]
-    files = RestorePlan(())
+    files, here = RestorePlan(()), _HereChanges((), _find_folder(entries))
     if scope != "talk":
-        _refuse_elsewhere(since)
-        files = _plan_files(since, folder, overwrite)
+        here = _find_changes_here(tape, entries, since, find_place)
+        files = _plan_files(here, overwrite)
     prompts = () if scope == "files" else _list_prompts(entries, target.header.n)
     to = head if scope == "files" else target
-    return RewindPlan(reason, scope, to, target.entry, prompts, files, folder, head.entry)
+    return RewindPlan(
+        reason, scope, to, target.entry, prompts, files, here.folder, head.entry, here.place
+    )
 
 
-def _refuse_elsewhere(changes: Sequence[PathChange]) -> None:
-    """Raise FilesElsewhere where changes were made in another environment than this machine."""
+class _HereChanges(NamedTuple):
+    """Changes with the paths that their files have on this machine."""
+
+    changes: Sequence[PathChange]
+    folder: str
+    """What relative paths are relative to."""
+    place: Meta | None = None
+    """What an entry says of `folder`, where the head is in another one."""
+    elsewhere: Mapping[str, str] = MappingProxyType({})
+    """Paths of files that are not here, each with where they were changed."""
+
+
+def _find_changes_here(
+    tape: Tape,
+    entries: Sequence[Entry],
+    changes: Sequence[PathChange],
+    find_place: FindPlace | None,
+) -> _HereChanges:
+    """Return the changes of some entries of a path, with the paths of their files here.
+
+    A file that was changed on another machine, or in a folder that is gone, is in the checkout of
+    the same repository that `find_place` returns. Raises FilesElsewhere where changes were made in
+    another environment than a machine.
+    """
+    _refuse_other_environments(changes)
+    folder = find_work_folder(entries)
+    replica = tape.replica()
+    machine = None if replica is None else replica.machine
+    folders = {change.folder for change in changes}
+    gone = {one for one in folders if not _is_on_machine(one, machine)}
+    place = find_place() if find_place is not None and gone else None
+    here = None
+    if place is not None:
+        here = WorkFolder(place.cwd or "/", place.project, place.repository, machine)
+    located: list[PathChange] = []
+    elsewhere: dict[str, str] = {}
+    for change in changes:
+        if change.folder not in gone:
+            located.append(change)
+        elif here is not None and (moved := _move_change(change, here)) is not None:
+            located.append(moved)
+        elif change.folder.machine in (None, machine):
+            located.append(change)
+        else:
+            elsewhere[change.path] = f"{change.folder.machine}:{change.folder.root}"
+    if place is None or here is None or _is_on_machine(folder, machine):
+        return _HereChanges(located, os.path.normpath(folder.cwd or "/"), None, elsewhere)
+    place = replace(place, machine=machine)
+    place = drop_known_authorship(place, find_authorship(entries))
+    return _HereChanges(located, os.path.normpath(here.cwd), place, elsewhere)
+
+
+def _move_change(change: PathChange, here: WorkFolder) -> PathChange | None:
+    """Return a change as one of another checkout; None where its file has no place there."""
+    path = change.folder.find_counterpart(change.path, here)
+    source = change.source and change.folder.find_counterpart(change.source, here)
+    if path is None or (change.source is not None and source is None):
+        return None
+    return change._replace(path=path, source=source)
+
+
+def _is_on_machine(folder: WorkFolder, machine: str | None) -> bool:
+    """Return whether a folder is one of this machine, and there."""
+    return folder.machine in (None, machine) and os.path.isdir(folder.root)
+
+
+def _refuse_other_environments(changes: Sequence[PathChange]) -> None:
+    """Raise FilesElsewhere where changes were made in another environment than a machine."""
     elsewhere = [change for change in changes if change.environment is not None]
     if elsewhere:
         raise FilesElsewhere(
@@ -191,17 +277,24 @@ def _refuse_elsewhere(changes: Sequence[PathChange]) -> None:
         )
 
 
-def plan_redo(tape: Tape, branch: str, overwrite: Collection[str] = ()) -> RewindPlan:
+def plan_redo(
+    tape: Tape,
+    branch: str,
+    overwrite: Collection[str] = (),
+    find_place: FindPlace | None = None,
+) -> RewindPlan:
     """Return what reversing the newest undo or rewind of a branch would do.
 
-    One that was killed half-way counts; a redo that was is completed. Raises NothingToUndo where
-    there is none, or entries were added since.
+    One that was killed half-way counts; a redo that was is completed. `find_place` is that of
+    `plan_undo`. Raises NothingToUndo where there is none, or entries were added since.
     """
-    plan = _plan_redo(tape, branch, overwrite)
+    plan = _plan_redo(tape, branch, overwrite, find_place)
     return plan._replace(made_at=tape.head(branch).entry)
 
 
-def _plan_redo(tape: Tape, branch: str, overwrite: Collection[str]) -> RewindPlan:
+def _plan_redo(
+    tape: Tape, branch: str, overwrite: Collection[str], find_place: FindPlace | None
+) -> RewindPlan:
     head = tape.head(branch)
     entries = tape.entries(head)
     if unfinished := _count_unfinished(entries):
@@ -209,17 +302,17 @@ def _plan_redo(tape: Tape, branch: str, overwrite: Collection[str]) -> RewindPla
     newest = entries[-1].data
     if isinstance(newest, Checkpoint) and newest.why == "restore" and newest.moves_talk:
         if newest.reason != "redo":  # the branch was not moved any more
-            return _plan_forward(tape, head, head, newest, overwrite)
+            return _plan_forward(tape, head, head, newest, overwrite, find_place)
         head = _find_line_end(tape, head)
     else:
         end, restore = _find_restored_files(entries)
         if restore is not None:
-            return _plan_forward(tape, head, head, restore, overwrite, end)
+            return _plan_forward(tape, head, head, restore, overwrite, find_place, end)
         head = tape.find_ancestor(head, len(entries) - end).head
     left = _find_left_line(tape, branch, head)
     last = tape.entry(left).data
     if isinstance(last, Checkpoint) and last.moves_talk and last.target == head.entry:
-        return _plan_forward(tape, head, left, last, overwrite)
+        return _plan_forward(tape, head, left, last, overwrite, find_place)
     prompts = _list_prompts(tape.entries(left), head.header.n)
     return RewindPlan("redo", "talk", left, left.entry, prompts, RestorePlan(()), "/")
 
@@ -296,6 +389,7 @@ def _plan_forward(
     left: Head,
     restore: Checkpoint,
     overwrite: Collection[str],
+    find_place: FindPlace | None,
     end: int | None = None,
 ) -> RewindPlan:
     """Return how to reverse a restore on the line of `left`, whose `end` it is by default."""
@@ -303,14 +397,15 @@ def _plan_forward(
     begin = _find_begin(entries, len(entries) if end is None else end, restore)
     base = entries[begin - 1]
     done = [change for change in list_file_changes(entries) if change.n > base.n]
-    folder = _find_folder(entries)
-    _refuse_elsewhere(done)
-    files = _plan_files(done, folder, overwrite)
+    here = _find_changes_here(tape, entries, done, find_place)
+    files = _plan_files(here, overwrite)
     if not restore.moves_talk:
-        return RewindPlan("redo", "files", head, base.id, (), files, folder)
+        return RewindPlan("redo", "files", head, base.id, (), files, here.folder, place=here.place)
     before = tape.find_ancestor(left, len(entries) - begin).head
     prompts = _list_prompts(entries, head.header.n)
-    return RewindPlan("redo", "both", before, before.entry, prompts, files, folder)
+    return RewindPlan(
+        "redo", "both", before, before.entry, prompts, files, here.folder, place=here.place
+    )
 
 
 def _find_line_end(tape: Tape, left: Head) -> Head:
@@ -347,7 +442,7 @@ def _is_part_of_restore(entry: Entry, restore: Checkpoint) -> bool:
 def _is_restore_note(entry: Entry) -> bool:
     """Return whether an entry is one that a restore writes before its checkpoint."""
     match entry.data:
-        case Branch():
+        case Branch() | Meta(cwd=str()):
             return True
         case Context(origin="note", content=(Text(text=text),)):
             return text.startswith(_NOTE)
@@ -355,9 +450,8 @@ def _is_restore_note(entry: Entry) -> bool:
             return False
 
 
-def _plan_files(
-    changes: Sequence[PathChange], folder: str, overwrite: Collection[str]
-) -> RestorePlan:
+def _plan_files(here: _HereChanges, overwrite: Collection[str]) -> RestorePlan:
+    changes, folder = here.changes, here.folder
     named = {os.path.normpath(os.path.join(folder, path)) for path in overwrite}
     plan = plan_restore(changes, look_at_file, named)
     going = {
@@ -387,6 +481,10 @@ def _plan_files(
     unknown = named - {file.path for file in plan.files}
     if unknown:
         raise UsageError(f"{min(unknown)} is not among the files that would be restored")
+    files += [
+        FileRestore(path, "conflict", None, None, f"it was changed in {where}")
+        for path, where in here.elsewhere.items()
+    ]
     return RestorePlan(tuple(files))
 
 
@@ -408,6 +506,8 @@ def apply_plan(tape: Tape, writer: Writer, plan: RewindPlan) -> RewindReport:
     if todo:
         states = tuple(state for state in kept_states.values() if state is not None)
         moves_talk = plan.scope == "both"
+        if plan.place is not None:
+            writer.append(plan.place)
         if not moves_talk:
             writer.append(Context("user", "note", (Text(text=_build_note(plan, todo)),)))
         writer.append(

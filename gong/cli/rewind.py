@@ -21,9 +21,12 @@ from tape.cli.output import (
 )
 from tape.cli.terminal import get_columns, paint_line, print_lines
 from tape.errors import NotFound
+from tape.folders import locate_repository
 from tape.index.library import open_store
+from tape.model.entries import Meta
 from tape.places.resolve import find_reference, resolve_reference
 from tape.render.calls import paint_patch_lines
+from tape.repository import find_work_facts
 
 from .. import config
 from ..checkpoints.rewind import (
@@ -99,7 +102,10 @@ def undo(count: int, scope: Scope | None, **how: Any) -> int:
     """
     named = how["overwrite"]
     return _run_plan(
-        lambda tape, branch, _: plan_undo(tape, branch, count, scope or "both", named), **how
+        lambda tape, branch, _: plan_undo(
+            tape, branch, count, scope or "both", named, _describe_folder
+        ),
+        **how,
     )
 
 
@@ -108,7 +114,9 @@ def undo(count: int, scope: Scope | None, **how: Any) -> int:
 def redo(**how: Any) -> int:
     """Reverse the newest undo or rewind, as a whole. --json as `gong undo`."""
     named = how["overwrite"]
-    return _run_plan(lambda tape, branch, _: plan_redo(tape, branch, named), **how)
+    return _run_plan(
+        lambda tape, branch, _: plan_redo(tape, branch, named, _describe_folder), **how
+    )
 
 
 @click.command(epilog=format_examples("gong rewind ^3", "gong rewind 3f2a:main~4 --talk --yes"))
@@ -126,7 +134,7 @@ def rewind(ref: str, scope: Scope | None, session: str, **how: Any) -> int:
     named = how["overwrite"]
 
     def plan(tape: Tape, branch: str, target: Head) -> RewindPlan:
-        return plan_rewind(tape, branch, target, scope or "both", named)
+        return plan_rewind(tape, branch, target, scope or "both", named, _describe_folder)
 
     return _run_plan(plan, session=ref, **how)
 
@@ -181,6 +189,14 @@ def _open_branch(ref: str, store: str | None) -> Iterator[tuple[Tape, Writer, He
             branch = branch or tape.refs().current
             with tape.writer(branch) as writer:
                 yield tape, writer, hit.head
+
+
+def _describe_folder() -> Meta:
+    """Return what an entry says of the folder here, its repository and who works in it."""
+    folder, environ = locate_folder(), os.environ
+    project = locate_repository(folder)
+    facts = find_work_facts(project, environ, load_settings().person)
+    return Meta(folder, project, facts.repository, facts.person)
 
 
 def _build_document(

@@ -95,10 +95,10 @@ def choose_ref_name(kind: str, typed: str) -> str:
 def create_forked_tape(store: Store, tape: Tape, head: Head, title: str | None) -> str:
     """Create a tape that begins at an entry of another one, with its cwd, and return its id."""
     title = title or tape.refs().title
-    cwd, project, repository = read_work_folder(tape, head)
+    folder = read_work_folder(tape, head)
     beginning = Beginning(
-        *(cwd, PROGRAM, title, title or "", project),
-        repository=repository,
+        *(folder.cwd, PROGRAM, title, title or "", folder.project),
+        repository=folder.repository,
         person=find_facts(None).person,
     )
     with store.create(beginning, origin=(tape, head)) as forked:

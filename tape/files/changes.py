@@ -37,6 +37,7 @@ from ..model.entries import (
     select_tool_calls,
 )
 from .calls import FileDelete, FileRead, FileWrite, parse_file_calls
+from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from ..model.line import Entry
     from .calls import FileCall
 
+NO_FOLDER = WorkFolder("/", None)
+"""What paths are relative to before an entry says it."""
 ChangeOp = Literal["created", "modified", "deleted", "renamed", "mode", "unknown"]
 """`unknown` is what an unfinished call may have done."""
 
@@ -89,6 +92,8 @@ class PathChange(NamedTuple):
     environment: str | None = None
     """The name of the environment it was made in; None for the machine of the session."""
     is_restore: bool = False
+    folder: WorkFolder = NO_FOLDER
+    """Where the session worked."""
 
 
 class _OpenCall(NamedTuple):
@@ -158,7 +163,7 @@ class _ChangeReader:
     """Reads the entries of a path one after the other."""
 
     def __init__(self) -> None:
-        self.cwd = "/"
+        self.folder = NO_FOLDER
         self.prompts = 0
         self.calls: dict[str, _OpenCall] = {}
         self.known: dict[str, KnownVersion | None] = {}
@@ -167,13 +172,13 @@ class _ChangeReader:
     def read_entry(self, entry: Entry) -> Iterator[PathChange]:
         """Yield what an entry did to files."""
         match entry.data:
-            case Start(cwd=str(cwd)) | Meta(cwd=str(cwd)):
-                self.cwd = cwd
+            case Start() | Meta():
+                self.folder = self.folder.follow(entry.data)
             case User():
                 self.prompts += 1
             case Assistant(content=content):
                 for call in select_tool_calls(content):
-                    self.calls[call.id] = _OpenCall(call, NO_JSON, None, None, self.cwd)
+                    self.calls[call.id] = _OpenCall(call, NO_JSON, None, None, self.folder.cwd)
             case ToolStart(call_id=call_id, args=args) if call_id in self.calls:
                 started_call = self.calls[call_id]._replace(start=entry, ran=args)
                 if (other := entry.data.environment) is not None:
@@ -216,7 +221,7 @@ class _ChangeReader:
         for state in restore.files:
             if not isinstance(state.after, SavedFile | None):  # it says nothing of it
                 continue
-            path, before = _resolve_path(self.cwd, state.path), _read_before(state)
+            path, before = _resolve_path(self.folder.cwd, state.path), _read_before(state)
             after = None if state.after is None else _read_saved(state.after, state.after_mode)
             op: ChangeOp = "modified"
             if before is None or after is None:
@@ -229,7 +234,7 @@ class _ChangeReader:
     def _read_result(
         self, entry: Entry, result: ToolResult, call: _OpenCall | None
     ) -> Iterator[PathChange]:
-        cwd = self.cwd if call is None else call.cwd
+        cwd = self.folder.cwd if call is None else call.cwd
         for file in result.files:
             before, after = _read_versions(file)
             path, source = (
@@ -270,7 +275,10 @@ class _ChangeReader:
         source: str | None = None,
     ) -> PathChange:
         call_id = getattr(entry.data, "call_id", None)
-        return PathChange(path, op, source, before, after, entry.id, entry.n, call_id, self.prompts)
+        return PathChange(
+            *(path, op, source, before, after, entry.id, entry.n, call_id, self.prompts),
+            folder=self.folder,
+        )
 
 
 def _read_before(state: FileState) -> KnownVersion | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import posixpath
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from ..model.entries import Anchor, Meta, Start, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ..model.entries import Payload
     from ..model.line import Entry
 
 
@@ -22,17 +26,42 @@ class WorkFolder(NamedTuple):
     """The top of the repository, where it is one."""
     repository: str | None = None
     """Its name, wherever it is checked out: `host/owner/name`."""
+    machine: str | None = None
+    """The name of the machine it is on; None where no entry says it."""
+
+    @property
+    def root(self) -> str:
+        """The top of the repository, or else the folder."""
+        return self.project or self.cwd
+
+    def follow(self, data: Payload) -> WorkFolder:
+        """Return the folder in force after an entry of the path says `data`."""
+        match data:
+            case Start(cwd=cwd) | Meta(cwd=str(cwd)):
+                return WorkFolder(cwd, data.project, data.repository, data.machine or self.machine)
+            case Meta(machine=str(machine)):
+                return self._replace(machine=machine)
+            case _:
+                return self
+
+    def find_counterpart(self, path: str, other: WorkFolder) -> str | None:
+        """Return where a file of this checkout is in another one of the same project.
+
+        None where they are of two repositories, or the file is outside of this checkout. Paths are
+        absolute and without "." and "..".
+        """
+        if self.repository != other.repository or posixpath.commonpath(
+            (self.root, path)
+        ) != posixpath.normpath(self.root):
+            return None
+        return posixpath.normpath(posixpath.join(other.root, posixpath.relpath(path, self.root)))
 
 
 def find_work_folder(entries: Iterable[Entry]) -> WorkFolder:
     """Return the folder in force after the entries of a path, from its `start` and `meta`."""
     folder = WorkFolder("", None)
     for entry in entries:
-        match entry.data:
-            case Start(cwd=cwd) | Meta(cwd=str(cwd)):
-                folder = WorkFolder(cwd, entry.data.project, entry.data.repository)
-            case _:
-                pass
+        folder = folder.follow(entry.data)
     return folder
 
 
@@ -50,6 +79,15 @@ def find_authorship(entries: Iterable[Entry]) -> Authorship:
         if isinstance(entry.data, Start | Meta):
             person, machine = entry.data.person or person, entry.data.machine or machine
     return Authorship(person, machine)
+
+
+def drop_known_authorship(place: Meta, before: Authorship) -> Meta:
+    """Return the entry of a folder without the person and machine that the path names already."""
+    return replace(
+        place,
+        person=None if place.person == before.person else place.person,
+        machine=None if place.machine == before.machine else place.machine,
+    )
 
 
 def find_entry_folders(

@@ -174,6 +174,8 @@ class PhaseCopier:
     def _copy_blobs(self, line: bytes) -> None:
         for digest in {*find_blob_hashes(line)} - self._blobs:
             self._blobs.add(digest)
+            if self._here.blobs.has(digest.decode()):
+                continue
             try:
                 self._here.blobs.put(self._there.blobs.read(digest.decode()))
             except NotFound:
