@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..errors import NotFound, UsageError
+from ..errors import NotFound
 from ..model.line import blank_redacted_data
 from ..store.blobs import find_blob_hashes
 from ..store.phase import ENTRIES
@@ -69,36 +69,42 @@ def _blank_run(path: str, data: bytes, ids: Collection[str]) -> bytes:
 def remove_tape(remote: Remote, tape: str, head: ChunkHead, note: dict[str, str]) -> LogEntry:
     """Take a tape from a remote; return the chunk that says so, for the push log.
 
-    `head` says who does it. Blobs that another tape names stay. Raises NotFound if the remote has
-    no such tape, UsageError if it is gone already.
+    `head` says who does it. Blobs that another tape names stay. Where this was begun before, it is
+    completed. Raises NotFound if the remote has no such tape.
     """
     keys = [listed.key for listed in remote.list(f"{TAPES_PREFIX}{tape}/")]
     last = parse_chunk_key(keys[-1]) if keys else None
     if last is None:
         raise NotFound(f"{remote.url} has no tape {tape[:8]}")
-    newest = decode_chunk(keys[-1], remote.read(keys[-1]))
-    if newest is not None and newest.head.gone:
-        raise UsageError(f"tape {tape[:8]} was taken from {remote.url} already")
     _record_gone(remote, "tape", tape, note)
-    blobs = {digest for chunk in _read_chunks(remote, tape) for digest in _list_blobs(chunk)}
-    if blobs:
-        blobs -= {
-            digest
-            for other in _list_tapes(remote)
-            if other != tape
-            for chunk in _read_chunks(remote, other)
-            for digest in _list_blobs(chunk)
-        }
-    seq = last.seq + 1
-    head = msgspec.structs.replace(head, seq=seq, gone=note["why"] or "unpushed")
-    while not remote.create(make_chunk_key(tape, seq), encode_chunk(head, ())):
-        seq += 1  # somebody pushed meanwhile
-        head.seq = seq
-    for digest in sorted(blobs):
+    seq = last.seq
+    newest = decode_chunk(keys[-1], remote.read(keys[-1]))
+    if newest is None or not newest.head.gone:
+        seq = _create_end(remote, tape, last.seq + 1, head, note["why"])
+    for digest in sorted(_find_own_blobs(remote, tape)):
         remote.replace(make_blob_key(digest), b"")
     for number in range(1, seq):
         remote.replace(make_chunk_key(tape, number), b"")
     return LogEntry(tape, seq)
+
+
+def _create_end(remote: Remote, tape: str, seq: int, head: ChunkHead, why: str) -> int:
+    """Create the chunk that says that a tape is gone, and return its number."""
+    while True:
+        end = msgspec.structs.replace(head, seq=seq, gone=why or "unpushed")
+        if remote.create(make_chunk_key(tape, seq), encode_chunk(end, ())):
+            return seq
+        seq += 1  # somebody pushed meanwhile
+
+
+def _find_own_blobs(remote: Remote, tape: str) -> set[str]:
+    """Return the blobs that only this tape names."""
+    blobs = {digest for chunk in _read_chunks(remote, tape) for digest in _list_blobs(chunk)}
+    others = sorted(_list_tapes(remote) - {tape}) if blobs else ()
+    for other in others:
+        for chunk in _read_chunks(remote, other):
+            blobs -= _list_blobs(chunk)
+    return blobs
 
 
 def _list_blobs(chunk: Chunk) -> set[str]:

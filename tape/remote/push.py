@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..archive.contents import mask_blob
 from ..clock import format_timestamp
-from ..errors import Busy, Damaged, NotFound, TapeError
+from ..errors import Busy, Damaged, NotFound, TapeError, UsageError
 from ..masking.secrets import MaskedJson, mask_json
 from ..model.entries import Redact
 from ..model.line import read_id, read_type
@@ -181,7 +181,9 @@ class Pusher:
         return {"time": now, "person": self._person, "machine": machine, "why": why}
 
     def unpush(self, tape: str, why: str = "") -> None:
-        """Take a tape from the remote; the one here stays. Raises as `remove_tape` does."""
+        """Take a tape from the remote; the one here stays. Raises NotFound, UsageError."""
+        if tape in self._cursor.read_gone():
+            raise UsageError(f"tape {tape[:8]} was taken from {self._remote.url} already")
         head = ChunkHead(
             seq=0,
             machine="" if self._replica is None else self._replica.machine,
@@ -189,9 +191,9 @@ class Pusher:
             person=self._person,
         )
         entry = remove_tape(self._remote, tape, head, self._describe_erasure(why))
-        self._cursor.save_gone(tape)
         self._unlogged[tape] = TapeCursor(entry.seq)
         self._write_log()
+        self._cursor.save_gone(tape)
 
     def _create_batch(self, batch: Sequence[tuple[str, _Planned]]) -> Iterator[PushOutcome]:
         """Create a chunk of each tape at once; push those singly that others pushed as well."""
