@@ -66,7 +66,8 @@ class VerifyReport(Struct):
 def verify(options: GlobalOptions, ref: str, every: bool, jobs: int | None, as_json: bool) -> int:
     """Recompute every hash and report damage.
 
-    Exits with 4 when something is damaged, or torn and not being written. --json prints {tape,
+    Exits with 4 when something is damaged, or torn and not being written. Stopped by Ctrl+C, it
+    says how far it came, and exits with 130: the rest is not verified. --json prints {tape,
     entries, phases, blobs, findings [{level, kind, file, line, offset, message, depends}]}, or with
     --all an array of them.
     """
@@ -282,7 +283,7 @@ class _FsckOptions(NamedTuple):
 
 def _fsck_tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _FsckOptions) -> int:
     """Explain the damage of a tape and repair it; `wrong` is what opening it found."""
-    findings = [*wrong, *_collect_findings(tape)]
+    findings = [*wrong, *_collect_findings(tape, "nothing was repaired" if how.mends else "")]
     seen = inspect_tape(store, tape, findings)
     means = [ExplainedFinding(finding, explain_finding(finding, seen)) for finding in findings]
     todo = plan_repairs(findings, seen)
@@ -299,7 +300,7 @@ def _fsck_tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _FsckOpt
     if report.done:
         repaired, wrong = open_for_check(store, tape.folder.name)
         with repaired:
-            report.left = [*wrong, *_collect_findings(repaired)]
+            report.left = [*wrong, *_collect_findings(repaired, "what was repaired stays")]
     if how.as_json:
         print_json(report)
     elif report.left is not None:
@@ -315,9 +316,9 @@ def _fsck_tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _FsckOpt
     return _get_exit_code(findings if report.left is None else report.left)
 
 
-def _collect_findings(tape: Tape) -> list[Finding]:
-    """Return what verify finds, showing its progress."""
-    with show_progress("verified entry") as tell:
+def _collect_findings(tape: Tape, outcome: str) -> list[Finding]:
+    """Return what verify finds, showing its progress; stopped, `outcome` is what holds."""
+    with show_progress("verified entry", outcome=outcome) as tell:
         return list(check(tape, Counts(), progress=tell))
 
 

@@ -223,8 +223,8 @@ def machine(options: GlobalOptions, name: str | None, as_json: bool) -> None:
 def reindex(options: GlobalOptions, as_json: bool) -> None:
     """Rebuild the index by reading all tapes.
 
-    It is never needed for correct answers: a lost or damaged index is rebuilt automatically. --json
-    prints {tapes, bytes}.
+    It is never needed for correct answers: a lost or damaged index is rebuilt automatically.
+    Stopped by Ctrl+C, it continues there the next time. --json prints {tapes, bytes}.
     """
     with open_library(options) as (store, _):
         store.check()
@@ -232,7 +232,8 @@ def reindex(options: GlobalOptions, as_json: bool) -> None:
             count = weight = 0
         else:
             try:
-                with show_progress("read tape") as tell:
+                going_on = "`tape reindex` continues there"
+                with show_progress("read tape", outcome=going_on) as tell:
                     rebuild_index(store, progress=tell)
             except (sqlite3.Error, OSError) as error:
                 why = getattr(error, "strerror", None) or str(error)

@@ -201,31 +201,35 @@ class _PagerStream(BufferedIOBase):
 
 
 @contextmanager
-def show_progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def show_progress(what: str, *, outcome: str = "") -> Iterator[Callable[[int, int], None]]:
     """Yield a function of (done, total) that shows the progress of long work on a terminal.
 
-    Nothing is shown in the first second; total 0 means unknown.
+    Nothing is shown in the first second; total 0 means unknown. Stopped by Ctrl+C, it says how far
+    the work came, and `outcome`: what holds then.
     """
     pages = getattr(sys.stderr, "bare", None)
     stream = pages.err if isinstance(pages, _PagerStream) else sys.stderr
-    if not stream.isatty():
-        yield lambda _done, _total: None
-        return
+    is_terminal = stream.isatty()
     last = monotonic() + _PROGRESS_DELAY - _PROGRESS_INTERVAL
+    reached = ""
 
     def show(done: int, total: int) -> None:
-        nonlocal last
+        nonlocal last, reached
+        reached = f"{what} {done} of {total}" if total else f"{what} {done}"
         paging = isinstance(pages, _PagerStream) and pages.pager is not None
-        if not paging and monotonic() - last >= _PROGRESS_INTERVAL:
+        if is_terminal and not paging and monotonic() - last >= _PROGRESS_INTERVAL:
             last = monotonic()
             erase_progress()
-            text = f"{what} {done} of {total}" if total else f"{what} {done}"
-            stream.write(text[: DEFAULT_COLUMNS // 2])
+            _progress_streams.append(stream)  # first: Ctrl+C may come while it is written
+            stream.write(reached[: DEFAULT_COLUMNS // 2])
             stream.flush()
-            _progress_streams.append(stream)
 
     try:
         yield show
+    except KeyboardInterrupt:
+        if reached:
+            print_warning(f"{reached}; stopped" + (f": {outcome}" if outcome else ""))
+        raise
     finally:
         erase_progress()
 

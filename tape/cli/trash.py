@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
     from .group import GlobalOptions
 
+_CONTINUES = "that is gone, and `tape gc` deletes the rest"
 MAX_NAMED = 12
 """How many items of one kind are named one by one."""
 
@@ -197,14 +198,14 @@ def gc(options: GlobalOptions, empties: bool, yes: bool, dry_run: bool, as_json:
 
     That is: uncommitted phases and, if not touched for an hour, blobs that no entry names and
     leftovers of interrupted writes. Nothing is deleted in a tape that has damage or is being
-    written; those tapes are listed.
+    written; those tapes are listed. Stopped by Ctrl+C, what is done is kept; the next gc continues.
 
     --json prints {garbage [{path, kind, bytes}], kept [{folder, why}], trash [{tape, folder,
     bytes}], bytes, done}.
     """
     how = Confirmation(yes, dry_run, as_json)
     with open_library(options) as (store, _):
-        with show_progress("checked tape") as tell:
+        with show_progress("checked tape", outcome="nothing was deleted") as tell:
             garbage = find_garbage(store, tell)
         trash = _list_trash(store, tapes_only=False) if empties else []
         anything = bool(garbage.garbage or trash)
@@ -212,7 +213,8 @@ def gc(options: GlobalOptions, empties: bool, yes: bool, dry_run: bool, as_json:
         if agreed:
             if empties:
                 store.empty_trash()
-            gone = delete_garbage(store, garbage)
+            with show_progress("deleted", outcome=_CONTINUES) as tell:
+                gone = delete_garbage(store, garbage, tell)
             garbage = GarbageSurvey(gone.garbage, (*garbage.kept, *gone.kept))
     freed = _count_bytes(garbage, trash)
     if as_json:

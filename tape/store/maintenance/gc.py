@@ -92,25 +92,37 @@ def _find_obstacle(tape: Tape) -> str | None:
     return None
 
 
-def delete_garbage(store: Store, survey: GarbageSurvey) -> GarbageSurvey:
+def delete_garbage(
+    store: Store,
+    survey: GarbageSurvey,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
+) -> GarbageSurvey:
     """Delete what a survey found if it is still garbage; return what was deleted.
 
-    A tape that is being written by now is skipped. Raises WriteFailed, or OSError if something
-    cannot be deleted; deletions before that are final.
+    A tape that is being written by now is skipped. `tell` is called with how much was deleted or
+    skipped, and of how much. Raises WriteFailed, or OSError if something cannot be deleted;
+    deletions before that are final.
     """
     expected = set(survey.garbage)
+    by_folder: dict[str, list[Garbage]] = {}
+    for garbage in survey.garbage:
+        by_folder.setdefault("/".join(garbage.path.split("/")[:2]), []).append(garbage)
     gone, skipped = [garbage for garbage in _find_store_garbage(store) if garbage in expected], []
     if gone:
         with Folder.open(store.path, durable=store.durable) as home:
             for garbage in gone:
                 _remove_path(home, garbage.path.split("/"))
-    for folder in store.folders():
-        inside = f"tapes/{folder}/"
-        here = [garbage for garbage in survey.garbage if garbage.path.startswith(inside)]
+    tapes = {folder: by_folder.pop(f"tapes/{folder}", []) for folder in store.folders()}
+    done = sum(map(len, by_folder.values()))  # beside the tapes, and in those that are gone
+    for folder, here in tapes.items():
+        if not here:
+            continue
+        tell(done, len(survey.garbage))
         try:
-            gone += _delete_tape_garbage(store, folder, here) if here else []
+            gone += _delete_tape_garbage(store, folder, here)
         except (Busy, NotFound) as error:
             skipped.append(SkippedTape(folder, str(error)))
+        done += len(here)
     return GarbageSurvey(tuple(gone), tuple(skipped))
 
 
