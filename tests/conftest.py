@@ -6,7 +6,9 @@ import gc
 import os
 import random
 import signal
+import tempfile
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,6 +38,30 @@ for number, handler in {
 }.items():
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, handler)
+
+
+MEMORY = "/dev/shm"
+"""A file system in memory, where Linux has one."""
+NEEDED_BYTES = 2 << 30
+
+
+def find_memory():
+    """Return a folder in memory with the room for all files of a run, and for programs in it.
+
+    None without one. On a disk that others use as well, the suite mostly waits for its files to be
+    written and deleted.
+    """
+    with suppress(OSError):
+        about = os.statvfs(MEMORY)
+        room = about.f_bavail * about.f_frsize
+        if room >= NEEDED_BYTES and not about.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK):
+            return MEMORY
+    return None
+
+
+# Workers inherit the variable. `tempfile` has looked already: pytest's own files are on the disk.
+if "TMPDIR" not in os.environ and (folder := find_memory()) is not None:
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
 
 
 # Thousands of items are collected, and all of them stay: no use to look for garbage among them.

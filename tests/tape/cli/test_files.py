@@ -245,7 +245,7 @@ def session(tape):
         gone = run.change(str(tape.work / "app/tmp.txt"), b"gone soon", None)
         picture = run.change("p.png", b"\0", b"\0\1")
         odd = run.change("new\nline\x1b[2J", None, b"")
-        outside = run.change("/etc/odd", b"1\n", b"2\n")
+        outside = run.change("/bin/odd", b"1\n", b"2\n")
         large = ChangedFile("big", "modified", before="ab" * 32, why="too large")
         found["last"] = run.run("bash", {"command": "make"}, gone, picture, odd, outside, large)
         found["id"] = made.id
@@ -259,7 +259,7 @@ def test_a_table_of_what_is_left(tape, session):
     assert rows == [
         ["M", "WORK/app/a.py", "+2", "-1", "n=4", edit],
         ["R", "WORK/app/b.py", "→", "WORK/app/c.py", "100644", "→", "100755", "n=7", make],
-        ["M", "/etc/odd", "+1", "-1", "n=12", last],
+        ["M", "/bin/odd", "+1", "-1", "n=12", last],
         ["M", "big", "too", "large", "n=12", last],
         ["A", "new", "line␛[2J", "n=12", last],
         ["M", "p.png", "binary", "n=12", last],
@@ -302,7 +302,7 @@ def test_json_has_the_promised_keys(tape, session):
 def test_a_patch_is_from_the_project_and_says_what_it_lacks(tape, session):
     made = tape("files", "-p", session["id"])
     assert made.err == (
-        "tape: /etc/odd is left out: it is outside of " + str(tape.work) + "\n"
+        "tape: /bin/odd is left out: it is outside of " + str(tape.work) + "\n"
         "tape: big is left out: too large\n"
     )
     assert b"diff --git a/app/b.py b/app/c.py\nold mode 100644\nnew mode 100755\n" in made.out
