@@ -62,7 +62,7 @@ check: .venv/test.ready
 	@$(PY) -m pytest -q tests/test_layers.py tests/test_startup.py
 
 rows: .venv/chat.ready
-	@$(PY) tests/rows.py
+	@$(PY) -m tests.rows
 
 docs: .venv/chat.ready
 	@$(PY) -m tests.docs.reference

@@ -14,13 +14,14 @@ import ast
 import re
 import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.sources import ROOT, parse_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "tests/rows.toml"
 MISSION = ROOT.parent / "shared/spec/mission.md"
 LAST = 238
@@ -83,9 +84,9 @@ def read_table(text: str) -> Table:
 def find_tests(root: Path) -> dict[str, set[str]]:
     """Return every test and class of tests below `root/tests`, and the rows that it names."""
     found: dict[str, set[str]] = {}
-    for file in sorted((root / "tests").rglob("test_*.py")):
-        place = file.relative_to(root).as_posix()
-        for name, words in _names(ast.parse(file.read_text("utf-8"), str(file)), place):
+    trees = parse_files(root, sorted((root / "tests").rglob("test_*.py")))
+    for file, tree in trees.items():
+        for name, words in _names(tree, file.as_posix()):
             found.setdefault(name, set()).update(f"M{number}" for number in NUMBER.findall(words))
     return found
 

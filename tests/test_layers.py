@@ -9,15 +9,15 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sources import ROOT, parse_package
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-ROOT = Path(__file__).parent.parent
+    from pathlib import Path
 
 ORDER = {
     "tape": [
@@ -146,13 +146,13 @@ def imports(root: Path) -> list[Import]:
 
 
 def _imports_of(name: str, file: Path, root: Path, known: dict[str, Path]) -> Iterator[Import]:
-    text = file.read_text("utf-8")
-    lines = text.split("\n")
-    for node, lazy in _import_nodes(ast.parse(text, str(file)), lazy=False):
+    lines, short = file.read_text("utf-8").split("\n"), file.relative_to(root)
+    tree = parse_package(root, short.parts[0])[short]
+    for node, lazy in _import_nodes(tree, lazy=False):
         line = lines[node.lineno - 1].strip()
         targets = _targets(node, name, is_package=file.stem == "__init__", known=known)
         for target in dict.fromkeys(targets):
-            yield Import(file.relative_to(root), node.lineno, line, name, target, lazy)
+            yield Import(short, node.lineno, line, name, target, lazy)
 
 
 def _import_nodes(

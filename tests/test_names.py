@@ -13,16 +13,15 @@ import builtins
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+from tests.sources import PACKAGES, ROOT, list_all_nodes, list_nodes, parse_package, parse_packages
 
-ROOT = Path(__file__).parent.parent
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
 
 _VERBS = """
     abandon accept accumulate add admit adopt advance align allow answer append apply ask assemble
@@ -135,13 +134,6 @@ def name_module(file: Path) -> str:
     return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
 
 
-@cache
-def parse_package(root: Path, package: str) -> dict[Path, ast.Module]:
-    """Return file → syntax tree of every module of a package."""
-    files = sorted((root / package).rglob("*.py"))
-    return {file.relative_to(root): ast.parse(file.read_text("utf-8")) for file in files}
-
-
 def find_faults(root: Path, package: str) -> list[str]:
     """Return one line for each broken rule."""
     faults: list[str] = []
@@ -210,7 +202,7 @@ def _class_files(trees: dict[Path, ast.Module]) -> dict[str, list[Path]]:
     return files
 
 
-@pytest.mark.parametrize("package", ["tape", "gong"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_names_can_be_searched_for(package):
     faults = find_faults(ROOT, package)
     assert not faults, "\n" + "\n".join(faults)
@@ -221,12 +213,11 @@ _OTHER_LIMITS = re.compile(
 )
 
 
-@pytest.mark.parametrize("package", ["tape", "gong"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_the_names_of_limits_begin_with_max_or_min(package):
     names = [
         f"{file}: {target.id}"
-        for file, tree in parse_package(ROOT, package).items()
-        for node in ast.walk(tree)
+        for file, node in list_nodes(ROOT, package)
         if isinstance(node, ast.Assign | ast.AnnAssign)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name) and _OTHER_LIMITS.match(target.id)
@@ -273,15 +264,13 @@ def list_own_names(node: ast.AST) -> set[str]:
     return {name.strip("_") for name in names}
 
 
-def count_words(trees: dict[Path, ast.Module], words: Collection[str]) -> Counter[str]:
+def count_words(nodes: Iterable[ast.AST], words: Collection[str]) -> Counter[str]:
     """Return in how many functions and classes each of these words is the name of a variable."""
-    nodes = (node for tree in trees.values() for node in ast.walk(tree))
     return Counter(word for node in nodes for word in list_own_names(node) if word in words)
 
 
 def test_variables_in_the_dialect_become_fewer():
-    trees = {**parse_package(ROOT, "tape"), **parse_package(ROOT, "gong")}
-    counts = count_words(trees, DIALECT)
+    counts = count_words((node for _, node in list_all_nodes()), DIALECT)
     assert {word: count for word, count in counts.items() if count > DIALECT[word]} == {}
 
 
@@ -294,10 +283,11 @@ def test_variables_of_a_function_and_fields_of_a_class_are_counted(tmp_path):
         return [found for found in one], lambda said: said
 """
     plant(tmp_path, {"tape/a.py": text})
-    counts = count_words(parse_package(tmp_path, "tape"), [*DIALECT])
+    counts = count_words((node for _, node in list_nodes(tmp_path, "tape")), [*DIALECT])
     assert counts == Counter(("kept", "one", "given", "told", "found"))
 
 
+_TEST_NAME = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 _TEST_DIALECT = re.compile(
     r"_(?:told|said|stands?|stood|begun|aside|anew|mended|untold|unsaid|wanted|so_many|nobody"
     r"|whatever|whoever|made_up|goes_on|went_on|at_once)(?:_|$)"
@@ -306,18 +296,20 @@ _TEST_DIALECT = re.compile(
 
 def test_the_names_of_tests_say_who_does_what():
     names = [
-        f"{file}: {node.name}"
-        for file, tree in parse_package(ROOT, "tests").items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if node.name.startswith("test_") and _TEST_DIALECT.search(node.name)
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in sorted((ROOT / "tests").rglob("test_*.py"))
+        for name in _TEST_NAME.findall(file.read_text("utf-8"))
+        if _TEST_DIALECT.search(name)
     ]
     assert names == []
 
 
 def test_every_accessor_that_is_listed_is_there():
-    trees = {**parse_package(ROOT, "tape"), **parse_package(ROOT, "gong")}
-    there = {one.place for file, tree in trees.items() for one in _functions(file, tree)}
+    there = {
+        function.place
+        for file, tree in parse_packages().items()
+        for function in _functions(file, tree)
+    }
     assert ACCESSORS.keys() <= there
 
 
@@ -357,10 +349,10 @@ _RAISES = re.compile(r"(?<!  )\b[Rr]aises ((?:[^.;:\n]|\n(?!\s*\n))*)")
 _CLASS_NAME = re.compile(r"\b[A-Z]+[a-z]\w*\b(?!\+)")
 
 
-def list_class_names(trees: dict[Path, ast.Module]) -> set[str]:
+def list_class_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names of classes that the modules define, import or take from a module."""
     names = {name for name, value in vars(builtins).items() if isinstance(value, type)}
-    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+    for node in nodes:
         match node:
             case ast.ClassDef(name=name) | ast.Attribute(attr=name):
                 names.add(name)
@@ -371,13 +363,12 @@ def list_class_names(trees: dict[Path, ast.Module]) -> set[str]:
     return names
 
 
-def find_unknown_errors(trees: dict[Path, ast.Module]) -> list[str]:
+def find_unknown_errors(nodes: Collection[tuple[Path, ast.AST]]) -> list[str]:
     """Return one line for each name behind `Raises` in a docstring that is no class."""
-    known = list_class_names(trees)
+    known = list_class_names(node for _, node in nodes)
     return [
         f"{file}: {getattr(node, 'name', 'the module')} raises {name}, which is no class"
-        for file, tree in trees.items()
-        for node in ast.walk(tree)
+        for file, node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         for said in _RAISES.findall(ast.get_docstring(node) or "")
         for name in _CLASS_NAME.findall(said)
@@ -386,8 +377,7 @@ def find_unknown_errors(trees: dict[Path, ast.Module]) -> list[str]:
 
 
 def test_what_a_docstring_raises_is_a_class():
-    trees = {**parse_package(ROOT, "tape"), **parse_package(ROOT, "gong")}
-    assert find_unknown_errors(trees) == []
+    assert find_unknown_errors(list_all_nodes()) == []
 
 
 def test_an_example_error_is_found(tmp_path):
@@ -401,7 +391,7 @@ def test_an_example_error_is_found(tmp_path):
 class UsageError(Exception): pass
 '''
     plant(tmp_path, {"tape/a.py": text})
-    (found,) = find_unknown_errors(parse_package(tmp_path, "tape"))
+    (found,) = find_unknown_errors(list_nodes(tmp_path, "tape"))
     assert found.endswith("open_it raises Locked, which is no class")
 
 

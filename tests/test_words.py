@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -17,13 +15,13 @@ import pytest
 
 from gong.cli.run import gong
 from tape.cli.group import tape
+from tests.sources import ROOT, list_all_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-MODULES = sorted(path for folder in ("tape", "gong") for path in (ROOT / folder).rglob("*.py"))
 
 OLD = {
     r"(?:the|its|model's) window": "context window, context usage",
@@ -94,14 +92,13 @@ def page_texts(path: Path) -> Iterator[Text]:
         yield Text(place, number, line)
 
 
-def module_texts(path: Path) -> Iterator[Text]:
-    """Yield the docstrings of a module, and its literals that are long enough to be a sentence."""
-    place = path.relative_to(ROOT).as_posix()
-    for node in ast.walk(ast.parse(path.read_text())):
+def module_texts() -> Iterator[Text]:
+    """Yield the docstrings of all modules, and literals that are long enough to be a sentence."""
+    for path, node in list_all_nodes():
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             continue
         if len(re.findall(r"[A-Za-z']{2,}", node.value)) >= MIN_WORDS:
-            yield Text(place, node.lineno, " ".join(node.value.split()))
+            yield Text(path.as_posix(), node.lineno, " ".join(node.value.split()))
 
 
 def help_texts(command: click.Command, name: str) -> Iterator[Text]:
@@ -124,28 +121,18 @@ def old_words(texts: Iterator[Text]) -> list[str]:
     ]
 
 
-@cache
-def found_in() -> dict[str, list[str]]:
-    """Return the old words of every page, command and module that has some."""
-    sources = {path.relative_to(ROOT).as_posix(): page_texts(path) for path in PAGES}
-    sources |= {path.relative_to(ROOT).as_posix(): module_texts(path) for path in MODULES}
-    for command, name in ((tape, "tape"), (gong, "gong")):
-        for text in help_texts(command, name):
-            sources[text.place] = iter([text])
-    return {place: found for place, texts in sources.items() if (found := old_words(texts))}
-
-
 def test_no_old_word_is_in_pages_help_messages_and_docstrings():
-    lines = [line for found in found_in().values() for line in found]
+    pages = (page_texts(path) for path in PAGES)
+    helps = (help_texts(tape, "tape"), help_texts(gong, "gong"))
+    lines = [line for texts in (*pages, module_texts(), *helps) for line in old_words(texts)]
     assert not lines, "\n".join(lines)
 
 
 def test_docstrings_say_who_does_what():
     riddles = re.compile(rf"\b(?:{'|'.join(RIDDLES)})\b")
     lines = [
-        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {match.group()!r}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text()))
+        f"{path}:{getattr(node, 'lineno', 1)}: {match.group()!r}"
+        for path, node in list_all_nodes()
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         for match in riddles.finditer(" ".join((ast.get_docstring(node) or "").split()))
     ]
