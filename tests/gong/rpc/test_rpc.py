@@ -48,7 +48,12 @@ class Client:
         raise AssertionError(self.lines)
 
     def read_answer(self, number):
-        return self.read_until(lambda line: line.get("id") == number)
+        """Return the answer to a request; it may be behind that to a later one, and read."""
+
+        def is_answer(line):
+            return line.get("id") == number
+
+        return next(filter(is_answer, self.lines), None) or self.read_until(is_answer)
 
     def ask(self, method, **params):
         answer = self.read_answer(self.send(method, **params))
