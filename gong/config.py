@@ -172,7 +172,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     compaction: CompactionSettings = CompactionSettings()
     """When and how older messages are compacted."""
     title_model: str | None = None
-    """A cheap model that titles new sessions; None uses the first words of the first prompt."""
+    """The model that titles new sessions; None is the provider's small one where a person is there;
+    off uses the first words of the first prompt."""
     command_prefix: str = ""
     """Lines that bash runs before every command."""
     bash_output: OutputForm = "merged"

@@ -22,7 +22,7 @@ from ..context.system import (
 )
 from ..env.local import LocalEnvironment
 from ..errors import AuthenticationError, ConfigurationError, UnknownModel
-from ..llm.models import list_usual_efforts
+from ..llm.models import is_usual_address, list_usual_efforts
 from ..llm.provider_factory import find_endpoint
 from ..llm.types import StreamFailure
 from ..private_files import locate_config_file, locate_home
@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 
 _FAMILY = "family"
 """The value of --tools that means the profile of the model's family; it is the default."""
+
+
+NO_TITLE_MODEL = "off"
+"""The value of the setting `title_model` with which no model titles sessions."""
 
 
 def is_profile_choice(tools: tuple[str, ...] | None) -> bool:
@@ -124,6 +128,23 @@ class ModelFactory:
                 yield StreamFailure(failure)
 
             return replace(model, stream=stream)
+
+    def choose_namer(self, model: AgentModel, has_person: bool) -> AgentModel | None:
+        """Return the model that titles a session with `model`; None for none.
+
+        That is the one of the settings, else the small one of its provider: only where a person
+        is there, and at that provider's own address, as what stands behind another one need not
+        have it.
+        """
+        named = self.settings.title_model
+        if named is None:
+            preset = self.names.presets.get(model.provider)
+            if preset is None or not (has_person and preset.small_model):
+                return None
+            if not is_usual_address(preset, model.endpoint):
+                return None
+            named = f"{model.provider}/{preset.small_model}"
+        return None if named == NO_TITLE_MODEL else self.choose_or_failing(named)
 
     def describe(self, name: str) -> AgentModel:
         """Return a model without its key, for requests that are shown and never sent."""

@@ -12,13 +12,13 @@ What an answer leaves on the tape depends on how it ended:
     or silently cut
     ==================  ============================================  ==========================
 
-A new session gets its title from its first prompt by a second, cheap model.
+A new session gets its title from its first prompt by a second, cheap model, in the background.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -26,6 +26,7 @@ from msgspec import Raw
 
 from tape.context.repair import STOPPED
 from tape.context.view import Message
+from tape.errors import TapeError
 from tape.model.entries import (
     NO_JSON,
     Assistant,
@@ -33,7 +34,6 @@ from tape.model.entries import (
     Failure,
     Repair,
     Text,
-    User,
     is_wordless,
 )
 from tape.text import shorten_to_width, to_single_line
@@ -41,6 +41,7 @@ from tape.text import shorten_to_width, to_single_line
 from ..errors import (
     ContentFiltered,
     ContextLengthExceeded,
+    GongError,
     MalformedHistory,
     ModelError,
     StreamError,
@@ -327,29 +328,33 @@ _TITLE_TOKENS = 2_000
 """Maximum tokens of a title, and of the model's thinking before it."""
 
 
-async def name_session(context: RunContext, prompt: str, entry: Entry) -> None:
-    """Give a new session a title, if the setup has a model for that and the tape has no title.
+async def name_session(context: RunContext, model: AgentModel, prompt: str) -> None:
+    """Give a session without a title one, by a model's answer to its first prompt.
 
-    `entry` is the prompt's. A failure or timeout of the model is ignored.
+    A failure or timeout of the model is ignored, and a tape that cannot be written: nothing waits
+    for a title.
     """
-    model, recorder = context.setup.namer, context.recorder
-    earlier = (past_entry for past_entry in recorder.path if past_entry.n < entry.n)
-    is_new = recorder.path[0].n == 0 and not any(isinstance(entry.data, User) for entry in earlier)
-    if model is None or not is_new or recorder.tape.refs().title is not None:
-        return
+    recorder = context.recorder
     request = Request(
         model=model.id,
         messages=(Message("user", (Text(prompt[:_TITLE_PROMPT_CHARS]),)),),
         system=_TITLE_SYSTEM,
         max_tokens=_TITLE_TOKENS,
     )
-    try:
+    with suppress(GongError, TimeoutError, TapeError, OSError):
         async with asyncio.timeout(_TITLE_SECONDS):
             text, usage = await request_text(context, model, "title", request, retries=False)
-    except (ModelError, TimeoutError):
-        return
-    recorder.append(usage)
-    title = shorten_to_width(to_single_line(text).strip(" \"'.。“”#*"), TITLE_COLUMNS)
-    if title and recorder.tape.refs().title is None:
-        recorder.tape.rename(title)
-        context.emit(events.SessionNamed(title))
+        recorder.append(usage)
+        title = shorten_to_width(to_single_line(text).strip(" \"'.。“”#*"), TITLE_COLUMNS)
+        if title and recorder.tape.refs().title is None:
+            recorder.tape.rename(title)
+            context.emit(events.SessionNamed(title))
+
+
+def is_first_prompt(path: Sequence[Entry], entry: Entry) -> bool:
+    """Return whether a prompt is the first one of a new session, but for some without an answer."""
+    earlier = (past.data for past in path if past.n < entry.n)
+    return path[0].n == 0 and not any(
+        isinstance(data, Assistant) and data.stop_reason not in {"error", "aborted"}
+        for data in earlier
+    )

@@ -48,7 +48,7 @@ from .compaction import compact_branch
 from .dialogue import SessionDialogue, ends_with_question, find_todos
 from .documents import find_waiting_outputs, record_documents, record_output
 from .loop import record_model, run_loop
-from .model_call import name_session
+from .model_call import is_first_prompt, name_session
 from .queues import check_words
 from .recorder import Recorder, describe_stop, find_open_prompt, has_agents
 from .run_context import STOPPED_BY_USER, RunContext, RunState
@@ -115,6 +115,8 @@ class Session(SessionControls):
         """Whether the provider refused the key of a session that closes then."""
         self._is_announced = False
         """Whether the start of the session was emitted."""
+        self._naming: asyncio.Task[None] | None = None
+        """Asks a model for the title; nothing waits for it."""
         self._approvals = Approvals(self._queues.emit, self._note_question)
         self._dialogue = SessionDialogue(
             self._queues.emit,
@@ -274,27 +276,42 @@ class Session(SessionControls):
         tally, stop = _RunTally(self.setup.agent), "aborted"
         started_at = self.setup.clock()
         leave = self.subscribe(tally.count_event, agents=True)
-        naming = asyncio.create_task(name_session(context, prompt, entry))
+        if not self._dialogue.has_person:
+            self._begin_naming(context, prompt, entry)  # such a session often ends with its answer
         seconds = self.setup.config.max_seconds
         try:
             async with _stop_after(self.run_state, seconds) as is_over:
                 stop, error = await self._run_recorded(context, prompt, skill)
                 if error is not None:
                     self._report_failure(error, tally.turns)
-                await naming
             if is_over():
                 context.emit(events.TurnLimit("time", seconds, tally.turns))
                 detail = f"the limit of {seconds:g} seconds is reached"
                 context.emit(events.AgentState("error", detail, tally.turns))
             self._is_asking = stop == "stop" and ends_with_question(recorder.path, entry)
         finally:
-            naming.cancel()
             leave()
             self._record_outputs(recorder)
             if stop not in {"error", "aborted"} and not tally.has_failed:
                 context.emit(events.AgentState("finished", "", tally.turns))
             elapsed_ms = context.measure_elapsed_ms(started_at)
             context.emit(events.RunEnd(stop, tally.turns, tally.usage, elapsed_ms))
+        if stop == "stop" and self._dialogue.has_person:
+            self._begin_naming(context, prompt, entry)
+
+    def _begin_naming(self, context: RunContext, prompt: str, entry: Entry) -> None:
+        """Let a model title a new session without a title, once; `entry` is that of the prompt."""
+        recorder = context.recorder
+        if self._naming is not None or not is_first_prompt(recorder.path, entry):
+            return
+        model = self.setup.choose_namer(self.setup.model, self._dialogue.has_person)
+        if model is not None and recorder.tape.refs().title is None:
+            self._naming = asyncio.create_task(name_session(context, model, prompt))
+
+    async def _stop_naming(self) -> None:
+        if self._naming is not None and not self._naming.done():
+            self._naming.cancel()
+            await asyncio.wait({self._naming})
 
     async def _run_recorded(
         self, context: RunContext, prompt: str, skill: SkillUse | None
@@ -641,6 +658,7 @@ class Session(SessionControls):
         if self.state is SessionState.CLOSED:
             return
         self.state = SessionState.CLOSED
+        await self._stop_naming()
         # From the last to the first, each also after another failed. Children first: their ends
         # are entries, which need the branch that is closed after them.
         async with AsyncExitStack() as steps:

@@ -101,8 +101,9 @@ class SessionSetup:
     """When and how older messages are compacted; by default never automatically."""
     summariser: AgentModel | None = None
     """The model that writes summaries; None is `model`."""
-    namer: AgentModel | None = None
-    """The model that titles new sessions; None uses the first words of the first prompt."""
+    choose_namer: Callable[[AgentModel, bool], AgentModel | None] = lambda *_: None
+    """Given the session's model, and whether a person is there: the model that titles it; None uses
+    the first words of the first prompt."""
     config: SessionConfig = SessionConfig()
     """Limits and timeouts."""
     tuning: ToolSettings = DEFAULT_SETTINGS

@@ -21,7 +21,7 @@ from tape.folders import locate_repository
 from tape.places.reference import parse_reference
 from tape.places.resolve import find_reference, find_tape_here, resolve_reference
 
-from ..agent.front_end import FrontEnd, ModelFactory, is_profile_choice
+from ..agent.front_end import NO_TITLE_MODEL, FrontEnd, ModelFactory, is_profile_choice
 from ..agent.no_hooks import NO_HOOKS, NoHooks
 from ..agent.recorder import Recorder, find_last_effort, find_last_model, read_history
 from ..agent.session import Session
@@ -258,6 +258,8 @@ async def _assemble_session(
         tape = front.library.store.create(front.build_beginning(folder, slug=prompt, git=git))
         return Recorder.open(tape, durability=settings.durability)
 
+    if settings.title_model not in {None, NO_TITLE_MODEL}:
+        models.names.resolve_name(settings.title_model)
     summariser = settings.compaction.model
     model = models.choose(name) if must_answer else models.choose_or_failing(name)
     for remark in model.instructions.remarks:
@@ -275,7 +277,7 @@ async def _assemble_session(
         open=begin_tape,
         compaction=settings.compaction,
         summariser=models.choose_or_failing(summariser) if summariser else None,
-        namer=models.choose_or_failing(settings.title_model) if settings.title_model else None,
+        choose_namer=models.choose_namer,
         config=_build_config(settings),
         retry=RetryPolicy() if retries is None else RetryPolicy(retries),
         patient_retry=PATIENT_RETRY if retries is None else RetryPolicy(retries),

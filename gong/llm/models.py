@@ -163,6 +163,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """JSON merged into every request, such as a router's own choices."""
     default_model: str = ""
     """Default model if none is configured and this provider has a key."""
+    small_model: str = ""
+    """A cheap model for words beside the conversation, such as the title of a session."""
     families: tuple[str, ...] = ()
     """Words in a model's name that select this provider, if only a name is given."""
     profile: ProfileName | None = None
@@ -271,6 +273,12 @@ def load_tables(name: str) -> dict[str, Any]:
 def _load_shipped_presets() -> dict[str, Preset]:
     rows = load_tables("presets")
     return {name: _parse_preset(name, row) for name, row in rows.items()}
+
+
+def is_usual_address(preset: Preset, endpoint: str) -> bool:
+    """Return whether an address is that which a provider has unless the user sets another."""
+    usual = _load_shipped_presets().get(preset.name, preset)
+    return endpoint.rstrip("/") == usual.base_url.rstrip("/")
 
 
 def check_options(options: Mapping[str, Any], api: str, where: str) -> None:

@@ -268,7 +268,7 @@ async def open_child(
                 *(lambda: parent.setup.policy, plan.agent, elsewhere, kind.mode),
                 is_confined=bool(order.folder and not order.place),
             ),
-            namer=None,
+            choose_namer=lambda *_: None,
             config=config,
             find_model=plan.models.choose,
             closes_without_key=False,

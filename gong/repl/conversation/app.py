@@ -41,6 +41,7 @@ from ...agent.events import (
     PlanProposed,
     QuestionAsked,
     RunEnd,
+    SessionNamed,
     SubagentEnd,
     TodosChanged,
     ToolExecutionEnd,
@@ -477,6 +478,8 @@ class _Conversation:
             case RunEnd():
                 self.asked = None
                 self.question.forget()
+            case SessionNamed():
+                self.terminal.refresh()  # it has a cost
             case _:
                 pass
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         events.HistoryRepaired
         | events.CompactionEnd
         | events.ResultsElided
-        | events.SessionNamed
         | events.CostLimit
         | events.TurnLimit
         | events.LoopDetection
@@ -80,8 +79,6 @@ def render_notice(event: Notice, *, is_kept: bool) -> StyledLine:
             remark = f"{describe_compaction(event)} · {_name_undo(event)} reverts this"
         case events.ResultsElided():
             remark = "older tool results become placeholders: the context window is filling up"
-        case events.SessionNamed():
-            remark = f"session title: {event.title!r}"
         case events.CostLimit() | events.TurnLimit() | events.LoopDetection():
             remark = describe_limit(event, is_kept=is_kept)
         case events.Warn():

@@ -249,6 +249,7 @@ class Screen:
                 | events.SubagentStart()
                 | events.SubagentEnd()
                 | events.ResultTruncated()
+                | events.SessionNamed()
             ):
                 return []
             case events.ApprovalRequested():

@@ -25,14 +25,14 @@ class Stage:
         self.folder.mkdir()
         self.store = Store(tmp_path / "store")
         self.hosts = []
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
 
     async def host(self, *answers, recorder=None, **settings):
         script = self.folder.parent / f"script{len(self.hosts)}.json"
         script.write_text(json.dumps(answers))
         allowed = {"permissions": PermissionSettings(mode="bypass"), **settings}
         settings = Settings(model=f"scripted/{script}", **allowed)
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
-        host = await open_session(self.front_end(settings, environ), recorder)
+        host = await open_session(self.front_end(settings, self.environ), recorder)
         self.hosts.append(host)
         return host
 

@@ -80,7 +80,9 @@ async def test_a_new_session_with_an_effort_still_gets_its_title(stage):
     title.write_text('[{"text": "A title"}]')
     session = await stage.session({"text": "one"}, title_model=f"scripted/{title}")
     session.use_effort("high")
+    session.ask_person()
     await seen(session, "go")
+    await session._naming
     assert session.recorder.tape.refs().title == "A title"
 
 
