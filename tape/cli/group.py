@@ -226,7 +226,9 @@ class CommandGroup(LazyGroup):
                 *(verb.commands.values() if isinstance(verb, click.Group) else ()),
             ):
                 command.params = [*command.params, *_build_common_options()]
-            verb.callback = _wrap_paged(verb.callback) if name in PAGED_COMMANDS else verb.callback
+            verb.callback = (
+                _wrap_paged(verb.callback, name) if name in PAGED_COMMANDS else verb.callback
+            )
         return verb
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -252,14 +254,18 @@ class CommandGroup(LazyGroup):
         return super().resolve_command(ctx, args)
 
 
-def _wrap_paged(callback: Any) -> Any:
-    """Wrap a command's function so that its output is paged, unless it is JSON."""
+def _wrap_paged(callback: Any, name: str) -> Any:
+    """Wrap a command's function so that its output is paged, unless it is JSON.
+
+    The pager opens at the end of what stands newest last.
+    """
 
     @wraps(callback)
     def run_with_pager(*args: Any, **options: Any) -> Any:
         if options.get("as_json") or click.get_current_context().obj.no_pager:
             return callback(*args, **options)
-        with open_pager():
+        at_end = name == "log" and not options["graphic"] and options["reverse"] is not False
+        with open_pager(at_end=at_end):
             return callback(*args, **options)
 
     return run_with_pager

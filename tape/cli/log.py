@@ -58,6 +58,7 @@ from .timeparse import TIME_FORMS, parse_moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ..render.folded import FoldedLine
     from ..store.path import Segment
     from ..store.refs import Head
     from ..store.tape import Tape
@@ -77,6 +78,7 @@ _BRIEF = RenderOptions(paint=paint_line)
 @click.command(
     cls=CountedCommand,
     epilog=format_examples(
+        "tape log",
         "tape log --oneline -5",
         "tape log try-redis --since 2d",
         "tape log --type user",
@@ -106,13 +108,15 @@ _BRIEF = RenderOptions(paint=paint_line)
     "--reverse/--newest-first",
     "reverse",
     default=None,
-    help="Oldest first, or newest first: the default on a terminal.",
+    help="Oldest first, the default, or newest first.",
 )
 @click.option("--graph", "graphic", is_flag=True, help="Draw all branches as a tree, newest first.")
 @click.option(
-    "--fold",
-    is_flag=True,
-    help="With --graph: show only prompts, anchors and named entries; count the rest.",
+    "--fold/--no-fold",
+    "fold",
+    default=None,
+    help="A run of tool calls in one line: the default on a terminal. With --graph: show only "
+    "prompts, anchors and named entries; count the rest.",
 )
 @as_json
 @click.pass_obj
@@ -130,10 +134,13 @@ def log(
     every: bool,
     reverse: bool | None,
     graphic: bool,
-    fold: bool,
+    fold: bool | None,
     as_json: bool,
 ) -> None:
-    """List the entries of a path: newest first on a terminal, else newest last.
+    """List the entries of a path, newest last. On a terminal the pager opens at the end.
+
+    There runs of tool calls are one line each, unless options choose entries or their form:
+    --no-fold shows every entry.
 
     REF..REF2 lists what is on the path to REF2 and not on that to REF.
 
@@ -147,8 +154,8 @@ def log(
     its labels. --type and --fold leave out entries, but never named ones. --json prints {tape,
     current, branches, phases, labels, damage}: the tree itself.
     """
-    if fold and not graphic:
-        raise UsageError("--fold needs --graph")
+    if fold and (as_json or short or patches or reverse is False) and not graphic:
+        raise UsageError("--fold is for the log as text, newest last: omit the other option")
     now = read_clock()
     choice = LogFilter(
         frozenset(types),
@@ -161,9 +168,14 @@ def log(
             raise UsageError("--graph draws the whole tape: give one REF")
         if reverse is not None:
             raise UsageError("--graph is drawn newest first: omit --reverse and --newest-first")
-        print_graph(options, ref, choice, newest, fold=fold, as_json=as_json)
+        print_graph(options, ref, choice, newest, fold=bool(fold), as_json=as_json)
         return
-    is_newest_first = not reverse if reverse is not None else sys.stdout.isatty() and not as_json
+    is_newest_first = reverse is False
+    if fold is None:
+        is_chosen = choice.types or choice.model or every or newest is not None
+        fold = sys.stdout.isatty() and not (
+            is_newest_first or is_chosen or as_json or short or patches
+        )
     with _open_log_place(options, ref, every=every) as (tape, head, segments):
         chosen = read_log(
             tape, head, choice, segments=segments, newest=newest, newest_first=is_newest_first
@@ -172,6 +184,8 @@ def log(
             print_json_array(logged.step.line for logged in chosen)
         elif patches and not short:
             print_patches(tape, chosen, newest_first=is_newest_first)
+        elif fold:
+            print_folded(chosen)
         else:
             print_log(chosen, numbered=User.entry_type in choice.types, short=short)
 
@@ -206,7 +220,29 @@ def print_log(chosen: Iterable[LoggedEntry], *, numbered: bool, short: bool) -> 
             print_lines([mark + render_entry_line(step.entry, room)])
         else:
             heading, *body = render_entry(step.entry, SHOWN_LINES, _BRIEF)
+            if isinstance(step.entry.data, User):
+                body = [style_text(line, bold=True) for line in body]
             print_lines([mark + heading, *body, ""])
+
+
+def print_folded(chosen: Iterable[LoggedEntry]) -> None:
+    """Print prompts and answers, and what lies between them in a line."""
+    from ..render.folded import FoldedLog  # only a terminal shows it
+
+    folded = FoldedLog(get_columns(), SHOWN_LINES, _BRIEF)
+    for step, _ in chosen:
+        _print_folded_lines(folded.take_entry(step.entry))
+    _print_folded_lines(folded.end())
+
+
+def _print_folded_lines(lines: Iterable[FoldedLine]) -> None:
+    looks: dict[str, dict[str, bool]] = {
+        "prompt": {"bold": True},
+        "heading": {"dim": True},
+        "calls": {"dim": True},
+        "other": {"dim": True},
+    }
+    print_lines(style_text(text, **looks.get(kind, {})) for kind, text in lines)
 
 
 def print_graph(

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 DEFAULT_COLUMNS = 100
 """Width in columns where no terminal gives one."""
 
-DEFAULT_PAGER = "less -FRX"
+_LESS_OPTIONS = "FRX"
+DEFAULT_PAGER = f"less -{_LESS_OPTIONS}"
 """The pager without TAPE_PAGER and PAGER: it keeps colours, and leaves the text on the screen."""
 
 _DEFAULT_ROWS = 24
@@ -98,12 +99,15 @@ def strip_style(text: str) -> str:
 
 
 @contextmanager
-def open_pager() -> Iterator[None]:
+def open_pager(*, at_end: bool = False) -> Iterator[None]:
     """Show what the block prints in a pager if it is taller than the terminal.
 
-    TAPE_PAGER or PAGER names the pager; an empty value turns paging off.
+    TAPE_PAGER or PAGER names the pager; an empty value turns paging off. With `at_end` less opens
+    at the end of the text; other pagers are not told so.
     """
     command = _find_pager() if sys.stdout.isatty() else []
+    if at_end and command and os.path.basename(command[0]) == "less":  # noqa: PTH119 (no pathlib)
+        command.append("+G")
     if not command:
         yield
         return
@@ -175,7 +179,9 @@ class _PagerStream(BufferedIOBase):
         from subprocess import PIPE, Popen  # only what is tall needs it
 
         erase_progress()
-        self.pager = Popen(self._command, stdin=PIPE)  # noqa: S603 (the user's own pager)
+        # As git does: less shows colours where nothing says how it is to be.
+        environ = {"LESS": _LESS_OPTIONS, **os.environ}
+        self.pager = Popen(self._command, stdin=PIPE, env=environ)  # noqa: S603 (the user's own)
         self._send_bytes(b"".join(self._held))
         self._held.clear()
 

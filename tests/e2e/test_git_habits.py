@@ -1,7 +1,8 @@
 """What people type who come from git: fifty command lines in a row, and what each answers.
 
-Ids, times and ages are normalised: `ID`, `TIME`, `AGE`. A line `$ command` is typed in a pipe,
-`% command` on a terminal of 100 columns; a last line `[exit N]` is an exit code other than 0.
+Ids, times, ages and sizes are normalised: `ID`, `TIME`, `AGE`, `SIZE`. A line `$ command` is typed
+in a pipe, `% command` on a terminal of 100 columns; a last line `[exit N]` is an exit code other
+than 0.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def normalise(text: str, home: str) -> str:
     text = re.sub(r"\b[0-9a-f]{32}\b|\b[0-9a-f]{12}\b|\b[0-9a-f]{8}\b", "ID", text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "TIME", text)
     text = re.sub(r"(?<=ID) +\d+[smh](?= )", " AGE", text)
+    text = re.sub(r"\b\d[\d.]* k?B\b", "SIZE", text)  # it holds paths
     rows = (re.sub(r"  +", "  ", row.rstrip()) for row in text.split("\n"))
     return "".join(f"{row}\n" for row in rows if row)
 

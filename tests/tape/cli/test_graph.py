@@ -111,10 +111,6 @@ def test_damage_is_reported_and_the_rest_is_drawn(tape, forked):
     assert len(tape("log", forked, "--graph", "--json").json["damage"]) == 2
 
 
-def test_fold_alone_is_misuse(tape, forked):
-    assert "--graph" in tape.refused("log", forked, "--fold", code=2)
-
-
 def test_lanes_have_colours_on_a_terminal_only(tape, forked):
     assert b"\x1b" not in tape("log", forked, "--graph").out
     command = [str(BIN), "log", forked, "--graph", "--no-pager"]

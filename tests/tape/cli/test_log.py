@@ -15,8 +15,9 @@ from tape.model.entries import Text, User
 from tape.store.store import Beginning
 from tests.e2e.terminal import Terminal
 from tests.tape import making
-from tests.tape.cli.conftest import BIN, TYPES, line, words
+from tests.tape.cli.conftest import BIN, CALL, TYPES, line, words
 
+SPENT = {"provider": "p", "model": "m", "usage": {"input": 1, "output": 1, "total": 2}}
 SECOND = 1_000_000
 
 
@@ -48,13 +49,15 @@ def show(tape, *arguments):
         return [re.sub(r"\b[0-9a-f]{8,12}\b", "ID", row) for row in rows]
 
 
-def test_a_terminal_shows_the_newest_first_and_a_pipe_the_oldest(tape, talk):
-    newest_first = [f"ID  {kind}" for kind in reversed(TYPES)]
+def test_the_newest_is_last_unless_newest_first_is_asked_for(tape, talk):
+    """In a terminal and in a pipe."""
+    oldest_first = [f"ID  {kind}" for kind in TYPES]
     for options, rows in [
-        ((), newest_first),
-        (("--reverse",), newest_first[::-1]),
-        (("-2",), newest_first[:2]),
-        (("-2", "--reverse"), newest_first[1::-1]),
+        ((), oldest_first),
+        (("--reverse",), oldest_first),
+        (("--newest-first",), oldest_first[::-1]),
+        (("-2",), oldest_first[-2:]),
+        (("-2", "--newest-first"), oldest_first[:-3:-1]),
     ]:
         shown = show(tape, "log", "--oneline", *options)
         assert [" ".join(row.split()[:2]).replace(" ", "  ") for row in shown] == rows
@@ -65,6 +68,73 @@ def test_a_terminal_shows_the_newest_first_and_a_pipe_the_oldest(tape, talk):
     assert tape("log", "--json", "-2").json == piped[-2:]
 
 
+def without_times(rows):
+    return [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", row) for row in rows]
+
+
+FOLDED = [
+    "ID  start        test/1 in …",
+    "user ID · 1 · TIME",
+    "  Read a.py",
+    "assistant ID · 2 · TIME · offline/rules",
+    "  I look.",
+    "ID  1 call: → read a.py",
+    "assistant ID · 5 · TIME · offline/rules",
+    "  It sets x.",
+]
+
+
+def test_a_terminal_folds_the_calls_of_a_log(tape, talk):
+    """A pipe does where that is asked for, and a terminal does not where entries are chosen."""
+    shown = without_times(show(tape, "log"))
+    assert [re.sub(" in /.*", " in …", row) for row in shown] == FOLDED
+    assert without_times(show(tape, "log", "--since", "1d"))[1:] == FOLDED[1:]
+    whole = without_times(show(tape, "log", "--no-fold"))
+    assert len(whole) > len(FOLDED)
+    assert len(show(tape, "log", "-9")) == len(whole)
+    for options in (("--all",), ("--type", "tool.result"), ("--newest-first",), ("-p",)):
+        assert "tool.result" in "\n".join(show(tape, "log", *options))
+    piped = tape("log").text
+    assert "tool.start" in piped
+    assert "1 call: → read a.py" in tape("log", "--fold").text
+    for option in ("--json", "--oneline", "-p", "--newest-first"):
+        assert "--fold is for the log as text" in tape.refused("log", "--fold", option, code=2)
+
+
+def test_runs_of_calls_count_and_name_what_failed(tape, talk):
+    call = {"type": "tool_call", "id": "c", "name": "bash", "args": {"command": "make \x1b[31m"}}
+    failed = {"call_id": "c", "name": "bash", "content": words("no"), "is_error": True}
+    once = line("assistant", content=[call], provider="p", model="m", stop_reason="tool_calls")
+    once += line("approval", call_id="c", decision="allow", by="mode")
+    once += line("tool.result", **failed) + line("usage", purpose="title", **SPENT)
+    tape("append", talk, stdin=once * 3 + line("error", **{"class": "X", "message": "over"}))
+    tape("append", talk, stdin=once + line("user", content=words("Stop.\nNow.")))
+    rows = show(tape, "log")[len(FOLDED) :]
+    assert rows[0].startswith("ID  3 calls, 3 failed: $ make ␛[31m · $ make")
+    assert len(rows[0]) <= 70
+    assert [row for row in rows if "call" in row][1].startswith("ID  1 call, 1 failed: $ make")
+    assert rows[-2:] == ["  Stop.", "  Now."]
+    assert "usage" not in "\n".join(rows)
+
+
+def test_prompts_are_bold(tape, talk):
+    tape.env["CLICOLOR_FORCE"] = "1"
+    for options in ((), ("--fold",)):
+        assert b"\x1b[1m  Read a.py" in tape.real("log", *options).out
+
+
+@pytest.mark.parametrize("columns", [44, 80, 100, 200])
+def test_a_folded_line_fits(tape, talk, columns):
+    many = [dict(CALL, id=f"c{n}", args={"path": f"some/long/path/{n}.py"}) for n in range(40)]
+    said = line("assistant", content=many, provider="p" * 30, model="m" * 30)
+    tape("append", talk, stdin=said + line("assistant", content=words("Done."), model="m" * 90))
+    command = [str(BIN), "--no-pager", "log"]
+    with Terminal(command, cwd=tape.work, env=tape.env, columns=columns) as terminal:
+        terminal.wait_for_end()
+        assert any("40 calls: " in row and row.endswith("…") for row in terminal.rows())
+        assert not any(row.startswith("m" * 20) for row in terminal.rows())
+
+
 def test_prompts_are_numbered_as_a_caret_takes_them(tape, talk):
     tape("append", talk, stdin=line("user", content=words("And b.py?")) + line("note", text="x"))
     tape("append", talk, stdin=line("user", content=words("Thanks")))
@@ -73,8 +143,8 @@ def test_prompts_are_numbered_as_a_caret_takes_them(tape, talk):
         "^2  ID  user         And b.py?",
         "^3  ID  user         Read a.py",
     ]
-    assert show(tape, "log", "--type", "user", "--oneline") == expected
-    assert show(tape, "log", "--type", "user", "--oneline", "-2") == expected[:2]
+    assert show(tape, "log", "--type", "user", "--oneline") == expected[::-1]
+    assert show(tape, "log", "--type", "user", "--oneline", "-2") == expected[1::-1]
     piped = tape("log", "--type", "user", "--oneline").text
     assert re.sub("[0-9a-f]{8}", "ID", piped).split("\n")[:-1] == expected[::-1]
     for number, text in [(1, "Thanks"), (2, "And b.py?"), (3, "Read a.py")]:

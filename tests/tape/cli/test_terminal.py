@@ -35,26 +35,47 @@ def screen(tape):
 
 class TestPages:
     def test_a_tall_text_waits_for_keys(self, screen, long):
-        shown = screen("log", long, "--oneline")
+        shown = screen("cat", long)
         shown.wait_for("\n:", on_screen=True)
+        assert "number 0" in shown.text()
+        assert "number 59" not in shown.text()
+        shown.type("G")
+        shown.wait_for("number 59")
+        shown.type("q")
+        assert shown.wait_for_end() == 0
+
+    @pytest.mark.parametrize("env", [{}, {"PAGER": "less"}, {"TAPE_PAGER": "less -S"}])
+    @pytest.mark.parametrize("options", [(), ("--oneline",), ("--no-fold",)])
+    def test_a_log_opens_at_its_end(self, screen, long, env, options):
+        shown = screen("log", long, *options, **env)
+        shown.wait_for("(END)", on_screen=True)
         assert "number 59" in shown.text()
         assert "number 0" not in shown.text()
-        shown.type("G")
+        assert "[2m" not in shown.text()
+        shown.type("g")
         shown.wait_for("number 0")
+        shown.type("q")
+        assert shown.wait_for_end() == 0
+
+    @pytest.mark.parametrize("options", [("--newest-first", "--oneline"), ("--graph",)])
+    def test_what_is_newest_first_opens_at_its_beginning(self, screen, long, options):
+        shown = screen("log", long, *options)
+        shown.wait_for("\n:", on_screen=True)
+        assert "number 59" in shown.text()
         shown.type("q")
         assert shown.wait_for_end() == 0
 
     def test_leaving_early_is_no_error(self, screen, tape, talk):
         many = b"".join(line("note", text="x" * 500) for _ in range(2000))
         tape("append", talk, stdin=many)
-        shown = screen("log", talk)
+        shown = screen("log", talk, "--newest-first")
         shown.wait_for("\n:", on_screen=True)
         shown.type("q")
         assert shown.wait_for_end() == 0
         assert "tape:" not in shown.text()
 
     def test_an_interrupt_leaves_the_pager_alone(self, screen, long):
-        shown = screen("log", long, "--oneline")
+        shown = screen("cat", long)
         shown.wait_for("\n:", on_screen=True)
         shown.type(CTRL_C)  # less throws away the keys that come with it
         assert shown.wait_for_end("q") in {0, 130}  # all was written already, or not
