@@ -86,7 +86,12 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def _run_words(words: list[str]) -> int:
-    """Run the command that the words name, else `chat` with them; return the exit code."""
+    """Run the command that the words name, else `chat` with them; return the exit code.
+
+    `help`, alone or before the name of a command, is its --help.
+    """
+    if words[:1] == ["help"] and not words[2:] and {*words[1:]} <= {*COMMANDS}:
+        words = [*words[1:], "--help"]
     if not words or (words[0] not in COMMANDS and words[0] not in _OWN_OPTIONS):
         if words and (meant := _find_meant_command(words)):
             prompt = shlex.join(words)
@@ -114,8 +119,6 @@ def _find_meant_command(words: Sequence[str]) -> str | None:
         near = get_close_matches(word, COMMANDS, n=1, cutoff=0.7)
         if near:
             return near[0]
-        if word == "help":
-            return "--help"
         return f"tape {word}" if word in store.COMMANDS or word in ALIASES else None
     letters = Counter(word)
     for name in COMMANDS:

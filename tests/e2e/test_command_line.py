@@ -45,7 +45,6 @@ def test_words_and_standard_input_are_one_prompt(place):
         ("modles", "models"),
         ("tools", "tool"),
         ("ls", "tape ls"),
-        ("help", "--help"),
     ],
 )
 def test_a_slip_of_a_command_is_named_and_nothing_is_asked(place, words, meant):
@@ -55,8 +54,24 @@ def test_a_slip_of_a_command_is_named_and_nothing_is_asked(place, words, meant):
     assert place.tapes() == []
 
 
+@pytest.mark.parametrize(("words", "command"), [("help", ""), ("help cost", "cost")])
+def test_help_is_a_command_before_the_name_of_one(place, words, command):
+    told = place.run("gong", *words.split(), GONG_MODEL=place.script(HI)).stdout
+    assert told == place.run("gong", *command.split(), "--help").stdout
+    assert place.tapes() == []
+
+
 @pytest.mark.parametrize(
-    "words", ["what does chat do", "show me", "take a look", "hello", "word count of README"]
+    "words",
+    [
+        "what does chat do",
+        "help me",
+        "help cost less",
+        "show me",
+        "take a look",
+        "hello",
+        "word count of README",
+    ],
 )
 def test_a_sentence_is_no_slip(place, words):
     assert place.run("gong", *words.split(), GONG_MODEL=place.script(HI)).stdout == "Good day.\n"
