@@ -174,7 +174,7 @@ def test_a_secret_keeps_its_tape_here_and_its_entry_is_named(two, remote):
 
 def test_a_tape_of_several_chunks_comes_whole(two, monkeypatch, remote):
     one, other = two
-    monkeypatch.setattr("tape.remote.push._CHUNK_BYTES", 2_000)
+    monkeypatch.setattr("tape.remote.missing._CHUNK_BYTES", 2_000)
     one.write(*(f"{number} " + "z" * 500 for number in range(500)))
     (done,) = one.push()
     assert done.chunks > 1
