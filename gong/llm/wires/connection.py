@@ -176,20 +176,22 @@ class HttpReply:
 class Connection:
     """Sends calls to one endpoint."""
 
-    def __init__(self, client: EndpointClient, route: Route, failures: ProviderFailures) -> None:
-        self._client, self._route, self._failures = client, route, failures
+    def __init__(self, client: EndpointClient, route: Route) -> None:
+        self._client, self._route = client, route
 
     @asynccontextmanager
-    async def open_reply(self, call: EncodedRequest) -> AsyncIterator[HttpReply]:
+    async def open_reply(
+        self, call: EncodedRequest, failures: ProviderFailures
+    ) -> AsyncIterator[HttpReply]:
         """Send a call and give its answer; leaving closes it, and what was not read with it.
 
-        Raises ModelError, also for an answer whose status says that it is none.
+        Raises ModelError, made by `failures`, also for an answer whose status says that it is none.
         """
         await self._client.prepare()
         idle_timeout = IdleTimeout()
         try:
-            response = await self._await_answer(idle_timeout, call)
-            reply = HttpReply(response, idle_timeout, self._failures)
+            response = await self._await_answer(idle_timeout, call, failures)
+            reply = HttpReply(response, idle_timeout, failures)
             try:
                 yield reply
             finally:
@@ -201,24 +203,26 @@ class Connection:
         """Close all connections."""
         await self._client.close()
 
-    async def _await_answer(self, idle_timeout: IdleTimeout, call: EncodedRequest) -> HttpResponse:
+    async def _await_answer(
+        self, idle_timeout: IdleTimeout, call: EncodedRequest, failures: ProviderFailures
+    ) -> HttpResponse:
         limit = self._route.preset.timeouts.first_byte
         try:
             response = await idle_timeout.wait(self._client.post_call(call), limit)
         except TimeoutError:
-            raise self._failures.build_timeout(_BEGIN, limit) from None
+            raise failures.build_timeout(_BEGIN, limit) from None
         except (HttpError, UnicodeError) as error:
-            raise self._failures.build_network_error(str(error)) from None
+            raise failures.build_network_error(str(error)) from None
         if not response.is_success:
             status, location = response.status, response.location
             if location is not None:
-                raise self._failures.build_redirect_error(status, response.url, location, call.path)
-            raise self._failures.parse_refusal(
+                raise failures.build_redirect_error(status, response.url, location, call.path)
+            raise failures.parse_refusal(
                 status, response.text, response.headers, is_cut=response.is_cut
             )
         if coding := response.unasked_coding:
             await response.close()
-            raise self._failures.build_stream_error(
+            raise failures.build_stream_error(
                 f"sent its answer compressed as {coding!r}, which was not requested"
             )
         return response

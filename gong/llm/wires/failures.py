@@ -26,12 +26,13 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 from tape.formats.wire import decode_json, encode_json
 
 from ...errors import (
-    AccessDenied,
     AnswerTooLarge,
     AuthenticationError,
+    ContentFiltered,
+    ContextLengthExceeded,
     InvalidRequest,
+    MalformedHistory,
     ModelError,
-    ModelNotFound,
     NetworkError,
     QuotaExceeded,
     RateLimited,
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 _UNAVAILABLE_STATUSES = frozenset({502, 503, 504, 529})
 """Those of a provider that does not serve now; it may well do so later."""
+_FAULTS_OF_REQUESTS = (ContextLengthExceeded, ContentFiltered, InvalidRequest, MalformedHistory)
+"""Errors that no other key, address or model is the answer to."""
 _STATUS_OF_CODE = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
@@ -198,6 +201,8 @@ class ProviderFailures(NamedTuple):
     """The provider under whose name keys are saved."""
     find_source: Callable[[], str] | None = None
     """Says where the key is from: a variable, or what keeps it; None where that is not known."""
+    model: str = ""
+    """The model that is asked; empty where that is not known."""
 
     def __repr__(self) -> str:
         return f"Failures({self.provider!r})"
@@ -301,22 +306,25 @@ class ProviderFailures(NamedTuple):
 
     def _advise(self, status: int | None, wait: float | None, kind: type[ModelError]) -> str:
         """Return what a person can do about an error; empty where its own words have to do."""
-        if kind is RateLimited:
-            return f"; wait {f'{ceil(wait)} s' if wait else 'a moment'}, then try again"
-        if kind is ServerError and status in _UNAVAILABLE_STATUSES:
-            when = f"in {ceil(wait)} s" if wait else "later"
-            return f"; it is down or overloaded: try again {when}"
-        if kind is ServerError:
-            return "; try again, or switch to another provider or model (-m, /model)"
-        if self.find_source is None or not self.key_name:
+        if status is None or kind in _FAULTS_OF_REQUESTS:
             return ""
-        if kind is AuthenticationError and (source := self.find_source()):
+        source = self.find_source() if self.find_source is not None and self.key else ""
+        asked = f"{self.model} at {self.endpoint}" if self.model else self.endpoint
+        if kind is AuthenticationError and source and self.key_name:
             unset = f" and unset {source}" if source.isupper() else ""
             return (
-                f"; the key from {source} was refused by {self.endpoint}: check it, or save "
-                f"another with gong auth login {self.key_name}{unset}"
+                f"; the key from {source} was refused for {asked}: check it, or save another with "
+                f"gong auth login {self.key_name}{unset}"
             )
-        return f"; asked at {self.endpoint}" if kind in {AccessDenied, ModelNotFound} else ""
+        advice = ""
+        if kind is RateLimited:
+            advice = f"; wait {f'{ceil(wait)} s' if wait else 'a moment'}, then try again"
+        elif kind is ServerError and status in _UNAVAILABLE_STATUSES:
+            when = f"in {ceil(wait)} s" if wait else "later"
+            advice = f"; it is down or overloaded: try again {when}"
+        elif kind is ServerError:
+            advice = "; try again, or switch to another provider or model (-m, /model)"
+        return f"{advice}; asked for {asked}{f' with the key from {source}' if source else ''}"
 
     def _build_error(self, fields: ErrorBody, status: int | None, wait: float | None) -> ModelError:
         wait = fields.wait if wait is None else wait
@@ -331,7 +339,7 @@ class ProviderFailures(NamedTuple):
         # a limit per minute in the words of a used-up quota
         if type(error) is QuotaExceeded and fields.wait is not None and not fields.per_day:
             return RateLimited(
-                str(error),
+                str(error).removesuffix(error.advice),
                 provider=self.provider,
                 status=status,
                 code=fields.code,

@@ -142,7 +142,7 @@ class WireProvider:
         self._encoder, self._decoder = wire.encoder(preset), wire.decoder
         self._failures = ProviderFailures(preset.name, key, endpoint, preset.key_name, find_source)
         route = Route(preset, key, endpoint)
-        self._connection = Connection(_create_client(route, wire.sdk), route, self._failures)
+        self._connection = Connection(_create_client(route, wire.sdk), route)
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:
         """Return whether the provider can be told so."""
@@ -157,7 +157,8 @@ class WireProvider:
 
         Closing it closes the connection. With `raw` the last event holds what the provider sent.
         """
-        decoder = self._decoder(self._failures, self._preset)
+        failures = self._failures._replace(model=request.model)
+        decoder = self._decoder(failures, self._preset)
         meter = decoder.meter
         beside = _AnswerNotes(meter)
         try:
@@ -167,9 +168,9 @@ class WireProvider:
                 why = f"the request is not valid JSON: {error}"
                 raise InvalidRequest(why, provider=self.name) from error
             beside.warnings = call.warnings
-            async with self._connection.open_reply(call) as reply:
+            async with self._connection.open_reply(call, failures) as reply:
                 beside.headers = reply.headers
-                async with aclosing(self._read_events(reply, decoder)) as batches:
+                async with aclosing(self._read_events(reply, decoder, failures)) as batches:
                     async for batch in batches:
                         notes = beside if request.raw else None
                         for event in join_deltas(_decode_batch(decoder, batch, notes)):
@@ -186,7 +187,7 @@ class WireProvider:
                 yield beside.complete_event(event)
 
     async def _read_events(
-        self, reply: HttpReply, decoder: Decoder
+        self, reply: HttpReply, decoder: Decoder, failures: ProviderFailures
     ) -> AsyncGenerator[list[bytes], None]:
         """Yield the data of the events that came together.
 
@@ -195,7 +196,7 @@ class WireProvider:
         """
         meter = decoder.meter
         events, body = EventParser(meter.sizes.event), bytearray()
-        deadline = _Deadline(self._limits, meter, self._failures)
+        deadline = _Deadline(self._limits, meter, failures)
         while (chunk := await deadline.read_chunk(reply)) is not None:
             meter.take_bytes(reply.unpacked, reply.received)
             meter.take_quiet(len(chunk))
@@ -218,9 +219,9 @@ class WireProvider:
         if not deadline.begun:
             batch = [encode_json(event) for event in _split_body(decoder, bytes(body))]
             if not batch:
-                raise self._failures.build_no_answer_error(bytes(body[:_SHOWN]))
+                raise failures.build_no_answer_error(bytes(body[:_SHOWN]))
             yield batch
-        raise self._failures.build_stopped_error()
+        raise failures.build_stopped_error()
 
 
 def _split_body(decoder: Decoder, body: bytes) -> list[WireObject]:

@@ -110,7 +110,8 @@ def test_a_kept_key_is_used_and_gets_into_no_error_and_no_tape(gong, home, echo)
     told = gong("chat", "-p", "x", "-m", "sonnet", code=6, **env)
     assert echo.keys == [KEY]
     assert "anthropic API error (401): no such key: …" in told.stderr
-    assert "; the key from credentials.json was refused by http://127" in told.stderr
+    assert "; the key from credentials.json was refused for claude-sonnet-" in told.stderr
+    assert f" at {env['ANTHROPIC_BASE_URL']}: check it" in told.stderr
     files = [file for file in (home / "tapes").rglob("*") if file.is_file()]
     tape = b"".join(file.read_bytes() for file in files)
     assert b"AuthenticationError" in tape
@@ -123,8 +124,8 @@ def test_a_refused_key_is_reported_with_its_variable(gong, echo):
     env = {"AZURE_BASE_URL": address, "AZURE_OPENAI_API_KEY": "sk-other-secret-1234"}
     told = gong("chat", "-p", "x", "-m", "azure/m", code=6, **env)
     assert (
-        f"; the key from AZURE_OPENAI_API_KEY was refused by {address}: check it, or save another "
-        "with gong auth login azure and unset AZURE_OPENAI_API_KEY"
+        f"; the key from AZURE_OPENAI_API_KEY was refused for m at {address}: check it, or save "
+        "another with gong auth login azure and unset AZURE_OPENAI_API_KEY"
     ) in told.stderr
     assert "secret" not in told.stderr
 
