@@ -11,6 +11,26 @@ AGAIN = (
 )
 
 
+CONTRACT = (
+    "read_file 50000 ht, shell 30000 ht, grep 20000 tail, glob 20000 tail, edit_file 10000 tail,"
+    " apply_patch 10000 tail, write_file 1000 tail, spawn_agent 20000 ht"
+)
+"""Characters and mode of each tool, in the words of M113; ht is both ends."""
+LINES = "shell 256, grep 200, glob 500"
+"""Lines, of the others none."""
+
+
+def test_the_table_is_the_contracts():
+    """M113: each figure is asserted by running its tool, too."""
+    lines = {name: int(count) for name, count in map(str.split, LINES.split(", "))}
+    modes = {"ht": "head_tail", "tail": "tail"}
+    wanted = {
+        name: (int(chars), modes[mode], lines.get(name))
+        for name, chars, mode in map(str.split, CONTRACT.split(", "))
+    }
+    assert wanted == FAMILY_LIMITS
+
+
 def test_limits_can_be_set_for_each_tool():
     """M113"""
     set_shell = ToolSettings(output_limits={"shell": 7}, line_limits={"shell": 8})
