@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..policy.approval import Answer, ApprovalRequest
 
 
+_LASTING = ("session", "always", "everywhere")
+"""Decisions that keep a rule."""
 _NOBODY = ApprovalAnswer("no", "no user is present to answer")
 
 
@@ -40,8 +42,8 @@ class Approvals:
         self.has_person = True
         """Whether somebody answers."""
         self._open: dict[str, asyncio.Future[ApprovalAnswer]] = {}
-        self._offered: dict[str, tuple[str, ...]] = {}
-        """The rules that each open question offers."""
+        self._requests: dict[str, ApprovalRequest] = {}
+        """What each open question is about."""
 
     @property
     def is_waiting(self) -> bool:
@@ -55,7 +57,7 @@ class Approvals:
         ruling = request.ruling
         answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         self._open[request.call_id] = answer
-        self._offered[request.call_id] = ruling.offered
+        self._requests[request.call_id] = request
         self._note()
         self._emit(
             events.ApprovalRequested(
@@ -73,7 +75,7 @@ class Approvals:
         try:
             return await answer
         finally:
-            del self._open[request.call_id], self._offered[request.call_id]
+            del self._open[request.call_id], self._requests[request.call_id]
             self._note()
 
     def close_questions(self) -> None:
@@ -93,6 +95,7 @@ class Approvals:
     ) -> None:
         """Answer a question; the question stays open where this raises.
 
+        A lasting decision about a call that no rule covers holds once: a warning says so.
         `rule` is what the person read as the rule of a lasting decision, of several all of them,
         with ", " between. Raises ConfigurationError where none is open for this call, for an
         unknown decision, and for a rule that was not offered.
@@ -109,11 +112,15 @@ class Approvals:
         question = self._open.get(call_id) if isinstance(call_id, str) else None
         if question is None or question.done():
             raise ConfigurationError(f"no question is open about the call {call_id}")
-        offered = ", ".join(self._offered[call_id])
+        request = self._requests[call_id]
+        offered = ", ".join(request.ruling.offered)
         if rule is not None and rule != offered:
             raise ConfigurationError(f"the rule {rule!r} was not offered; {offered or 'none'} was")
         if arguments is not None:
             arguments = _check_arguments(arguments)
+        if decision in _LASTING and not offered:
+            text = f"{request.name}: no rule covers this call, so it is allowed this once alone"
+            self._emit(events.Warn(text))
         question.set_result(ApprovalAnswer(decision, clean_words(reason), arguments))
 
 

@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from tape.formats.wire import encode_json
 from tape.model.entries import (
@@ -174,9 +175,13 @@ class SessionDialogue:
     async def ask(
         self, question_id: str, questions: Sequence[Question]
     ) -> Mapping[str, Sequence[str]] | None:
-        """Return the answers to each question by its text; None where nobody answers."""
-        told = events.QuestionAsked(question_id, tuple(questions), self.has_person)
-        answer = await self._wait(question_id, tuple(questions), told)
+        """Return the answers to each question by its text; None where nobody answers.
+
+        A text that another question has too gets a number: `Which one? (2)`.
+        """
+        asked = tuple(_number_repeats(questions))
+        told = events.QuestionAsked(question_id, asked, self.has_person)
+        answer = await self._wait(question_id, asked, told)
         return answer if isinstance(answer, dict) else None
 
     async def _wait(
@@ -319,6 +324,18 @@ class SessionDialogue:
             return decision._replace(mode=policy.mode)
         self.change_mode(policy, after)
         return decision._replace(mode=after)
+
+
+def _number_repeats(questions: Sequence[Question]) -> Iterator[Question]:
+    """Yield the questions, each with a text of its own."""
+    texts = set[str]()
+    for question in questions:
+        text, number = question.question, 1
+        while text in texts:
+            number += 1
+            text = f"{question.question} ({number})"
+        texts.add(text)
+        yield replace(question, question=text)
 
 
 def _assign_answers(questions: Sequence[Question], answers: Answers) -> dict[str, tuple[str, ...]]:

@@ -68,7 +68,10 @@ def read_places(places: Iterable[SkillPlace]) -> SkillSet:
                 skills.skills.append(skill)
                 continue
             skills.shadowed.append(skill)
-            if skill.source != "shipped" and not skill.plugin:  # found by PLUGIN:NAME
+            if skill.plugin and winner.plugin:
+                both = f"/{winner.qualified_name}, /{skill.qualified_name} is the other"
+                skills.warnings.append(f"two plugins have a skill {skill.name}: it is {both}")
+            elif skill.source != "shipped" and not skill.plugin:  # found by PLUGIN:NAME
                 skills.warnings.append(f"{skill.path} is shadowed: /{skill.name} is {winner.path}")
     return skills
 

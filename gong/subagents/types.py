@@ -144,6 +144,9 @@ def load_agent_types(folder: str, environ: Mapping[str, str]) -> AgentTypes:
             if hidden is not None and hidden.plugin not in {"", kind.plugin}:
                 name = f"{hidden.plugin}:{hidden.name}"
                 types[name] = hidden._replace(name=name)
+                if kind.plugin:
+                    both = f"{kind.plugin}:{kind.name}, {name} is the other"
+                    warnings.append(f"two plugins have an agent {kind.name}: it is {both}")
             types[kind.name] = kind
     return AgentTypes(types, tuple(warnings))
 

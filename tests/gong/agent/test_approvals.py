@@ -53,6 +53,29 @@ async def test_a_host_answers_questions_m177_m178(stage):
     ]
 
 
+@pytest.mark.parametrize(
+    ("decision", "warns"), [("always", True), ("session", True), ("once", False)]
+)
+async def test_a_lasting_decision_that_no_rule_keeps_warns(stage, decision, warns):
+    """M178: it allows this call alone."""
+    permissions = PermissionSettings(ask=("Bash(touch:*)",))
+    touch = {"tool_calls": [call("bash", command="touch one")]}
+    session = await stage.session(touch, {"text": "done"}, permissions=permissions)
+    session.ask_person()
+
+    def answer(event):
+        if isinstance(event, ApprovalRequested):
+            assert event.offered == ()
+            session.answer_approval(event.call_id, decision)
+
+    session.subscribe(answer)
+    happened = await seen(session, "go")
+    assert (stage.folder / "one").exists()
+    assert [event.message for event in happened if event.kind == "warning"] == (
+        ["bash: no rule covers this call, so it is allowed this once alone"] if warns else []
+    )
+
+
 async def test_a_command_is_analysed_once_for_all_who_ask_about_it(stage, monkeypatch):
     """The policy before and after the wait, the rules it offers, the record of changed files."""
     lines = []

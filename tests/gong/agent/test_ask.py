@@ -115,6 +115,20 @@ async def test_answers_may_have_several_shapes(stage, answers, given):
     assert [line[2:] for line in results(session)[0].split("\n") if line[:1] == "→"] == given
 
 
+async def test_questions_of_the_same_text_have_an_answer_each(stage):
+    """M225: the second is numbered, for whoever answers by the text."""
+    twice = [{"question": "Which?"}, {"question": "Which?"}, {"question": "Which? (2)"}]
+    session = await stage.session({"tool_calls": [call("ask_user", questions=twice)]}, DONE)
+    session.ask_person()
+    react(session, "question", lambda event: session.answer(event.question_id, ["a", "b", "c"]))
+    (asked,) = [event for event in await seen(session, "go") if event.kind == "question"]
+    texts = ["Which?", "Which? (2)", "Which? (2) (2)"]
+    assert [one.question for one in asked.questions] == texts
+    assert results(session) == [
+        "The user answered:\n\nWhich?\n→ a\n\nWhich? (2)\n→ b\n\nWhich? (2) (2)\n→ c"
+    ]
+
+
 async def test_answering_what_was_not_asked_is_an_error_m225(stage):
     """M225: without a question, with too many answers, of another kind; the question stays open."""
     session = await stage.session(ASKS, DONE)

@@ -110,6 +110,20 @@ def test_a_plugin_is_named_before_its_skill(tmp_path, root, home, environ):
     assert skills.find("nothing") is None
 
 
+def test_skills_of_one_name_in_two_plugins_are_both_found_with_a_warning(root, home, environ):
+    paths = {}
+    for name in ("one", "two"):
+        plugin = home / f".config/gong/plugins/{name}"
+        put(plugin, ".claude-plugin/plugin.json", json.dumps({"name": name}))
+        paths[name] = put(plugin, "skills/notes/SKILL.md")
+    skills = found(root, environ)
+    assert skills.find("notes").path == paths["one"]
+    assert {name: skills.find(f"{name}:notes").path for name in paths} == paths
+    assert skills.warnings == [
+        "two plugins have a skill notes: it is /one:notes, /two:notes is the other"
+    ]
+
+
 def test_a_file_that_links_lead_to_twice_is_one_skill(tmp_path, home, environ):
     put(home, ".agents/skills/x/SKILL.md")
     (home / ".claude").mkdir()
