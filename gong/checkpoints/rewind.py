@@ -57,6 +57,7 @@ from tape.model.entries import (
     Meta,
     SavedFile,
     Text,
+    ToolStart,
     User,
     join_texts,
 )
@@ -107,6 +108,8 @@ class RewindPlan(NamedTuple):
     """Id of the newest entry of the branch when the plan was made."""
     place: Meta | None = None
     """What an entry says of `folder` before files go back there, where the head does not."""
+    unrecorded: tuple[str, ...] = ()
+    """Other environments in which commands or sub-agents ran; what they changed stays there."""
 
     @property
     def is_empty(self) -> bool:
@@ -191,13 +194,30 @@ def _plan_back(
     entries = tape.entries(head)
     since = [change for change in list_file_changes(entries) if change.n > target.header.n]
     files, here = RestorePlan(()), _HereChanges((), _find_folder(entries))
+    unrecorded: tuple[str, ...] = ()
     if scope != "talk":
         here = _find_changes_here(tape, entries, since, find_place)
         files = _plan_files(here, overwrite)
+        unrecorded = _list_unrecorded_places(entries, target.header.n)
     prompts = () if scope == "files" else _list_prompts(entries, target.header.n)
     to = head if scope == "files" else target
     return RewindPlan(
-        reason, scope, to, target.entry, prompts, files, here.folder, head.entry, here.place
+        *(reason, scope, to, target.entry, prompts, files, here.folder, head.entry, here.place),
+        unrecorded=unrecorded,
+    )
+
+
+def _list_unrecorded_places(entries: Sequence[Entry], after: int) -> tuple[str, ...]:
+    """Return the other environments where calls ran whose changes to files nobody recorded."""
+    started = [
+        entry.data for entry in entries if entry.n > after and isinstance(entry.data, ToolStart)
+    ]
+    return tuple(
+        dict.fromkeys(
+            start.environment.name
+            for start in started
+            if start.environment is not None and start.replay != "safe"
+        )
     )
 
 

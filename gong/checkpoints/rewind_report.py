@@ -33,6 +33,8 @@ def describe_plan(plan: RewindPlan, columns: int, *, how_to_overwrite: str) -> l
         lines.append(f"  {OP_LETTERS.get(file.op, '?')}  {path:<{wide}}  {note}".rstrip())
     if plan.files.select("conflict"):
         lines.append(f"Conflicts are kept; {how_to_overwrite} restores one of them.")
+    if plan.unrecorded:
+        lines.append(f"{_describe_unrecorded(plan)}.")
     return lines or ["no file has to change"]
 
 
@@ -49,7 +51,13 @@ def describe_report(report: RewindReport, *, redo: str) -> str:
     if report.kept:
         parts.append(f"{len(report.kept)} kept as they are")
     again = "" if plan.reason == "redo" else f"; {redo} reverses it"
-    return f"{_PAST[plan.reason]}: {', '.join(parts)}{again}"
+    stays = f"; {_describe_unrecorded(plan)}" if plan.unrecorded else ""
+    return f"{_PAST[plan.reason]}: {', '.join(parts)}{again}{stays}"
+
+
+def _describe_unrecorded(plan: RewindPlan) -> str:
+    places = ", ".join(plan.unrecorded)
+    return f"what commands and sub-agents changed in {places} is not recorded and stays there"
 
 
 def shorten_path(path: str, plan: RewindPlan) -> str:

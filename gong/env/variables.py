@@ -8,7 +8,8 @@ A variable that looks like a secret stays out, by its name or by what it holds:
     named in the setting `env_vars`, which may hold wildcards             yes
     nothing, or `true`, `0` and the like: that gives nothing away         yes
     SECRET, TOKEN, PASSWORD, CREDENTIAL … in it; _KEY, _PAT, _AUTH …      no
-    a key of a known form, a password in an address or in `password=`     no, but a proxy's address
+    a key of a known form, a password in an address or in `password=`     no
+    the address of a proxy with a password                                without the login
     SSH_AUTH_SOCK, GPG_AGENT_INFO: git could not push without them        yes
     TOKENIZERS_PARALLELISM, MAX_TOKENS, PUBLIC_KEY, PASSWORD_STORE_DIR …  yes: no secrets
     everything else                                                       yes
@@ -63,6 +64,8 @@ _LOGIN_IN_SETTINGS = (
 """As in a line of settings for a database: `host=db;password=x`."""
 _MIN_KEY = 16
 _PROXY = r"(?:^|_)PROXY$"
+_LOGIN_OF_PROXY = r"(?i)^((?:[a-z][a-z0-9+.-]*://)?+)[^\s:]*:\S*@"
+"""The user and the password, which may hold anything; programs take an address without scheme."""
 
 
 class VariableRules(NamedTuple):
@@ -74,7 +77,15 @@ class VariableRules(NamedTuple):
 
     def select_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that programs inherit."""
-        return {name: value for name, value in environ.items() if self.is_inherited(name, value)}
+        inherited = {
+            name: value for name, value in environ.items() if self.is_inherited(name, value)
+        }
+        if self.policy == "inherit-all":
+            return inherited
+        return {
+            name: value if self._is_listed(name) else _strip_login(name, value)
+            for name, value in inherited.items()
+        }
 
     def is_inherited(self, name: str, value: str) -> bool:
         """Return whether programs inherit a variable."""
@@ -89,8 +100,9 @@ class VariableRules(NamedTuple):
         return self.policy == "filter" and not is_secret_variable(name, value)
 
     def is_secret(self, name: str, value: str) -> bool:
-        """Return whether a variable looks like a secret and is not listed."""
-        return is_secret_variable(name, value) and not self._is_listed(name)
+        """Return whether a variable looks like a secret, or holds one, and is not listed."""
+        is_secret = is_secret_variable(name, value) or _strip_login(name, value) != value
+        return is_secret and not self._is_listed(name)
 
     def _is_listed(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.listed)
@@ -105,6 +117,16 @@ def is_secret_variable(name: str, value: str) -> bool:
     if re.search(_SENSITIVE_NAME, re.sub(_HARMLESS_PARTS, "", words)):
         return not (words.endswith("TOKENS") and re.fullmatch(_COUNT, value))
     return not re.search(_PROXY, words) and _has_secret(value)
+
+
+def _strip_login(name: str, value: str) -> str:
+    """Return the value of a variable; the address of a proxy without its user and password.
+
+    Without the address a command would reach nothing where only a proxy leads out.
+    """
+    if "@" not in value or not re.search(_PROXY, re.sub(_WORD_END, "_", name).upper()):
+        return value
+    return re.sub(_LOGIN_OF_PROXY, r"\1", value)
 
 
 def _has_secret(value: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from gong.agent.rewind import plan_undo
 from gong.checkpoints.file_recorder import IN_BACKGROUND
+from gong.checkpoints.rewind_report import describe_plan, describe_report
 from gong.config import CheckpointSettings, PermissionSettings
 from gong.errors import FilesElsewhere
 from tape.model.entries import Checkpoint, ToolResult, ToolStart
@@ -275,6 +276,27 @@ async def test_files_of_another_environment_are_never_undone_here(stage, records
     session.apply_rewind(plan_undo(session, scope="talk"))
     assert (stage.folder / "new.txt").read_text() == NEW
     assert other.files[f"{stage.folder}/new.txt"] == NEW.encode()
+
+
+async def test_an_undo_names_the_place_where_unrecorded_changes_stay(stage):
+    """A command or a sub-agent in another environment: nobody recorded its files."""
+    other = MemoryEnvironment({}, str(stage.folder))
+    session = await stage.session(
+        {"tool_calls": [call("bash", command="make")]}, {"text": "done"}, {"text": "here"}, **FREE
+    )
+    here = session.use_environment(other)
+    await seen(session, "go")
+    session.use_environment(here)
+    await seen(session, "and here")
+    stays = "what commands and sub-agents changed in memory is not recorded and stays there"
+    assert plan_undo(session).unrecorded == ()
+    plan = plan_undo(session, 2)
+    assert describe_plan(plan, 80, how_to_overwrite="x")[-1] == f"{stays}."
+    assert plan_undo(session, 2, scope="talk").unrecorded == ()
+    report = session.apply_rewind(plan)
+    assert describe_report(report, redo="/redo") == (
+        f"Undone: 2 prompts, 0 files restored; /redo reverses it; {stays}"
+    )
 
 
 class Elsewhere:

@@ -192,6 +192,27 @@ def test_a_secret_is_recognised_by_its_value(environ):
     assert secret == (set(SECRET_VALUES) if environ is SECRET_VALUES else set())
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "inherited"),
+    [
+        ("HTTPS_PROXY", "http://ada:hunter2@proxy:3128", "http://proxy:3128"),
+        ("http_proxy", "http://ada:p@ss/w:rd@proxy:3128/", "http://proxy:3128/"),
+        ("ALL_PROXY", "socks5h://:hunter2@10.0.0.1:1080", "socks5h://10.0.0.1:1080"),
+        ("npm_config_https_proxy", "ada:hunter2@proxy:3128", "proxy:3128"),
+        ("http_proxy", "http://proxy:3128", "http://proxy:3128"),
+        ("HTTPS_PROXY", "http://ada@proxy:3128", "http://ada@proxy:3128"),
+        ("NO_PROXY", "localhost,127.0.0.1,::1", "localhost,127.0.0.1,::1"),
+    ],
+)
+def test_a_proxy_is_inherited_without_its_login(name, value, inherited):
+    """M124: unless the setting lists it, or everything is inherited."""
+    assert VariableRules().select_variables({name: value}) == {name: inherited}
+    assert VariableRules().is_secret(name, value) == (inherited != value)
+    for rules in (VariableRules("filter", ("*_PROXY", "*_proxy")), VariableRules("inherit-all")):
+        assert rules.select_variables({name: value}) == {name: value}
+    assert not VariableRules("filter", (name,)).is_secret(name, value)
+
+
 @pytest.mark.parametrize("policy", ["filter", "none", "core-only"])
 def test_what_the_setting_lists_is_inherited(policy):
     rules = VariableRules(policy, ("GIT*_TOKEN", "DB_PASSWORD"))
