@@ -380,14 +380,14 @@ class RetryPlan(Struct, frozen=True):
 
 
 class ResultTruncated(SessionEvent, frozen=True, tag="truncation"):
-    """The registry cut the result of a call, or failed to; sizes in bytes."""
+    """The result of a call was cut, by its tool or behind it, or could not be; sizes in bytes."""
 
     call_id: str
     tool: str
     original_size: int
     truncated_size: int
     output_path: str | None = None
-    """Where the whole is kept."""
+    """Where the whole is kept; None where the entry of the result has it."""
     error: str = ""
     """Why the result stays whole; empty where it was cut."""
 

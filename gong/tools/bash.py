@@ -24,6 +24,7 @@ from .limits import (
     format_limit,
     format_size,
 )
+from .output_storage import FullOutput
 from .patch.parse import InvalidPatch, find_patch_in_command
 from .tool import NO_BACKGROUND, AgentTool, Diversion, ToolOutcome
 from .truncation import limit_joined_ends, truncate_tail
@@ -165,8 +166,8 @@ def build_command_result(
     text: str, details: CommandDetails, output: KeptOutput, kind: ErrorKind | None
 ) -> ToolOutcome:
     """Return the result of a command; it is an error where it has a kind."""
-    failed = kind is not None
-    return ToolOutcome((Text(text),), details, failed, output.text, output.blob, kind=kind)
+    full = FullOutput(output.text, output.blob, output.path)
+    return ToolOutcome((Text(text),), details, kind is not None, kind=kind).add_full(full)
 
 
 def _choose_timeout_ms(seconds: float | None, tuning: ToolSettings) -> int:

@@ -171,6 +171,8 @@ class KeptOutput(NamedTuple):
     """Where it is, in words."""
     blob: BlobRef | None = None
     """The same as a blob of the tape, where there is one."""
+    path: str | None = None
+    """Where a storage of a host's own has it."""
 
 
 class FinishedCommand:
@@ -215,14 +217,15 @@ class FinishedCommand:
         if text is None and self.done.total_bytes <= FULL_BYTES:
             data = await asyncio.to_thread(Path(path).read_bytes)
             text = data.decode("utf-8", "replace")
+        stored: str | None = None
         if self._about.storage is not None:
             with suppress(Exception):  # if the storage fails, the file stays where it is
-                path = await self._adopt_file(path, self._about.storage)
+                path = stored = await self._adopt_file(path, self._about.storage)
                 blob = await find_blob(self._about.storage, path)
         what = "Full output"
         if not self._spill.is_whole:
             what = f"First {format_size(KEPT_BYTES)} of it"
-        return KeptOutput(text, f"{what}: {path}", blob)
+        return KeptOutput(text, f"{what}: {path}", blob, stored if blob is None else None)
 
     async def _adopt_file(self, path: str, storage: OutputStorage) -> str:
         """Give the file to a storage; one that takes texts only gets its text."""

@@ -224,6 +224,10 @@ class TapeStorage:
 
         return await asyncio.to_thread(read)
 
+    def locate_blob(self, blob: BlobRef) -> str:
+        """Return the path of what is kept as a blob."""
+        return self._build_path(blob.hash)
+
     async def cleanup(self, retention_days: float) -> int:  # noqa: ARG002 (a storage's face)
         """Do nothing: blobs of a tape do not expire."""
         return 0
@@ -239,7 +243,9 @@ class TapeStorage:
         return blob
 
     def _put_blob(self, data: bytes | memoryview) -> str:
-        digest = self._blobs.put(data).hash  # type: ignore[arg-type]  # any buffer will do
+        return self._build_path(self._blobs.put(data).hash)  # type: ignore[arg-type]  # any buffer
+
+    def _build_path(self, digest: str) -> str:
         return f"{self.directory}/{digest[:2]}/{digest}"
 
 

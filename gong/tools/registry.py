@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -34,7 +35,8 @@ from tape.model.entries import join_texts
 
 from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
-from .output_storage import TruncationContext, TruncationOptions, find_blob
+from .limits import count_bytes
+from .output_storage import TapeStorage, TruncationContext, TruncationOptions, find_blob
 from .tool import (
     AgentTool,
     Diversion,
@@ -45,7 +47,7 @@ from .tool import (
     build_failure,
     check_outcome,
 )
-from .truncation import limit_text
+from .truncation import TruncationEvent, limit_text
 from .truncation_service import CutText, TruncationService
 
 if TYPE_CHECKING:
@@ -338,7 +340,10 @@ class ToolRegistry:
         if tool.limits is not None:
             text = join_texts(result.content)
             limited = text if result.is_measured else limit_text(text, tool.limits)
-            return result if limited == text else result.replace_text(limited, text)
+            if limited != text:
+                result = result.replace_text(limited, text)
+            _report_cut(result, context)
+            return result
         about = dataclasses.replace(
             context.describe_output(),
             options=options,
@@ -346,6 +351,7 @@ class ToolRegistry:
             tools=self.active,
             on_event=context.on_truncation,
         )
+        _report_cut(result, context)
         try:
             return await self.truncation(result, about)
         except (asyncio.CancelledError, KeyboardInterrupt):
@@ -358,6 +364,23 @@ class ToolRegistry:
         if unknown:
             there = ", ".join(self._tools) or "none"
             raise ConfigurationError(f"Unknown tool: {', '.join(unknown)}. There are: {there}.")
+
+
+def _report_cut(result: ToolOutcome, context: ToolContext) -> None:
+    """Tell of a result that its tool cut itself, or that was cut by the limits of its family."""
+    if result.full is None and result.kept is None and result.removed is None:
+        return
+    whole = count_bytes(result.full or "") if result.kept is None else result.kept.bytes
+    shown = count_bytes(join_texts(result.content))
+    if not getattr(result.details, "truncated", whole > shown):  # a page of a file, whole
+        return
+    path = None if result.removed is None else result.removed.truncation_path
+    if result.kept is not None and isinstance(context.storage, TapeStorage):
+        path = context.storage.locate_blob(result.kept)
+    now = time.time_ns() // 1_000_000
+    context.on_truncation(
+        TruncationEvent("truncated", context.tool, whole, shown, now, output_path=path)
+    )
 
 
 def _parse_arguments(call: ToolCall, tool: AgentTool) -> Any:

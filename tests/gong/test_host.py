@@ -100,20 +100,26 @@ async def test_the_output_of_built_in_tools_is_in_the_storage_too(tmp_path):
         path = [entry.data for entry in session.recorder.path]
     results = {one.name: one for one in path if isinstance(one, ToolResult)}
     kept = {one.name.split("_")[0].split("-")[0]: one.read_text() for one in storage_files(storage)}
+    kept["bash"] = kept.pop("gong")
     assert {name: len(text.splitlines()) for name, text in kept.items()} == {
-        "gong": 20,
+        "bash": 20,
         "read": 20,
-        "grep": 100,
+        "grep": 400,
         "find": 20,
         "ls": 20,
         "count": 100,
     }
     places = {str(one) for one in storage_files(storage)}
     said = {name: json.loads(bytes(one.details)) for name, one in results.items()}
-    assert all(said[name]["truncation_path"] in places for name in kept if name != "gong")
+    assert all(said[name]["truncation_path"] in places for name in kept)
     assert any(place in join_texts(results["bash"].content) for place in places)
-    (cut,) = [event for event in told if isinstance(event, events.ResultTruncated)]
-    assert (cut.tool, cut.output_path) == ("count", said["count"]["truncation_path"])
+    cuts = {event.tool: event for event in told if isinstance(event, events.ResultTruncated)}
+    assert {*cuts} == {"bash", "read", "grep", "find", "ls", "count"}
+    sizes = {str(one): one.stat().st_size for one in storage_files(storage)}
+    for name, cut in cuts.items():
+        assert cut.output_path == said[name]["truncation_path"]
+        assert cut.truncated_size == len(join_texts(results[name].content).encode())
+        assert cut.original_size == sizes[cut.output_path]
 
 
 def storage_files(storage):

@@ -13,14 +13,14 @@ from gong.tools.builtin import build_registry
 from gong.tools.limits import MAX_KEPT_BYTES
 from gong.tools.output_storage import TapeStorage
 from gong.tools.registry import ToolRegistry
-from gong.tools.tool import AgentTool, ToolOutcome
+from gong.tools.tool import AgentTool, ToolContext, ToolOutcome
 from tape.check.finding import Counts
 from tape.check.verify import verify
+from tape.model.entries import ToolCall, join_texts
 from tape.model.entries import ToolResult as Entry
-from tape.model.entries import join_texts
 from tape.store.maintenance.gc import delete_garbage, find_garbage
 from tape.store.store import Beginning, Store
-from tests.gong.tools.conftest import caller
+from tests.gong.tools.conftest import caller, encode_arguments
 
 COMMAND_TOOLS = ("bash", "shell")
 READING_TOOLS = ("read", "read_file", "find", "glob", "ls", "grep", "grep_search")
@@ -90,6 +90,27 @@ async def test_output_that_a_result_points_at_is_no_garbage(tape, use, tmp_path,
     assert collected(tmp_path) == ()
     assert place.read_bytes() == whole
     assert list(verify(tape, Counts())) == []
+
+
+@pytest.mark.parametrize("tool", ["bash", "shell", "rows"])
+async def test_an_event_says_what_was_cut_and_where_the_whole_is(env, tape, tool):
+    """M119: of a tool that cuts its own text, of a family's and of all others."""
+    extra = AgentTool("rows", "", Nothing, rows)
+    registry, happened = ToolRegistry((*map(build_registry().get, COMMAND_TOOLS), extra)), []
+    arguments = {} if tool == "rows" else {"command": "yes row | head -n 3000"}
+    prepared = registry.prepare(ToolCall("c1", tool, encode_arguments(arguments)))
+    storage = TapeStorage(tape.blobs)
+    context = ToolContext(env, "c1", str, storage, on_truncation=happened.append)
+    result = await registry.run(prepared, context)
+    (event,) = happened
+    shown = len(join_texts(result.content).encode())
+    assert (event.type, event.tool_name, event.original_size, event.truncated_size) == (
+        *("truncated", tool, 12_000, shown),
+    )
+    path = Path(event.output_path)
+    assert (path.parent.parent, tape.blobs.read(path.name).decode()) == (
+        *(Path(storage.directory), "row\n" * 3000),
+    )
 
 
 async def test_what_the_service_cut_is_no_garbage(tape, use, tmp_path):
