@@ -179,9 +179,9 @@ class SessionDialogue:
 
         A text that another question has too gets a number: `Which one? (2)`.
         """
-        asked = tuple(_number_repeats(questions))
-        told = events.QuestionAsked(question_id, asked, self.has_person)
-        answer = await self._wait(question_id, asked, told)
+        numbered = tuple(_number_repeats(questions))
+        event = events.QuestionAsked(question_id, numbered, self.has_person)
+        answer = await self._wait(question_id, numbered, event)
         return answer if isinstance(answer, dict) else None
 
     async def _wait(

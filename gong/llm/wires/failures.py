@@ -309,11 +309,11 @@ class ProviderFailures(NamedTuple):
         if status is None or kind in _FAULTS_OF_REQUESTS:
             return ""
         source = self.find_source() if self.find_source is not None and self.key else ""
-        asked = f"{self.model} at {self.endpoint}" if self.model else self.endpoint
+        target = f"{self.model} at {self.endpoint}" if self.model else self.endpoint
         if kind is AuthenticationError and source and self.key_name:
             unset = f" and unset {source}" if source.isupper() else ""
             return (
-                f"; the key from {source} was refused for {asked}: check it, or save another with "
+                f"; the key from {source} was refused for {target}: check it, or save another with "
                 f"gong auth login {self.key_name}{unset}"
             )
         advice = ""
@@ -324,7 +324,7 @@ class ProviderFailures(NamedTuple):
             advice = f"; it is down or overloaded: try again {when}"
         elif kind is ServerError:
             advice = "; try again, or switch to another provider or model (-m, /model)"
-        return f"{advice}; asked for {asked}{f' with the key from {source}' if source else ''}"
+        return f"{advice}; asked for {target}{f' with the key from {source}' if source else ''}"
 
     def _build_error(self, fields: ErrorBody, status: int | None, wait: float | None) -> ModelError:
         wait = fields.wait if wait is None else wait
