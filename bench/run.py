@@ -20,6 +20,7 @@ import llm
 import many
 import msgspec
 import reading
+import remotes
 import resume
 import rounds
 import startup
@@ -56,6 +57,7 @@ GROUPS = {
     "rounds": rounds.rounds_rows,
     "tools": tools.tools_rows,
     "files": files.files_rows,
+    "remotes": remotes.remotes_rows,
 }
 
 

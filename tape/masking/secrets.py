@@ -56,6 +56,7 @@ class FoundSecret(NamedTuple):
 _ASSIGNMENT = "assignment"
 _SECRET_NAME = re.compile(rb"(?i:key|secret|token|pass|pwd|authorization|credential|cookie|_auth)")
 """Matches member names that imply a secret value."""
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
 _HIDING_ESCAPES = (b"\\u00", b"\\/")
 """An escape that can hide letters, so that hints cannot be found."""
 _JSON_MEMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+":)?("(?:[^"\\]++|\\.)*+")', re.DOTALL)
@@ -65,7 +66,6 @@ _STRUCTURAL_MEMBERS = frozenset({b'"phase":', b'"branch":', b'"call_id":', b'"$b
 
 _ENCODED = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{16,4000}={0,2}(?![\w+/=-])")
 """What may be a short text in base64."""
-_ENCODED_BYTES = re.compile(_ENCODED.pattern.encode())
 _ENCODED_MARK = "[redacted:base64]"
 
 
@@ -108,15 +108,24 @@ def _is_encoded_secret(word: str) -> bool:
     return _apply_patterns(decoded, _select_patterns(decoded)).secrets > 0
 
 
+def _may_hold_encoded_secret(text: str) -> bool:
+    """Return whether a string of JSON may hold what `_mask_encoded` masks."""
+    words = _ENCODED.finditer(_ESCAPE.sub(" ", text) if "\\" in text else text)
+    return any(_is_encoded_secret(word[0]) for word in words)
+
+
 def _select_patterns(text: str) -> list[SecretPattern]:
     """Return the patterns that can match in a text or in JSON."""
     lower = text.lower()
-    patterns = [
-        pattern
-        for pattern in PATTERNS
-        if any(hint in lower for hint in pattern.hints)
-        or (not pattern.hints and pattern.expression.search(text))
-    ]
+    patterns: list[SecretPattern] = []
+    for pattern in PATTERNS:
+        for hint in pattern.hints:
+            if hint in lower:
+                patterns.append(pattern)
+                break
+        else:
+            if not pattern.hints and pattern.expression.search(text):
+                patterns.append(pattern)
     if any(pattern.kind == _ASSIGNMENT for pattern in patterns) and not ASSIGNMENT_HINT.search(
         lower
     ):
@@ -164,9 +173,10 @@ def mask_json(
     if any(escape in data for escape in _HIDING_ESCAPES):
         patterns = list(PATTERNS)
     else:
-        patterns = _select_patterns(data.decode("utf-8", "replace"))
-    if not patterns and not _ENCODED_BYTES.search(data):
-        return MaskedJson(data, 0)
+        text = data.decode("utf-8", "replace")
+        patterns = _select_patterns(text)
+        if not patterns and not _may_hold_encoded_secret(text):
+            return MaskedJson(data, 0)
     secrets = 0
 
     def mask(match: re.Match[bytes]) -> bytes:

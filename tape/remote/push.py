@@ -13,6 +13,7 @@ push continues: blobs, chunks, a line of the push log that names them, and last 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,6 +45,7 @@ from .pull import pull_tape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from ..store.store import Store
     from ..store.tape import Tape
@@ -76,6 +78,13 @@ class PushOutcome(NamedTuple):
     error: str | None = None
 
 
+class _Creating(NamedTuple):
+    """Chunks that are being created."""
+
+    batch: Sequence[tuple[str, PlannedChunk]]
+    created: Future[Sequence[bool]]
+
+
 class Pusher:
     """Pushes tapes of a store to one remote; used by one thread, once."""
 
@@ -106,34 +115,39 @@ class Pusher:
         """
         self._complete_erasures()
         gone = self._cursor.read_gone()
-        batch: list[tuple[str, PlannedChunk]] = []
-        size = 0
-        for tape in tapes:
-            if tape in gone:
-                why = "it was taken from the remote: `tape fork --new` makes a tape to push"
-                yield PushOutcome(tape, error=why)
-                continue
-            try:
-                plans = self._plan_tape(tape)
-                first, second = next(plans, None), next(plans, None)
-            except SecretsFound as error:
-                yield PushOutcome(tape, secrets=error.secrets)
-                continue
-            except (OSError, TapeError) as error:
-                yield PushOutcome(tape, error=str(error))
-                continue
-            if first is None:
-                self._cursor.save_tape(tape, self._cursor.read_tape(tape), self._stamps.get(tape))
-                yield PushOutcome(tape)
-            elif second is None and not first.blobs:
-                batch.append((tape, first))
-                size += len(first.data)
-                if len(batch) >= _BATCH_TAPES or size >= _BATCH_BYTES:
-                    yield from self._create_batch(batch)
-                    batch, size = [], 0
-            else:
-                yield self._push_tape(tape)
-        yield from self._create_batch(batch)
+        with ThreadPoolExecutor(1) as thread:
+            creating: _Creating | None = None
+            batch: list[tuple[str, PlannedChunk]] = []
+            size = 0
+            for tape in tapes:
+                if tape in gone:
+                    why = "it was taken from the remote: `tape fork --new` makes a tape to push"
+                    yield PushOutcome(tape, error=why)
+                    continue
+                try:
+                    plans = self._plan_tape(tape)
+                    first, second = next(plans, None), next(plans, None)
+                except SecretsFound as error:
+                    yield PushOutcome(tape, secrets=error.secrets)
+                    continue
+                except (OSError, TapeError) as error:
+                    yield PushOutcome(tape, error=str(error))
+                    continue
+                if first is None:
+                    known, stamps = self._cursor.read_tape(tape), self._stamps.get(tape)
+                    self._cursor.save_tape(tape, known, stamps)
+                    yield PushOutcome(tape)
+                elif second is None and not first.blobs:
+                    batch.append((tape, first))
+                    size += len(first.data)
+                    if len(batch) >= _BATCH_TAPES or size >= _BATCH_BYTES:
+                        yield from self._end_batch(creating)
+                        creating = self._begin_batch(batch, thread)
+                        batch, size = [], 0
+                else:
+                    yield self._push_tape(tape)
+            yield from self._end_batch(creating)
+            yield from self._end_batch(self._begin_batch(batch, thread))
         self._write_log()
         self._complete_erasures()
 
@@ -166,11 +180,18 @@ class Pusher:
         self._write_log()
         self._cursor.save_gone(tape)
 
-    def _create_batch(self, batch: Sequence[tuple[str, PlannedChunk]]) -> Iterator[PushOutcome]:
-        """Create a chunk of each tape at once; push those singly that others pushed as well."""
+    def _begin_batch(
+        self, batch: Sequence[tuple[str, PlannedChunk]], thread: ThreadPoolExecutor
+    ) -> _Creating:
+        """Begin to create a chunk of each tape, while the next tapes are read."""
         objects = [(make_chunk_key(tape, plan.known.seq), plan.data) for tape, plan in batch]
-        created = self._remote.create_many(objects)
-        for (tape, plan), is_new in zip(batch, created, strict=True):
+        return _Creating(batch, thread.submit(self._remote.create_many, objects))
+
+    def _end_batch(self, creating: _Creating | None) -> Iterator[PushOutcome]:
+        """Wait for the chunks of a batch; push those tapes singly that others pushed as well."""
+        if creating is None:
+            return
+        for (tape, plan), is_new in zip(creating.batch, creating.created.result(), strict=True):
             if is_new:
                 self._note_pushed(tape, plan.known)
                 yield PushOutcome(tape, 1, len(plan.data))

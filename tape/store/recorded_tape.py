@@ -88,14 +88,14 @@ _MAX_END = 20
 class TapeFolders:
     """The folders of a store's tapes, by the ends of their names: each name is looked at once.
 
-    The store is listed at each question, so tapes of other processes are found too. A folder is
-    opened only if its name ends like the id begins, or if somebody has renamed it.
+    The store is listed where no known folder is the one, so tapes of other processes are found too.
+    A folder is opened only if its name ends like the id begins, or if somebody has renamed it.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.names: set[str] = set()
-        """All folders that may hold a tape, at the last question."""
+        """All folders that may hold a tape, at the last listing."""
         self._by_end: dict[str, set[str]] = {}
         """The first 8 digits of an id → folders; "" → those that have other names."""
 
@@ -104,7 +104,13 @@ class TapeFolders:
 
         Eight digits or more; None if the store has none.
         """
-        self.look()
+        name = self._find_known(identity)
+        if name is None:
+            self.look()
+            name = self._find_known(identity)
+        return name
+
+    def _find_known(self, identity: str) -> str | None:
         likely = self._by_end.get(identity[:8], set()) | self._by_end.get("", set())
         for name in sorted(likely):
             if (self._store.read_tape_id(name) or "").startswith(identity):
