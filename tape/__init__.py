@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         WriteFailed,
     )
     from .history.follow import Follower, Gained, Moved
-    from .index.library import Library, open_store
+    from .index.library import Library
     from .index.projection import Index
     from .index.reader import TapeRow
     from .model.entries import (
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         User,
     )
     from .model.line import Entry
+    from .remote.opening import open_store
     from .store.key_values import KeyValues
     from .store.refs import Head
     from .store.store import Beginning, Store
@@ -154,7 +155,7 @@ _ROOM = {
     "View": "context.view",
     "WriteFailed": "errors",
     "Writer": "store.writer",
-    "open_store": "index.library",
+    "open_store": "remote.opening",
 }
 
 

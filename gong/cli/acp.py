@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tape.cli.output import format_examples
-from tape.index.library import open_store
+from tape.remote.opening import open_store
 
 from .. import __version__, config
 from ..credentials import Credentials

@@ -11,10 +11,10 @@ from tape.cli.output import as_json, format_examples, print_json, ref
 from tape.cli.resolve import open_ref
 from tape.cli.tape_facts import choose_by_facts
 from tape.cli.terminal import format_table, print_lines
-from tape.index.library import open_store
 from tape.index.stats import StatsFilter, compute_statistics
 from tape.index.tape_filter import EVERY_TAPE
 from tape.model.entries import Usage
+from tape.remote.opening import open_store
 from tape.store.store import Store
 from tape.text import SHORT, shorten_to_width
 

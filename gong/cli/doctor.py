@@ -23,7 +23,7 @@ from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import format_table, get_columns, print_lines
 from tape.errors import TapeError
 from tape.formats.registry import FORMATS
-from tape.index.library import open_store
+from tape.remote.opening import open_store
 from tape.text import format_count
 
 from .. import __version__, config

@@ -22,7 +22,7 @@ from tape.cli.merge import (
 )
 from tape.cli.output import as_json, format_examples
 from tape.history.merge_plan import plan_merge
-from tape.index.library import open_store
+from tape.remote.opening import open_store
 
 from .. import config
 from ..agent.merge import stream_merge

@@ -14,8 +14,8 @@ import msgspec
 from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import print_lines
 from tape.errors import TapeError
-from tape.index.library import open_store
 from tape.masking.secrets import mask_text
+from tape.remote.opening import open_store
 
 from .. import __version__, config
 from ..agent.front_end import FrontEnd

@@ -22,9 +22,9 @@ from tape.cli.output import (
 from tape.cli.terminal import get_columns, paint_line, print_lines
 from tape.errors import NotFound
 from tape.folders import locate_repository
-from tape.index.library import open_store
 from tape.model.entries import Meta
 from tape.places.resolve import find_reference, resolve_reference
+from tape.remote.opening import open_store
 from tape.render.calls import paint_patch_lines
 from tape.repository import find_work_facts
 

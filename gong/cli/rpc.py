@@ -9,7 +9,7 @@ from functools import partial
 import click
 
 from tape.cli.output import format_examples, print_json
-from tape.index.library import open_store
+from tape.remote.opening import open_store
 
 from .. import __version__, config
 from ..hosting.hub import SessionHub

@@ -12,7 +12,7 @@ import click
 
 from tape.cli.output import format_examples
 from tape.cli.terminal import print_lines
-from tape.index.library import open_store
+from tape.remote.opening import open_store
 
 from .. import __version__, config
 from ..errors import ConfigurationError

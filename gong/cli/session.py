@@ -18,7 +18,7 @@ import click
 from tape.cli.files import require_writable, write_output
 from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import print_lines
-from tape.index.library import open_store
+from tape.remote.opening import open_store
 from tape.text import SHORT
 
 from .. import __version__, config

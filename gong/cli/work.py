@@ -18,7 +18,7 @@ from tape.cli.resolve import open_ref
 from tape.cli.terminal import format_table, print_lines
 from tape.clock import format_timestamp, read_clock, render_time, show_times
 from tape.errors import TapeError, UsageError
-from tape.index.library import open_store
+from tape.remote.opening import open_store
 from tape.text import SHORT, format_count, shorten_to_width, show_controls, to_single_line
 
 from ..context.handoff import HistorySummary, render_handoff

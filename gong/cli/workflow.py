@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from tape.cli.output import NamingGroup, as_json, format_examples, print_json
 from tape.cli.terminal import format_table, print_lines
-from tape.index.library import open_store
+from tape.remote.opening import open_store
 
 from .. import __version__, config
 from ..errors import ConfigurationError

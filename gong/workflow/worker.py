@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tape.errors import Busy, TapeError
-from tape.index.library import open_store
 from tape.model.entries import Usage
+from tape.remote.opening import open_store
 
 from .. import config
 from ..agent import events

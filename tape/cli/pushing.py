@@ -18,7 +18,7 @@ from ..index.library import list_tapes, read_stamps
 from ..remote.objects import TAPES_PREFIX, parse_chunk_key
 from ..remote.pull import pull_tapes
 from ..remote.push import Pusher, add_origins, select_changed
-from ..remote.registry import check_remote_name, check_remote_url, read_registry
+from ..remote.registry import KnownRemote, check_remote_name, check_remote_url, read_registry
 from ..repository import find_work_facts
 from ..text import SHORT, format_count
 from .environment import find_store_home, get_current_folder
@@ -369,7 +369,7 @@ def clone(options: GlobalOptions, url: str, name: str, as_json: bool) -> int:
     if known is not None and known.url != url:
         raise UsageError(f"{name} is {known.url} here: choose another --name")
     if known is None:
-        add_remote(options, name, url, raw=False)
+        add_remote(options, name, KnownRemote(url))
     with open_named_remote(options, name) as opened:
         outcomes = _pull_tapes(opened, ())
     return _report_pulled(outcomes, name, is_json=as_json)

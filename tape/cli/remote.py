@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ..errors import TapeError, UsageError
+from ..errors import UsageError
 from ..index.library import Library, read_stamps
 from ..remote.cursor import REMOTES_NAME, Cursor
 from ..remote.pull import find_new_chunks
 from ..remote.push import select_changed
 from ..remote.registry import (
+    MODES,
     SCHEMES,
     KnownRemote,
     begin_remote,
     check_remote_name,
     check_remote_url,
+    find_cache,
+    open_named,
     open_remote,
     probe_remote,
     read_registry,
@@ -35,7 +38,6 @@ from .user_service import build_launchd_agent, build_systemd_unit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..remote.registry import Registry
     from ..remote.remote import Remote
     from .group import GlobalOptions
 
@@ -77,7 +79,7 @@ def list_(options: GlobalOptions, as_json: bool) -> int:
 
 def _list_remotes(options: GlobalOptions, *, is_json: bool) -> int:
     registry = read_registry(Path(find_store_home(options.store)))
-    default = _find_default(registry)
+    default = registry.find_default()
     if is_json:
         print_json(
             [
@@ -102,13 +104,6 @@ def _list_remotes(options: GlobalOptions, *, is_json: bool) -> int:
     return 0
 
 
-def _find_default(registry: Registry) -> str | None:
-    try:
-        return registry.choose()
-    except TapeError:
-        return None
-
-
 @remote.command(
     epilog=format_examples("tape remote add team /mnt/team/tapes"),
     help="Add a remote, and check that it keeps what it is given.\n\nURL is a folder, or "
@@ -119,26 +114,41 @@ def _find_default(registry: Registry) -> str | None:
 @click.argument("name")
 @click.argument("url")
 @click.option("--raw", is_flag=True, help="Push entries with secrets to it, too.")
+@click.option(
+    "--mode",
+    type=click.Choice([*MODES]),
+    default="manual",
+    show_default=True,
+    help="When what is written goes there: "
+    + "; ".join(f"{mode}, {what}" for mode, what in MODES.items())
+    + ".",
+)
 @click.pass_obj
-def add(options: GlobalOptions, name: str, url: str, raw: bool) -> int:
+def add(options: GlobalOptions, name: str, url: str, raw: bool, mode: str) -> int:
     """Add a remote."""
     home = Path(find_store_home(options.store))
-    add_remote(options, check_remote_name(name), check_remote_url(url), raw=raw)
+    if mode == "barrier" and not raw:
+        raise UsageError(
+            "--mode barrier sends every entry before anybody can look at it, secrets too: say so "
+            "with --raw"
+        )
+    url = check_remote_url(url)
+    add_remote(options, check_remote_name(name), KnownRemote(url, raw=raw, mode=mode))
     print_lines([f"added {name}: {read_registry(home).remotes[name].url}"])
     return 0
 
 
-def add_remote(options: GlobalOptions, name: str, url: str, *, raw: bool) -> None:
+def add_remote(options: GlobalOptions, name: str, known: KnownRemote) -> None:
     """Add a remote to the store, which is made if need be; raise UsageError."""
-    with open_library(options) as (store, _):
+    with open_library(options, publishes=False) as (store, _):
         store.open_tapes_folder().close()
         registry = read_registry(store.path)
         if name in registry.remotes:
             raise UsageError(f"there is a remote {name!r} already: {registry.remotes[name].url}")
-        with open_remote(url) as opened:
+        with open_remote(known.url) as opened:
             probe_remote(opened)
             begin_remote(opened)
-        registry.remotes[name] = KnownRemote(url, raw=raw)
+        registry.remotes[name] = known
         registry.default = registry.default or name
         write_registry(store.path, registry)
 
@@ -156,7 +166,7 @@ def remove(options: GlobalOptions, name: str) -> int:
         registry.default = registry.default if registry.default != name else None
         write_registry(home, registry)
     (home / REMOTES_NAME / f"{name}.db").unlink(missing_ok=True)
-    shutil.rmtree(_name_cache(home, name), ignore_errors=True)
+    shutil.rmtree(find_cache(home, name), ignore_errors=True)
     print_lines([f"{name} is forgotten here; what it holds stays there"])
     return 0
 
@@ -235,20 +245,15 @@ class OpenRemote(NamedTuple):
     cursor: Cursor
 
 
-def _name_cache(home: Path, name: str) -> Path:
-    """Return the folder in which a remote of this name keeps what it read."""
-    return home / REMOTES_NAME / f"{name}.cache"
-
-
 @contextmanager
 def open_named_remote(options: GlobalOptions, name: str | None) -> Iterator[OpenRemote]:
     """Yield the remote of this name, or the default one, and its cursor; raise NotFound."""
-    with open_library(options) as library:
+    with open_library(options, publishes=False) as library:
         registry = read_registry(library.store.path)
         name = registry.choose(name)
         known = registry.remotes[name]
         with (
             Cursor.open(library.store.path, name, wait=_WAIT) as cursor,
-            open_remote(known.url, _name_cache(library.store.path, name)) as remote,
+            open_named(library.store.path, name, known) as remote,
         ):
             yield OpenRemote(library, name, known, remote, cursor)

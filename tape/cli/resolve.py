@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..damage import warn_of_damage
 from ..errors import NotFound, TapeError, UsageError
 from ..ids import is_id_prefix
-from ..index.library import find_unlisted, open_store
+from ..index import library as indexed
+from ..index.library import find_unlisted
 from ..places.reference import MIN_SURE_DIGITS, parse_reference, render_reference
 from ..places.resolve import find_reference, open_found_entry
+from ..remote.opening import open_store
 from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE
 from ..store.refs import JOURNAL_NAME, find_head
@@ -46,9 +48,13 @@ class ResolvedRef(NamedTuple):
     """The branch the REF names."""
 
 
-def open_library(options: GlobalOptions) -> Library:
-    """Return the store and its index; a context manager."""
-    return open_store(find_store_home(options.store), telling=partial(show_progress, "read tape"))
+def open_library(options: GlobalOptions, *, publishes: bool = True) -> Library:
+    """Return the store and its index; a context manager.
+
+    Without `publishes` what is written does not go to a remote by itself: it comes from there.
+    """
+    opener = open_store if publishes else indexed.open_store
+    return opener(find_store_home(options.store), telling=partial(show_progress, "read tape"))
 
 
 @contextmanager

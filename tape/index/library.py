@@ -64,26 +64,28 @@ class Library(NamedTuple):
 class _IndexedStore(Store):
     """A store that finds its tapes by the index, if that can be used."""
 
+    index: Index | None = None
+
     def open(self, prefix: str) -> Tape:
         """Open the tape whose id begins with `prefix`; raise NotFound or Ambiguous."""
-        if not isinstance(self.projection, Index) or not is_id_prefix(prefix):
+        if self.index is None or not is_id_prefix(prefix):
             return super().open(prefix)
 
         def open_indexed(index: Index) -> Tape:
             return self.open_folder(require_single_hit(prefix, "tape", index.folders(prefix)))
 
-        return ask_index(self.projection, open_indexed, partial(super().open, prefix))
+        return ask_index(self.index, open_indexed, partial(super().open, prefix))
 
     def has(self, tape: str) -> bool:
         """Return whether the store has the tape with this whole id."""
-        index = self.projection if isinstance(self.projection, Index) else None
-        return ask_index(index, lambda index: bool(index.folders(tape)), partial(super().has, tape))
+        return ask_index(
+            self.index, lambda index: bool(index.folders(tape)), partial(super().has, tape)
+        )
 
     def _iter_possible_children(
         self, tapes: AbstractSet[str], folder: Path
     ) -> Iterator[tuple[str, TapeIdentity]]:
         """Yield folder name and tape.json of tapes in a folder, at least those forked from some."""
-        index = self.projection if isinstance(self.projection, Index) else None
         every = super()._iter_possible_children
 
         def select(index: Index) -> list[tuple[str, TapeIdentity]]:
@@ -95,7 +97,7 @@ class _IndexedStore(Store):
         if folder != self.tapes:
             yield from every(tapes, folder)
         else:
-            yield from ask_index(index, select, lambda: [*every(tapes, folder)])
+            yield from ask_index(self.index, select, lambda: [*every(tapes, folder)])
 
 
 def open_store(
@@ -122,7 +124,7 @@ def open_store(
         rebuild_index(store, progress)
 
     follower = Index(store, telling=telling, rebuild=rebuild)
-    store.projection = follower
+    store.projection = store.index = follower
     return Library(store, follower)
 
 

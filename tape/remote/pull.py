@@ -280,7 +280,7 @@ class _Layout:
         """Add what the chunks do not hold because it is here: files, lines and blobs."""
         here = self._here
         if here is not None:
-            self._link_phases(here)
+            self._add_phases_of(here)
             own = here.folder.read(JOURNAL_NAME).split(b"\n")[:-1]
             lines = {parsed.h: line for line in own if (parsed := decode_ref_line(line))}
             self._lines = {**lines, **self._lines}
@@ -303,15 +303,19 @@ class _Layout:
                 if file.tail().end != self._sizes[phase]:
                     raise Damaged(f"{phase}: its last line does not match its hash", file=phase)
 
-    def _link_phases(self, here: Tape) -> None:
-        for phase in self._sizes:
+    def _add_phases_of(self, here: Tape) -> None:
+        """Add the phases that no chunk changes, as far as the remote has them."""
+        for phase, size in self._sizes.items():
             if phase in self._open:
                 continue
             with (
                 self._phases.make(phase) as folder,
                 here.phases.folder.sub(phase) as ours,
             ):
-                _link_file(ours, folder, ENTRIES)
+                if os.stat(ENTRIES, dir_fd=ours.fd).st_size == size:
+                    _link_file(ours, folder, ENTRIES)
+                else:  # it was continued here
+                    self._begin_file(folder, phase, size)
 
     def _fetch_blobs(self) -> None:
         """Fetch the blobs that new lines name and that are not here; missing ones stay missing."""

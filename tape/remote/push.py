@@ -151,6 +151,12 @@ class Pusher:
         self._write_log()
         self._complete_erasures()
 
+    def record_published(self, tapes: Mapping[str, TapeCursor]) -> None:
+        """Name tapes in the push log that a writer published, and erase what it redacted."""
+        self._unlogged |= tapes
+        self._write_log()
+        self._complete_erasures()
+
     def _complete_erasures(self) -> None:
         """Erase at the remote what was redacted here, now that it has the entries that say so."""
         for tape in self._cursor.list_erasures():

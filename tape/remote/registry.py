@@ -23,6 +23,8 @@ from ..errors import Damaged, InvalidName, NotFound, UsageError
 from ..model.line import JSON_ERRORS
 from ..store.disk import Folder, read_file
 from ..text import format_names
+from . import REGISTRY_NAME
+from .cursor import REMOTES_NAME
 from .objects import (
     FORMAT,
     REMOTE_KEY,
@@ -36,7 +38,11 @@ if TYPE_CHECKING:
 
     from .remote import Remote
 
-REGISTRY_NAME = "remotes.json"
+MODES = {
+    "manual": "with tape push, or with the service that runs it",
+    "barrier": "before an answer counts: writers wait until the remote has it",
+}
+"""When what is written goes to a remote → what that means."""
 _RACES, _RACERS = 2, 8
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 SCHEMES = {
@@ -58,8 +64,8 @@ class KnownRemote(Struct, omit_defaults=True):
     url: str
     raw: bool = False
     """Whether entries with secrets may be pushed to it."""
-    mode: str = "async"
-    """When a writer pushes: `async`, `barrier` or `manual`."""
+    mode: str = "manual"
+    """When what is written goes there: one of MODES."""
 
 
 class Registry(Struct, omit_defaults=True):
@@ -85,6 +91,12 @@ class Registry(Struct, omit_defaults=True):
                 f"which remote: {names}? Name one, or choose it with `tape remote default NAME`"
             )
         return next(iter(self.remotes))
+
+    def find_default(self) -> str | None:
+        """Return the default remote; None if there is none, or none was chosen among several."""
+        if self.default in self.remotes:
+            return self.default
+        return next(iter(self.remotes)) if len(self.remotes) == 1 else None
 
 
 def read_registry(store: Path) -> Registry:
@@ -156,6 +168,16 @@ def open_remote(url: str, cache: Path | None = None) -> Remote:
 
         return GitRemote(url, cache)
     raise UsageError(f"{url} is no address of a remote")
+
+
+def open_named(store: Path, name: str, known: KnownRemote) -> Remote:
+    """Return a remote of the store in a folder, which keeps there what the remote read."""
+    return open_remote(known.url, find_cache(store, name))
+
+
+def find_cache(store: Path, name: str) -> Path:
+    """Return the folder in which a remote of this name keeps what it read."""
+    return store / REMOTES_NAME / f"{name}.cache"
 
 
 @contextmanager

@@ -361,8 +361,9 @@ class Writer:
     def barrier(self) -> None:
         """Sync everything appended so far.
 
-        Raises Overtaken if the file is missing or its length changed, WriteFailed if the disk
-        fails; both close the writer.
+        Raises Overtaken if the file is missing or its length changed, or if another machine
+        continued the tape first, WriteFailed if the disk fails: these close the writer. Raises
+        RemoteUnavailable where the remote that has to have it does not answer.
         """
         if not self._dirty or not self._lock.is_held:
             return
@@ -377,9 +378,13 @@ class Writer:
             # so there is no second try.
             self._release_lock()
             raise
-        self._dirty = False
         if self._tape.projection is not None:
-            self._tape.projection.on_barrier(self._tape, self._changes)
+            try:
+                self._tape.projection.on_barrier(self._tape, self._changes)
+            except Overtaken:  # elsewhere: nothing may be written behind it
+                self._release_lock()
+                raise
+        self._dirty = False
 
     def _sync_file(self) -> None:
         if self.durability != "none" and self._tape.folder.durable:

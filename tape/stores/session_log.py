@@ -30,9 +30,9 @@ from ..clock import parse_timestamp
 from ..errors import Busy, NotFound, TapeError, UsageError
 from ..folders import locate_repository
 from ..ids import compute_tape_id
-from ..index.library import open_store
 from ..model.entries import Custom, ImportedSession
 from ..model.line import BLOB_KEY, JSON_ERRORS, decode_line, read_type
+from ..remote.opening import open_store
 from ..repository import find_work_facts
 from ..store.recorded_tape import find_existing_folder, record_tape
 from ..store.refs import MAIN_BRANCH

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from tape.clock import format_age, parse_timestamp, read_clock
 from tape.errors import TapeError, UsageError
 from tape.history.graph import GraphLanes, order_newest_first, read_graph, split_runs
-from tape.index.library import list_newest_tapes, open_store, query_index, search_entries
+from tape.index.library import list_newest_tapes, query_index, search_entries
 from tape.index.reader import select_named_tapes
 from tape.index.tape_filter import TapeFilter
 from tape.model.entries import User, join_texts
 from tape.model.line import decode_line, describe_blob_head, read_id, read_type
+from tape.remote.opening import open_store
 from tape.store.path import Segment
 from tape.text import SHORT, to_single_line
 

@@ -9,10 +9,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tape.index.library import open_store
 from tape.model.entries import Assistant, Text, User, join_texts
 from tape.model.line import decode_line, describe_blob_head, read_type
 from tape.places.checkout import find_checkout
+from tape.remote.opening import open_store
 from tape.text import SHORT, format_count, to_single_line
 
 from ..draw.lines import StyledLine

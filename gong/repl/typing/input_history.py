@@ -13,9 +13,10 @@ from prompt_toolkit.history import History, ThreadedHistory
 
 from tape.errors import TapeError
 from tape.folders import locate_repository
-from tape.index.library import list_tapes, open_store
+from tape.index.library import list_tapes
 from tape.model.entries import Text, User
 from tape.model.line import decode_line, describe_blob_head, read_type
+from tape.remote.opening import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

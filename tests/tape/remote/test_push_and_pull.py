@@ -81,6 +81,23 @@ def test_who_pushes_second_ends_on_a_branch_of_its_own(two):
     assert one.describe() == other.describe()
 
 
+def test_a_phase_that_was_continued_here_is_longer_than_the_remote_knows(two):
+    """Who began the tape and pushes second writes in the phase that the remote has a part of."""
+    one, other = two
+    one.push()
+    other.pull()
+    other.write("theirs")
+    other.push()
+    one.write("ours")
+    (outcome,) = one.push()
+    assert [end.branch for end in outcome.kept] == ["main"]
+    other.pull()
+    assert one.describe() == other.describe()
+    with one.store.open("") as tape:
+        ends = {making.texts(tape, branch)[-1] for branch in tape.refs().branches}
+    assert ends == {"ours", "theirs"}
+
+
 def test_a_title_from_before_the_pull_does_not_beat_a_newer_one(two, tmp_path, remote):
     one, other = two
     one.push()

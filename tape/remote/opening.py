@@ -1,0 +1,42 @@
+"""Open a store as those do who may write to it: what is written goes to its remote, if it says so.
+
+Nothing of remotes is loaded for a store without one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ..clock import read_clock
+from ..index import library
+from ..index.projection import report_nothing
+from ..store.store import generate_hex
+from . import REGISTRY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..index.library import Library
+    from ..index.projection import Telling
+
+
+def open_store(
+    path: str | os.PathLike[str],
+    *,
+    clock: Callable[[], int] = read_clock,
+    random: Callable[[int], str] = generate_hex,
+    index: bool = True,
+    telling: Telling = report_nothing,
+) -> Library:
+    """Return the store at `path` and its index, without reading either.
+
+    As `index.library.open_store` does; and where the default remote of the store is one of mode
+    `barrier`, each barrier of a writer waits until the remote has what was synced (`publish`).
+    """
+    opened = library.open_store(path, clock=clock, random=random, index=index, telling=telling)
+    if os.path.exists(os.path.join(path, REGISTRY_NAME)):  # noqa: PTH110, PTH118 (no pathlib)
+        from .publish import attach_publisher
+
+        attach_publisher(opened.store)
+    return opened

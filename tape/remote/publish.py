@@ -1,0 +1,194 @@
+"""Publish: a barrier of a writer waits until the remote of its store has what was synced.
+
+The publisher stands between a writer and the index. What a barrier synced becomes the next chunk of
+the tape, as a push would make it; the push log and the cursor follow from time to time, and when
+the writer ends, so that a barrier costs one request. Where a kill leaves both behind, the next push
+finds the chunks under their numbers.
+
+| the number of the chunk is taken by | then |
+|---|---|
+| a push of this store beside the writer | what it holds is here: the next number |
+| another machine | Overtaken: the writer ends; the next push brings `main.<machine>` |
+
+Where the remote does not answer, a barrier raises RemoteUnavailable. What was written is synced
+here, and the next barrier publishes it as well.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, cast
+
+from ..errors import Busy, Overtaken, RemoteUnavailable
+from ..text import SHORT
+from .cursor import Cursor, TapeCursor
+from .missing import advance_cursor, create_blobs, has_chunk, plan_chunks
+from .objects import decode_chunk, make_chunk_key
+from .push import Pusher
+from .registry import open_named, read_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from ..store.refs import Changes
+    from ..store.store import Store
+    from ..store.tape import Tape
+    from ..store.writer import Projection, WritableTape
+    from .missing import PlannedChunk
+    from .remote import Remote
+
+_LOG_INTERVAL = 10.0
+"""Seconds after which the push log names what was published since."""
+_MAX_WAIT = 5.0
+"""Seconds to wait for a push beside the writer that holds the cursor."""
+
+
+def attach_publisher(store: Store) -> None:
+    """Let the writers of a store publish, if its default remote is one of mode `barrier`."""
+    registry = read_registry(store.path)
+    name = registry.find_default()
+    if name is not None and registry.remotes[name].mode == "barrier":
+        known = registry.remotes[name]
+        store.projection = Publisher(
+            store, name, lambda: open_named(store.path, name, known), store.projection
+        )
+
+
+class Publisher:
+    """A projection that publishes to the remote `name`, after `index` has what was synced."""
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        connect: Callable[[], Remote],
+        index: Projection | None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store, self._name, self._connect = store, name, connect
+        self._index, self._monotonic = index, monotonic
+        self._opened_remote: Remote | None = None
+        self._published: dict[str, TapeCursor] = {}
+        """What the remote has of the tapes that were published here."""
+        self._unlogged: dict[str, TapeCursor] = {}
+        self._redacted: set[str] = set()
+        """Tapes with redacted data that has to be erased at the remote."""
+        self._writing: dict[str, int] = {}
+        """How many writers and changes of a tape are open."""
+        self._logged_at: float | None = None
+        self._is_failing = False
+
+    def on_folder_change(
+        self, tapes: int, tape: str = "", folder: str = "", *, comes: bool = False
+    ) -> AbstractContextManager[None]:
+        """Let the index observe it: what comes and goes here does neither there."""
+        if self._index is None:
+            return nullcontext()
+        return self._index.on_folder_change(tapes, tape, folder, comes=comes)
+
+    def on_begin(self, tape: str) -> None:
+        """Record that a change of this tape began."""
+        self._writing[tape] = self._writing.get(tape, 0) + 1
+        if self._index is not None:
+            self._index.on_begin(tape)
+
+    def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
+        """Publish what was synced; raise Overtaken or RemoteUnavailable."""
+        if self._index is not None:
+            self._index.on_barrier(tape, changes)
+        self._publish(cast("Tape", tape))
+
+    def on_move(self, tape: str, changes: Changes) -> None:
+        """Publish a move of a branch, label or title, unless a writer does so soon."""
+        if self._index is not None:
+            self._index.on_move(tape, changes)
+        if self._end_change(tape):
+            with self._store.open(tape) as opened:
+                self._publish(opened)
+            self._write_log()
+
+    def on_end(self, tape: WritableTape, changes: Changes | None) -> None:
+        """Publish what is left, and name all of it in the push log."""
+        if self._index is not None:
+            self._index.on_end(tape, changes)
+        if self._end_change(tape.id) and not self._is_failing:
+            self._publish(cast("Tape", tape))
+            self._write_log()
+
+    def on_redact(self, tape: str, *, scrubs: bool) -> None:
+        """Let the index delete what was redacted."""
+        if self._index is not None:
+            self._index.on_redact(tape, scrubs=scrubs)
+
+    def _end_change(self, tape: str) -> bool:
+        """Record the end of a change; return whether it was the last one that is open."""
+        left = self._writing.get(tape, 1) - 1
+        if left > 0:
+            self._writing[tape] = left
+        else:
+            self._writing.pop(tape, None)
+        return left <= 0
+
+    @property
+    def _remote(self) -> Remote:
+        if self._opened_remote is None:
+            self._opened_remote = self._connect()
+        return self._opened_remote
+
+    def _publish(self, tape: Tape) -> None:
+        self._is_failing = True
+        if tape.id not in self._published:
+            with Cursor.open(self._store.path, self._name, wait=_MAX_WAIT) as cursor:
+                self._published[tape.id] = cursor.read_tape(tape.id)
+        while (plan := next(self._plan(tape), None)) is not None:
+            create_blobs(self._remote, tape, plan.blobs)
+            if self._remote.create(make_chunk_key(tape.id, plan.known.seq), plan.data):
+                self._note_published(tape.id, plan.known)
+            else:
+                self._accept_chunk(tape, plan.known.seq)
+            if plan.redacts:
+                self._redacted.add(tape.id)
+        self._is_failing = False
+        now = self._monotonic()
+        if self._unlogged and (self._logged_at is None or now - self._logged_at >= _LOG_INTERVAL):
+            self._write_log()
+
+    def _plan(self, tape: Tape) -> Iterator[PlannedChunk]:
+        return plan_chunks(tape, self._published[tape.id], tape.replica(), "", raw=True)
+
+    def _note_published(self, tape: str, known: TapeCursor) -> None:
+        self._published[tape] = self._unlogged[tape] = known
+
+    def _accept_chunk(self, tape: Tape, seq: int) -> None:
+        """Take over a chunk that a push of this store created; raise Overtaken for another's."""
+        key, replica = make_chunk_key(tape.id, seq), tape.replica()
+        chunk = decode_chunk(key, self._remote.read(key))
+        is_ours = chunk is not None and replica is not None and chunk.head.replica == replica.id
+        if chunk is None or not is_ours or not has_chunk(tape, chunk):
+            who = (chunk and chunk.head.machine) or "another machine"
+            raise Overtaken(
+                f"{who} continued tape {tape.id[:SHORT]} at {self._name} meanwhile: what was "
+                "written here stays here, and `tape push` brings it there as a branch of its own"
+            )
+        self._note_published(tape.id, advance_cursor(self._published[tape.id], chunk))
+
+    def _write_log(self) -> None:
+        """Name what was published in the push log, and save the cursor.
+
+        Where a push beside this writer holds the cursor, or the remote is away, that is left to the
+        next time, or to the next push.
+        """
+        if not self._unlogged and not self._redacted:
+            return
+        try:
+            with Cursor.open(self._store.path, self._name, wait=_MAX_WAIT) as cursor:
+                for tape in self._redacted:
+                    cursor.request_erasure(tape)
+                Pusher(self._store, self._remote, cursor).record_published(self._unlogged)
+        except (Busy, RemoteUnavailable):
+            return
+        self._unlogged, self._redacted = {}, set()
+        self._logged_at = self._monotonic()

@@ -1,0 +1,198 @@
+"""Writers whose barriers wait for a remote: what a barrier acknowledged is there."""
+
+from contextlib import suppress
+
+import pytest
+
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.errors import Overtaken, RemoteUnavailable
+from tape.remote.publish import Publisher
+from tape.store.maintenance.upkeep import redact
+from tests.tape import making
+from tests.tape.remote.machines import Machine
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def published(tmp_path, remote, clock):
+    """Return a machine whose writers publish."""
+    machine = Machine(tmp_path / "one", remote)
+    machine.store.open_tapes_folder().close()
+    machine.store.projection = Publisher(
+        machine.store, "team", lambda: remote, None, monotonic=clock
+    )
+    return machine
+
+
+@pytest.fixture
+def other(tmp_path, remote):
+    return Machine(tmp_path / "two", remote)
+
+
+def begin(machine, *texts):
+    with machine.store.create(making.beginning("a session")) as tape:
+        making.write(tape, *texts)
+        return tape.id
+
+
+def read_texts(machine, branch=None):
+    with machine.store.open("") as tape:
+        assert [*verify(tape, Counts())] == []
+        return making.texts(tape, branch)
+
+
+def test_what_a_barrier_acknowledged_is_elsewhere(published, other, clock):
+    begin(published, "one")
+    with published.store.open("") as tape, tape.writer() as writer:
+        for number in range(3):
+            writer.append(making.say(f"more {number}"))
+            writer.barrier()
+            clock.now += 11
+            other.pull()
+            assert read_texts(other)[-1] == f"more {number}"
+
+
+def test_a_barrier_costs_one_request(published, remote):
+    begin(published, "one")
+    with published.store.open("") as tape, tape.writer() as writer:
+        for number in range(5):
+            writer.append(making.say(f"more {number}"))
+            before = len(remote.requests)
+            writer.barrier()
+            assert [kind for kind, _ in remote.requests[before:]] == ["create"], number
+
+
+def test_a_large_result_is_there_before_its_entry(published, other, remote):
+    begin(published, "x" * 100_000)
+    keys = [key for kind, key in remote.requests if kind == "create"]
+    assert keys[0].startswith("b/")
+    other.pull()
+    assert read_texts(other) == ["x" * 100_000]
+
+
+def test_titles_labels_and_forks_are_published_too(published, other):
+    begin(published, "one")
+    with published.store.open("") as tape:
+        tape.rename("Named")
+        tape.label("here", tape.head().entry)
+        tape.fork(tape.head(), "later")
+    other.pull()
+    assert other.describe() == published.describe()
+
+
+def test_what_was_redacted_leaves_the_remote(published, remote):
+    begin(published, "my secret word")
+    with published.store.open("") as tape:
+        entry = making.entries(tape)[-1].id
+        redact(tape, [entry], "why")
+    for path in remote.path.rglob("*"):
+        assert not path.is_file() or b"secret word" not in path.read_bytes()
+    fresh = Machine(published.store.path.parent / "three", remote)
+    fresh.pull()
+    assert entry in {line.id for line in _read_entries(fresh)}
+
+
+def _read_entries(machine):
+    with machine.store.open("") as tape:
+        return making.entries(tape)
+
+
+def test_a_remote_that_is_away_stops_the_writer_and_nothing_is_lost(published, other, remote):
+    begin(published, "one")
+    with published.store.open("") as tape:
+        writer = tape.writer()
+        writer.append(making.say("two"))
+        remote.left = 0
+        with pytest.raises(RemoteUnavailable) as caught:
+            writer.barrier()
+        assert caught.value.exit_code == 75
+        remote.left = None
+        writer.append(making.say("three"))
+        writer.close()
+    other.pull()
+    assert read_texts(other) == read_texts(published) == ["one", "two", "three"]
+
+
+def test_closing_without_the_remote_keeps_what_was_written(published, other, remote):
+    begin(published, "one")
+    with published.store.open("") as tape:
+        writer = tape.writer()
+        writer.append(making.say("two"))
+        remote.left = 0
+        with pytest.raises(RemoteUnavailable):
+            writer.close()
+        remote.left = None
+    assert read_texts(published) == ["one", "two"]
+    published.store.projection = None
+    published.push()
+    other.pull()
+    assert read_texts(other) == ["one", "two"]
+
+
+def test_who_comes_second_is_overtaken_and_keeps_an_end_of_his_own(published, other):
+    begin(published, "one")
+    other.pull()
+    other.write("theirs")
+    with published.store.open("") as tape:
+        writer = tape.writer()
+        writer.append(making.say("first"))
+        writer.barrier()
+        other.push()  # pulls, and comes second itself: main stays here
+        writer.append(making.say("mine"))
+        with pytest.raises(Overtaken, match="continued tape"):
+            writer.barrier()
+        with pytest.raises(Exception, match="closed"):
+            writer.append(making.say("never"))
+        writer.close()
+    published.store.projection = None
+    published.push()
+    other.pull()
+    published.pull()
+    assert published.describe() == other.describe()
+    with published.store.open("") as tape:
+        said = {text for branch in tape.refs().branches for text in making.texts(tape, branch)}
+    assert said == {"one", "theirs", "first", "mine"}
+
+
+def test_a_push_beside_the_writer_takes_no_number_from_it(published, other):
+    begin(published, "one")
+    with published.store.open("") as tape, tape.writer() as writer:
+        writer.append(making.say("two"))
+        writer.barrier()
+        published.push()
+        writer.append(making.say("three"))
+    published.push()
+    other.pull()
+    assert read_texts(other) == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("left", range(9))
+def test_a_kill_at_any_request_is_healed_by_the_next_push(published, other, remote, left):
+    """The connection breaks after so many requests, and the process ends there."""
+    remote.left = left
+    with suppress(RemoteUnavailable):
+        for _ in range(9):
+            begin(published, "y" * 50_000)
+    assert remote.left == 0
+    remote.left = None
+    published.store.projection = None
+    published.push()
+    other.pull()
+    here = {published.store.read_tape_id(name) for name in published.store.folders()}
+    there = {other.store.read_tape_id(name) for name in other.store.folders()}
+    assert here == there
