@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from tape.model.line import Entry
-    from tape.store.refs import Head
     from tape.store.tape import Tape
 
 
@@ -39,13 +38,13 @@ def add_agent_calls(
     yield from _add_calls(source, tape, open_tape, warn, set(), whole=whole)
 
 
-def list_path_calls(tape: Tape, head: Head, open_tape: Callable[[str], Tape]) -> list[ModelCall]:
-    """Return the calls on the path to a head, and those of its sub-agents; reads all of it.
+def list_tape_calls(tape: Tape, open_tape: Callable[[str], Tape]) -> list[ModelCall]:
+    """Return the calls on all branches of a tape, and those of its sub-agents; reads all of it.
 
     What cannot be read is left out.
     """
-    path = read_path_entries(tape, head, lambda _: None)
-    entries = add_agent_calls(path, tape, open_tape, lambda _: None)
+    whole = read_tape_entries(tape, lambda _: None)
+    entries = add_agent_calls(whole, tape, open_tape, lambda _: None, whole=True)
     return [call for _, entry in entries if (call := extract_model_call(entry)) is not None]
 
 

@@ -11,7 +11,7 @@ from tape.text import format_count, shorten_to_width
 
 from ...agent.compaction import CompactionRequest, plan_compaction
 from ...agent.handoff import build_handoff_page, record_handoff
-from ...context.agent_calls import list_path_calls
+from ...context.agent_calls import list_tape_calls
 from ...context.costs import Spend, render_token_usage, suggest_savings
 from ...context.usage_report import measure_context_usage, render_context_usage
 from ...llm.models import EffortChoice, fit_effort
@@ -133,7 +133,7 @@ def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
     recorder = host.session.recorder
     if recorder is None:
         return CommandReply("the session is empty")
-    calls = list_path_calls(recorder.tape, recorder.head(), host.library.store.open)
+    calls = list_tape_calls(recorder.tape, host.library.store.open)
     total = sum((call.spend for call in calls), Spend())
     hints = suggest_savings(calls, host.models.names.catalogue.list_models)
     lines = (*render_token_usage(total), *(f"Hint: {hint}" for hint in hints))
@@ -237,7 +237,13 @@ COMMANDS = (
         busy=False,
         run=_ask_again,
     ),
-    SlashCommand("cost", "", "show tokens and cost of this branch", busy=True, run=_show_cost),
+    SlashCommand(
+        "cost",
+        "",
+        "show tokens and cost of this session, all its branches",
+        busy=True,
+        run=_show_cost,
+    ),
     SlashCommand(
         "compact",
         "[FOCUS]",

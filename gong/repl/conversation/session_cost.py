@@ -1,6 +1,7 @@
-"""The cost of a whole session, for the status line: the sum that /cost shows.
+"""The cost of a whole session, for the status line: the sum that /cost and `gong cost` show.
 
-What was spent before is read from the path once, in a thread, and again after the path has become
+That is of all branches: what a person has spent does not become less where a branch is left. What
+was spent before is read from the tape once, in a thread, and again after the path has become
 another one, as by a rewind; what is spent from then on is added to it.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ...context.agent_calls import list_path_calls
+from ...context.agent_calls import list_tape_calls
 from ...context.costs import Spend
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class SessionCost:
     def __init__(self, session: Session, open_tape: Callable[[str], Tape]) -> None:
         self._session, self._open_tape = session, open_tape
         self._earlier = Spend()
-        """The calls on the path when it was read."""
+        """The calls on the tape when it was read."""
         self._counted = Spend()
         """What the session itself had spent then."""
         self._path: Sequence[Entry] | None = None
@@ -42,12 +43,12 @@ class SessionCost:
         return recorder is not None and recorder.path is not self._path
 
     async def measure(self) -> None:
-        """Read the path. What is spent meanwhile is added to it."""
+        """Read the tape. What is spent meanwhile is added to it."""
         recorder, counted = self._session.recorder, self._session.run_state.spend
         if recorder is None:
             return
-        self._path, head = recorder.path, recorder.head()
-        calls = await asyncio.to_thread(list_path_calls, recorder.tape, head, self._open_tape)
+        self._path = recorder.path
+        calls = await asyncio.to_thread(list_tape_calls, recorder.tape, self._open_tape)
         self._earlier = sum((call.spend for call in calls), Spend())
         self._counted = counted
 

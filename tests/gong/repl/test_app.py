@@ -801,6 +801,10 @@ async def test_the_cost_is_that_of_the_whole_session(host, talk, script):
         await now.status("$0.025")
         now.type("/cost\r")
         await now.sees("Estimated Cost: $0.025")
+    await here.close()
+    here = await host(model, Recorder.open(here.library.store.open(tape.id), "main"), models=prices)
+    async with talk(here) as now:
+        await now.status("$0.025 · main · ready")
 
 
 async def test_the_menu_opens_for_arguments_and_enter_takes_its_first_row(host, talk):
