@@ -32,7 +32,7 @@ def home(tmp_path):
 
 @pytest.fixture
 def environ(home):
-    variables = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    variables = {"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
     return {**MEASURED, **variables, "GONG_PERMISSION": "bypass"}
 
 
@@ -71,7 +71,7 @@ def script(folder):
 
 def test_a_conversation_with_tools(chat):
     """M197 M198: line by line, without -t."""
-    now = chat("-m", "offline/rules")
+    now = chat("-m", "offline/rules", LANG="C.UTF-8")  # a process of its own, no fork
     now.say("read README.md then run wc -l README.md")
     now.wait_for("wc -l README.md printed: 42 README.md")
     now.wait_for("main · ready", on_screen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -17,32 +19,47 @@ from gong.policy.danger import check_command, classify_command
 from gong.shell.parser import parse_command_line
 from tests.gong.policy import cases, spelled_cases
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 ASK = [*cases.ASK, *spelled_cases.ORDINARY_CODE]
 DANGEROUS = [*cases.DANGEROUS, *spelled_cases.CODE]
 CWD, HOME = "/home/ada/project", "/home/ada"
+
+
+BATCH = 100
+"""How many commands one test judges: a test of its own takes longer than the judgement."""
 
 
 def judged(command: str) -> CommandFinding:
     return classify_command(command, CWD, HOME)
 
 
-@pytest.mark.parametrize("command", cases.SAFE)
-def test_a_command_that_only_reads_is_safe(command):
-    assert judged(command) == CommandFinding(DangerLevel.SAFE)
+def in_batches(commands: Sequence[str]) -> pytest.MarkDecorator:
+    """Give a test the commands in lists, each named by its place in the table."""
+    places = range(0, len(commands), BATCH)
+    lists = [commands[place : place + BATCH] for place in places]
+    return pytest.mark.parametrize("commands", lists, ids=map(str, places))
 
 
-@pytest.mark.parametrize("command", ASK)
-def test_a_command_that_may_change_something_is_asked_about(command):
-    found = judged(command)
-    assert found.level is DangerLevel.ASK, found
-    assert found.reason
+@in_batches(cases.SAFE)
+def test_commands_that_only_read_are_safe(commands):
+    findings = {command: judged(command) for command in commands}
+    assert findings == dict.fromkeys(commands, CommandFinding(DangerLevel.SAFE))
 
 
-@pytest.mark.parametrize("command", DANGEROUS)
-def test_a_command_whose_damage_cannot_be_made_good_is_dangerous(command):
-    found = judged(command)
-    assert found.level is DangerLevel.DANGEROUS, found
-    assert found.reason
+@in_batches(ASK)
+def test_commands_that_may_change_something_are_asked_about(commands):
+    findings = {command: judged(command) for command in commands}
+    levels = {command: (found.level, bool(found.reason)) for command, found in findings.items()}
+    assert levels == dict.fromkeys(commands, (DangerLevel.ASK, True))
+
+
+@in_batches(DANGEROUS)
+def test_commands_whose_damage_cannot_be_made_good_are_dangerous(commands):
+    findings = {command: judged(command) for command in commands}
+    levels = {command: (found.level, bool(found.reason)) for command, found in findings.items()}
+    assert levels == dict.fromkeys(commands, (DangerLevel.DANGEROUS, True))
 
 
 @pytest.mark.parametrize("command", spelled_cases.COMMANDS)
@@ -211,13 +228,15 @@ def _alone(command: str) -> bool:
     )
 
 
-ALONE = [one for one in ALL if _alone(one) and not one.startswith("read ")]
+@cache
+def list_alone() -> list[str]:
+    return [command for command in ALL if _alone(command) and not command.startswith("read ")]
 
 
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
-    st.lists(st.sampled_from(ALONE), min_size=2, max_size=4),
+    st.lists(st.deferred(lambda: st.sampled_from(list_alone())), min_size=2, max_size=4),
     st.sampled_from(["; ", " && ", " || ", "\n", " & "]),
 )
 def test_a_list_is_as_dangerous_as_its_worst_command(commands, joint):

@@ -108,6 +108,7 @@ def test_a_secret_that_the_line_before_tells_is_found_in_its_line():
     assert found.lines == (2, 2)
 
 
+@pytest.mark.slow
 def test_the_library_of_python_has_no_critical_secret():
     """Aim of the issue: at most one false critical in ten packages."""
     root = Path(json.__file__).parent.parent
