@@ -35,6 +35,7 @@ def normalise(text: str, home: str) -> str:
     text = re.sub(r"(?<=tape/0.1.0 in )\S+", "FOLDER", text)  # cut where the path is long
     text = re.sub(r"\b[0-9a-f]{32}\b|\b[0-9a-f]{12}\b|\b[0-9a-f]{8}\b", "ID", text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "TIME", text)
+    text = re.sub(r"\b\d\.\d kB", "SIZE", text)  # that of a tape depends on the length of a path
     text = re.sub(r"(?<=ID) +\d+[smh](?= )", " AGE", text)
     text = re.sub(r"\b\d[\d.]* k?B\b", "SIZE", text)  # it holds paths
     rows = (re.sub(r"  +", "  ", row.rstrip()) for row in text.split("\n"))

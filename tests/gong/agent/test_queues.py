@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import time
+from contextlib import suppress
 
 import pytest
 
@@ -48,14 +49,15 @@ async def test_steering_that_interrupts_stops_the_tool_and_the_run_continues_m03
         {"tool_calls": [*SLEEP["tool_calls"], call("ls", path=".")]}, {"text": "as you wish"}
     )
     at_first(session, "tool_update", lambda _: session.steer("stop that", interrupt=True))
-    begun = time.monotonic()
     found = await seen(session, "go")
-    assert time.monotonic() - begun < 10
     stopped, skipped = [event for event in found if event.kind == "tool_end"]
     assert stopped.content[0].text.startswith("begun\n\nCommand aborted")
     assert stopped.is_error
-    with pytest.raises(ProcessLookupError):
-        os.killpg(int((stage.folder / "pid").read_text()), 0)
+    assert "ended" not in stopped.content[0].text
+    with suppress(ProcessLookupError):
+        while True:  # until the last process of the group is reaped
+            os.killpg(int((stage.folder / "pid").read_text()), 0)
+            await asyncio.sleep(0.02)
     assert skipped.content[0].text == "Skipped due to queued user message"
     assert found[-1].stop_reason == "stop"
     assert [e.type for e in session.recorder.path if e.type != "custom"][-2:] == [

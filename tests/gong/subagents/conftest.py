@@ -9,6 +9,9 @@ import pytest
 from tape.model.entries import AgentEnd, AgentStart, ToolResult, join_texts
 from tests.gong.agent.conftest import Stage, call, seen
 
+AFTER_AGENT = call("bash", command="until test -e ../agent-has-ended; do sleep 0.05; done")
+"""A call that takes until a sub-agent has ended."""
+
 
 class AgentStage(Stage):
     """A folder, a store, and hosts whose sub-agents play scripts."""
@@ -37,8 +40,14 @@ class AgentStage(Stage):
         """Return a session after one call a turn, each in an answer of its own."""
         answers = [{"tool_calls": [one] if isinstance(one, dict) else [*one]} for one in calls]
         session = await self.session(*answers, {"text": "done"}, **settings)
+        session.subscribe(self.note_end, agents=True)
         await seen(session, "go")
         return session
+
+    def note_end(self, event):
+        """Make the file for which `AFTER_AGENT` waits."""
+        if event.kind == "subagent_end":
+            (self.folder.parent / "agent-has-ended").touch()
 
 
 @pytest.fixture

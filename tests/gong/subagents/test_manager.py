@@ -11,7 +11,7 @@ from gong.repl.commands.table import answer_command
 from gong.tools.agent_runs import AgentOrder
 from tape.model.entries import AgentEnd, AgentStart, Context, ToolResult, User, join_texts
 from tests.gong.agent.conftest import call, seen, types
-from tests.gong.subagents.conftest import branch_types, marks, results
+from tests.gong.subagents.conftest import AFTER_AGENT, branch_types, marks, results
 
 WAIT = {"tool_calls": [call("bash", command="sleep 60")]}
 DONE = {"text": "done"}
@@ -99,7 +99,7 @@ async def test_a_task_is_recorded_as_programs_read_it(stage):
 async def test_the_end_of_a_run_in_the_background_is_reported_at_the_next_border(stage):
     session = await stage.run(
         stage.task({"text": "found it"}, run_in_background=True, description="look around"),
-        call("bash", command="sleep 0.5"),
+        AFTER_AGENT,
     )
     [told] = [one.data for one in session.recorder.path if isinstance(one.data, Context)]
     assert (told.role, told.origin) == ("user", "note")
@@ -278,7 +278,7 @@ async def test_a_parent_sees_both_ends_of_20000_characters(stage, way):
         ask = {
             "TaskOutput": call("TaskOutput", task_id="agent-1"),
             "wait": call("wait", agent_id="agent-1"),
-            "told": call("bash", command="sleep 1"),
+            "told": AFTER_AGENT,
         }
         calls = [stage.spawn({"text": LONG}), ask[way]]
     session = await stage.run(*calls)

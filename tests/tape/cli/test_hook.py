@@ -102,7 +102,7 @@ def test_hooks_and_a_watch_on_one_growing_session_write_one_branch(tape):
             assert {code.result() for code in codes} == {0}
     finally:
         watch.terminate()
-        assert watch.communicate(timeout=20)[1] == b""
+        assert watch.communicate(timeout=120)[1] == b""
     assert len(tape("branches", f"claude:{ID}", "--json").json) == 1
     said = tape("log", f"claude:{ID}", "--type", "user", "--json").json
     assert len(said) == 1201
@@ -123,7 +123,7 @@ def test_an_import_waits_for_another_one_of_its_session(tape):
         time.sleep(1)
         assert run.poll() is None
         file.write_text("".join(write_line(n, f"{n}") + "\n" for n in range(3)))
-    assert run.wait(20) == 0
+    assert run.wait(120) == 0
     assert len(tape("log", f"claude:{ID}", "--type", "user", "--json").json) == 3
 
 
