@@ -5,11 +5,36 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 from tape.check.finding import Counts
 from tape.check.verify import verify
+from tape.model.entries import (
+    PAYLOADS,
+    BlobRef,
+    Block,
+    ChangedFile,
+    Cost,
+    CoveredRange,
+    Failure,
+    FileState,
+    Git,
+    ImportedSession,
+    KeptRange,
+    MergedBranch,
+    OtherEnvironment,
+    Place,
+    State,
+    Summary,
+    SummaryAuthor,
+    Tokens,
+    Unknown,
+    Usage,
+)
 from tape.store.maintenance import upkeep
 from tape.store.store import Store
 from tape.unite.stores import unite_stores
@@ -17,6 +42,7 @@ from tests.faults import histories
 from tests.faults.test_same_bytes import history
 from tests.tape import making
 from tests.tape.format_reader import FormatError, read_tape
+from tests.tape.two_readers import compare_readers
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/format.md"
@@ -26,17 +52,7 @@ _BLOCK = re.compile(r"^```(\S+) (\S+)\n(.*?\n)```$", re.MULTILINE | re.DOTALL)
 def agree(store: Store) -> int:
     """Compare both readers on every tape of a store; return how many there are."""
     for name in store.folders():
-        read = read_tape(store.tapes / name)
-        with store.open_folder(name) as tape:
-            refs = tape.refs()
-            assert (read.id, read.current) == (tape.id, refs.current)
-            assert read.title == refs.title
-            labels = {name: entry for name, entry in read.labels.items() if entry}
-            assert labels == {name: entry for name, entry in refs.labels.items() if entry}
-            assert set(read.heads) == set(refs.branches)
-            for branch, head in read.heads.items():
-                path = [entry.id for entry in tape.entries(tape.head(branch))]
-                assert read.list_path(head) == path
+        compare_readers(store, name)
     return len(store.folders())
 
 
@@ -94,6 +110,46 @@ def test_the_reader_notices_a_changed_byte(tmp_path, at):
     phase.write_bytes(data)
     with pytest.raises((FormatError, ValueError, KeyError)):
         read_tape(folder)
+
+
+VALUES = {
+    "USAGE": Usage, "COST": Cost, "PLACE": Place, "GIT": Git, "SESSION": ImportedSession,
+    "SUMMARY": Summary, "RANGE": KeptRange, "COVERED": CoveredRange, "STATE": State,
+    "MERGED": MergedBranch, "CHANGE": ChangedFile, "STATE OF A FILE": FileState, "BLOB": BlobRef,
+}  # fmt: skip
+"""What the second table of types calls a value → its struct."""
+INNER = {"tokens": Tokens, "by": SummaryAuthor, "error": Failure, "environment": OtherEnvironment}
+"""Fields whose own fields stand in the row of their entry."""
+
+
+def test_every_field_of_every_type_is_described():
+    """So that a recorder can be written: none is missing, and none is described that is not."""
+    rows = dict(
+        re.findall(r"^\| `?([\w. ]+?)`? \| (.*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    )
+    structs = {**PAYLOADS, **VALUES}
+    assert structs.keys() <= rows.keys()
+    for name, struct in structs.items():
+        told = set(re.findall(r'[`"]([a-z_$][\w.$]*)[`"]', rows[name]))
+        known = {field.encode_name for field in fields(struct)}
+        assert known - told == set(), name
+    for payload, field in (("anchor", "tokens"), ("anchor", "by"), ("assistant", "error")):
+        for inner in fields(INNER[field]):
+            assert f"`{inner.encode_name}`" in rows[payload]
+    for inner in fields(OtherEnvironment):
+        assert f"`{inner.encode_name}`" in rows["tool.start"]
+    blocks = [kind for kind in get_args(Block) if kind is not Unknown]
+    for block in blocks:
+        assert f'{{"type":"{block.__struct_config__.tag}"' in rows["BLOCK"]
+        for field in fields(block):
+            assert re.search(f'[`"]{field.encode_name}[`"]', rows["BLOCK"])
+    for entry_type, struct in PAYLOADS.items():
+        for field in fields(struct):
+            is_optional = field.default is not NODEFAULT
+            written = re.search(f"`{field.encode_name}`(\\??)", rows[entry_type])
+            assert written is not None
+            if entry_type != "meta":
+                assert bool(written[1]) == is_optional, (entry_type, field.encode_name)
 
 
 def test_the_reader_is_short_and_has_nothing_of_tape():
