@@ -268,6 +268,27 @@ def m011_agents(db: Database) -> None:
     )
 
 
+@steps()
+def m012_sums(db: Database) -> None:
+    """Keep sums of the calls of each phase by day and model: everything is read again.
+
+    `phases.asked` is the caller of the newest answer, which made the tool calls behind it. Later
+    steps that have everything read again empty `sums`, too.
+    """
+    m006_one_row_for_a_change(db)
+    known = ("input", "output", "reasoning", "cache_read", "cache_write", "total", "duration_ms")
+    counts = ("calls", "unpriced", "tool_calls", "tool_errors", "tool_ms", "first", "last")
+    columns = ["phase INTEGER", "day TEXT", "caller INTEGER", "cost REAL"]
+    columns += [f"{name} INTEGER" for name in known]
+    columns += [f"{name} INTEGER NOT NULL" for name in counts]
+    db.execute(
+        f"CREATE TABLE sums ({', '.join(columns)}, PRIMARY KEY (phase, day, caller)) "
+        "STRICT, WITHOUT ROWID"
+    )
+    db.execute("ALTER TABLE phases ADD COLUMN asked INTEGER")
+    db.execute("CREATE INDEX phases_origin ON phases (tape) WHERE name = '0000-origin'")
+
+
 def _make_facts(db: Database) -> None:
     """Create the tables of usage, tool calls and files."""
     db.table("usage").create(

@@ -40,6 +40,7 @@ from ..store.path import FSCK_ADVICE
 from ..store.phase import ORIGIN, order_phases
 from .contents import ASKED_OPS, NO_CONTENTS, LineContents, extract_contents, resolve_path
 from .full_text import BYTES_OF_CHARACTER, decode_start, space_cjk
+from .sums import add_sums, delete_sums
 from .tape_record import TALLY_COLUMNS, PhaseTally, select_phase, select_redacted_ids
 
 if TYPE_CHECKING:
@@ -241,7 +242,9 @@ def insert_run(
             (whose, run.phase, *values),
         ).lastrowid
     assert key is not None
-    _insert_lines(db, run.lines, key)
+    first, last = _insert_lines(db, run.lines, key)
+    if run.phase != ORIGIN:  # what was copied counts where it was written
+        add_sums(db, key, first, last)
     return True
 
 
@@ -258,7 +261,8 @@ def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
     return rows.fetchone() is not None
 
 
-def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> None:
+def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> tuple[int, int]:
+    """Insert lines, and return the first and the last of their keys."""
     (highest,) = db.execute(
         "SELECT max((SELECT coalesce(max(key), 0) FROM entries), "
         "(SELECT coalesce(max(key), 0) FROM removed))"
@@ -307,6 +311,7 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> N
         [(key, *line.told.done) for key, line in keyed if line.told.done],
     )
     _insert_files(db, keyed, phase)
+    return highest + 1, highest + len(keyed)
 
 
 def _insert_files(db: Connection, keyed: Iterable[tuple[int, IndexedLine]], phase: int) -> None:
@@ -348,6 +353,7 @@ def _delete_lines(db: Connection, where: str, *values: object) -> None:
     )
     for table in ("model_calls", "calls", "files"):
         db.execute(f"DELETE FROM {table} WHERE entry IN ({lines})", values)
+    delete_sums(db, where, *values)
     db.execute(f"DELETE FROM entries WHERE key IN ({lines})", values)
 
 

@@ -4,8 +4,10 @@ Every entry counts once, however many branches share it; what a tape copied from
 where it was written, as long as that is there. Days are UTC. An unknown cost stays unknown.
 
 `usage` has one row for each model call, `calls` one for each tool call, `files` one for each file
-that a result says its call changed. A tool call belongs to the
-model whose answer asked for it: the newest answer before its result in the same phase.
+that a result says its call changed, `sums` one for each phase, day and model. A tool call belongs
+to the model whose answer asked for it: the newest answer before its result in the same phase. The
+sums of whole days are read from `sums`, unless a tape has copied its past; those of tools, of parts
+of days, and the number of changed files from the calls.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..clock import format_timestamp, parse_timestamp
 from .reader import ORIGIN_PHASE, is_caught_up, query_index_file
+from .sums import TOKEN_COLUMNS
 from .tape_filter import EVERY_TAPE
 
 if TYPE_CHECKING:
@@ -126,15 +129,18 @@ _KEY_SQL = {
     "machine": ("t.machine", "NULL"),
     "agent": ("t.agent", "NULL"),
 }
+_TAPE_SQL = """
+    (:tape IS NULL OR t.id = :tape) AND (:branch IS NULL OR p.branch = :branch)
+    AND (:root IS NULL OR substr(t.cwd || '/', 1, length(:root)) = :root
+        OR substr(t.project || '/', 1, length(:root)) = :root)
+"""
 _COUNTED_SQL = f"""
     JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape
-    WHERE (:tape IS NULL OR t.id = :tape) AND (:branch IS NULL OR p.branch = :branch)
+    WHERE {_TAPE_SQL}
     AND (p.name <> '{ORIGIN_PHASE}' OR (:tape IS NULL AND NOT EXISTS (
         SELECT 1 FROM entries o JOIN phases q ON q.key = o.phase
         WHERE substr(o.id, 1, 4) = substr(e.id, 1, 4) AND o.id = e.id
         AND (q.name <> '{ORIGIN_PHASE}' OR o.key < e.key))))
-    AND (:root IS NULL OR substr(t.cwd || '/', 1, length(:root)) = :root
-        OR substr(t.project || '/', 1, length(:root)) = :root)
     AND e.time >= :since AND e.time < :until
     AND (:model IS NULL OR instr(lower({_MODEL_SQL}), lower(:model)))
 """
@@ -146,9 +152,8 @@ def _build_integer_sum(column: str) -> str:
     return f"CASE WHEN count({column}) THEN CAST(total({column}) AS INTEGER) END"
 
 
-_TOKEN_COLUMNS = ("input", "output", "reasoning", "cache_read", "cache_write", "total")
 _USAGE_SUMS_SQL = (
-    f"count(*), {', '.join(_build_integer_sum(f'u.{name}') for name in _TOKEN_COLUMNS)}, "
+    f"count(*), {', '.join(_build_integer_sum(f'u.{name}') for name in TOKEN_COLUMNS)}, "
     f"sum(u.cost), sum(u.cost IS NULL), {_build_integer_sum('u.duration_ms')}"
 )
 _CALLS_SQL = """
@@ -192,13 +197,19 @@ def compute_caught_up(
     def question(db: Connection) -> list[list[StatsRow]] | None:
         if not is_caught_up(db, home):
             return None
-        return [select_statistics(db, by, narrow) for by in groupings]
+        fetched: dict[str, list[DaySum]] = {}
+        return [select_statistics(db, by, narrow, fetched) for by in groupings]
 
     return query_index_file(home, question)
 
 
-def select_statistics(db: Connection, by: By, narrow: StatsFilter) -> list[StatsRow]:
-    """Return the sums of what is indexed, in the order of `compute_statistics`."""
+def select_statistics(
+    db: Connection, by: By, narrow: StatsFilter, fetched: dict[str, list[DaySum]] | None = None
+) -> list[StatsRow]:
+    """Return the sums of what is indexed, in the order of `compute_statistics`.
+
+    What is summed by day and model is fetched once for several groupings that share `fetched`.
+    """
     values = {
         "tape": narrow.tape and bytes.fromhex(narrow.tape),
         "branch": narrow.branch,
@@ -213,17 +224,23 @@ def select_statistics(db: Connection, by: By, narrow: StatsFilter) -> list[Stats
         values[f"part_{at}"] = part
     counted = _COUNTED_SQL
     if condition:
-        counted += f"AND t.id IN (SELECT id FROM tapes WHERE {condition})"
+        condition = f"AND t.id IN (SELECT id FROM tapes WHERE {condition})"
+        counted += condition
     has_model = by == "model" or narrow.model is not None
     calls = _CALLS_WITH_MODEL_SQL if has_model else _CALLS_SQL
-
-    usage = (
-        _fetch_parts(db, by, _USAGE_SQL + counted, _USAGE_SUMS_SQL, values) if by != "tool" else ()
-    )
-    spent = dict(usage)
-    ran = dict(_fetch_parts(db, by, calls + counted, _TOOL_SUMS_SQL, values))
-    files = calls + _CHANGES_SQL + counted
-    changed = dict(_fetch_parts(db, by, files, "count(DISTINCT f.path)", values))
+    spent: dict[_StatsKey, _StatsPart]
+    if by != "tool" and _is_summed(db, narrow):
+        fetched = {} if fetched is None else fetched
+        spent, ran = _select_sums(db, by, narrow, condition, values, fetched)
+    else:
+        usage = _USAGE_SQL + counted
+        parts_of_usage = _fetch_parts(db, by, usage, _USAGE_SUMS_SQL, values)
+        spent = dict(parts_of_usage) if by != "tool" else {}
+        ran = dict(_fetch_parts(db, by, calls + counted, _TOOL_SUMS_SQL, values))
+    changed: dict[_StatsKey, _StatsPart] = {}
+    if db.execute("SELECT 1 FROM files LIMIT 1").fetchone():
+        files = calls + _CHANGES_SQL + counted
+        changed = dict(_fetch_parts(db, by, files, "count(DISTINCT f.path)", values))
     rows = [
         _build_stats_row(key, spent.get(key), ran.get(key), changed.get(key))
         for key in {**spent, **ran}
@@ -237,6 +254,125 @@ def select_statistics(db: Connection, by: By, narrow: StatsFilter) -> list[Stats
             *(row.key or "", row.branch or ""),
         ),
     )
+
+
+class DaySum(NamedTuple):
+    """A row over the table `sums`."""
+
+    key: str | None
+    branch: str | None
+    title: str | None
+    day: str
+    caller: int
+    first: int
+    last: int
+    spent: tuple[Any, ...]
+    """In the order of `UsageTotals`."""
+    ran: tuple[Any, ...]
+    """Calls, errors and milliseconds of tools."""
+
+
+_MIDNIGHT = "T00:00:00.000000Z"
+
+
+def _is_summed(db: Connection, narrow: StatsFilter) -> bool:
+    """Return whether the table `sums` has what is asked for: whole days, and nothing copied."""
+    if any(time is not None and time[10:] != _MIDNIGHT for time in (narrow.since, narrow.until)):
+        return False
+    copied = "SELECT 1 FROM phases WHERE name = '0000-origin' LIMIT 1"
+    return narrow.tape is not None or db.execute(copied).fetchone() is None
+
+
+_SUMMED_SPENT_SQL = ", ".join(
+    (
+        *(
+            "CAST(total(s.calls) AS INTEGER)",
+            *(_build_integer_sum(f"s.{n}") for n in TOKEN_COLUMNS),
+        ),
+        *("sum(s.cost)", "sum(s.unpriced)", _build_integer_sum("s.duration_ms")),
+    )
+)
+_SUMMED_RAN_SQL = ", ".join(
+    _build_integer_sum(f"s.{name}") for name in ("tool_calls", "tool_errors", "tool_ms")
+)
+_SPENT_COLUMNS = len(UsageTotals._fields)
+
+
+def _select_sums(
+    db: Connection,
+    by: By,
+    narrow: StatsFilter,
+    condition: str,
+    values: dict[str, Any],
+    fetched: dict[str, list[DaySum]],
+) -> tuple[dict[_StatsKey, _StatsPart], dict[_StatsKey, _StatsPart]]:
+    """Return the parts of model calls and of tool calls, from the table `sums`."""
+    is_of_tape = by not in ("all", "model", "day")
+    grouping = by if is_of_tape else ""
+    if grouping not in fetched:
+        fetched[grouping] = _fetch_sums(db, by if is_of_tape else "all", narrow, condition, values)
+    models = dict(db.execute(f"SELECT u.key, {_MODEL_SQL} FROM callers u"))
+    groups: dict[_StatsKey, list[DaySum]] = {}
+    for row in fetched[grouping]:
+        name = {"model": models.get(row.caller), "day": row.day}.get(by, row.key)
+        groups.setdefault(_StatsKey(name, row.branch), []).append(row)
+    spent, ran = dict[_StatsKey, _StatsPart](), dict[_StatsKey, _StatsPart]()
+    for key, rows in groups.items():
+        titles = (row.title for row in rows if row.title is not None)
+        title = max(titles, default=None) if by in ("tape", "branch") else None
+        first, last = min(row.first for row in rows), max(row.last for row in rows)
+        used = [row.spent for row in rows if row.spent[0]]
+        if used:
+            spent[key] = _StatsPart(title, first, last, _add_up(used))
+        called = [row.ran for row in rows if row.ran[0]]
+        if called:
+            ran[key] = _StatsPart(title, first, last, _add_up(called))
+    return spent, ran
+
+
+def _fetch_sums(
+    db: Connection, by: By, narrow: StatsFilter, condition: str, values: dict[str, Any]
+) -> list[DaySum]:
+    key, branch = _KEY_SQL[by]
+    where = ["1"]
+    if narrow.since:
+        where.append("s.day >= date(:since / 1000000, 'unixepoch')")
+    if narrow.until:
+        where.append("s.day < date(:until / 1000000, 'unixepoch')")
+    if narrow.model is not None:
+        where.append(
+            f"s.caller IN (SELECT u.key FROM callers u "
+            f"WHERE instr(lower({_MODEL_SQL}), lower(:model)))"
+        )
+    source, title = "sums s", "NULL"
+    if by != "all" or narrow.tape or narrow.branch or narrow.project or condition:
+        source, title = (
+            f"{source} JOIN phases p ON p.key = s.phase JOIN tapes t ON t.id = p.tape",
+            "max(t.title)",
+        )
+        where.append(f"{_TAPE_SQL} {condition}")
+    days = "s.day, s.caller" if by == "all" else "'', 0"
+    rows = db.execute(
+        f"SELECT {key}, {branch}, {title}, {days}, min(s.first), max(s.last), {_SUMMED_SPENT_SQL}, "
+        f"{_SUMMED_RAN_SQL} FROM {source} WHERE {' AND '.join(where)} GROUP BY 1, 2, 4, 5",
+        values,
+    )
+    return [
+        DaySum(
+            *(name, on, title_of, day, caller, first, last),
+            tuple(counts[:_SPENT_COLUMNS]),
+            tuple(counts[_SPENT_COLUMNS:]),
+        )
+        for name, on, title_of, day, caller, first, last, *counts in rows
+    ]
+
+
+def _add_up(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return the sums of columns; None where all are None."""
+    columns = (
+        [value for value in column if value is not None] for column in zip(*rows, strict=True)
+    )
+    return tuple(sum(column) if column else None for column in columns)
 
 
 def _fetch_parts(

@@ -22,11 +22,13 @@ from tape.model.entries import (
     ToolResult,
     Usage,
 )
-from tape.store.maintenance.upkeep import detach
+from tape.store.maintenance.upkeep import detach, redact
 from tape.store.store import Beginning
 from tests.tape import making
 
 HOUR = 3_600_000_000
+FIRST_MOMENT = "0001-01-01T00:00:00.000001Z"
+"""No whole day begins there."""
 
 
 def asked(model: str, tokens: int, cost: float | None = None, **usage) -> Assistant:
@@ -62,9 +64,11 @@ class Shop:
         return tape
 
     def ask(self, by="all", **wanted):
-        """Ask with the index and without: the same."""
+        """Ask with the index and without, of what is kept by day and of each call: the same."""
         with open_store(self.path) as (store, index):
             found = compute_statistics(store, index, by, StatsFilter(**wanted))
+            parts = StatsFilter(**{"since": FIRST_MOMENT} | wanted)
+            assert found == compute_statistics(store, index, by, parts)
         assert found == compute_statistics(self.store, None, by, StatsFilter(**wanted))
         return found
 
@@ -186,6 +190,29 @@ def test_days_are_utc_and_in_order(shop):
     assert all(row.key == row.first[:10] == row.last[:10] for row in found)
 
 
+def test_whole_days_are_counted_as_their_calls_are(shop):
+    """Also of tapes that grow while the index follows, and lose an answer."""
+    tape = shop.tape(asked("big", 1, 0.5), ran("ls"))
+    for at in range(2, 8):
+        with tape.writer() as writer:
+            writer.append(ran("bash", at))
+            writer.append(asked("small" if at % 2 else "big", at))
+            writer.append(ran("ls", at, is_error=True))
+        shop.ask("model")
+    midnight, before = "2026-11-21T00:00:00.000000Z", "2026-11-20T23:59:59.999999Z"
+    for by in ("all", "model", "day", "branch", "person"):
+        for model in (None, "SMALL"):
+            since = shop.ask(by, since=midnight, model=model)
+            assert since == shop.ask(by, since=before, model=model)
+            until = shop.ask(by, until=midnight, model=model)
+            assert until == shop.ask(by, until=before, model=model)
+            assert len(since) > 0
+    answer = next(entry for entry in making.entries(tape) if entry.type == "assistant")
+    redact(tape, [answer.id], "wrong")
+    (row,) = shop.ask(model="big")
+    assert (row.spent.calls, row.spent.cost) == (3, None)
+
+
 def test_tools_are_counted_without_tokens(shop):
     shop.tape(asked("big", 1), ran("bash", 7), ran("bash", 8, is_error=True), ran("ls", 1))
     assert [(row.key, row.spent, row.ran) for row in shop.ask("tool")] == [
@@ -259,7 +286,11 @@ CALLS = st.one_of(
 def test_every_way_to_sum_gives_the_same_whole(tmp_path_factory, tapes):
     shop = Shop(tmp_path_factory.mktemp("shop") / "store")
     for calls in tapes:
-        shop.tape(*calls)
+        tape = shop.tape(*calls[:3])
+        shop.ask("model")
+        with tape.writer() as writer:
+            for call in calls[3:]:
+                writer.append(call)
     every = [call for calls in tapes for call in calls]
     answers = [call for call in every if isinstance(call, Assistant)]
     results = [call for call in every if isinstance(call, ToolResult)]
