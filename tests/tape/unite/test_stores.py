@@ -9,9 +9,22 @@ import sys
 
 import pytest
 
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.store.maintenance import upkeep
 from tape.store.store import Store
+from tape.unite.stores import unite_stores
 from tests.tape import making
-from tests.tape.unite.test_tapes import STEPS, Clock, describe
+from tests.tape.unite.test_tapes import (
+    STEPS,
+    Clock,
+    append,
+    compact,
+    describe,
+    switch,
+    title,
+    unlabel,
+)
 
 
 @pytest.fixture
@@ -151,3 +164,78 @@ def test_a_kill_at_any_moment_loses_nothing_and_the_next_run_completes_it(tmp_pa
         whole = whole or (heads[0].keys(), heads[4])
         assert heads[4] == whole[1]
         shutil.rmtree(here)
+
+
+def add_tape(store, choose):
+    with store.create(making.beginning(f"tape {choose.random()}")) as tape:
+        making.write(tape, "begin")
+
+
+def add_child(store, choose):
+    with store.open_folder(choose.choice(store.folders())) as tape:
+        if tape.info.origin:
+            return
+        head = making.at(tape, choose.choice(making.entries(tape)).id)
+        with store.create(making.beginning("child"), origin=(tape, head)) as child:
+            making.write(child, "more")
+
+
+def change_tape(store, choose):
+    with store.open_folder(choose.choice(store.folders())) as tape:
+        choose.choice(CHILD_STEPS if tape.info.origin else STEPS)(tape, choose)
+
+
+def detach_tape(store, choose):
+    with store.open_folder(choose.choice(store.folders())) as tape:
+        if tape.info.origin is not None and not tape.phases.has_origin:
+            upkeep.detach(tape)
+
+
+CHILD_STEPS = (append, compact, title, unlabel, switch)
+"""Those that need no entry of the tape itself."""
+STORE_STEPS = (*[change_tape] * 12, add_tape, add_child, detach_tape)
+
+
+def stand_for(store, path):
+    """Return a copy of a store that counts as the same copy of its tapes."""
+    shutil.copytree(store.path, path)
+    same = Store(path, clock=Clock(), durable=False)
+    same._replica = store.replica()
+    return same
+
+
+def describe_store(store):
+    """Return what two united stores must agree on: each tape's heads, names and entries, by id."""
+    tapes = {}
+    for name in store.folders():
+        with store.open_folder(name) as tape:
+            assert [*verify(tape, Counts())] == []
+            refs = tape.refs()
+            heads = {branch: tape.head(branch).entry for branch in refs.branches}
+            lines = {line[:48]: line for _, _, line in tape.phases.read_all_lines()}
+            tapes[tape.id] = (heads, refs.labels, refs.title, refs.current, lines)
+    return tapes
+
+
+@pytest.mark.parametrize("seed", range(making.BUDGET))
+def test_stores_that_grew_apart_by_300_steps_unite_to_the_same(tmp_path, seed):
+    """M213: tapes that come, fork, are detached, grow and lose data; then each takes all."""
+    choose = random.Random(seed)
+    a = Store(tmp_path / "a", clock=Clock(), durable=False)
+    add_tape(a, choose)
+    shutil.copytree(a.path, tmp_path / "b")
+    b = Store(tmp_path / "b", clock=Clock(choose.randrange(-(10**9), 10**9)), durable=False)
+    for _ in range(300):
+        choose.choice(STORE_STEPS)(choose.choice((a, b)), choose)
+    before = describe_store(a), describe_store(b)
+    here, there = (stand_for(store, tmp_path / f"{store.path.name}-united") for store in (a, b))
+    for target, source in ((here, b), (there, a)):
+        outcomes = [*unite_stores(target, source)]
+        assert [outcome.error for outcome in outcomes if outcome.error] == []
+    united = describe_store(here)
+    assert united == describe_store(there)
+    for side in before:
+        for identity, (_, _, _, _, lines) in side.items():
+            assert {*lines} <= {*united[identity][4]}
+    again = [outcome.union for outcome in unite_stores(here, b)]
+    assert {(union.entries, union.moves) for union in again} == {(0, 0)}
